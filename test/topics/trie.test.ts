@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { FilterIndex } from '../../lib/topics/trie.ts';
+import { randomFilter, randomName, randomSource, slowMatches } from './slow-matcher.ts';
+
+function found<T extends NonNullable<unknown>>(index: FilterIndex<T>, topic: string): T[] {
+  const into: T[] = [];
+  assert.equal(index.match(topic, into), into.length);
+  return into;
+}
+
+describe('FilterIndex', () => {
+  it('says when a filter appears and when it is gone', () => {
+    for (const filter of ['a/b', 'a/+', 'a/#', '#', '+']) {
+      const index = new FilterIndex<string>();
+      assert.equal(index.add(filter, 'x'), true);
+      assert.equal(index.add(filter, 'y'), false);
+      assert.equal(index.add(filter, 'y'), false);
+      assert.equal(index.size, 2);
+      assert.equal(index.filterCount, 1);
+      assert.deepEqual([...index.valuesOf(filter)], ['x', 'y']);
+      assert.equal(index.has(filter), true);
+      assert.equal(index.has(filter, 'x'), true);
+      assert.equal(index.has(filter, 'z'), false);
+      assert.equal(index.delete(filter, 'z'), false);
+      assert.equal(index.delete('other', 'x'), false);
+      assert.equal(index.delete('other/+/#', 'x'), false);
+      assert.equal(index.delete(filter, 'x'), false);
+      assert.equal(index.delete(filter, 'y'), true);
+      assert.equal(index.delete(filter, 'y'), false);
+      assert.equal(index.size, 0);
+      assert.equal(index.filterCount, 0);
+      assert.equal(index.has(filter), false);
+      assert.deepEqual([...index.valuesOf(filter)], []);
+      assert.deepEqual([...index.filters()], []);
+    }
+  });
+
+  it('appends to what the caller has and keeps values that are arrays or sets apart from its own', () => {
+    const index = new FilterIndex<object>();
+    const values = [['a', 'b'], new Set(['c']), []];
+    for (const value of values) index.add('t/#', value);
+    index.add('t', values[0]!);
+    const into: object[] = [index];
+    assert.equal(index.match('t', into), 4);
+    assert.deepEqual(into, [index, values[0], ...values]);
+  });
+
+  it('keeps the order of values under one filter from the first to the thousandth', () => {
+    const index = new FilterIndex<number>();
+    const values = Array.from({ length: 1000 }, (_, i) => i);
+    for (const value of values) index.add('a/+', value);
+    assert.deepEqual(found(index, 'a/b'), values);
+    for (const value of values) if (value % 100 !== 99) index.delete('a/+', value);
+    assert.deepEqual(
+      found(index, 'a/b'),
+      values.filter((value) => value % 100 === 99)
+    );
+  });
+
+  it('agrees with trying each filter in turn, while filters come and go', () => {
+    const source = randomSource('FilterIndex');
+    const index = new FilterIndex<number>();
+    const slow = new Map<string, Set<number>>();
+    let hits = 0;
+    for (let step = 0; step < 30_000; step++) {
+      // grow, then shrink to nothing, and again
+      const isGrowing = Math.floor(step / 5000) % 2 === 0;
+      const filter = randomFilter(source);
+      const value = source.below(source.below(10) === 0 ? 40 : 4);
+      const values = slow.get(filter);
+      if (source.below(10) < (isGrowing ? 8 : 2)) {
+        assert.equal(index.add(filter, value), values === undefined, filter);
+        if (values === undefined) slow.set(filter, new Set([value]));
+        else values.add(value);
+      } else {
+        const isLast = values?.size === 1 && values.has(value);
+        assert.equal(index.delete(filter, value), isLast, filter);
+        values?.delete(value);
+        if (isLast) slow.delete(filter);
+      }
+      if (step % 50 !== 0) continue;
+      const topic = randomName(source);
+      const expected = [...slow].flatMap(([filter, values]) => (slowMatches(filter, topic) ? [...values] : []));
+      hits += expected.length;
+      assert.deepEqual(found(index, topic).sort(), expected.sort(), topic);
+      if (step % 1000 !== 0) continue;
+      assert.equal(index.filterCount, slow.size);
+      assert.deepEqual([...index.filters()].sort(), [...slow.keys()].sort());
+      assert.equal(
+        index.size,
+        [...slow.values()].reduce((sum, values) => sum + values.size, 0)
+      );
+      for (const [filter, values] of slow) assert.deepEqual([...index.valuesOf(filter)].sort(), [...values].sort());
+    }
+    assert.ok(hits > 1000, `only ${hits} hits`);
+    for (const [filter, values] of slow) for (const value of values) index.delete(filter, value);
+    assert.equal(index.size, 0);
+    assert.deepEqual([...index.filters()], []);
+  });
+
+  it('lets filters and values be deleted while they are listed', () => {
+    const index = new FilterIndex<number>();
+    const all: string[] = [];
+    for (let i = 0; i < 100; i++) {
+      for (const filter of [`a/${i}`, `a/${i}/#`, `a/+/${i}`, `${i}/+/b/c/d`]) {
+        all.push(filter);
+        for (let value = 0; value <= i; value++) index.add(filter, value);
+      }
+    }
+    const seen: string[] = [];
+    for (const filter of index.filters()) {
+      seen.push(filter);
+      for (const value of index.valuesOf(filter)) index.delete(filter, value);
+      assert.equal(index.has(filter), false);
+    }
+    assert.deepEqual(seen.sort(), all.sort());
+    assert.equal(index.size, 0);
+    for (const filter of all) index.add(filter, 0);
+    const left = new Set<string>();
+    for (const filter of index.filters()) {
+      left.add(filter);
+      for (const other of all) index.delete(other, 0);
+      index.add('x/+', 0);
+    }
+    assert.equal(index.filterCount, 1);
+  });
+
+  it('adds and deletes 100,000 values of one filter in bounded time', () => {
+    const index = new FilterIndex<number>();
+    const started = performance.now();
+    for (const filter of ['alarm', 'alarm/#']) {
+      for (let value = 0; value < 100_000; value++) index.add(filter, value);
+      for (let value = 0; value < 100_000; value++) index.delete(filter, value);
+    }
+    // some 100 ms; searching an array for each would take minutes
+    assert.ok(performance.now() - started < 5000);
+    assert.equal(index.size, 0);
+  });
+
+  it('takes topics and filters of 65,535 slashes without recursion', () => {
+    const slashes = '/'.repeat(65_535);
+    const index = new FilterIndex<string>();
+    const filters = [slashes, `${'+/'.repeat(32_767)}#`, `${slashes.slice(1)}+`, `${slashes.slice(2)}/#`, '#', '+/#'];
+    for (const filter of filters) index.add(filter, filter);
+    const started = performance.now();
+    assert.deepEqual(new Set(found(index, slashes)), new Set(filters.filter((filter) => slowMatches(filter, slashes))));
+    assert.ok(performance.now() - started < 1000);
+    assert.deepEqual([...index.filters()].sort(), filters.sort());
+    for (const filter of filters) assert.equal(index.delete(filter, filter), true);
+    assert.deepEqual([...index.filters()], []);
+  });
+
+  it('stays within the size of its trie when every "+" branches', () => {
+    const index = new FilterIndex<string>();
+    const filters: string[] = [];
+    // all filters of 12 levels out of "a" and "+": a topic of "a" walks both ways at each level
+    for (let i = 0; i < 4096; i++) {
+      filters.push(Array.from({ length: 12 }, (_, level) => ((i >> level) & 1 ? '+' : 'a')).join('/'));
+    }
+    for (const filter of filters) index.add(filter, filter);
+    assert.equal(found(index, 'a/a/a/a/a/a/a/a/a/a/a/a').length, 4096);
+    const deep = `a/a/a/a/a/a/a/a/a/a/a/a/${'a/'.repeat(30_000)}`;
+    const started = performance.now();
+    for (let i = 0; i < 100; i++) assert.equal(found(index, deep).length, 0);
+    assert.ok(performance.now() - started < 5000);
+  });
+
+  it('matches 10,000 filters of the kind "+/+/#" in bounded time', () => {
+    const index = new FilterIndex<string>();
+    for (let i = 0; i < 10_000; i++) index.add(`+/${i % 100}/+/${i}/#`, String(i));
+    assert.deepEqual(found(index, 'x/42/y/4242/z'), ['4242']);
+    assert.deepEqual(found(index, 'x/41/y/4242/z'), []);
+    for (let i = 0; i < 10_000; i++) index.add('+/+/#', String(i));
+    assert.equal(found(index, 'x/42/y/4242/z').length, 10_001);
+  });
+
+  it('forgets the levels of deleted filters', () => {
+    const index = new FilterIndex<number>();
+    index.add('a/+/c', 1);
+    index.add('a/+/d/e/f/#', 1);
+    index.add('a/b/c/#', 1);
+    index.delete('a/+/d/e/f/#', 1);
+    index.delete('a/b/c/#', 1);
+    assert.deepEqual([...index.filters()], ['a/+/c']);
+    assert.deepEqual(found(index, 'a/b/c'), [1]);
+    index.delete('a/+/c', 1);
+    assert.deepEqual(found(index, 'a/b/c'), []);
+  });
+});
