@@ -1,0 +1,85 @@
+import { ProtocolError } from '../errors.ts';
+import { ReasonCode } from './reason-codes.ts';
+import { readString } from './utf8.ts';
+import { readVarint, varintEnd } from './varint.ts';
+
+/**
+ * Takes one field after the other out of `buf[at, end)` and never looks outside. Every method throws ProtocolError 0x81 when the field
+ * does not fit; its argument names the field in the message. The hot packets are read without one.
+ */
+export class BodyReader {
+  readonly buf: Buffer;
+  at: number;
+  readonly end: number;
+
+  constructor(buf: Buffer, start: number, end: number) {
+    this.buf = buf;
+    this.at = start;
+    this.end = end;
+  }
+
+  /** Whether every byte was taken. */
+  get isDone(): boolean {
+    return this.at >= this.end;
+  }
+
+  u8(what: string): number {
+    return this.buf[this.#take(1, what)];
+  }
+
+  u16(what: string): number {
+    const at = this.#take(2, what);
+    return (this.buf[at] << 8) | this.buf[at + 1];
+  }
+
+  u32(what: string): number {
+    const { buf } = this;
+    const at = this.#take(4, what);
+    return ((buf[at] << 24) | (buf[at + 1] << 16) | (buf[at + 2] << 8) | buf[at + 3]) >>> 0;
+  }
+
+  varint(): number {
+    const value = readVarint(this.buf, this.at, this.end);
+    this.at = varintEnd();
+    return value;
+  }
+
+  /** A UTF-8 string with its two length bytes, checked byte by byte [MQTT-1.5.4-1], [MQTT-1.5.4-2]. */
+  string(what: string): string {
+    const length = this.u16(what);
+    const start = this.#take(length, what);
+    return readString(this.buf, start, start + length, what);
+  }
+
+  /** Binary data with its two length bytes: a copy, so that the read chunk can go. */
+  binary(what: string): Buffer {
+    const length = this.u16(what);
+    const start = this.#take(length, what);
+    return Buffer.from(this.buf.subarray(start, start + length));
+  }
+
+  /** The rest: a copy. */
+  rest(): Buffer {
+    const start = this.at;
+    this.at = this.end;
+    return Buffer.from(this.buf.subarray(start, this.end));
+  }
+
+  /** Refuse bytes behind the last field. */
+  finish(what: string): void {
+    if (this.at === this.end) return;
+    throw new ProtocolError(
+      ReasonCode.malformedPacket,
+      `${what}: ${this.end - this.at} bytes behind the last field; correct the remaining length`
+    );
+  }
+
+  #take(count: number, what: string): number {
+    const start = this.at;
+    if (this.end - start < count) {
+      throw new ProtocolError(ReasonCode.malformedPacket, `${what}: the packet ends inside it; send it whole`);
+    }
+    this.at = start + count;
+    return start;
+  }
+}

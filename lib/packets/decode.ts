@@ -1,0 +1,428 @@
+import { ProtocolError } from '../errors.ts';
+import { isAllowedCode } from './allowed-codes.ts';
+import { BodyReader } from './body-reader.ts';
+import { readProperties } from './properties.ts';
+import type { PropertySet } from './property-table.ts';
+import { ReasonCode } from './reason-codes.ts';
+import {
+  type AckPacket,
+  type AuthPacket,
+  type ConnectPacket,
+  type DisconnectPacket,
+  type Packet,
+  PacketType,
+  type Properties,
+  type ProtocolVersion,
+  type PublishPacket,
+  type QoS,
+  type SubscribePacket,
+  type SubscriptionRequest,
+  type UnsubscribePacket,
+  type Will
+} from './types.ts';
+
+/**
+ * A CONNECT that asks for something other than MQTT 3.1, 3.1.1 or 5.0 [MQTT-3.1.2-1], [MQTT-3.1.2-2]. The reason code is 0x84.
+ */
+export class UnsupportedVersion extends ProtocolError {
+  /** The level byte as sent, the bridge bit included. */
+  readonly level: number;
+  /** In whose format to refuse: 5 means a CONNACK 0x84 of MQTT 5.0, 4 a return code 0x01 of 3.x. */
+  readonly answerAs: 4 | 5;
+
+  constructor(level: number, message: string) {
+    super(ReasonCode.unsupportedProtocolVersion, message);
+    this.level = level;
+    this.answerAs = (level & ~BRIDGE) >= 5 ? 5 : 4;
+  }
+}
+
+const BRIDGE = 0x80;
+
+/** Flags in the fixed header that every packet but PUBLISH must have, by type [MQTT-2.1.3-1]. */
+const HEADER_FLAGS: readonly number[] = [0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0];
+
+/**
+ * Check the low four bits of a packet's first byte. Whether that type may come from that side is not looked at.
+ *
+ * @param type the high four bits, 0..15
+ * @throws ProtocolError 0x81 for type 0, reserved bits [MQTT-2.1.3-1] and QoS 3 [MQTT-3.3.1-4]; 0x82 for DUP with QoS 0 [MQTT-3.3.1-2]
+ */
+export function checkFlags(type: number, flags: number): void {
+  if (type === PacketType.publish) {
+    const qos = flags & 0x06;
+    if (qos === 0x06) throw malformed('PUBLISH: QoS 3 does not exist; use 0, 1 or 2');
+    if (qos === 0 && (flags & 0x08) !== 0)
+      throw refused('PUBLISH: DUP with QoS 0; only a resent QoS 1 or 2 may have it');
+    return;
+  }
+  if (type === 0) throw malformed('packet type 0 is reserved');
+  if (flags !== HEADER_FLAGS[type]) {
+    throw malformed(`fixed header of packet type ${type}: flags must be ${HEADER_FLAGS[type]}, got ${flags}`);
+  }
+}
+
+/**
+ * Protocol version of a CONNECT, for answering in its format when the rest of it turns out bad; undefined when name and level are not
+ * those of a version. Throws nothing.
+ */
+export function peekConnectVersion(buf: Buffer, start: number, end: number): ProtocolVersion | undefined {
+  if (end - start < 7 || buf[start] !== 0) return undefined;
+  const length = buf[start + 1];
+  if (end - start < length + 3) return undefined;
+  return pairVersion(buf.toString('latin1', start + 2, start + 2 + length), buf[start + 2 + length]);
+}
+
+/** Name and level belong together: a level of one name is unknown under the other. */
+function pairVersion(name: string, level: number): ProtocolVersion | undefined {
+  if (name === 'MQTT') {
+    if (level === 5) return 5; // the bridge bit is a convention of 3.x alone
+    if ((level & ~BRIDGE) === 4) return 4;
+  }
+  if (name === 'MQIsdp' && (level & ~BRIDGE) === 3) return 3;
+  return undefined;
+}
+
+/**
+ * Decode the body of a CONNECT, `buf[start, end)`. Every rule that the bytes alone can break is checked [MQTT-3.1.4-1]; whether an empty
+ * client id will do depends on more and is left to the caller.
+ *
+ * @throws UnsupportedVersion for another protocol name or level
+ * @throws ProtocolError 0x81 when the bytes can not be parsed, 0x82 for flags or properties that are not allowed, 0x90 for a will topic
+ *   that is empty or has a wildcard
+ */
+export function decodeConnect(buf: Buffer, start: number, end: number): ConnectPacket {
+  const reader = new BodyReader(buf, start, end);
+  const name = reader.string('protocol name');
+  const level = reader.u8('protocol level');
+  const version = pairVersion(name, level);
+  if (version === undefined) throw unsupported(name, level);
+
+  const flags = reader.u8('connect flags');
+  checkConnectFlags(flags, version);
+  const packet: ConnectPacket = {
+    cmd: 'connect',
+    protocolVersion: version,
+    bridge: (level & BRIDGE) !== 0,
+    clientId: '',
+    clean: (flags & 0x02) !== 0,
+    keepalive: reader.u16('keep alive')
+  };
+  if (version === 5) setProperties(packet, takeProperties(reader, 'connect'));
+  packet.clientId = reader.string('client id'); // first in the payload [MQTT-3.1.3-3]
+  if ((flags & 0x04) !== 0) packet.will = takeWill(reader, flags, version);
+  // MQTT 3.1: the remaining length takes precedence over the flags, a name that is announced may be missing
+  const mayLack = version === 3;
+  if ((flags & 0x80) !== 0 && !(mayLack && reader.isDone)) packet.username = reader.string('user name');
+  if ((flags & 0x40) !== 0 && !(mayLack && reader.isDone)) packet.password = reader.binary('password');
+  reader.finish('CONNECT');
+  return packet;
+}
+
+function unsupported(name: string, level: number): UnsupportedVersion {
+  const asked = `protocol name ${JSON.stringify(name.slice(0, 20))} with level ${level}`;
+  return new UnsupportedVersion(level, `${asked}: not supported; use "MQTT" with 5 or 4, or "MQIsdp" with 3`);
+}
+
+function checkConnectFlags(flags: number, version: ProtocolVersion): void {
+  if ((flags & 0x01) !== 0) throw malformed('connect flags: bit 0 is reserved; send 0'); // [MQTT-3.1.2-3]
+  const willQos = (flags >> 3) & 0x03;
+  if (willQos === 3) throw malformed('will: QoS 3 does not exist; use 0, 1 or 2'); // [MQTT-3.1.2-12]
+  if ((flags & 0x04) === 0 && (flags & 0x38) !== 0) {
+    // [MQTT-3.1.2-11], [MQTT-3.1.2-13]
+    throw refused('connect flags: will QoS or will retain without a will; set the will flag or clear them');
+  }
+  if (version !== 5 && (flags & 0xc0) === 0x40) {
+    throw refused('password without user name; send a user name, or use MQTT 5.0'); // [MQTT-3.1.2-22] of 3.1.1
+  }
+}
+
+function takeWill(reader: BodyReader, flags: number, version: ProtocolVersion): Will {
+  const properties = version === 5 ? takeProperties(reader, 'will') : undefined;
+  const topic = reader.string('will topic');
+  if (topic === '' || topic.includes('#') || topic.includes('+')) {
+    throw badTopic('will topic'); // [MQTT-3.1.3-11]
+  }
+  const will: Will = {
+    topic,
+    payload: reader.binary('will payload'),
+    qos: ((flags >> 3) & 0x03) as QoS,
+    retain: (flags & 0x20) !== 0
+  };
+  setProperties(will, properties);
+  return will;
+}
+
+/**
+ * Decode the body of a SUBSCRIBE. Filters are UTF-8 and not empty; their wildcards are not looked at, since a filter that is wrong there is
+ * answered for itself with 0x8F.
+ *
+ * @throws ProtocolError 0x81 when it can not be parsed or reserved option bits are set (for 3.x also QoS 3); 0x82 for packet id 0, no
+ *   filter, an empty filter, QoS 3, Retain Handling 3, No Local on a shared subscription, or a property that is refused
+ */
+export function decodeSubscribe(buf: Buffer, start: number, end: number, version: ProtocolVersion): SubscribePacket {
+  const reader = new BodyReader(buf, start, end);
+  const packet: SubscribePacket = { cmd: 'subscribe', messageId: takePacketId(reader), subscriptions: [] };
+  if (version === 5) setProperties(packet, takeProperties(reader, 'subscribe'));
+  if (reader.isDone) throw refused('SUBSCRIBE: no topic filter; send at least one'); // [MQTT-3.8.3-2]
+  while (!reader.isDone) {
+    const topic = takeFilter(reader);
+    packet.subscriptions.push(subscription(topic, reader.u8('subscription options'), version));
+  }
+  return packet;
+}
+
+function subscription(topic: string, options: number, version: ProtocolVersion): SubscriptionRequest {
+  const qos = options & 0x03;
+  if (version !== 5) {
+    // [MQTT-3.8.3-4] of 3.1.1
+    if (options > 2)
+      throw malformed(`subscription to "${short(topic)}": requested QoS must be 0, 1 or 2, got ${options}`);
+    return { topic, qos: qos as QoS, nl: false, rap: false, rh: 0 };
+  }
+  // [MQTT-3.8.3-5]
+  if (options > 0x3f) throw malformed(`subscription to "${short(topic)}": option bits 6 and 7 are reserved; send 0`);
+  if (qos === 3) throw refused(`subscription to "${short(topic)}": QoS 3 does not exist; use 0, 1 or 2`);
+  const rh = (options >> 4) & 0x03;
+  if (rh === 3) throw refused(`subscription to "${short(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
+  const nl = (options & 0x04) !== 0;
+  if (nl && topic.startsWith('$share/')) {
+    throw refused(`subscription to "${short(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
+  }
+  return { topic, qos: qos as QoS, nl, rap: (options & 0x08) !== 0, rh: rh as 0 | 1 | 2 };
+}
+
+/**
+ * Decode the body of an UNSUBSCRIBE; filters as in `decodeSubscribe`.
+ * @throws ProtocolError 0x81, or 0x82 for packet id 0, no filter, an empty filter, or a property that is refused
+ */
+export function decodeUnsubscribe(
+  buf: Buffer,
+  start: number,
+  end: number,
+  version: ProtocolVersion
+): UnsubscribePacket {
+  const reader = new BodyReader(buf, start, end);
+  const packet: UnsubscribePacket = { cmd: 'unsubscribe', messageId: takePacketId(reader), unsubscriptions: [] };
+  if (version === 5) setProperties(packet, takeProperties(reader, 'unsubscribe'));
+  if (reader.isDone) throw refused('UNSUBSCRIBE: no topic filter; send at least one'); // [MQTT-3.10.3-2]
+  while (!reader.isDone) packet.unsubscriptions.push(takeFilter(reader));
+  return packet;
+}
+
+/**
+ * Decode the body of a client's DISCONNECT. Without a code it is 0x00.
+ * @throws ProtocolError 0x81; 0x82 for a code that is unknown or the server's alone [MQTT-3.14.2-1], or a property that is refused
+ */
+export function decodeDisconnect(buf: Buffer, start: number, end: number, version: ProtocolVersion): DisconnectPacket {
+  if (start === end) return { cmd: 'disconnect', reasonCode: ReasonCode.success };
+  if (version !== 5) throw malformed('DISCONNECT: no body before MQTT 5.0; send a remaining length of 0');
+  return takeDisconnect(new BodyReader(buf, start, end), 'disconnect');
+}
+
+/** @internal */
+export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconnectFromServer'): DisconnectPacket {
+  const packet: DisconnectPacket = { cmd: 'disconnect', reasonCode: reader.u8('reason code') };
+  if (!isAllowedCode(set, packet.reasonCode)) throw badCode('DISCONNECT', packet.reasonCode);
+  if (!reader.isDone) setProperties(packet, takeProperties(reader, set));
+  reader.finish('DISCONNECT');
+  return packet;
+}
+
+/**
+ * Decode the body of a client's AUTH. MQTT 5.0 alone has it: before, type 15 is to be refused without coming here.
+ * @throws ProtocolError 0x81; 0x82 for a code other than 0x18 and 0x19 (the absent one is 0x00) [MQTT-3.15.2-1], a missing
+ *   Authentication Method, or a property that is refused
+ */
+export function decodeAuth(buf: Buffer, start: number, end: number): AuthPacket {
+  if (start === end) throw badCode('AUTH', ReasonCode.success);
+  return takeAuth(new BodyReader(buf, start, end), 'auth');
+}
+
+/** @internal */
+export function takeAuth(reader: BodyReader, set: 'auth' | 'authFromServer'): AuthPacket {
+  const packet: AuthPacket = { cmd: 'auth', reasonCode: reader.u8('reason code') };
+  if (!isAllowedCode(set, packet.reasonCode)) throw badCode('AUTH', packet.reasonCode);
+  setProperties(packet, takeProperties(reader, 'auth'));
+  reader.finish('AUTH');
+  if (packet.properties?.authenticationMethod === undefined) {
+    throw refused('AUTH: no authenticationMethod; name the one of CONNECT'); // 3.15.2.2.2
+  }
+  return packet;
+}
+
+/**
+ * Decode the body of a PUBACK, PUBREC, PUBREL or PUBCOMP. Two bytes mean reason code 0x00, three a code without properties; before
+ * MQTT 5.0 there are always two.
+ *
+ * @throws ProtocolError 0x81; 0x82 for packet id 0, a code that its table does not list, or a property that is refused
+ */
+export function decodeAck(
+  cmd: AckPacket['cmd'],
+  buf: Buffer,
+  start: number,
+  end: number,
+  version: ProtocolVersion
+): AckPacket {
+  const length = end - start;
+  if (length < 2) throw malformed(`${cmd}: the packet id is missing; send two bytes`);
+  const messageId = (buf[start] << 8) | buf[start + 1];
+  if (messageId === 0) throw packetIdZero();
+  if (length === 2) return { cmd, messageId, reasonCode: ReasonCode.success };
+  if (version !== 5) throw malformed(`${cmd}: nothing but a packet id before MQTT 5.0; send a remaining length of 2`);
+  const reasonCode = buf[start + 2];
+  if (!isAllowedCode(cmd, reasonCode)) throw badCode(cmd.toUpperCase(), reasonCode);
+  const packet: AckPacket = { cmd, messageId, reasonCode };
+  if (length > 3) {
+    const reader = new BodyReader(buf, start + 3, end);
+    setProperties(packet, takeProperties(reader, 'ack'));
+    reader.finish(cmd);
+  }
+  return packet;
+}
+
+/**
+ * Decode the body of a PUBLISH into an object that owns its bytes. Off the hot path: for the in-process client, tests and taps.
+ *
+ * @param flags low four bits of the first byte, already checked by `checkFlags`
+ * @param from who sent it: a server may put subscription identifiers in
+ * @throws ProtocolError 0x81; 0x82 for packet id 0, no topic and no alias, or a property that is refused; 0x90 for a topic name with a
+ *   wildcard; 0x94 for alias 0
+ */
+export function decodePublish(
+  flags: number,
+  buf: Buffer,
+  start: number,
+  end: number,
+  version: ProtocolVersion,
+  from: 'client' | 'server'
+): PublishPacket {
+  const reader = new BodyReader(buf, start, end);
+  const topic = reader.string('topic name');
+  if (topic.includes('#') || topic.includes('+')) throw badTopic('topic name'); // [MQTT-3.3.2-2]
+  const qos = ((flags >> 1) & 0x03) as QoS;
+  const packet: PublishPacket = {
+    cmd: 'publish',
+    topic,
+    payload: NO_BYTES,
+    qos,
+    dup: (flags & 0x08) !== 0,
+    retain: (flags & 0x01) !== 0
+  };
+  if (qos > 0) packet.messageId = takePacketId(reader);
+  if (version === 5) setProperties(packet, takeProperties(reader, from === 'client' ? 'publish' : 'publishFromServer'));
+  if (topic === '' && packet.properties?.topicAlias === undefined) {
+    throw refused('PUBLISH: neither topic name nor topic alias; name the topic'); // [MQTT-4.7.3-1]
+  }
+  packet.payload = reader.rest();
+  return packet;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * Decode any packet that a client sends: the slow, complete way, for tests and tools.
+ *
+ * @param type high, @param flags low four bits of the first byte
+ * @param version of the connection; a CONNECT is read by its own
+ * @throws ProtocolError as the single functions; 0x82 also for a type that only a server sends
+ */
+export function decodeClientPacket(
+  type: number,
+  flags: number,
+  buf: Buffer,
+  start: number,
+  end: number,
+  version: ProtocolVersion
+): Packet {
+  checkFlags(type, flags);
+  switch (type) {
+    case PacketType.connect:
+      return decodeConnect(buf, start, end);
+    case PacketType.publish:
+      return decodePublish(flags, buf, start, end, version, 'client');
+    case PacketType.puback:
+    case PacketType.pubrec:
+    case PacketType.pubrel:
+    case PacketType.pubcomp:
+      return decodeAck(ACKS[type - PacketType.puback], buf, start, end, version);
+    case PacketType.subscribe:
+      return decodeSubscribe(buf, start, end, version);
+    case PacketType.unsubscribe:
+      return decodeUnsubscribe(buf, start, end, version);
+    case PacketType.pingreq:
+      if (start !== end) throw malformed('PINGREQ: has no body; send a remaining length of 0');
+      return { cmd: 'pingreq' };
+    case PacketType.disconnect:
+      return decodeDisconnect(buf, start, end, version);
+    case PacketType.auth:
+      if (version !== 5) throw malformed('packet type 15 is reserved before MQTT 5.0');
+      return decodeAuth(buf, start, end);
+    default:
+      throw refused(`packet type ${type}: only a server sends it`);
+  }
+}
+
+/** The four acknowledgements in the order of their packet types. */
+export const ACKS = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const;
+
+/** @internal */
+export function takePacketId(reader: BodyReader): number {
+  const id = reader.u16('packet id');
+  if (id === 0) throw packetIdZero();
+  return id;
+}
+
+/** A property block with the length in front of it; undefined when empty. @internal */
+export function takeProperties(reader: BodyReader, set: PropertySet): Properties | undefined {
+  const length = reader.varint();
+  const start = reader.at;
+  if (reader.end - start < length) {
+    throw malformed(`properties: the packet ends inside them; correct the property length ${length}`);
+  }
+  reader.at = start + length;
+  return length === 0 ? undefined : readProperties(reader.buf, start, start + length, set);
+}
+
+/** Absent stays absent, so that packets compare equal to what was written. @internal */
+export function setProperties(packet: { properties?: Properties }, properties: Properties | undefined): void {
+  if (properties !== undefined) packet.properties = properties;
+}
+
+function takeFilter(reader: BodyReader): string {
+  const filter = reader.string('topic filter');
+  if (filter === '') throw refused('topic filter: empty; send at least one character'); // [MQTT-4.7.3-1]
+  return filter;
+}
+
+/** @internal */
+export function malformed(message: string): ProtocolError {
+  return new ProtocolError(ReasonCode.malformedPacket, message);
+}
+
+/** @internal */
+export function refused(message: string): ProtocolError {
+  return new ProtocolError(ReasonCode.protocolError, message);
+}
+
+/** @internal */
+export function badCode(packet: string, code: number): ProtocolError {
+  return refused(
+    `${packet}: reason code 0x${code.toString(16).padStart(2, '0')} is not allowed there; use one of its table`
+  );
+}
+
+function badTopic(what: string): ProtocolError {
+  return new ProtocolError(
+    ReasonCode.topicNameInvalid,
+    `${what}: empty or with a wildcard; name a topic without "#" and "+"`
+  );
+}
+
+function packetIdZero(): ProtocolError {
+  return refused('packet id: 0 is not allowed; use 1 to 65535'); // [MQTT-2.2.1-3]
+}
+
+function short(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}

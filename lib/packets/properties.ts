@@ -1,0 +1,439 @@
+import { InvalidInput, ProtocolError } from '../errors.ts';
+import { BodyReader } from './body-reader.ts';
+import {
+  aliasZero,
+  BY_ID,
+  badFlag,
+  badResponseTopic,
+  badString,
+  cutOff,
+  doubledProperty,
+  foreignProperty,
+  type IndexedRow,
+  PROPERTIES,
+  type PropertySet,
+  SET_BITS,
+  unknownProperty
+} from './property-table.ts';
+import { ReasonCode } from './reason-codes.ts';
+import type { Properties, UserProperty } from './types.ts';
+import { checkUtf8 } from './utf8.ts';
+import { readVarint, VARINT_MAX, varintEnd, varintLength, writeVarint } from './varint.ts';
+import { byteLength, writeBinary, writeString } from './write.ts';
+
+type Writable = { -readonly [name in keyof Properties]: Properties[name] };
+
+/**
+ * Read the property block `buf[start, end)` (without the length in front of it) as one of `set`.
+ *
+ * @param into filled instead of a new object
+ * @throws ProtocolError 0x81 for an unknown id, a value that does not fit, ill-formed UTF-8; 0x82 for a property that may not stand
+ *   there, a second copy, a value that is refused, Authentication Data without Authentication Method, a Response Topic that is
+ *   empty or has a wildcard; 0x94 for Topic Alias 0
+ */
+export function readProperties(
+  buf: Buffer,
+  start: number,
+  end: number,
+  set: PropertySet,
+  into: Properties = {}
+): Properties {
+  const reader = new BodyReader(buf, start, end);
+  const place = SET_BITS[set];
+  let seen = 0;
+  while (reader.at < end) {
+    const id = reader.varint();
+    const found = BY_ID[id];
+    if (found === undefined) throw unknownProperty(id);
+    if ((found.allowedIn & place) === 0) throw foreignProperty(found.name, set);
+    if ((seen & found.seen) !== 0 && (found.repeatableIn & place) === 0) throw doubledProperty(found.name);
+    seen |= found.seen;
+    readValue(reader, found, into);
+  }
+  if (into.authenticationData !== undefined && into.authenticationMethod === undefined) {
+    throw new ProtocolError(
+      ReasonCode.protocolError,
+      'authenticationData: not without authenticationMethod; send the method, too'
+    );
+  }
+  return into;
+}
+
+function readValue(reader: BodyReader, row: IndexedRow, into: Writable): void {
+  const { name } = row;
+  switch (row.type) {
+    case 'flag': {
+      const value = reader.u8(name);
+      if (value > 1) throw badFlag(name, value);
+      put(into, name, value);
+      return;
+    }
+    case 'u16':
+      put(into, name, nonZero(row, reader.u16(name)));
+      return;
+    case 'u32':
+      put(into, name, nonZero(row, reader.u32(name)));
+      return;
+    case 'varint': {
+      const value = nonZero(row, reader.varint());
+      const identifiers = into.subscriptionIdentifier as number[] | undefined;
+      if (identifiers === undefined) into.subscriptionIdentifier = [value];
+      else identifiers.push(value);
+      return;
+    }
+    case 'string': {
+      const value = reader.string(name);
+      if (name === 'responseTopic' && (value === '' || value.includes('#') || value.includes('+'))) {
+        throw badResponseTopic();
+      }
+      put(into, name, value);
+      return;
+    }
+    case 'binary':
+      put(into, name, reader.binary(name));
+      return;
+    case 'pair': {
+      const pair: UserProperty = [reader.string('user property name'), reader.string('user property value')];
+      const pairs = into.userProperties as UserProperty[] | undefined;
+      if (pairs === undefined) into.userProperties = [pair];
+      else pairs.push(pair);
+    }
+  }
+}
+
+/** The one place where a name from the table meets the types of `Properties`. */
+function put(into: Writable, name: keyof Properties, value: number | string | Buffer): void {
+  (into as Record<string, unknown>)[name] = value;
+}
+
+function nonZero(row: IndexedRow, value: number): number {
+  if (value === 0 && row.refuseZero !== undefined) {
+    throw new ProtocolError(row.refuseZero, `${row.name}: 0 is not allowed; leave it out or send 1 or more`);
+  }
+  return value;
+}
+
+/** Bytes that `writeProperties` will write: the block alone, without the length in front of it. */
+export function propertiesLength(properties: Properties | undefined): number {
+  if (properties === undefined) return 0;
+  let length = 0;
+  for (const { name, type } of PROPERTIES) {
+    const value = properties[name];
+    if (value === undefined) continue;
+    switch (type) {
+      case 'flag':
+        length += 2;
+        break;
+      case 'u16':
+        length += 3;
+        break;
+      case 'u32':
+        length += 5;
+        break;
+      case 'varint':
+        for (const id of value as readonly number[]) length += 1 + varintLength(id);
+        break;
+      case 'string':
+        length += 3 + byteLength(value as string, name);
+        break;
+      case 'binary':
+        length += 3 + (value as Buffer).length;
+        break;
+      case 'pair':
+        for (const [key, text] of value as readonly UserProperty[]) {
+          length += 5 + byteLength(key, name) + byteLength(text, name);
+        }
+    }
+  }
+  return length;
+}
+
+/**
+ * Write `properties` at `at`, without the length in front: in the order of the table, user properties and subscription identifiers in
+ * theirs. Values out of range are the caller's mistake and not looked for.
+ *
+ * @returns the offset behind the last byte
+ * @throws InvalidInput `VALUE_TOO_LONG` for strings or binary data above 65,535 bytes, `VALUE_INVALID` for a subscription identifier
+ *   that is not 1..268,435,455
+ */
+export function writeProperties(buf: Buffer, at: number, properties: Properties | undefined): number {
+  if (properties === undefined) return at;
+  for (const { id, name, type } of PROPERTIES) {
+    const value = properties[name];
+    if (value === undefined) continue;
+    switch (type) {
+      case 'flag':
+        buf[at++] = id;
+        buf[at++] = value as number;
+        break;
+      case 'u16':
+        buf[at++] = id;
+        at = buf.writeUInt16BE(value as number, at);
+        break;
+      case 'u32':
+        buf[at++] = id;
+        at = buf.writeUInt32BE(value as number, at);
+        break;
+      case 'varint':
+        for (const identifier of value as readonly number[]) {
+          if (!(identifier >= 1 && identifier <= VARINT_MAX)) {
+            throw new InvalidInput('VALUE_INVALID', name, `1 to ${VARINT_MAX}`, identifier);
+          }
+          buf[at++] = id;
+          at = writeVarint(buf, at, identifier);
+        }
+        break;
+      case 'string':
+        buf[at++] = id;
+        at = writeString(buf, at, value as string);
+        break;
+      case 'binary':
+        buf[at++] = id;
+        at = writeBinary(buf, at, value as Buffer, name);
+        break;
+      case 'pair':
+        for (const [key, text] of value as readonly UserProperty[]) {
+          buf[at++] = id;
+          at = writeString(buf, at, key);
+          at = writeString(buf, at, text);
+        }
+    }
+  }
+  return at;
+}
+
+/**
+ * What the broker needs to know of a PUBLISH's properties to pass the message on; all else travels as bytes. One object serves every
+ * PUBLISH of a connection, so that the path of a message allocates nothing.
+ */
+export interface PublishScan {
+  /** 0: none */
+  topicAlias: number;
+  /** Seconds; -1: none */
+  messageExpiryInterval: number;
+  /** Offset of the four bytes of the interval, not of its id; -1: none */
+  expiryAt: number;
+  /** 0, 1; -1: none */
+  payloadFormatIndicator: number;
+  hasContentType: boolean;
+  hasResponseTopic: boolean;
+  hasCorrelationData: boolean;
+  userProperties: number;
+  /** What `strippedPublishLength` would say: bytes left without topic alias and message expiry. */
+  strippedLength: number;
+  /** Mask of what the last scan found; 0 after an empty block. */
+  seen: number;
+}
+
+/** A scan of an empty block. */
+export function newPublishScan(): PublishScan {
+  return {
+    topicAlias: 0,
+    messageExpiryInterval: -1,
+    expiryAt: -1,
+    payloadFormatIndicator: -1,
+    hasContentType: false,
+    hasResponseTopic: false,
+    hasCorrelationData: false,
+    userProperties: 0,
+    strippedLength: 0,
+    seen: 0
+  };
+}
+
+const PAYLOAD_FORMAT = 1;
+const EXPIRY = 2;
+const CONTENT_TYPE = 4;
+const RESPONSE_TOPIC = 8;
+const CORRELATION = 16;
+const ALIAS = 32;
+const USER = 64;
+
+/**
+ * Check the property block of a client's PUBLISH and note in `scan` what the broker acts on. The same rules and errors as
+ * `readProperties(..., 'publish')`, but nothing is allocated unless it throws; then `scan` is not to be used.
+ */
+export function scanPublishProperties(buf: Buffer, start: number, end: number, scan: PublishScan): void {
+  if (scan.seen !== 0) clearScan(scan);
+  if (start === end) return;
+  let seen = 0;
+  let skipped = 0;
+  let at = start;
+  while (at < end) {
+    const id = buf[at++];
+    switch (id) {
+      case 0x01: {
+        if ((seen & PAYLOAD_FORMAT) !== 0) throw doubledProperty('payloadFormatIndicator');
+        if (at >= end) throw cutOff('payloadFormatIndicator');
+        seen |= PAYLOAD_FORMAT;
+        const value = buf[at++];
+        if (value > 1) throw badFlag('payloadFormatIndicator', value);
+        scan.payloadFormatIndicator = value;
+        break;
+      }
+      case 0x02:
+        if ((seen & EXPIRY) !== 0) throw doubledProperty('messageExpiryInterval');
+        if (end - at < 4) throw cutOff('messageExpiryInterval');
+        seen |= EXPIRY;
+        scan.expiryAt = at;
+        scan.messageExpiryInterval = ((buf[at] << 24) | (buf[at + 1] << 16) | (buf[at + 2] << 8) | buf[at + 3]) >>> 0;
+        at += 4;
+        skipped += 5;
+        break;
+      case 0x03:
+        if ((seen & CONTENT_TYPE) !== 0) throw doubledProperty('contentType');
+        seen |= CONTENT_TYPE;
+        scan.hasContentType = true;
+        at = scanString(buf, at, end, 'contentType');
+        break;
+      case 0x08: {
+        if ((seen & RESPONSE_TOPIC) !== 0) throw doubledProperty('responseTopic');
+        seen |= RESPONSE_TOPIC;
+        scan.hasResponseTopic = true;
+        const topic = at + 2;
+        at = scanString(buf, at, end, 'responseTopic');
+        if (at === topic || hasWildcard(buf, topic, at)) throw badResponseTopic();
+        break;
+      }
+      case 0x09: {
+        if ((seen & CORRELATION) !== 0) throw doubledProperty('correlationData');
+        seen |= CORRELATION;
+        scan.hasCorrelationData = true;
+        if (end - at < 2) throw cutOff('correlationData');
+        const length = (buf[at] << 8) | buf[at + 1];
+        at += 2;
+        if (end - at < length) throw cutOff('correlationData');
+        at += length;
+        break;
+      }
+      case 0x23: {
+        if ((seen & ALIAS) !== 0) throw doubledProperty('topicAlias');
+        if (end - at < 2) throw cutOff('topicAlias');
+        seen |= ALIAS;
+        const alias = (buf[at] << 8) | buf[at + 1];
+        if (alias === 0) throw aliasZero();
+        scan.topicAlias = alias;
+        at += 2;
+        skipped += 3;
+        break;
+      }
+      case 0x26:
+        seen |= USER;
+        scan.userProperties += 1;
+        at = scanString(buf, at, end, 'user property name');
+        at = scanString(buf, at, end, 'user property value');
+        break;
+      default:
+        // leave the choice of the code to the table
+        throw notInPublish(buf, at - 1, end);
+    }
+  }
+  scan.strippedLength = end - start - skipped;
+  scan.seen = seen;
+}
+
+function clearScan(scan: PublishScan): void {
+  scan.topicAlias = 0;
+  scan.messageExpiryInterval = -1;
+  scan.expiryAt = -1;
+  scan.payloadFormatIndicator = -1;
+  scan.hasContentType = false;
+  scan.hasResponseTopic = false;
+  scan.hasCorrelationData = false;
+  scan.userProperties = 0;
+  scan.strippedLength = 0;
+  scan.seen = 0;
+}
+
+/** @returns the offset behind the string */
+function scanString(buf: Buffer, at: number, end: number, what: string): number {
+  if (end - at < 2) throw cutOff(what);
+  const start = at + 2;
+  const stop = start + ((buf[at] << 8) | buf[at + 1]);
+  if (stop > end) throw cutOff(what);
+  if (!checkUtf8(buf, start, stop)) throw badString(what);
+  return stop;
+}
+
+/** Whether `buf[start, end)` has a `#` or a `+`. */
+export function hasWildcard(buf: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) {
+    const byte = buf[at];
+    if (byte === 0x23 || byte === 0x2b) return true;
+  }
+  return false;
+}
+
+/**
+ * Copy the property block of a PUBLISH without topic alias, message expiry and subscription identifiers, which are told anew to each
+ * receiver; the rest in its order, byte for byte [MQTT-3.3.2-15] to [MQTT-3.3.2-20]. The block must have been checked.
+ *
+ * @returns the offset in `target` behind the copy
+ */
+export function copyPublishProperties(source: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let from = start;
+  let next = start;
+  while (next < end) {
+    const id = source[next];
+    const after = propertyEnd(source, next, end);
+    if (isToldAnew(id)) {
+      at = copyBytes(source, from, next, target, at);
+      from = after;
+    }
+    next = after;
+  }
+  return copyBytes(source, from, end, target, at);
+}
+
+/** Bytes that `copyPublishProperties` will write. */
+export function strippedPublishLength(source: Buffer, start: number, end: number): number {
+  let length = end - start;
+  let next = start;
+  while (next < end) {
+    const after = propertyEnd(source, next, end);
+    if (isToldAnew(source[next])) length -= after - next;
+    next = after;
+  }
+  return length;
+}
+
+function isToldAnew(id: number): boolean {
+  return id === 0x02 || id === 0x23 || id === 0x0b;
+}
+
+function copyBytes(source: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  // below this a loop beats the call into the runtime
+  if (end - start > 48) {
+    source.copy(target, at, start, end);
+    return at + end - start;
+  }
+  while (start < end) target[at++] = source[start++];
+  return at;
+}
+
+/** The offset behind the property whose id lies at `at`, in a PUBLISH that was checked. */
+function propertyEnd(buf: Buffer, at: number, end: number): number {
+  switch (buf[at]) {
+    case 0x01:
+      return at + 2;
+    case 0x02:
+      return at + 5;
+    case 0x23:
+      return at + 3;
+    case 0x0b:
+      readVarint(buf, at + 1, end);
+      return varintEnd();
+    case 0x26: {
+      const value = at + 3 + ((buf[at + 1] << 8) | buf[at + 2]);
+      return value + 2 + ((buf[value] << 8) | buf[value + 1]);
+    }
+    default:
+      return at + 3 + ((buf[at + 1] << 8) | buf[at + 2]);
+  }
+}
+
+function notInPublish(buf: Buffer, at: number, end: number): ProtocolError {
+  const id = readVarint(buf, at, end);
+  const found = BY_ID[id];
+  return found === undefined ? unknownProperty(id) : foreignProperty(found.name, 'publish');
+}

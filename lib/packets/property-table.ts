@@ -1,0 +1,178 @@
+import { ProtocolError } from '../errors.ts';
+import { ReasonCode } from './reason-codes.ts';
+import type { Properties } from './types.ts';
+
+/**
+ * Where a property may stand. `publish` and `disconnect` are those a client sends; what a server sends there has a set of its own.
+ * `ack` is PUBACK, PUBREC, PUBREL and PUBCOMP.
+ */
+export type PropertySet =
+  | 'connect'
+  | 'will'
+  | 'connack'
+  | 'publish'
+  | 'publishFromServer'
+  | 'ack'
+  | 'subscribe'
+  | 'suback'
+  | 'unsubscribe'
+  | 'unsuback'
+  | 'disconnect'
+  | 'disconnectFromServer'
+  | 'auth';
+
+/** How a value lies on the wire. `flag` is a byte that is 0 or 1. */
+export type PropertyType = 'flag' | 'u16' | 'u32' | 'varint' | 'string' | 'binary' | 'pair';
+
+/** One row of the table. */
+export interface PropertyRow {
+  readonly id: number;
+  readonly name: keyof Properties;
+  readonly type: PropertyType;
+  /** The packets that may carry it. */
+  readonly sets: readonly PropertySet[];
+  /** The packets in which it may stand more than once. */
+  readonly repeatable: readonly PropertySet[];
+  /** The reason code that 0 is answered with, where 0 is no value. */
+  readonly refuseZero?: number;
+}
+
+const PUBLISH = ['publish', 'publishFromServer'] as const;
+const MESSAGE = [...PUBLISH, 'will'] as const;
+const ANSWERS = ['connack', 'ack', 'suback', 'unsuback', 'disconnect', 'disconnectFromServer', 'auth'] as const;
+const EVERY = ['connect', ...MESSAGE, ...ANSWERS, 'subscribe', 'unsubscribe'] as const;
+
+function row(
+  id: number,
+  name: keyof Properties,
+  type: PropertyType,
+  sets: readonly PropertySet[],
+  refuseZero?: number
+) {
+  return { id, name, type, sets, repeatable: [], refuseZero } satisfies PropertyRow;
+}
+
+/** Every property of MQTT 5.0 (section 2.2.2.2 and those of chapter 3), by id. The encoder writes in this order. */
+export const PROPERTIES: readonly PropertyRow[] = [
+  row(0x01, 'payloadFormatIndicator', 'flag', MESSAGE),
+  row(0x02, 'messageExpiryInterval', 'u32', MESSAGE),
+  row(0x03, 'contentType', 'string', MESSAGE),
+  row(0x08, 'responseTopic', 'string', MESSAGE),
+  row(0x09, 'correlationData', 'binary', MESSAGE),
+  {
+    // a client names one in SUBSCRIBE; the server sends one for each matching subscription [MQTT-3.3.4-4], [MQTT-3.3.4-6]
+    ...row(0x0b, 'subscriptionIdentifier', 'varint', ['subscribe', 'publishFromServer'], ReasonCode.protocolError),
+    repeatable: ['publishFromServer']
+  },
+  // the server never puts it in DISCONNECT [MQTT-3.14.2-2]
+  row(0x11, 'sessionExpiryInterval', 'u32', ['connect', 'connack', 'disconnect']),
+  row(0x12, 'assignedClientIdentifier', 'string', ['connack']),
+  row(0x13, 'serverKeepAlive', 'u16', ['connack']),
+  row(0x15, 'authenticationMethod', 'string', ['connect', 'connack', 'auth']),
+  row(0x16, 'authenticationData', 'binary', ['connect', 'connack', 'auth']),
+  row(0x17, 'requestProblemInformation', 'flag', ['connect']),
+  row(0x18, 'willDelayInterval', 'u32', ['will']),
+  row(0x19, 'requestResponseInformation', 'flag', ['connect']),
+  row(0x1a, 'responseInformation', 'string', ['connack']),
+  row(0x1c, 'serverReference', 'string', ['connack', 'disconnectFromServer']),
+  row(0x1f, 'reasonString', 'string', ANSWERS),
+  row(0x21, 'receiveMaximum', 'u16', ['connect', 'connack'], ReasonCode.protocolError),
+  row(0x22, 'topicAliasMaximum', 'u16', ['connect', 'connack']),
+  row(0x23, 'topicAlias', 'u16', PUBLISH, ReasonCode.topicAliasInvalid), // [MQTT-3.3.2-8]
+  row(0x24, 'maximumQoS', 'flag', ['connack']),
+  row(0x25, 'retainAvailable', 'flag', ['connack']),
+  { ...row(0x26, 'userProperties', 'pair', EVERY), repeatable: EVERY },
+  row(0x27, 'maximumPacketSize', 'u32', ['connect', 'connack'], ReasonCode.protocolError),
+  row(0x28, 'wildcardSubscriptionAvailable', 'flag', ['connack']),
+  row(0x29, 'subscriptionIdentifiersAvailable', 'flag', ['connack']),
+  row(0x2a, 'sharedSubscriptionAvailable', 'flag', ['connack'])
+];
+
+/** One bit a set. */
+export const SET_BITS = Object.fromEntries(EVERY.map((set, index) => [set, 1 << index])) as Record<PropertySet, number>;
+
+/** The table once more, by id and with bits instead of lists. `seen` is this row's bit in a mask of what a block has had. */
+export interface IndexedRow extends PropertyRow {
+  readonly allowedIn: number;
+  readonly repeatableIn: number;
+  readonly seen: number;
+}
+
+/** The row of an id; undefined where there is none. */
+export const BY_ID: readonly (IndexedRow | undefined)[] = indexById();
+
+function indexById(): (IndexedRow | undefined)[] {
+  const index = new Array<IndexedRow | undefined>(0x80).fill(undefined);
+  PROPERTIES.forEach((it, position) => {
+    index[it.id] = { ...it, allowedIn: bits(it.sets), repeatableIn: bits(it.repeatable), seen: 1 << position };
+  });
+  return index;
+}
+
+function bits(sets: readonly PropertySet[]): number {
+  return sets.reduce((mask, set) => mask | SET_BITS[set], 0);
+}
+
+export function unknownProperty(id: number): ProtocolError {
+  return new ProtocolError(
+    ReasonCode.malformedPacket,
+    `property 0x${id.toString(16).padStart(2, '0')}: unknown; correct the property length or leave it out`
+  );
+}
+
+const SET_NAMES: Record<PropertySet, string> = {
+  connect: 'CONNECT',
+  will: 'will properties',
+  connack: 'CONNACK',
+  publish: 'PUBLISH of a client',
+  publishFromServer: 'PUBLISH of a server',
+  ack: 'acknowledgement',
+  subscribe: 'SUBSCRIBE',
+  suback: 'SUBACK',
+  unsubscribe: 'UNSUBSCRIBE',
+  unsuback: 'UNSUBACK',
+  disconnect: 'DISCONNECT of a client',
+  disconnectFromServer: 'DISCONNECT of a server',
+  auth: 'AUTH'
+};
+
+export function foreignProperty(name: string, set: PropertySet): ProtocolError {
+  return new ProtocolError(ReasonCode.protocolError, `${name}: not allowed in ${SET_NAMES[set]}; leave it out`);
+}
+
+export function doubledProperty(name: string): ProtocolError {
+  return new ProtocolError(ReasonCode.protocolError, `${name}: may stand once; leave out the second`);
+}
+
+export function badFlag(name: string, value: number): ProtocolError {
+  return new ProtocolError(ReasonCode.protocolError, `${name}: ${value} is not allowed; send 0 or 1`);
+}
+
+export function badResponseTopic(): ProtocolError {
+  // [MQTT-3.3.2-14], [MQTT-4.7.3-1]
+  return new ProtocolError(
+    ReasonCode.protocolError,
+    'responseTopic: empty or with a wildcard; name a topic without "#" and "+"'
+  );
+}
+
+export function aliasZero(): ProtocolError {
+  return new ProtocolError(
+    ReasonCode.topicAliasInvalid,
+    'topicAlias: 0 is not allowed; leave it out or send 1 or more'
+  );
+}
+
+export function badString(what: string): ProtocolError {
+  return new ProtocolError(
+    ReasonCode.malformedPacket,
+    `${what}: not well-formed UTF-8 without U+0000; send valid UTF-8`
+  );
+}
+
+export function cutOff(what: string): ProtocolError {
+  return new ProtocolError(
+    ReasonCode.malformedPacket,
+    `${what}: the properties end inside it; correct the property length`
+  );
+}

@@ -1,0 +1,61 @@
+import { ProtocolError } from '../errors.ts';
+import { ReasonCode } from './reason-codes.ts';
+
+/**
+ * Whether `buf[start, end)` is a string MQTT allows: well-formed UTF-8 without U+0000.
+ *
+ * Bytes are checked, not a decoded string: decoding replaces what is ill-formed, so the mistake could no longer be seen. Refused are
+ * overlong forms, surrogates and code points above U+10FFFF [MQTT-1.5.4-1], and U+0000 [MQTT-1.5.4-2]. EF BB BF is a character
+ * like any other [MQTT-1.5.4-3].
+ */
+export function checkUtf8(buf: Buffer, start: number, end: number): boolean {
+  let at = start;
+  while (at < end) {
+    const lead = buf[at++];
+    if (lead < 0x80) {
+      if (lead === 0) return false;
+      continue;
+    }
+    if (lead < 0xe0) {
+      // 80..BF continue a character, C0 and C1 begin overlong ones
+      if (lead < 0xc2 || at >= end || (buf[at] & 0xc0) !== 0x80) return false;
+      at += 1;
+    } else if (lead < 0xf0) {
+      if (end - at < 2) return false;
+      const second = buf[at];
+      if ((second & 0xc0) !== 0x80 || (buf[at + 1] & 0xc0) !== 0x80) return false;
+      if (lead === 0xe0 && second < 0xa0) return false; // overlong
+      if (lead === 0xed && second > 0x9f) return false; // U+D800..DFFF
+      at += 2;
+    } else {
+      if (lead > 0xf4 || end - at < 3) return false;
+      const second = buf[at];
+      if ((second & 0xc0) !== 0x80 || (buf[at + 1] & 0xc0) !== 0x80 || (buf[at + 2] & 0xc0) !== 0x80) return false;
+      if (lead === 0xf0 && second < 0x90) return false; // overlong
+      if (lead === 0xf4 && second > 0x8f) return false; // above U+10FFFF
+      at += 3;
+    }
+  }
+  return true;
+}
+
+/**
+ * The string in `buf[start, end)` (without its two length bytes), checked as `checkUtf8` does.
+ *
+ * A leading U+FEFF stays: `Buffer.toString` keeps it, where a TextDecoder would strip it [MQTT-1.5.4-3].
+ * @param what names the string in the error message
+ * @throws ProtocolError 0x81 when it is ill-formed or holds U+0000
+ */
+export function readString(buf: Buffer, start: number, end: number, what = 'string'): string {
+  let at = start;
+  // 1..7F alone: one comparison a byte, and the cheaper way to a string
+  while (at < end && (buf[at] - 1) >>> 0 < 0x7f) at += 1;
+  if (at === end) return buf.toString('latin1', start, end);
+  if (!checkUtf8(buf, at, end)) {
+    throw new ProtocolError(
+      ReasonCode.malformedPacket,
+      `${what}: not well-formed UTF-8 without U+0000; send valid UTF-8`
+    );
+  }
+  return buf.toString('utf8', start, end);
+}
