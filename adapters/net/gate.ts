@@ -1,0 +1,238 @@
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ConnectionMeta } from '../../lib/client-info.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { asError } from '../../lib/events.ts';
+import type { ListenerHandle } from '../../lib/listener.ts';
+import type { ProtocolVersion } from '../../lib/packets/types.ts';
+
+/** What a listener needs of a broker. `Broker` fits; so does a stub in a test. */
+export interface Acceptor {
+  /** Take a connection: its bytes and what the listener knows of it. */
+  handle(stream: Duplex, meta: ConnectionMeta): void;
+  /** Keep a listener: `start` opens it, `stop` closes it; a broker that is started already opens it at once. */
+  attach(listener: ListenerHandle): unknown;
+  /** `connected` once it has started. */
+  readonly state?: string;
+  /** Tell of an error that no caller can be told of: the broker's `error` event. */
+  report?(error: Error, during: string): void;
+}
+
+/** Why a listener itself ended a connection, before the broker had it. */
+export type RefusalReason =
+  | 'max_connections'
+  | 'max_conn_rate'
+  | 'handshake_timeout'
+  | 'proxy_untrusted'
+  | 'proxy_malformed'
+  | 'tls_failed'
+  | 'no_username'
+  | 'upgrade_failed'
+  | 'upgrade_refused'
+  | 'listener_closed'
+  | 'internal_error';
+
+/** The settings every kind of listener has. */
+export interface GateSettings {
+  readonly zone: string | undefined;
+  readonly mountpoint: string | undefined;
+  readonly protocolVersions: readonly ProtocolVersion[] | undefined;
+  readonly maxConnections: number;
+  readonly maxConnRate: number;
+  readonly handshakeTimeout: number;
+  readonly clock: Clock;
+}
+
+/** A connection on its way from accept to the broker, and what has been learnt of it so far. */
+export interface Arrival {
+  /** What was accepted; its close ends the connection. */
+  readonly socket: Duplex;
+  /** What the next stage reads: the socket itself, then the TLS socket over it, then the WebSocket stream over that. */
+  stream: Duplex;
+  readonly transport: ConnectionMeta['transport'];
+  remoteAddress: string | undefined;
+  remotePort: number | undefined;
+  localAddress: string | undefined;
+  localPort: number | undefined;
+  username: string | undefined;
+  isAuthenticated: boolean;
+  certificate: ConnectionMeta['certificate'];
+  headers: ConnectionMeta['headers'];
+  /** What it counts as when it ends in the present stage. */
+  reason: RefusalReason;
+  /** It was handed over, refused, or has ended. */
+  isOver: boolean;
+  timer: unknown;
+}
+
+/** One step of a connection's way in. It passes the arrival on, or has the gate refuse it. */
+export type Stage = (arrival: Arrival) => void;
+
+/** Addresses that are the same for all connections of a listener, so that nobody asks the kernel for each. */
+export interface KnownLocal {
+  readonly address: string | undefined;
+  readonly port: number | undefined;
+}
+
+/**
+ * Counts a listener's connections, lets them in or not, watches over the ones on their way, and hands them to the broker.
+ * Nothing that a peer does throws out of here.
+ */
+export class Gate {
+  /** The listener's name, as the broker is told it. */
+  name = '';
+  current = 0;
+  readonly shutdownCount: Record<string, number> = {};
+  readonly settings: GateSettings;
+  readonly #acceptor: Acceptor;
+  readonly #arriving = new Map<Duplex, Arrival>();
+  readonly #left: (this: Duplex) => void;
+  #tokens: number;
+  #filledAt: number;
+
+  constructor(acceptor: Acceptor, settings: GateSettings) {
+    this.#acceptor = acceptor;
+    this.settings = settings;
+    this.#tokens = settings.maxConnRate;
+    this.#filledAt = settings.clock.monotonic();
+    const gate = this;
+    // One function for all sockets: a closure for each would cost an idle connection some 100 bytes.
+    this.#left = function left() {
+      gate.current--;
+      const arrival = gate.#arriving.get(this);
+      if (arrival !== undefined) gate.refuse(arrival, arrival.reason);
+    };
+  }
+
+  /**
+   * Take in a socket, within the bounds on number and rate; past them it is closed at once and counted.
+   * @param isStaged it has a way to go before the broker gets it, and must have gone it within the handshake timeout
+   */
+  admit(
+    socket: Socket | Duplex,
+    transport: Arrival['transport'],
+    local: KnownLocal | undefined,
+    isStaged: boolean
+  ): Arrival | undefined {
+    socket.on('error', ignore);
+    const { maxConnections } = this.settings;
+    if (maxConnections > 0 && this.current >= maxConnections) return this.#turnAway(socket, 'max_connections');
+    if (!this.#hasToken()) return this.#turnAway(socket, 'max_conn_rate');
+    this.current++;
+    socket.on('close', this.#left);
+    const { remoteAddress, remotePort } = socket as Socket;
+    const arrival: Arrival = {
+      socket,
+      stream: socket,
+      transport,
+      remoteAddress: plainAddress(remoteAddress),
+      remotePort,
+      localAddress: local === undefined ? plainAddress((socket as Socket).localAddress) : local.address,
+      localPort: local === undefined ? (socket as Socket).localPort : local.port,
+      username: undefined,
+      isAuthenticated: false,
+      certificate: undefined,
+      headers: undefined,
+      reason: 'internal_error',
+      isOver: false,
+      timer: undefined
+    };
+    if (isStaged) {
+      this.#arriving.set(socket, arrival);
+      arrival.timer = this.settings.clock.setTimeout(
+        () => this.refuse(arrival, 'handshake_timeout'),
+        this.settings.handshakeTimeout
+      );
+    }
+    return arrival;
+  }
+
+  /** The last stage: the broker has it from here. */
+  handOver(arrival: Arrival): void {
+    if (arrival.isOver) return;
+    if (arrival.stream.destroyed) {
+      this.refuse(arrival, arrival.reason);
+      return;
+    }
+    this.#settle(arrival);
+    const { zone, mountpoint, protocolVersions } = this.settings;
+    try {
+      this.#acceptor.handle(arrival.stream, {
+        transport: arrival.transport,
+        listener: this.name,
+        zone,
+        mountpoint,
+        protocolVersions,
+        remoteAddress: arrival.remoteAddress,
+        remotePort: arrival.remotePort,
+        localAddress: arrival.localAddress,
+        localPort: arrival.localPort,
+        username: arrival.username,
+        authenticated: arrival.isAuthenticated,
+        certificate: arrival.certificate,
+        headers: arrival.headers
+      });
+    } catch (error) {
+      this.count('internal_error');
+      this.report(error, 'handing a connection over');
+      arrival.stream.destroy();
+    }
+  }
+
+  /** End a connection that the broker never had, and count why. */
+  refuse(arrival: Arrival, reason: RefusalReason): void {
+    if (arrival.isOver) return;
+    this.#settle(arrival);
+    this.count(reason);
+    arrival.stream.destroy();
+    arrival.socket.destroy();
+  }
+
+  count(reason: string): void {
+    this.shutdownCount[reason] = (this.shutdownCount[reason] ?? 0) + 1;
+  }
+
+  /** Tell the broker of an error that belongs to no caller. */
+  report(error: unknown, during: string): void {
+    const { report } = this.#acceptor;
+    if (report !== undefined) report.call(this.#acceptor, asError(error), `listener ${this.name}: ${during}`);
+    else process.emitWarning(asError(error));
+  }
+
+  /** End what has not reached the broker yet. */
+  shut(): void {
+    for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
+  }
+
+  #settle(arrival: Arrival): void {
+    arrival.isOver = true;
+    if (!this.#arriving.delete(arrival.socket)) return;
+    this.settings.clock.clearTimeout(arrival.timer);
+  }
+
+  #turnAway(socket: Duplex, reason: RefusalReason): undefined {
+    this.count(reason);
+    socket.destroy();
+    return undefined;
+  }
+
+  /** A bucket that holds one second's worth. */
+  #hasToken(): boolean {
+    const { maxConnRate, clock } = this.settings;
+    if (maxConnRate === 0) return true;
+    const now = clock.monotonic();
+    this.#tokens = Math.min(Math.max(maxConnRate, 1), this.#tokens + ((now - this.#filledAt) * maxConnRate) / 1000);
+    this.#filledAt = now;
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
+    return true;
+  }
+}
+
+/** A socket's error is followed by its close, and that is what counts; without a listener it would end the process. */
+export function ignore(): void {}
+
+/** An IPv4 address as such, also where a socket for both families shows it as `::ffff:192.0.2.1`. */
+export function plainAddress(address: string | undefined): string | undefined {
+  return address?.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}

@@ -1,0 +1,35 @@
+/** How a listener carries MQTT, in the words of the management interface. */
+export type ListenerProtocol = 'mqtt:tcp' | 'mqtt:ssl' | 'mqtt:ws' | 'mqtt:wss' | 'mqtt:unix';
+
+/** Where a listener accepts: host and port, or the path of a Unix socket. */
+export interface ListenerAddress {
+  readonly host?: string;
+  /** The real port, also where port 0 was asked for. */
+  readonly port?: number;
+  readonly path?: string;
+}
+
+/** What the management interface shows of a listener. */
+export interface ListenerFigures {
+  /** Accept loops. */
+  readonly acceptors: number;
+  /** Most connections at one time; 0: unlimited. */
+  readonly maxConnections: number;
+  readonly currentConnections: number;
+  /** Connections that ended, by reason. */
+  readonly shutdownCount: Readonly<Record<string, number>>;
+}
+
+/** A listener as the broker knows it: opened by `start`, closed first by `stop`. The broker itself opens no port. */
+export interface ListenerHandle {
+  /** Unique name, for example `tcp:1883`, `ws:8083`, `unix:/run/x.sock`. */
+  readonly name: string;
+  readonly protocol: ListenerProtocol;
+  /** Where it accepts; undefined while it is not open. */
+  readonly address: ListenerAddress | undefined;
+  /** Bind and accept. Rejects with BrokerError LISTENER_BIND_FAILED, which names the address and the remedy. */
+  open(): Promise<void>;
+  /** Stop accepting. Connections already handed over are the broker's to end. */
+  close(): Promise<void>;
+  info(): ListenerFigures;
+}

@@ -1,0 +1,83 @@
+import type { Duplex } from 'node:stream';
+import type { Acceptor } from '../../adapters/net/index.ts';
+import type { ConnectionMeta } from '../../lib/client-info.ts';
+import type { ListenerHandle } from '../../lib/listener.ts';
+
+export interface Taken {
+  readonly stream: Duplex;
+  readonly meta: ConnectionMeta;
+}
+
+/** Stands for a broker where only the listener is looked at: keeps what it is handed, and can be awaited for it. */
+export class StubBroker implements Acceptor {
+  state = 'connected';
+  readonly attached: ListenerHandle[] = [];
+  readonly taken: Taken[] = [];
+  readonly reports: { error: Error; during: string }[] = [];
+  readonly #waiting: ((taken: Taken) => void)[] = [];
+  readonly #unheard: Taken[] = [];
+  readonly #awaitingReport: (() => void)[] = [];
+
+  handle(stream: Duplex, meta: ConnectionMeta): void {
+    stream.on('error', () => {});
+    const taken = { stream, meta };
+    this.taken.push(taken);
+    const waiting = this.#waiting.shift();
+    if (waiting === undefined) this.#unheard.push(taken);
+    else waiting(taken);
+  }
+
+  attach(listener: ListenerHandle): void {
+    this.attached.push(listener);
+  }
+
+  report(error: Error, during: string): void {
+    this.reports.push({ error, during });
+    for (const wake of this.#awaitingReport.splice(0)) wake();
+  }
+
+  /** The next connection that was not asked for yet. */
+  next(): Promise<Taken> {
+    const taken = this.#unheard.shift();
+    return taken === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(taken);
+  }
+
+  /** Resolves at the next report. */
+  reported(): Promise<void> {
+    return new Promise((resolve) => this.#awaitingReport.push(resolve));
+  }
+
+  /** What a broker's stop does of interest here. */
+  async stop(): Promise<void> {
+    for (const listener of this.attached) await listener.close();
+    for (const { stream } of this.taken) stream.destroy();
+  }
+}
+
+/** Resolves when a stream is closed, with an error or without. */
+export function closed(stream: Duplex): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.closed) resolve();
+    else stream.on('close', () => resolve());
+  });
+}
+
+/** Read until so many bytes have come; what comes past them stays in the stream. */
+export function readBytes(stream: Duplex, count: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error) => {
+      stream.off('readable', read).off('end', ended).off('error', done);
+      if (error !== undefined) reject(error);
+    };
+    const ended = () => done(new Error(`the stream ended before ${count} bytes had come`));
+    const read = () => {
+      const chunk = stream.read(count) as Buffer | null;
+      if (chunk === null) return;
+      done();
+      if (chunk.length < count) reject(new Error(`the stream ended after ${chunk.length} of ${count} bytes`));
+      else resolve(chunk);
+    };
+    stream.on('readable', read).on('end', ended).on('error', done);
+    read();
+  });
+}

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { listen, tcp } from '../../adapters/net/index.ts';
+import { BrokerError, InvalidInput } from '../../lib/errors.ts';
+import { closed, readBytes, StubBroker } from './stub-broker.ts';
+
+let broker: StubBroker;
+const clients: Socket[] = [];
+
+function client(port: number | undefined): Socket {
+  const socket = connect({ port: port as number, host: '127.0.0.1' });
+  socket.on('error', () => {});
+  clients.push(socket);
+  return socket;
+}
+
+beforeEach(() => {
+  broker = new StubBroker();
+});
+
+afterEach(async () => {
+  for (const socket of clients.splice(0)) socket.destroy();
+  await broker.stop();
+});
+
+describe('a TCP listener', () => {
+  it('takes a free port for 0, on loopback unless told otherwise, and tells the real one', async () => {
+    const listener = await listen(broker, 0);
+    assert.equal(listener.address?.host, '127.0.0.1');
+    assert.ok((listener.port as number) > 0);
+    assert.equal(listener.name, `tcp:${listener.port}`);
+    assert.equal(listener.protocol, 'mqtt:tcp');
+  });
+
+  it('hands the broker each connection with its addresses and the settings of the listener', async () => {
+    const listener = await listen(broker, { port: 0, zone: 'internal', mountpoint: 'plant/', protocolVersions: [5] });
+    const socket = client(listener.port);
+    await once(socket, 'connect');
+    const { stream, meta } = await broker.next();
+    assert.deepEqual(meta, {
+      transport: 'tcp',
+      listener: listener.name,
+      zone: 'internal',
+      mountpoint: 'plant/',
+      protocolVersions: [5],
+      remoteAddress: '127.0.0.1',
+      remotePort: socket.localPort,
+      localAddress: '127.0.0.1',
+      localPort: listener.port,
+      username: undefined,
+      authenticated: false,
+      certificate: undefined,
+      headers: undefined
+    });
+    socket.write('there');
+    assert.equal((await readBytes(stream, 5)).toString(), 'there');
+    stream.write('back');
+    assert.equal((await readBytes(socket, 4)).toString(), 'back');
+  });
+
+  it('shows an IPv4 peer of a socket for both families with its plain address', async () => {
+    const listener = await listen(broker, { port: 0, host: '::' });
+    client(listener.port);
+    const { meta } = await broker.next();
+    assert.equal(meta.remoteAddress, '127.0.0.1');
+    assert.equal(meta.localAddress, '127.0.0.1');
+    assert.equal(meta.localPort, listener.port);
+  });
+
+  it('is only made known to a broker that has not started, which then opens it', async () => {
+    broker.state = 'idle';
+    const listener = await listen(broker, 0);
+    assert.equal(listener.address, undefined);
+    assert.equal(listener.name, 'tcp:0');
+    await broker.attached[0].open();
+    assert.notEqual(listener.address, undefined);
+  });
+
+  it('names the address and the remedy when it can not bind', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as { port: number };
+    try {
+      await assert.rejects(
+        async () => await listen(broker, port),
+        (error: BrokerError) => {
+          assert.equal(error.code, 'LISTENER_BIND_FAILED');
+          assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${port}: somebody listens there already`));
+          assert.equal((error.cause as NodeJS.ErrnoException).code, 'EADDRINUSE');
+          return true;
+        }
+      );
+      assert.deepEqual(broker.reports, [], 'an error that was caught is not reported as well');
+    } finally {
+      other.close();
+    }
+  });
+
+  it('reports a failed bind as the error of the broker when nobody awaits it', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const reported = broker.reported();
+    listen(broker, (other.address() as { port: number }).port);
+    await reported;
+    other.close();
+    assert.equal((broker.reports[0].error as BrokerError).code, 'LISTENER_BIND_FAILED');
+  });
+
+  it('can be opened again after a failed bind', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    broker.state = 'idle';
+    const listener = await listen(broker, (other.address() as { port: number }).port);
+    await assert.rejects(listener.open(), BrokerError);
+    other.close();
+    await listener.open();
+    assert.notEqual(listener.address, undefined);
+  });
+
+  it('gives its port back on close and leaves the connections it handed over alone', async () => {
+    const listener = await listen(broker, 0);
+    const { port } = listener;
+    const socket = client(port);
+    const { stream } = await broker.next();
+    await listener.close();
+    assert.equal(listener.address, undefined);
+    const again = await listen(broker, port as number);
+    assert.equal(again.port, port);
+    socket.write('x');
+    assert.equal((await readBytes(stream, 1)).toString(), 'x');
+  });
+
+  it('can be opened and closed in any order without an error', async () => {
+    broker.state = 'idle';
+    const listener = listen(broker, 0);
+    await listener.close();
+    const [opening, closing] = [listener.open(), listener.close()];
+    await Promise.all([opening, closing]);
+    assert.equal(listener.address, undefined);
+    await Promise.all([listener.open(), listener.open()]);
+    assert.notEqual(listener.address, undefined);
+  });
+
+  it('serves beside others on the same broker', async () => {
+    const listeners = [await listen(broker, 0), await listen(broker, { port: 0, name: 'second' })];
+    for (const { port } of listeners) client(port);
+    const names = [(await broker.next()).meta.listener, (await broker.next()).meta.listener].sort();
+    assert.deepEqual(names, listeners.map(({ name }) => name).sort());
+  });
+
+  it('closes a connection past its maximum at once, and takes the next when one has gone', async () => {
+    const listener = await listen(broker, { port: 0, maxConnections: 1 });
+    const first = client(listener.port);
+    const { stream } = await broker.next();
+    const second = client(listener.port);
+    await closed(second);
+    assert.deepEqual(listener.info(), {
+      acceptors: 1,
+      maxConnections: 1,
+      currentConnections: 1,
+      shutdownCount: { max_connections: 1 }
+    });
+    const gone = closed(stream);
+    first.end();
+    stream.end();
+    await gone;
+    assert.equal(listener.info().currentConnections, 0);
+    client(listener.port);
+    await broker.next();
+    assert.equal(broker.taken.length, 2);
+  });
+
+  it('accepts no more per second than its rate, with one second as burst', async () => {
+    let now = 0;
+    const clock = { now: () => now, monotonic: () => now, setTimeout: () => undefined, clearTimeout: () => {} };
+    const listener = await listen(broker, { port: 0, maxConnRate: 2, clock });
+    client(listener.port);
+    client(listener.port);
+    await broker.next();
+    await broker.next();
+    await closed(client(listener.port));
+    assert.deepEqual(listener.info().shutdownCount, { max_conn_rate: 1 });
+    now = 500;
+    client(listener.port);
+    await broker.next();
+    await closed(client(listener.port));
+    assert.deepEqual(listener.info().shutdownCount, { max_conn_rate: 2 });
+  });
+
+  it('outlives a reset by the peer before and after the broker has the connection', async () => {
+    const listener = await listen(broker, 0);
+    const socket = client(listener.port);
+    const { stream } = await broker.next();
+    const gone = closed(stream);
+    socket.resetAndDestroy();
+    await gone;
+    assert.equal(listener.info().currentConnections, 0);
+  });
+
+  it('survives a broker that throws, ends that connection, and reports it', async () => {
+    const listener = await listen(broker, 0);
+    broker.handle = () => {
+      throw new Error('no room');
+    };
+    await closed(client(listener.port));
+    assert.deepEqual(listener.info().shutdownCount, { internal_error: 1 });
+    assert.equal(broker.reports[0].error.message, 'no room');
+  });
+
+  it('refuses options it does not know, with a suggestion, and values that are out of range', () => {
+    assert.throws(
+      () => tcp({ port: 1883, hosst: 'x' } as never),
+      /unknown option "hosst" in tcp listener; did you mean "host"\?/
+    );
+    assert.throws(() => tcp({ port: 70_000 }), InvalidInput);
+    assert.throws(() => tcp({} as never), { code: 'OPTION_MISSING' });
+  });
+});
