@@ -1,0 +1,111 @@
+import type { Message } from '../packets/message.ts';
+import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+
+const PREFIX = '$delayed/';
+
+/** Seconds from here on are a point in time, not a delay; also the longest wait (about 49 days 17 hours). */
+const LONGEST_DELAY_SEC = 4_294_967;
+
+/** What `$delayed/<seconds>/<topic>` asks for. */
+export interface Delay {
+  readonly delayMs: number;
+  /** The topic to publish to when the time has come. */
+  readonly topic: string;
+}
+
+/**
+ * Read the topic `$delayed/<seconds>/<topic>`: fewer than 4,294,967 seconds are a delay, more are seconds since 1970 (past: no delay).
+ *
+ * @returns undefined for any other topic; `invalid` when seconds or topic are missing, or the point in time is over 4,294,967 s ahead
+ */
+export function parseDelayed(topic: string, nowWallSec: number): Delay | undefined | 'invalid' {
+  if (!topic.startsWith(PREFIX)) return undefined;
+  const end = topic.indexOf('/', PREFIX.length);
+  const digits = topic.slice(PREFIX.length, end);
+  if (end === -1 || end + 1 === topic.length || !/^\d{1,15}$/.test(digits)) return 'invalid';
+  const seconds = Number(digits);
+  const delaySec = seconds < LONGEST_DELAY_SEC ? seconds : Math.max(0, seconds - nowWallSec);
+  return delaySec > LONGEST_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
+}
+
+/** What `DelayedMessages` is made with. */
+export interface DelayedSettings {
+  readonly wheel: TimingWheel;
+  /** Most messages waiting; 0: unlimited. */
+  readonly maxMessages: number;
+  /** Most bytes of whole packets waiting; 0: unlimited. */
+  readonly maxBytes: number;
+  /** Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`. */
+  readonly release: (message: Message, topic: string) => void;
+}
+
+/** Messages that wait for their delay. They become due to the tick of the timing wheel, in order of arrival within a tick. */
+export class DelayedMessages {
+  readonly #settings: DelayedSettings;
+  readonly #waiting = new Set<Waiting>();
+  #bytes = 0;
+
+  constructor(settings: DelayedSettings) {
+    this.#settings = settings;
+  }
+
+  /** Messages waiting. */
+  get count(): number {
+    return this.#waiting.size;
+  }
+
+  /** Bytes of their packets. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Keep a message until it is due; it is copied out of the read chunk. @returns `refused` when a bound would be passed */
+  hold(message: Message, topic: string, delayMs: number): 'held' | 'refused' {
+    const { maxMessages, maxBytes, wheel } = this.#settings;
+    const bytes = message.bytes;
+    if (maxMessages > 0 && this.#waiting.size >= maxMessages) return 'refused';
+    if (maxBytes > 0 && this.#bytes + bytes > maxBytes) return 'refused';
+    message.keep();
+    const waiting = new Waiting(this, message, topic, bytes);
+    this.#waiting.add(waiting);
+    this.#bytes += bytes;
+    wheel.arm(waiting, delayMs);
+    return 'held';
+  }
+
+  /** Forget all of them. */
+  clear(): void {
+    for (const waiting of this.#waiting) this.#settings.wheel.disarm(waiting);
+    this.#waiting.clear();
+    this.#bytes = 0;
+  }
+
+  /** Called by a message's alarm. */
+  release(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    this.#bytes -= waiting.bytes;
+    this.#settings.release(waiting.message, waiting.topic);
+  }
+}
+
+class Waiting implements Alarm {
+  dueMs = Infinity;
+  slot: Alarm['slot'] = undefined;
+  previous: Alarm | undefined = undefined;
+  next: Alarm | undefined = undefined;
+  readonly message: Message;
+  readonly topic: string;
+  readonly bytes: number;
+  readonly #owner: DelayedMessages;
+
+  constructor(owner: DelayedMessages, message: Message, topic: string, bytes: number) {
+    this.#owner = owner;
+    this.message = message;
+    this.topic = topic;
+    this.bytes = bytes;
+  }
+
+  ring(): void {
+    this.#owner.release(this);
+  }
+}
