@@ -1,4 +1,5 @@
 import { Branch } from './branch.ts';
+import { TextMap } from './text-map.ts';
 import { isWildcard } from './topic.ts';
 
 /** Above this many values under one filter an array gives way to a Set, so that leaving stays cheap. */
@@ -36,7 +37,7 @@ export class FilterIndex<T extends NonNullable<unknown>> {
   size = 0;
   /** Number of filters that have a value. */
   filterCount = 0;
-  readonly #exact = new Map<string, Slot<T>>();
+  readonly #exact = new TextMap<Slot<T>>();
   readonly #root = new Level<T>();
   #wildcards = 0;
   // levels of the trie that the topic has reached, and those it reaches next: kept between calls, only their content is of one call
@@ -130,11 +131,10 @@ export class FilterIndex<T extends NonNullable<unknown>> {
         levels.push(level.first);
         prefixes.push(`${prefix}${level.firstLabel}/`);
       }
-      if (level.others === undefined) continue;
-      for (const [label, child] of level.others) {
+      level.others?.forEach((child, label) => {
         levels.push(child);
         prefixes.push(`${prefix}${label}/`);
-      }
+      });
     }
   }
 

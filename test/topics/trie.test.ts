@@ -151,6 +151,24 @@ describe('FilterIndex', () => {
     assert.deepEqual([...index.filters()], []);
   });
 
+  it('is not slowed down by long filters of one length', () => {
+    const index = new FilterIndex<number>();
+    const label = 'x'.repeat(30_000);
+    const started = performance.now();
+    for (let i = 10_000; i < 11_000; i++) {
+      index.add(`${label}${i}`, i);
+      index.add(`${label}/${label}${i}/+`, i);
+    }
+    for (let i = 10_000; i < 11_000; i++) {
+      assert.deepEqual(found(index, `${label}${i}`), [i]);
+      assert.deepEqual(found(index, `${label}/${label}${i}/a`), [i]);
+    }
+    for (const filter of index.filters())
+      for (const value of index.valuesOf(filter)) assert.ok(index.delete(filter, value));
+    assert.equal(index.size, 0);
+    assert.ok(performance.now() - started < 5000);
+  });
+
   it('stays within the size of its trie when every "+" branches', () => {
     const index = new FilterIndex<string>();
     const filters: string[] = [];

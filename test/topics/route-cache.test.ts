@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { RouteCache } from '../../lib/topics/route-cache.ts';
+import { randomSource } from './slow-matcher.ts';
+
+class Route {
+  stale = false;
+  generation = 0;
+  readonly weight: number;
+
+  constructor(weight = 1) {
+    this.weight = weight;
+  }
+}
+
+/** What a broker does with a topic: look it up, compute and keep it when it is not there. */
+function use(cache: RouteCache<Route>, topic: string, weight = 1): Route {
+  const known = cache.get(topic);
+  if (known !== undefined) return known;
+  const route = new Route(weight);
+  cache.set(topic, route);
+  return route;
+}
+
+describe('RouteCache', () => {
+  it('keeps a route until the filter of its name changes', () => {
+    const cache = new RouteCache<Route>();
+    const a = use(cache, 'a');
+    const b = use(cache, 'b');
+    assert.equal(cache.get('a'), a);
+    cache.invalidate('a');
+    cache.invalidate('unknown');
+    assert.equal(a.stale, true);
+    assert.equal(cache.get('a'), undefined);
+    assert.equal(b.stale, false);
+    assert.equal(cache.get('b'), b);
+    const again = use(cache, 'a');
+    assert.notEqual(again, a);
+    assert.equal(again.stale, false);
+  });
+
+  it('makes every route outdated at once by a generation, and the next ones good again', () => {
+    const cache = new RouteCache<Route>();
+    const old = use(cache, 'a');
+    cache.invalidateAll();
+    assert.equal(old.generation === cache.generation, false);
+    assert.equal(cache.get('a'), undefined);
+    const fresh = use(cache, 'a');
+    assert.equal(fresh.generation, cache.generation);
+    assert.equal(cache.get('a'), fresh);
+    assert.equal(old.stale, true, 'the replaced one is stale');
+    assert.equal(cache.size, 1);
+  });
+
+  it('takes the same route again without making it stale', () => {
+    const cache = new RouteCache<Route>();
+    const route = use(cache, 'a');
+    cache.invalidateAll();
+    assert.equal(cache.set('a', route), true);
+    assert.equal(route.stale, false);
+    assert.equal(cache.get('a'), route);
+  });
+
+  it('drops the least recently used by weight and tells whoever holds them', () => {
+    const cache = new RouteCache<Route>({ maxWeight: 10 });
+    const a = use(cache, 'a', 4);
+    const b = use(cache, 'b', 4);
+    use(cache, 'a');
+    const c = use(cache, 'c', 5);
+    assert.deepEqual([a.stale, b.stale, c.stale], [false, true, false]);
+    assert.equal(cache.weight, 9);
+    const d = use(cache, 'd', 10);
+    assert.deepEqual([a.stale, c.stale, d.stale], [true, true, false]);
+    assert.equal(cache.weight, 10);
+  });
+
+  it('does not keep a route heavier than itself, nor what it should have replaced', () => {
+    const cache = new RouteCache<Route>({ maxWeight: 10 });
+    const a = use(cache, 'a', 4);
+    const other = use(cache, 'b', 4);
+    const big = new Route(11);
+    assert.equal(cache.set('a', big), false);
+    assert.deepEqual([a.stale, big.stale, other.stale], [true, true, false]);
+    assert.equal(cache.get('a'), undefined);
+  });
+
+  it('counts long topics, so that they do not fill the memory', () => {
+    const cache = new RouteCache<Route>({ maxWeight: 10_000 });
+    for (let i = 0; i < 1000; i++) use(cache, `${'x'.repeat(3200)}${i}`);
+    assert.equal(cache.size, 196);
+    assert.equal(use(cache, 'x'.repeat(5000)).stale, true);
+    assert.equal(cache.size, 196);
+  });
+
+  it('drops everything on clear', () => {
+    const cache = new RouteCache<Route>();
+    const a = use(cache, 'a');
+    cache.clear();
+    assert.equal(a.stale, true);
+    assert.equal(cache.size, 0);
+    assert.equal(cache.weight, 0);
+  });
+
+  it('takes only a sample while topics do not come again, and all of them when they do', () => {
+    const cache = new RouteCache<Route>({ maxWeight: 500, reviewEvery: 200, sampleEvery: 16 });
+    let n = 0;
+    for (let i = 0; i < 400; i++) use(cache, `cold/${n++}`);
+    assert.equal(cache.isSampling, false, 'a cache with room takes everything');
+    for (let i = 0; i < 1000; i++) use(cache, `cold/${n++}`);
+    assert.equal(cache.isSampling, true);
+    let kept = 0;
+    for (let i = 0; i < 160; i++) {
+      const route = use(cache, `cold/${n++}`);
+      if (!route.stale) kept++;
+      assert.equal(cache.get(`cold/${n - 1}`) === undefined, route.stale, 'what is not kept is marked stale');
+    }
+    assert.equal(kept, 10);
+    for (let i = 0; i < 5000; i++) use(cache, `warm/${i % 50}`);
+    use(cache, `cold/${n++}`);
+    assert.equal(cache.isSampling, false);
+    assert.equal(use(cache, `cold/${n++}`).stale, false);
+  });
+
+  it('replaces outdated routes while sampling, and does not count them as misses', () => {
+    const cache = new RouteCache<Route>({ maxWeight: 100, reviewEvery: 50 });
+    for (let i = 0; i < 500; i++) use(cache, `cold/${i}`);
+    assert.equal(cache.isSampling, true);
+    while (use(cache, 'a').stale);
+    for (let i = 0; i < 10; i++) {
+      cache.invalidateAll();
+      const route = use(cache, 'a');
+      assert.equal(route.stale, false);
+    }
+    for (let i = 0; i < 100; i++) {
+      cache.invalidateAll();
+      use(cache, 'a');
+    }
+    assert.equal(cache.isSampling, false, 'topics do come again');
+  });
+
+  it('holds exactly those routes that are neither stale nor outdated', () => {
+    const { below } = randomSource('RouteCache');
+    const cache = new RouteCache<Route>({ maxWeight: 60, reviewEvery: 100, sampleEvery: 4 });
+    const last = new Map<string, Route>();
+    for (let step = 0; step < 20_000; step++) {
+      const topic = `t/${below(below(3000) < 1500 ? 10 : 1000)}`;
+      const dice = below(100);
+      if (dice === 0) cache.invalidateAll();
+      else if (dice < 5) cache.invalidate(topic);
+      else {
+        const held = last.get(topic);
+        const isGood = held !== undefined && !held.stale && held.generation === cache.generation;
+        const route = cache.get(topic);
+        assert.equal(route, isGood ? held : undefined);
+        if (route === undefined) {
+          const fresh = new Route(1 + below(70));
+          cache.set(topic, fresh);
+          last.set(topic, fresh);
+        }
+      }
+      assert.ok(cache.weight <= 60);
+    }
+  });
+});
