@@ -273,7 +273,8 @@ export function decodeAck(
   const reasonCode = buf[start + 2];
   if (!isAllowedCode(cmd, reasonCode)) throw badCode(cmd.toUpperCase(), reasonCode);
   const packet: AckPacket = { cmd, messageId, reasonCode };
-  if (length > 3) {
+  // an empty block is common enough to spare it the reader
+  if (length > 3 && !(length === 4 && buf[start + 3] === 0)) {
     const reader = new BodyReader(buf, start + 3, end);
     setProperties(packet, takeProperties(reader, 'ack'));
     reader.finish(cmd);

@@ -5,19 +5,19 @@ import {
   BY_ID,
   badFlag,
   badResponseTopic,
-  badString,
   cutOff,
   doubledProperty,
   foreignProperty,
   type IndexedRow,
   PROPERTIES,
   type PropertySet,
+  presentRows,
   SET_BITS,
   unknownProperty
 } from './property-table.ts';
 import { ReasonCode } from './reason-codes.ts';
 import type { Properties, UserProperty } from './types.ts';
-import { checkUtf8 } from './utf8.ts';
+import { badString, checkUtf8 } from './utf8.ts';
 import { readVarint, VARINT_MAX, varintEnd, varintLength, writeVarint } from './varint.ts';
 import { byteLength, writeBinary, writeString } from './write.ts';
 
@@ -117,9 +117,9 @@ function nonZero(row: IndexedRow, value: number): number {
 export function propertiesLength(properties: Properties | undefined): number {
   if (properties === undefined) return 0;
   let length = 0;
-  for (const { name, type } of PROPERTIES) {
+  for (let rest = presentRows(properties); rest !== 0; rest &= rest - 1) {
+    const { name, type } = PROPERTIES[lowestBit(rest)];
     const value = properties[name];
-    if (value === undefined) continue;
     switch (type) {
       case 'flag':
         length += 2;
@@ -158,9 +158,9 @@ export function propertiesLength(properties: Properties | undefined): number {
  */
 export function writeProperties(buf: Buffer, at: number, properties: Properties | undefined): number {
   if (properties === undefined) return at;
-  for (const { id, name, type } of PROPERTIES) {
+  for (let rest = presentRows(properties); rest !== 0; rest &= rest - 1) {
+    const { id, name, type } = PROPERTIES[lowestBit(rest)];
     const value = properties[name];
-    if (value === undefined) continue;
     switch (type) {
       case 'flag':
         buf[at++] = id;
@@ -200,6 +200,10 @@ export function writeProperties(buf: Buffer, at: number, properties: Properties 
     }
   }
   return at;
+}
+
+function lowestBit(mask: number): number {
+  return 31 - Math.clz32(mask & -mask);
 }
 
 /**
@@ -251,7 +255,8 @@ const USER = 64;
 
 /**
  * Check the property block of a client's PUBLISH and note in `scan` what the broker acts on. The same rules and errors as
- * `readProperties(..., 'publish')`, but nothing is allocated unless it throws; then `scan` is not to be used.
+ * `readProperties(..., 'publish')`, but nothing is allocated (a string of 128 bytes or more costs a view) unless it throws; then `scan` is not
+ * to be used.
  */
 export function scanPublishProperties(buf: Buffer, start: number, end: number, scan: PublishScan): void {
   if (scan.seen !== 0) clearScan(scan);

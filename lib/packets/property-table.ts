@@ -98,6 +98,20 @@ export interface IndexedRow extends PropertyRow {
   readonly seen: number;
 }
 
+const BIT_BY_NAME: ReadonlyMap<string, number> = new Map(PROPERTIES.map(({ name }, position) => [name, 1 << position]));
+
+/**
+ * Which properties an object has: bit n stands for row n of the table. An object has few of the 27, so asking it is cheaper than asking
+ * for every row. Names that are not in the table are passed over.
+ */
+export function presentRows(properties: Properties): number {
+  let mask = 0;
+  for (const name in properties) {
+    if (properties[name as keyof Properties] !== undefined) mask |= BIT_BY_NAME.get(name) ?? 0;
+  }
+  return mask;
+}
+
 /** The row of an id; undefined where there is none. */
 export const BY_ID: readonly (IndexedRow | undefined)[] = indexById();
 
@@ -160,13 +174,6 @@ export function aliasZero(): ProtocolError {
   return new ProtocolError(
     ReasonCode.topicAliasInvalid,
     'topicAlias: 0 is not allowed; leave it out or send 1 or more'
-  );
-}
-
-export function badString(what: string): ProtocolError {
-  return new ProtocolError(
-    ReasonCode.malformedPacket,
-    `${what}: not well-formed UTF-8 without U+0000; send valid UTF-8`
   );
 }
 
