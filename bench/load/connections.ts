@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openFilesLimit } from '../support/proc.ts';
+import { Client } from './client.ts';
+import { Histogram } from './histogram.ts';
+import type { Load } from './load.ts';
+import { meter } from './meter.ts';
+
+/** CONNECT, CONNACK, DISCONNECT and close, over and over. */
+export async function runStorm(load: Load): Promise<Record<string, number>> {
+  const { concurrency, warmMs, measureMs, pid } = load.task;
+  const latencies = new Histogram();
+  let connections = 0;
+  let running = true;
+  let measuring = false;
+  const lane = async (_: unknown, index: number): Promise<void> => {
+    for (let turn = 0; running; turn++) {
+      const client = new Client(load, index, `st${index.toString(36)}-${turn.toString(36)}`);
+      const beganUs = load.nowUs();
+      await client.connect();
+      client.drop();
+      if (!measuring) continue;
+      connections++;
+      latencies.add((load.nowUs() - beganUs) >>> 0);
+    }
+  };
+  const lanes = Promise.all(Array.from({ length: concurrency }, lane));
+  // A lane that fails ends the run at once instead of after the measurement.
+  const span = await Promise.race([
+    lanes.then(() => undefined),
+    (async () => {
+      await sleep(warmMs);
+      measuring = true;
+      const read = meter(pid);
+      await sleep(measureMs);
+      const span = read();
+      measuring = running = false;
+      return span;
+    })()
+  ]);
+  if (span === undefined) throw new Error('the storm ended early');
+  await lanes;
+  return {
+    connectUs: span.brokerCpuUs / connections,
+    connectsPerSec: connections / span.seconds,
+    p50Us: latencies.percentile(0.5),
+    p99Us: latencies.percentile(0.99),
+    brokerBusy: span.brokerCpuUs / span.seconds / 1e6,
+    loadUs: span.loadCpuUs / connections,
+    loadBusy: span.loadCpuUs / span.seconds / 1e6,
+    residentBytes: span.residentBytes
+  };
+}
+
+/** Connections that do nothing: what each keeps resident. */
+export async function runIdle(load: Load): Promise<Record<string, number>> {
+  const { pid } = load.task;
+  // Both sides need a file each; the limit of the broker is taken to be the same as ours.
+  const count = Math.min(load.task.count, openFilesLimit() - 200);
+  const clients = Array.from({ length: count }, (_, i) => load.client(i, `idle${i}`));
+  const read = meter(pid);
+  await load.connect(clients);
+  const opened = read();
+  await sleep(1000);
+  const settled = read();
+  return {
+    connections: count,
+    idleBytes: settled.grownBytes / count,
+    openUs: opened.brokerCpuUs / count,
+    loadUs: opened.loadCpuUs / count,
+    residentBytes: settled.residentBytes
+  };
+}

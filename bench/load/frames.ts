@@ -1,0 +1,143 @@
+/** Bytes at the front of every payload: send time (us), publisher, sequence number, 32 bits each. */
+export const STAMP_BYTES = 12;
+
+/** Most packet ids a publisher uses; a power of two, far above every window. */
+const IDS = 4096;
+
+export interface SupplyOptions {
+  readonly publisher: number;
+  readonly v5: boolean;
+  readonly qos: number;
+  readonly retain: boolean;
+  readonly payloadBytes: number;
+  /** Topic of each slot, in the order of sending. */
+  readonly topics: readonly string[];
+  /** Flow of each slot among the publisher's own flows; sequence numbers count by flow. */
+  readonly flows: readonly number[];
+}
+
+/**
+ * The PUBLISH frames of one publisher, serialised once into a ring. Sending a batch patches send time, sequence and packet id in place
+ * and hands out one slice.
+ *
+ * A slot comes round again only after `slots` further messages; callers keep `slots` at four windows or more, so a slice is never
+ * patched while the kernel has still to take it.
+ */
+export class Supply {
+  readonly slots: number;
+  /** Sequence number of the next message, by flow. */
+  readonly sequences: Uint32Array;
+  slot = 0;
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+  readonly #starts: Int32Array;
+  readonly #stamps: Int32Array;
+  readonly #flows: Uint16Array;
+  readonly #idsInUse: Uint8Array;
+  readonly #idBack: number;
+  #lastId = 0;
+
+  constructor({ publisher, v5, qos, retain, payloadBytes, topics, flows }: SupplyOptions) {
+    const frames = topics.map((topic) => publishFrame(topic, { v5, qos, retain, payloadBytes }));
+    this.slots = frames.length;
+    this.#bytes = Buffer.concat(frames);
+    this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
+    this.#starts = new Int32Array(frames.length + 1);
+    this.#stamps = new Int32Array(frames.length);
+    this.#flows = Uint16Array.from(flows);
+    this.sequences = new Uint32Array(Math.max(...flows) + 1);
+    this.#idsInUse = new Uint8Array(IDS);
+    this.#idBack = qos === 0 ? 0 : v5 ? 3 : 2;
+    for (let slot = 0; slot < frames.length; slot++) {
+      this.#starts[slot + 1] = this.#starts[slot] + frames[slot].length;
+      this.#stamps[slot] = this.#starts[slot + 1] - payloadBytes;
+      this.#view.setUint32(this.#stamps[slot] + 4, publisher, true);
+    }
+  }
+
+  /** The next `count` frames, stamped; `count` must not pass the end of the ring (`slots - slot`). */
+  take(count: number, nowUs: number): Buffer {
+    const from = this.slot;
+    const to = from + count;
+    const view = this.#view;
+    for (let slot = from; slot < to; slot++) {
+      const at = this.#stamps[slot];
+      view.setUint32(at, nowUs, true);
+      view.setUint32(at + 8, this.sequences[this.#flows[slot]]++, true);
+      if (this.#idBack !== 0) view.setUint16(at - this.#idBack, this.#freeId());
+    }
+    this.slot = to === this.slots ? 0 : to;
+    return this.#bytes.subarray(this.#starts[from], this.#starts[to]);
+  }
+
+  /** Gives a packet id back; false when it was not in use. */
+  release(id: number): boolean {
+    if (id >= IDS || this.#idsInUse[id] === 0) return false;
+    this.#idsInUse[id] = 0;
+    return true;
+  }
+
+  #freeId(): number {
+    do this.#lastId = (this.#lastId + 1) & (IDS - 1);
+    while (this.#lastId === 0 || this.#idsInUse[this.#lastId] !== 0);
+    this.#idsInUse[this.#lastId] = 1;
+    return this.#lastId;
+  }
+}
+
+interface PublishShape {
+  readonly v5: boolean;
+  readonly qos: number;
+  readonly retain: boolean;
+  readonly payloadBytes: number;
+}
+
+function publishFrame(topic: string, { v5, qos, retain, payloadBytes }: PublishShape): Buffer {
+  const payload = Buffer.alloc(payloadBytes);
+  for (let at = STAMP_BYTES; at < payloadBytes; at++) payload[at] = 97 + (at % 26);
+  const id = qos === 0 ? [] : [0, 0];
+  const properties = v5 ? [0] : [];
+  return packet(0x30 | (qos << 1) | (retain ? 1 : 0), [text(topic), Buffer.from([...id, ...properties]), payload]);
+}
+
+export interface ConnectShape {
+  readonly v5: boolean;
+  readonly clean: boolean;
+}
+
+/** A CONNECT without keep alive; under v5 a session that is not clean lives an hour. */
+export function connectFrame(clientId: string, { v5, clean }: ConnectShape): Buffer {
+  const head = Buffer.from([v5 ? 5 : 4, clean ? 2 : 0, 0, 0]);
+  const properties = !v5 ? [] : clean ? [0] : [5, 0x11, 0, 0, 0x0e, 0x10];
+  return packet(0x10, [text('MQTT'), head, Buffer.from(properties), text(clientId)]);
+}
+
+export interface SubscribeShape {
+  readonly v5: boolean;
+  readonly qos: number;
+  readonly id: number;
+}
+
+export function subscribeFrame(filters: readonly string[], { v5, qos, id }: SubscribeShape): Buffer {
+  const parts: Buffer[] = [Buffer.from(v5 ? [id >> 8, id & 255, 0] : [id >> 8, id & 255])];
+  for (const filter of filters) parts.push(text(filter), Buffer.from([qos]));
+  return packet(0x82, parts);
+}
+
+export const DISCONNECT_FRAME: Buffer = Buffer.from([0xe0, 0]);
+
+function packet(head: number, parts: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(parts);
+  const length: number[] = [];
+  let left = body.length;
+  do {
+    length.push((left & 127) | (left > 127 ? 128 : 0));
+    left >>>= 7;
+  } while (left > 0);
+  return Buffer.concat([Buffer.from([head, ...length]), body]);
+}
+
+function text(value: string): Buffer {
+  const bytes = Buffer.from(value);
+  return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
+}

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fitWindows, supply } from './flow.ts';
+import { FlowCheck } from './flow-check.ts';
+import type { Load } from './load.ts';
+import { meter } from './meter.ts';
+
+/** Store retained messages, then deliver all of them to three new subscribers, one after the other. */
+export async function runRetained(load: Load): Promise<Record<string, number>> {
+  const { count, qos, pid } = load.task;
+  const publisher = load.client(0, 'rpub');
+  const topics = Array.from({ length: count }, (_, i) => `r/${Math.floor(i / 100)}/${i % 100}`);
+  supply(load, publisher, topics, Array(count).fill(0), true);
+  publisher.limit = count;
+  load.fan = 0;
+  await load.connect([publisher]);
+  fitWindows(load, [publisher]);
+  load.publishers = [publisher];
+  const readStore = meter(pid);
+  load.startPublishing();
+  await load.until(() => publisher.sent === count && publisher.inFlight === 0, 'storing retained messages');
+  // The SUBACK says that everything before it was read, also at QoS 0.
+  await publisher.subscribe(['barrier/x'], 0);
+  const stored = readStore();
+  load.publishing = false;
+
+  let deliverUs = 0;
+  let loadUs = 0;
+  let fastestSec = Number.POSITIVE_INFINITY;
+  load.expected = 0;
+  const rounds = 3;
+  for (let round = 0; round < rounds; round++) {
+    const subscriber = load.client(round, `rsub${round}`);
+    const seen = new Uint8Array(count);
+    subscriber.onMessage = (sequence) => {
+      if (seen[sequence] === 1) load.repeated++;
+      seen[sequence] = 1;
+    };
+    await load.connect([subscriber]);
+    load.expected += count;
+    const before = load.received;
+    const read = meter(pid);
+    const subscribed = subscriber.subscribe(['r/#'], qos);
+    await load.settled(() => load.received - before >= count, 5000);
+    const span = read();
+    await subscribed;
+    await sleep(50);
+    deliverUs += span.brokerCpuUs / count / rounds;
+    loadUs += span.loadCpuUs / count / rounds;
+    fastestSec = Math.min(fastestSec, span.seconds);
+    await load.leave([subscriber]);
+  }
+  return {
+    storeUs: stored.brokerCpuUs / count,
+    storePerSec: count / stored.seconds,
+    retainedBytes: stored.grownBytes / count,
+    deliverUs,
+    deliverPerSec: count / fastestSec,
+    loadUs,
+    residentBytes: stored.residentBytes
+  };
+}
+
+/** Fill the backlogs of sessions that are away, then let all of them come back. */
+export async function runOffline(load: Load): Promise<Record<string, number>> {
+  const { count, perSession, qos, pid } = load.task;
+  const total = count * perSession;
+  const sessions = Array.from({ length: count }, (_, i) => load.client(i, `off${i}`));
+  await load.connect(sessions, false);
+  await Promise.all(sessions.map((session, i) => session.subscribe([`off/${i}/q`], qos)));
+  await load.leave(sessions);
+
+  const publisher = load.client(0, 'opub');
+  const rounds = 4;
+  const topics = Array.from({ length: count * rounds }, (_, i) => `off/${i % count}/q`);
+  supply(
+    load,
+    publisher,
+    topics,
+    Array.from({ length: count * rounds }, (_, i) => i % count)
+  );
+  publisher.limit = total;
+  load.fan = 0;
+  load.flows = new FlowCheck(count);
+  await load.connect([publisher]);
+  fitWindows(load, [publisher]);
+  load.publishers = [publisher];
+  const readEnqueue = meter(pid);
+  load.startPublishing();
+  await load.until(() => publisher.sent === total && publisher.inFlight === 0, 'filling backlogs');
+  const enqueued = readEnqueue();
+  load.publishing = false;
+
+  const readDrain = meter(pid);
+  const connected = load.connect(sessions, false);
+  await load.settled(() => load.received >= total, 3000);
+  const drained = readDrain();
+  await connected;
+  await load.drain();
+  return {
+    enqueueUs: enqueued.brokerCpuUs / total,
+    enqueuePerSec: total / enqueued.seconds,
+    queuedBytes: enqueued.grownBytes / total,
+    drainUs: drained.brokerCpuUs / total,
+    drainPerSec: total / drained.seconds,
+    loadUs: drained.loadCpuUs / total,
+    residentBytes: enqueued.residentBytes
+  };
+}

@@ -1,0 +1,214 @@
+import { Client } from './client.ts';
+import type { FlowCheck } from './flow-check.ts';
+import { Histogram } from './histogram.ts';
+import type { Faults, FullTask } from './task.ts';
+
+/** Bytes kept free before the landing area, for the incomplete frame that the previous read left. */
+export const FRONT_BYTES = 16_384;
+const LANDING_BYTES = 262_144;
+const SLAB_BYTES = 65_536;
+const STALL_MS = 1000;
+
+/**
+ * What all connections of a load generator share: the memory that sockets are read into, counters, and the turn.
+ *
+ * Every socket reads into the same memory: a read and its callback are one step, and nothing of the bytes is kept but what
+ * `Client.rest` copies. Answers and publishes are gathered for each connection and leave once per turn of the event loop.
+ */
+export class Load {
+  readonly task: FullTask;
+  readonly memory = Buffer.allocUnsafeSlow(FRONT_BYTES + LANDING_BYTES);
+  readonly view = new DataView(this.memory.buffer, this.memory.byteOffset, this.memory.length);
+  readonly landing = this.memory.subarray(FRONT_BYTES);
+  readonly latencies = new Histogram();
+  readonly clients: Client[] = [];
+  /** Publishers by the index that stands in the payload. */
+  publishers: Client[] = [];
+  flows: FlowCheck | undefined;
+  /** The flow of a message, from its publisher and its receiver. */
+  flowOf: (publisher: number, receiver: number) => number = (_, receiver) => receiver;
+
+  received = 0;
+  sent = 0;
+  /** Deliveries that the messages sent so far ask for. */
+  expected = 0;
+  /** Receivers of each message; 0: deliveries do not hold publishers back. */
+  fan = 1;
+  publishing = false;
+  measuring = false;
+  /** From here on connections may end. */
+  closing = false;
+  disconnected = 0;
+  badAcks = 0;
+  /** Messages that came again where no flow says so. */
+  repeated = 0;
+  idsReused = 0;
+  /** QoS 2 deliveries whose PUBREL has not come yet. */
+  unreleased = 0;
+  /** Smallest Receive Maximum that a CONNACK announced. */
+  receiveMaximum = 65_535;
+  lastReceivedUs = 0;
+
+  slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  slabAt = 0;
+
+  #marked: Client[] = [];
+  #waiting: { readonly done: () => boolean; readonly resolve: () => void }[] = [];
+  #progress = 0;
+
+  constructor(task: FullTask) {
+    this.task = task;
+  }
+
+  /** Microseconds of a clock that all stamps use, modulo 2^32. */
+  nowUs(): number {
+    return (performance.now() * 1000) >>> 0;
+  }
+
+  client(index: number, id: string): Client {
+    const client = new Client(this, index, id);
+    this.clients.push(client);
+    return client;
+  }
+
+  /** Runs `client.turn` once all sockets that are ready now have been read. */
+  mark(client: Client): void {
+    client.marked = true;
+    this.#marked.push(client);
+    if (this.#marked.length === 1) setImmediate(() => this.#turn());
+  }
+
+  #turn(): void {
+    const marked = this.#marked;
+    this.#marked = [];
+    for (let i = 0; i < marked.length; i++) marked[i].turn();
+    for (let i = this.#waiting.length - 1; i >= 0; i--) {
+      if (this.#waiting[i].done()) this.#waiting.splice(i, 1)[0].resolve();
+    }
+  }
+
+  /** Room for some bytes of answer; `slab` and `slabAt` then say where. */
+  reserve(bytes: number): void {
+    if (this.slabAt + bytes <= SLAB_BYTES) return;
+    this.slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+    this.slabAt = 0;
+  }
+
+  /** Resolves when `done()` holds, looked at after every turn; rejects when nothing was received for `idleMs`. */
+  async until(done: () => boolean, what: string, idleMs = 20_000): Promise<void> {
+    if (!(await this.settled(done, idleMs))) throw new Error(`${what}: no progress for ${idleMs} ms`);
+  }
+
+  /** True when `done()` came to hold, false when nothing moved for `idleMs`. */
+  async settled(done: () => boolean, idleMs: number): Promise<boolean> {
+    if (done()) return true;
+    return new Promise((resolve) => {
+      let last = -1;
+      let sinceMs = performance.now();
+      const watch = setInterval(() => {
+        const moved = this.received + this.#progress;
+        if (done()) finish(true);
+        else if (moved !== last) [last, sinceMs] = [moved, performance.now()];
+        else if (performance.now() - sinceMs > idleMs) finish(false);
+      }, 20);
+      const entry = { done, resolve: () => finish(true) };
+      const finish = (good: boolean): void => {
+        clearInterval(watch);
+        this.#waiting = this.#waiting.filter((other) => other !== entry);
+        resolve(good);
+      };
+      this.#waiting.push(entry);
+    });
+  }
+
+  /** Something other than a delivery came: connections, acknowledgements. */
+  noteProgress(): void {
+    this.#progress++;
+  }
+
+  startPublishing(): void {
+    this.publishing = true;
+    for (const publisher of this.publishers) if (!publisher.marked) this.mark(publisher);
+    if (this.task.rate > 0) this.#pace();
+    else if (this.task.qos === 0) this.#forgiveStalls();
+  }
+
+  /** Sends at a fixed rate; stamps carry the time a message was due, so waiting in this process counts as latency. */
+  #pace(): void {
+    const startMs = performance.now();
+    const { rate } = this.task;
+    let sent = 0;
+    const step = (): void => {
+      if (!this.publishing) return;
+      const due = ((performance.now() - startMs) / 1000) * rate;
+      for (; sent < due; sent++) {
+        const dueUs = (startMs * 1000 + (sent * 1e6) / rate) >>> 0;
+        this.publishers[sent % this.publishers.length].sendOne(dueUs);
+      }
+      // Timers have a grain of 1 ms; looking again at once costs only this process's own core.
+      setImmediate(step);
+    };
+    step();
+  }
+
+  /** A QoS 0 message that is lost would hold its publisher for ever: after a second of silence what is missing is given up. */
+  #forgiveStalls(): void {
+    let last = this.received;
+    const watch = setInterval(() => {
+      if (!this.publishing) return clearInterval(watch);
+      if (this.received === last) for (const publisher of this.publishers) publisher.forgive();
+      last = this.received;
+    }, STALL_MS);
+  }
+
+  /** Stops publishing and waits for what is under way; what does not come in 3 s is lost. */
+  async drain(): Promise<void> {
+    this.publishing = false;
+    const complete = (): boolean =>
+      this.received >= this.expected && this.unacknowledged() === 0 && this.unreleased <= 0;
+    await this.settled(complete, 3000);
+    // A little longer, for messages that come twice.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+
+  unacknowledged(): number {
+    let sum = 0;
+    for (const publisher of this.publishers) sum += publisher.inFlight;
+    return sum;
+  }
+
+  faults(): Faults {
+    const duplicated = (this.flows?.duplicated ?? 0) + this.repeated;
+    return {
+      lost: this.expected - (this.received - duplicated),
+      duplicated,
+      reordered: this.flows?.reordered ?? 0,
+      disconnected: this.disconnected,
+      badAcks: this.badAcks,
+      unacknowledged: this.unacknowledged(),
+      idsReused: this.idsReused
+    };
+  }
+
+  /** Opens connections, so many at one time; rejects when one is refused. */
+  async connect(clients: readonly Client[], clean = true): Promise<void> {
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < clients.length) await clients[next++].connect(clean);
+    };
+    await Promise.all(Array.from({ length: Math.min(this.task.concurrency, clients.length) }, lane));
+  }
+
+  /** Sends DISCONNECT on each and waits until the broker has closed. */
+  async leave(clients: readonly Client[]): Promise<void> {
+    this.closing = true;
+    await Promise.all(clients.map((client) => client.leave()));
+    this.closing = false;
+  }
+
+  destroy(): void {
+    this.closing = true;
+    this.publishing = false;
+    for (const client of this.clients) client.destroy();
+  }
+}

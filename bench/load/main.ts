@@ -1,0 +1,40 @@
+import { pathToFileURL } from 'node:url';
+import { runIdle, runStorm } from './connections.ts';
+import { runFlow, runWild } from './flow.ts';
+import { runOffline, runRetained } from './kept.ts';
+import { Load } from './load.ts';
+import { type Outcome, TASK_DEFAULTS, type Task } from './task.ts';
+
+/**
+ * The load generator, a process of its own: `node main.js '{"mode":"pairs","port":1883,"pid":4711}'` prints one line of JSON.
+ *
+ * It costs 0.1 to 0.5 us a message where messages come in bursts: frames are serialised once and patched, sockets read into one
+ * memory, packets are taken apart where they lie.
+ */
+
+const MODES: Readonly<Record<Task['mode'], (load: Load) => Promise<Record<string, number>>>> = {
+  pairs: runFlow,
+  fanin: runFlow,
+  fanout: runFlow,
+  wild: runWild,
+  storm: runStorm,
+  idle: runIdle,
+  retained: runRetained,
+  offline: runOffline
+};
+
+/** Runs one task against a broker that listens; rejects when the broker refuses a connection or a subscription. */
+export async function runTask(task: Task): Promise<Outcome> {
+  const load = new Load({ ...TASK_DEFAULTS, ...task });
+  try {
+    const figures = await MODES[task.mode](load);
+    return { figures, faults: load.faults() };
+  } finally {
+    load.destroy();
+  }
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const outcome = await runTask(JSON.parse(process.argv[2]));
+  process.stdout.write(`${JSON.stringify(outcome)}\n`, () => process.exit(0));
+}

@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** What a process has used so far. Figures that this system does not tell are NaN. */
+export interface Usage {
+  /** CPU time of all threads, in microseconds. */
+  readonly cpuUs: number;
+  /** Resident memory, in bytes. */
+  readonly residentBytes: number;
+}
+
+/** CPU time and memory of a process, from /proc. */
+export function usageOf(pid: number): Usage {
+  return { cpuUs: cpuUs(pid), residentBytes: residentBytes(pid) };
+}
+
+/**
+ * CPU time of a process's threads in microseconds. `schedstat` counts nanoseconds; `stat` counts ticks of 10 ms and is read only where
+ * the kernel keeps no `schedstat`.
+ */
+export function cpuUs(pid: number): number {
+  try {
+    let ns = 0;
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      ns += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]);
+    }
+    return ns / 1000;
+  } catch {
+    return ticksUs(pid);
+  }
+}
+
+function ticksUs(pid: number): number {
+  const stat = read(`/proc/${pid}/stat`);
+  if (stat === undefined) return Number.NaN;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+}
+
+/** Resident memory in bytes. */
+export function residentBytes(pid: number): number {
+  const line = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '');
+  return line === null ? Number.NaN : Number(line[1]) * 1024;
+}
+
+/** Files this process may have open; Infinity when unknown. */
+export function openFilesLimit(): number {
+  const line = /^Max open files\s+(\d+)/m.exec(read('/proc/self/limits') ?? '');
+  return line === null ? Number.POSITIVE_INFINITY : Number(line[1]);
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return undefined;
+  }
+}
