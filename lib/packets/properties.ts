@@ -261,6 +261,7 @@ const USER = 64;
 export function scanPublishProperties(buf: Buffer, start: number, end: number, scan: PublishScan): void {
   if (scan.seen !== 0) clearScan(scan);
   if (start === end) return;
+  scan.seen = -1; // should this throw, the next scan clears what is half done
   let seen = 0;
   let skipped = 0;
   let at = start;
