@@ -1,0 +1,30 @@
+import type { Readable, Writable } from 'node:stream';
+
+/** What a command can reach of the process it runs in; tests hand it something else. */
+export interface Shell {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: Readable;
+  readonly stdout: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+  /** Contents of a file. */
+  readFile(path: string): Promise<Buffer>;
+  /** Hear SIGINT and SIGTERM instead of ending by them. @returns a function that goes back */
+  onSignal(listener: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
+  /** End the process at once. */
+  exit(code: number): void;
+}
+
+/** A subcommand of `embermq`. */
+export interface Command {
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** What `embermq help <command>` prints. */
+  help(): string;
+  /** @returns the exit code. Throws BrokerError for what the user can mend: its message is printed, without a stack. */
+  run(args: readonly string[], shell: Shell): Promise<number>;
+}
+
+/** Write a line to standard error. */
+export function tell(shell: Shell, line: string): void {
+  shell.stderr.write(`${line}\n`);
+}

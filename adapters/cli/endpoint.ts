@@ -1,0 +1,155 @@
+import { connect as connectSocket, isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import { BrokerError, InvalidInput } from '../../lib/errors.ts';
+import type { Shell } from './command.ts';
+import { type FlagValues, flag } from './flags.ts';
+
+/** Flags of the commands that talk to a broker: where it is. The letters are those of mosquitto_pub. */
+export const ENDPOINT_FLAGS = {
+  url: flag(
+    'text',
+    undefined as string | undefined,
+    'mqtt://, mqtts://, ws:// or wss:// user:password@host:port/path, unix:/path',
+    {
+      short: 'L',
+      value: 'URL'
+    }
+  ),
+  host: flag('text', 'localhost', 'where the broker is', { short: 'h', value: 'HOST' }),
+  port: flag('integer', undefined as number | undefined, 'its port; 1883, with TLS 8883, unless said otherwise', {
+    short: 'p',
+    value: 'PORT',
+    max: 65_535
+  }),
+  username: flag('text', undefined as string | undefined, 'user name', {
+    short: 'u',
+    value: 'NAME',
+    aliases: ['user']
+  }),
+  password: flag('text', undefined as string | undefined, 'password', {
+    short: 'P',
+    value: 'PASSWORD',
+    aliases: ['pw']
+  }),
+  tls: flag('boolean', false, 'use TLS, trusting the authorities this machine knows'),
+  ca: flag('text', undefined as string | undefined, 'use TLS, trusting the authorities in this PEM file', {
+    value: 'FILE',
+    aliases: ['cafile']
+  }),
+  cert: flag('text', undefined as string | undefined, 'client certificate, PEM', { value: 'FILE' }),
+  key: flag('text', undefined as string | undefined, 'key of the client certificate, PEM', { value: 'FILE' }),
+  insecure: flag('boolean', false, 'do not check the certificate of the broker')
+};
+
+/** A broker to talk to. */
+export interface Endpoint {
+  readonly kind: 'mqtt' | 'mqtts' | 'ws' | 'wss' | 'unix';
+  readonly host: string;
+  readonly port: number;
+  /** Path of a WebSocket or of a Unix socket. */
+  readonly path: string;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly tls: TlsFiles;
+}
+
+interface TlsFiles {
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+  readonly rejectUnauthorized: boolean;
+}
+
+const PORTS = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443, unix: 0 } as const;
+
+/**
+ * Find out where to connect to, and read the files that it takes.
+ * @throws InvalidInput URL_INVALID; BrokerError FILE_UNREADABLE
+ */
+export async function readEndpoint(flags: FlagValues<typeof ENDPOINT_FLAGS>, shell: Shell): Promise<Endpoint> {
+  const place = flags.url === undefined ? fromFlags(flags) : fromUrl(flags.url);
+  const [ca, cert, key] = await Promise.all([flags.ca, flags.cert, flags.key].map((path) => contents(path, shell)));
+  const { username = flags.username, password = flags.password, ...rest } = place;
+  return { ...rest, username, password, tls: { ca, cert, key, rejectUnauthorized: !flags.insecure } };
+}
+
+type Place = Omit<Endpoint, 'tls'>;
+
+function fromFlags({ host, port, tls, ca, cert }: FlagValues<typeof ENDPOINT_FLAGS>): Place {
+  const kind = tls || ca !== undefined || cert !== undefined ? 'mqtts' : 'mqtt';
+  return { kind, host, port: port ?? PORTS[kind], path: '', username: undefined, password: undefined };
+}
+
+function fromUrl(text: string): Place {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const kind = url?.protocol.slice(0, -1) as Endpoint['kind'];
+  if (url === undefined || !Object.hasOwn(PORTS, kind)) {
+    throw new InvalidInput('URL_INVALID', 'url', 'a URL such as mqtt://host:1883, wss://host/mqtt or unix:/path', text);
+  }
+  const isWeb = kind === 'ws' || kind === 'wss';
+  return {
+    kind,
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port === '' ? PORTS[kind] : Number(url.port),
+    path: isWeb && url.pathname === '/' ? '/mqtt' : decodeURI(url.pathname),
+    username: url.username === '' ? undefined : decodeURIComponent(url.username),
+    password: url.password === '' ? undefined : decodeURIComponent(url.password)
+  };
+}
+
+async function contents(path: string | undefined, shell: Shell): Promise<Buffer | undefined> {
+  if (path === undefined) return undefined;
+  return shell.readFile(path).catch((cause: Error) => {
+    throw new BrokerError('FILE_UNREADABLE', `can not read ${path}: ${cause.message}`, { cause });
+  });
+}
+
+/** How an endpoint is written in messages. */
+export function nameOf({ kind, host, port, path }: Endpoint): string {
+  if (kind === 'unix') return `unix:${path}`;
+  return `${kind}://${isIP(host) === 6 ? `[${host}]` : host}:${port}${path}`;
+}
+
+/**
+ * Open a stream to a broker.
+ * @throws BrokerError BROKER_UNREACHABLE
+ */
+export async function openStream(endpoint: Endpoint): Promise<Duplex> {
+  const { kind } = endpoint;
+  try {
+    if (kind === 'ws' || kind === 'wss') return await openWebSocket(endpoint);
+    return await openSocket(endpoint);
+  } catch (cause) {
+    const { message, code } = cause as Error & { code?: string };
+    throw new BrokerError('BROKER_UNREACHABLE', `can not reach ${nameOf(endpoint)}: ${message || code}`, { cause });
+  }
+}
+
+function openSocket({ kind, host, port, path, tls }: Endpoint): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const servername = isIP(host) === 0 ? host : ''; // an address is no server name [RFC 6066, section 3]
+    const socket =
+      kind === 'mqtts'
+        ? connectTls({ host, port, servername, ...tls })
+        : connectSocket(kind === 'unix' ? { path } : { host, port, noDelay: true });
+    socket.once('error', reject);
+    socket.once(kind === 'mqtts' ? 'secureConnect' : 'connect', () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+  });
+}
+
+async function openWebSocket(endpoint: Endpoint): Promise<Duplex> {
+  const { WebSocket, createWebSocketStream } = await import('ws');
+  const socket = new WebSocket(nameOf(endpoint), ['mqtt'], { perMessageDeflate: false, ...endpoint.tls });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once('open', () => {
+      socket.off('error', reject);
+      resolve();
+    });
+  });
+  return createWebSocketStream(socket, { readableObjectMode: false });
+}

@@ -1,0 +1,61 @@
+import { BROKER_OPTIONS } from '../../lib/broker/options.ts';
+import { InvalidInput } from '../../lib/errors.ts';
+import { ZONE_OPTIONS } from '../../lib/zone.ts';
+import { type FlagTable, flag } from './flags.ts';
+
+/** A port of the command: a number, where 0 takes a free one, or `off`. */
+export type Port = number | 'off';
+
+/** What the command itself can be told. Each is a flag, a key of the config file and an environment variable. */
+export const SERVE_OPTIONS = {
+  host: flag('text', '127.0.0.1', 'address to bind', { value: 'ADDRESS' }),
+  mqttPort: port(1883, 'MQTT over TCP'),
+  mqttsPort: port('off', 'MQTT over TLS; needs --cert and --key'),
+  wsPort: port(8083, 'MQTT over WebSocket, path /mqtt'),
+  wssPort: port('off', 'MQTT over secure WebSocket; needs --cert and --key'),
+  cert: flag('text', undefined as string | undefined, 'certificate chain of the TLS listeners, PEM', { value: 'FILE' }),
+  key: flag('text', undefined as string | undefined, 'private key of the certificate, PEM', { value: 'FILE' }),
+  ca: flag(
+    'text',
+    undefined as string | undefined,
+    'let in only clients with a certificate of these authorities, PEM',
+    {
+      value: 'FILE'
+    }
+  ),
+  drainTimeout: flag('duration', 10_000, 'how long SIGTERM waits for clients to take what is theirs', {
+    unit: 'ms',
+    value: 'TIME'
+  }),
+  memory: flag('boolean', false, 'keep all state in memory, and say nothing about it'),
+  verbose: flag('boolean', false, 'tell of every client that comes and goes', { short: 'v' })
+};
+
+/** Only on the command line and in the environment: it says where the rest is. */
+export const CONFIG_FLAG = {
+  config: flag('text', undefined as string | undefined, 'read options from a JSON or YAML file', {
+    short: 'c',
+    value: 'FILE'
+  })
+};
+
+/** Options of the library that are lists or tables of their own: JSON in the environment and as flags. */
+const STRUCTURED = {
+  zones: flag('object', undefined as unknown, 'settings of single zones', { value: 'JSON' }),
+  rewrite: flag('object', undefined as unknown, 'rewrite rules for topics', { value: 'JSON' }),
+  autoSubscriptions: flag('object', undefined as unknown, 'subscriptions made for every client', { value: 'JSON' })
+};
+
+/** Every option of the library that can be written down. */
+export const LIBRARY_OPTIONS: FlagTable = { ...ZONE_OPTIONS, ...BROKER_OPTIONS, ...STRUCTURED };
+
+function port(value: Port, about: string) {
+  return flag('object', value, `${about}; 0 takes a free one, off leaves it out`, { check: checkPort, value: 'PORT' });
+}
+
+function checkPort(value: unknown, field: string): Port {
+  if (value === 'off' || value === false) return 'off';
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  if (Number.isInteger(number) && (number as number) >= 0 && (number as number) <= 65_535) return number as number;
+  throw new InvalidInput('OPTION_INVALID', field, 'a port from 0 to 65535, or off', value);
+}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { describeFlags, flag, listFlag, readFlags } from '../../adapters/cli/flags.ts';
+
+const TABLE = {
+  host: flag('text', 'localhost', 'where to', { short: 'h', value: 'HOST' }),
+  maxCount: flag('integer', 5, 'how many', { min: 1, max: 10, value: 'N' }),
+  retain: flag('boolean', false, 'keep it', { short: 'r' }),
+  topic: listFlag('what of', { short: 't', value: 'TOPIC' })
+};
+
+describe('readFlags', () => {
+  it('gives every flag a value: given or default', () => {
+    const { values, words } = readFlags(TABLE, ['-h', 'a', '--max-count=7', 'word', '-r', '-t', 'x', '--topic', 'y']);
+    assert.deepEqual(values, { host: 'a', maxCount: 7, retain: true, topic: ['x', 'y'] });
+    assert.deepEqual(words, ['word']);
+    assert.deepEqual(readFlags(TABLE, []).values, { host: 'localhost', maxCount: 5, retain: false, topic: [] });
+  });
+
+  it('turns a switch off by --no-, also after it has been turned on', () => {
+    assert.equal(readFlags(TABLE, ['--retain', '--no-retain']).values.retain, false);
+  });
+
+  it('refuses an unknown flag and names the nearest one', () => {
+    assert.throws(() => readFlags(TABLE, ['--max-cuont', '7']), {
+      code: 'FLAG_UNKNOWN',
+      message: /--max-cuont; did you mean --max-count\?/
+    });
+    assert.throws(() => readFlags(TABLE, ['--no-host']), { code: 'FLAG_UNKNOWN' });
+    assert.throws(() => readFlags(TABLE, ['-x']), { code: 'FLAG_UNKNOWN', message: /unknown flag -x/ });
+  });
+
+  it('refuses a flag without its value', () => {
+    assert.throws(() => readFlags(TABLE, ['--max-count']), {
+      code: 'FLAG_INVALID',
+      message: /--max-count needs a value/
+    });
+  });
+
+  it('names the flag, what it expects and what it got when a value is wrong', () => {
+    assert.throws(() => readFlags(TABLE, ['--max-count', '11']), {
+      code: 'OPTION_INVALID',
+      message: '--max-count: expected a whole number from 1 to 10, got "11"'
+    });
+  });
+
+  it('takes everything behind -- as words', () => {
+    assert.deepEqual(readFlags(TABLE, ['--', '-r']).words, ['-r']);
+  });
+});
+
+describe('describeFlags', () => {
+  it('shows both spellings, the value and the default', () => {
+    assert.equal(describeFlags({ maxCount: TABLE.maxCount }), '      --max-count N  how many [5]');
+    assert.match(describeFlags(TABLE), /^ {2}-h, --host HOST +where to \[localhost\]$/m);
+    assert.match(describeFlags(TABLE), /^ {2}-r, --retain +keep it$/m);
+  });
+});

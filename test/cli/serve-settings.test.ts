@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { testShell } from './shell.ts';
+
+/** Settings of a command line, an environment and a config file. */
+function read(args: string[], { env = {}, file }: { env?: Record<string, string>; file?: unknown } = {}) {
+  const shell = testShell();
+  Object.assign(shell.env, env);
+  if (file !== undefined) shell.files.set('e.json', typeof file === 'string' ? file : JSON.stringify(file));
+  return readServeSettings(file === undefined ? args : ['--config', 'e.json', ...args], shell);
+}
+
+describe('options of serve', () => {
+  it('opens MQTT on 1883 and WebSocket on 8083 of loopback when nothing is said', async () => {
+    const { listeners, broker } = await read([]);
+    assert.deepEqual(listeners, [
+      { kind: 'tcp', label: 'mqtt', options: { port: 1883, host: '127.0.0.1' } },
+      { kind: 'ws', label: 'ws', options: { port: 8083, host: '127.0.0.1' } }
+    ]);
+    assert.deepEqual(broker, {});
+  });
+
+  it('takes 0 for a free port and off for none', async () => {
+    const { listeners } = await read(['--mqtt-port', '0', '--ws-port', 'off']);
+    assert.deepEqual(
+      listeners.map(({ label, options }) => [label, options.port]),
+      [['mqtt', 0]]
+    );
+    await assert.rejects(read(['--mqtt-port', '70000']), {
+      message: /^--mqtt-port: expected a port from 0 to 65535, or off, got "70000"/
+    });
+  });
+
+  it('takes flags over the environment, that over the config file, and every option of the library in each', async () => {
+    const file = { max_packet_size: '1KB', maxInflight: 7, mqttPort: 1, node: 'a@file' };
+    const env = { EMBERMQ_MAX_INFLIGHT: '8', EMBERMQ_MQTT_PORT: '2', EMBERMQ_NODE: 'a@env' };
+    const { broker, listeners } = await read(['--mqtt-port', '3', '--node', 'a@flag'], { env, file });
+    assert.deepEqual(broker, { maxPacketSize: '1KB', maxInflight: '8', node: 'a@flag' });
+    assert.equal(listeners[0].options.port, 3);
+  });
+
+  it('reads zones and lists from the file, from the documented dotted keys, and as JSON from the environment', async () => {
+    const file = { zones: { a: { maxInflight: 1 } }, 'zone.external.max_inflight': 3, 'broker.sys_interval': '5s' };
+    const { broker } = await read([], { file, env: { EMBERMQ_AUTO_SUBSCRIPTIONS: '[{"topic":"c/%c"}]' } });
+    assert.deepEqual(broker, {
+      zones: { a: { maxInflight: 1 }, external: { max_inflight: 3 } },
+      sysInterval: '5s',
+      autoSubscriptions: [{ topic: 'c/%c' }]
+    });
+  });
+
+  it('refuses what it does not know, with the place and a suggestion', async () => {
+    await assert.rejects(read([], { file: { maxInflihgt: 7 } }), {
+      code: 'OPTION_UNKNOWN',
+      message: 'unknown option "maxInflihgt" in e.json; did you mean "maxInflight"?'
+    });
+    await assert.rejects(read([], { env: { EMBERMQ_MAX_INFLIHGT: '7' } }), {
+      code: 'OPTION_UNKNOWN',
+      message: /in the environment; did you mean "EMBERMQ_MAX_INFLIGHT"/
+    });
+    await assert.rejects(read(['--max-inflihgt', '7']), {
+      code: 'FLAG_UNKNOWN',
+      message: /did you mean --max-inflight/
+    });
+    await assert.rejects(read([], { file: { zones: { a: { maxInflihgt: 7 } } } }), {
+      code: 'OPTION_UNKNOWN',
+      message: /zones\.a.*did you mean "maxInflight"/
+    });
+    await assert.rejects(read(['start']), { code: 'FLAG_INVALID', message: /serve takes no "start"/ });
+  });
+
+  it('says where a wrong value stands', async () => {
+    await assert.rejects(read([], { file: { max_inflight: -1 } }), {
+      code: 'OPTION_INVALID',
+      message: /^e\.json: max_inflight: expected a whole number from 0 to 65535/
+    });
+    await assert.rejects(read([], { env: { EMBERMQ_MAX_INFLIGHT: 'x' } }), {
+      message: /^EMBERMQ_MAX_INFLIGHT: expected/
+    });
+    await assert.rejects(read(['--max-inflight', 'x']), { message: /^--max-inflight: expected/ });
+    await assert.rejects(read([], { file: { drainTimeout: 'soon' } }), {
+      message: /^e\.json: drainTimeout: expected a duration/
+    });
+    await assert.rejects(read([], { env: { EMBERMQ_ZONES: '{bad' } }), { message: /^EMBERMQ_ZONES: .*JSON/ });
+  });
+
+  it('says of options that are functions that they can only be given in code', async () => {
+    await assert.rejects(read([], { file: { hooks: {} } }), {
+      code: 'OPTION_UNKNOWN',
+      message: 'e.json: "hooks" can only be given in code'
+    });
+  });
+
+  it('reports a config file that is not there, is no JSON or is no object', async () => {
+    await assert.rejects(read(['--config', 'none.json']), { code: 'CONFIG_UNREADABLE', message: /none\.json.*ENOENT/ });
+    await assert.rejects(read([], { file: '{' }), { code: 'CONFIG_INVALID', message: /^e\.json: / });
+    await assert.rejects(read([], { file: '[]' }), { code: 'CONFIG_INVALID' });
+  });
+
+  it('names the package to add where a YAML file is given and yaml is not installed', async () => {
+    const shell = testShell();
+    shell.files.set('e.yaml', 'node: a');
+    await assert.rejects(readServeSettings(['-c', 'e.yaml'], shell), {
+      code: 'PACKAGE_MISSING',
+      message: /npm install yaml/
+    });
+  });
+
+  it('leaves alone what Kubernetes sets for a service of this name', async () => {
+    const env = {
+      EMBERMQ_PORT: 'tcp://1',
+      EMBERMQ_PORT_1883_TCP_ADDR: '1',
+      EMBERMQ_SERVICE_HOST: '1',
+      EMBERMQ_SERVICE_PORT_MQTT: '1'
+    };
+    assert.deepEqual((await read([], { env })).broker, {});
+  });
+
+  it('refuses to let other machines in unless somebody has said that all may', async () => {
+    await assert.rejects(read(['--host', '0.0.0.0']), { code: 'ANONYMOUS_EXPOSED', message: /allowAnonymous: true/ });
+    await assert.rejects(read([], { file: { listeners: [{ kind: 'tcp', port: 0, host: '::' }] } }), {
+      code: 'ANONYMOUS_EXPOSED'
+    });
+    await read(['--host', '0.0.0.0', '--allow-anonymous']);
+    await read(['--host', '0.0.0.0'], { file: { allowAnonymous: true } });
+    await read(['--host', '0.0.0.0'], { env: { EMBERMQ_ALLOW_ANONYMOUS: 'true' } });
+    await read(['--host', '0.0.0.0'], { file: { 'zone.external.allow_anonymous': true } });
+    for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) await read(['--host', host]);
+  });
+
+  it('wants certificate and key for TLS, and TLS for certificate and key', async () => {
+    await assert.rejects(read(['--mqtts-port', '8883']), {
+      code: 'OPTION_MISSING',
+      message: /--cert FILE and --key FILE/
+    });
+    await assert.rejects(read(['--cert', 'c']), { code: 'OPTION_MISSING', message: /--mqtts-port or --wss-port/ });
+    const { listeners } = await read([
+      '--mqtts-port',
+      '0',
+      '--wss-port',
+      '0',
+      '--cert',
+      'c',
+      '--key',
+      'k',
+      '--ca',
+      'a',
+      '--host',
+      '0.0.0.0',
+      '--mqtt-port',
+      'off',
+      '--ws-port',
+      'off'
+    ]);
+    const options = { port: 0, host: '0.0.0.0', tls: { certFile: 'c', keyFile: 'k', caFile: 'a' } };
+    assert.deepEqual(listeners, [
+      { kind: 'tls', label: 'mqtts', options },
+      { kind: 'wss', label: 'wss', options }
+    ]);
+  });
+
+  it('takes more listeners from the config file', async () => {
+    const { listeners } = await read(['--mqtt-port', 'off', '--ws-port', 'off'], {
+      file: { listeners: [{ kind: 'unix', path: '/run/e.sock' }] }
+    });
+    assert.deepEqual(listeners, [{ kind: 'unix', options: { path: '/run/e.sock' } }]);
+    await assert.rejects(read([], { file: { listeners: [{ kind: 'udp' }] } }), {
+      message: /listeners\[0\]\.kind: expected one of tcp/
+    });
+  });
+});

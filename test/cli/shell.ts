@@ -1,0 +1,67 @@
+import { PassThrough } from 'node:stream';
+import type { Shell } from '../../adapters/cli/command.ts';
+
+/** A process for a command to run in: what it writes can be read, files are a table, signals are sent by hand. */
+export interface TestShell extends Shell {
+  readonly env: Record<string, string | undefined>;
+  readonly stdin: PassThrough;
+  readonly stdout: PassThrough & { isTTY?: boolean };
+  readonly stderr: PassThrough & { isTTY?: boolean };
+  readonly files: Map<string, string>;
+  /** Codes that `exit` was called with. */
+  readonly exits: number[];
+  /** How many listen for signals now. */
+  readonly signalListeners: Set<unknown>;
+  signal(name: 'SIGINT' | 'SIGTERM'): void;
+  /** What has been written and not been looked at yet. */
+  out(): string;
+  err(): string;
+  /** Waits until standard output holds a line that matches; the line. */
+  line(pattern: RegExp): Promise<string>;
+}
+
+export function testShell(): TestShell {
+  const files = new Map<string, string>();
+  const exits: number[] = [];
+  const listeners = new Set<(signal: 'SIGINT' | 'SIGTERM') => void>();
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  let seen = '';
+  const take = (stream: PassThrough) => String(stream.read() ?? '');
+  return {
+    env: {},
+    stdin: new PassThrough(),
+    stdout,
+    stderr,
+    files,
+    exits,
+    signalListeners: listeners,
+    async readFile(path) {
+      const text = files.get(path);
+      if (text === undefined) throw new Error(`ENOENT: no such file, open '${path}'`);
+      return Buffer.from(text);
+    },
+    onSignal(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    exit: (code) => exits.push(code),
+    signal(name) {
+      for (const listener of [...listeners]) listener(name);
+    },
+    out: () => take(stdout),
+    err: () => take(stderr),
+    async line(pattern) {
+      for (;;) {
+        seen += take(stdout);
+        const lines = seen.split('\n');
+        const at = lines.slice(0, -1).findIndex((line) => pattern.test(line));
+        if (at >= 0) {
+          seen = lines.slice(at + 1).join('\n');
+          return lines[at];
+        }
+        await new Promise((resolve) => stdout.once('readable', resolve));
+      }
+    }
+  };
+}
