@@ -97,7 +97,8 @@ export function decodeConnack(buf: Buffer, start: number, end: number, version: 
   if (flags === 1 && code !== 0) throw refused('CONNACK: Session Present with a failure; send 0'); // [MQTT-3.2.2-6]
   const packet: ConnackPacket = {
     cmd: 'connack',
-    sessionPresent: flags === 1,
+    // the byte is reserved in 3.1
+    sessionPresent: flags === 1 && version !== 3,
     reasonCode: version === 5 ? code : RETURN_CODES[code]
   };
   if (version === 5) setProperties(packet, takeProperties(reader, 'connack'));
@@ -116,7 +117,8 @@ export function decodeSuback(buf: Buffer, start: number, end: number, version: P
   if (reader.isDone) throw refused('SUBACK: no reason code; send one for each filter');
   while (!reader.isDone) {
     const code = reader.u8('reason code');
-    const isKnown = version === 5 ? isAllowedCode('suback', code) : code <= 2 || code === 0x80;
+    // 3.1 knows no failure
+    const isKnown = version === 5 ? isAllowedCode('suback', code) : code <= 2 || (code === 0x80 && version === 4);
     if (!isKnown) throw badCode('SUBACK', code);
     packet.granted.push(code);
   }
