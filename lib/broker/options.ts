@@ -1,0 +1,193 @@
+import { getHeapStatistics } from 'node:v8';
+import { type Clock, systemClock } from '../clock.ts';
+import { InvalidInput } from '../errors.ts';
+import type { Hooks } from '../hooks.ts';
+import { optionName, readOptions, unknownKey } from '../options-table.ts';
+import type { QoS } from '../packets/types.ts';
+import { checkTopicFilter } from '../topics/topic.ts';
+import { type Given, row, type Values, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
+import type { RewriteRule } from './rewrite.ts';
+
+/** A subscription that the broker makes for every client at connect; `%c` and `%u` stand for client id and user name. */
+export interface AutoSubscription {
+  readonly topic: string;
+  readonly qos?: QoS;
+  readonly nl?: boolean;
+  readonly rap?: boolean;
+  readonly rh?: 0 | 1 | 2;
+}
+
+/** Settings of the broker as a whole. */
+export const BROKER_OPTIONS = {
+  node: row('text', 'embermq@127.0.0.1', 'Name of this node, in every record and in `$SYS`.', {
+    aliases: ['node.name']
+  }),
+  timerResolution: row('duration', 100, 'Tick of the timing wheel: how late a timeout may be.', {
+    unit: 'ms',
+    min: 1,
+    max: 10_000
+  }),
+  hookTimeout: row('duration', 5_000, 'A hook that has not answered by then refuses its operation.', {
+    unit: 'ms',
+    min: 1
+  }),
+  maxHeldBytes: row(
+    'size',
+    1_048_576,
+    'Bytes of a connection kept while a hook decides, beside what its stream buffers.',
+    { unit: 'bytes', min: 1024 }
+  ),
+  maxConnections: row('integer', 100_000, 'Connections of all listeners together (0x97); 0: unlimited.', {
+    unit: 'connections'
+  }),
+  maxSessions: row(
+    'integer',
+    250_000,
+    'Sessions, connected or not; a new one past it is refused (0x97). 0: unlimited.',
+    { unit: 'sessions' }
+  ),
+  maxTotalSubscriptions: row('integer', 5_000_000, 'Subscriptions of all sessions together (0x97); 0: unlimited.', {
+    unit: 'filters'
+  }),
+  outputHighWaterMark: row('size', 262_144, 'Unsent bytes of a connection from which its messages go to the backlog.', {
+    unit: 'bytes',
+    min: 1
+  }),
+  memoryHighWatermark: row(
+    'size',
+    Math.floor(getHeapStatistics().heap_size_limit * 0.85),
+    'Heap and buffers in use from which the broker sheds: no new connections, no QoS 0 in backlogs; 0: never.',
+    { unit: 'bytes' }
+  ),
+  routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {
+    min: 16
+  }),
+  sharedSubscriptionStrategy: row('choice', 'random' as SharedStrategy, 'How a share group picks.', {
+    choices: ['random', 'round_robin', 'sticky', 'hash'],
+    aliases: ['broker.shared_subscription_strategy']
+  }),
+  sharedDispatchAckEnabled: row(
+    'boolean',
+    false,
+    'QoS 1 and 2: pass over members that are offline or have a full window while another can take the message.',
+    {
+      aliases: ['broker.shared_dispatch_ack_enabled']
+    }
+  ),
+  maxRetainedMessages: row(
+    'integer',
+    1_000_000,
+    'Retained messages; known topics may still be replaced. 0: unlimited.',
+    { unit: 'messages', aliases: ['retainer.max_retained_messages'] }
+  ),
+  maxRetainedBytes: row('size', 1_073_741_824, 'Bytes of all retained messages; 0: unlimited.', { unit: 'bytes' }),
+  maxRetainedPayloadSize: row('size', 1_048_576, 'A larger payload is delivered but not retained; 0: unlimited.', {
+    unit: 'bytes',
+    aliases: ['retainer.max_payload_size']
+  }),
+  retainedExpiryInterval: row(
+    'duration',
+    0,
+    'Life of a retained message without a Message Expiry Interval; 0: for ever.',
+    { unit: 's', aliases: ['retainer.expiry_interval'] }
+  ),
+  delayedPublish: row('boolean', true, '`$delayed/<seconds>/<topic>`.'),
+  maxDelayedMessages: row('integer', 100_000, 'Messages waiting for their delay; 0: unlimited.', { unit: 'messages' }),
+  maxDelayedBytes: row('size', 268_435_456, 'Bytes of messages waiting for their delay; 0: unlimited.', {
+    unit: 'bytes'
+  }),
+  sysInterval: row('duration', 60_000, 'Period of `$SYS` statistics; 0 switches them off.', {
+    unit: 'ms',
+    aliases: ['broker.sys_interval']
+  }),
+  sysHeartbeat: row('duration', 30_000, 'Period of `$SYS` uptime and datetime; 0 switches them off.', {
+    unit: 'ms',
+    aliases: ['broker.sys_heartbeat']
+  }),
+  sysDottedTopics: row('boolean', false, 'Publish the later dotted `$SYS` names besides the documented ones.'),
+  sysForRemoteClients: row('boolean', false, 'Let clients that are not on this machine subscribe `$SYS`.'),
+  presenceQos: row('integer', 1 as QoS, 'QoS of `$SYS/.../clients/<id>/connected` and `disconnected`.', {
+    max: 2,
+    aliases: ['module.presence.qos']
+  })
+};
+
+/** How a share group picks one of its members. `hash` goes by the publisher's client id. */
+export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
+
+/** What `createBroker` takes. Every key may also have its documented spelling (`max_packet_size`). */
+export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
+  /** Time; the machine's by default. */
+  clock?: Clock;
+  /** Settings of single zones, over the ones given at the top. A listener names its zone; `external` is the default one. */
+  zones?: Readonly<Record<string, ZoneInput>>;
+  /** Hooks to begin with; more by `broker.hook`. */
+  hooks?: Partial<Hooks>;
+  /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE; the last that fits is used. */
+  rewrite?: readonly (RewriteRule | string)[];
+  /** Subscriptions made for every client at connect. */
+  autoSubscriptions?: readonly AutoSubscription[];
+}
+
+/** Options as read. */
+export type Settings = Values<typeof BROKER_OPTIONS> & {
+  readonly clock: Clock;
+  readonly zones: ReadonlyMap<string, Zone>;
+  readonly hooks: Partial<Hooks>;
+  readonly rewrite: readonly (RewriteRule | string)[];
+  readonly autoSubscriptions: readonly AutoSubscription[];
+};
+
+/** The zone of listeners that name none. */
+export const DEFAULT_ZONE = 'external';
+
+/**
+ * Read a broker's options.
+ * @throws InvalidInput OPTION_UNKNOWN with a suggestion, or OPTION_INVALID with what was expected
+ */
+export function readBrokerOptions(given: BrokerOptions = {}): Settings {
+  const zoneGiven: Record<string, unknown> = {};
+  const brokerGiven: Record<string, unknown> = {};
+  const { clock = systemClock, zones = {}, hooks = {}, rewrite = [], autoSubscriptions = [], ...rest } = given;
+  const zoneParts = new Map(
+    Object.entries(zones).map(([name, settings]) => [name, { ...settings } as Record<string, unknown>])
+  );
+  for (const [written, value] of Object.entries(rest)) {
+    // The documented settings file has one name for each setting: zone.external.max_inflight, mqtt.max_packet_size.
+    const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(written) ?? [];
+    if (zone !== undefined) {
+      zoneParts.set(zone, { ...zoneParts.get(zone), [setting]: value });
+      continue;
+    }
+    const key = written.startsWith('mqtt.') ? written.slice(5) : written;
+    if (optionName(ZONE_OPTIONS, key) !== undefined) zoneGiven[key] = value;
+    else if (optionName(BROKER_OPTIONS, key) !== undefined) brokerGiven[key] = value;
+    else throw unknownKey(written, ALL_NAMES, '');
+  }
+  const everywhere = readOptions(ZONE_OPTIONS, zoneGiven, '');
+  const read = new Map<string, Zone>();
+  for (const name of new Set([DEFAULT_ZONE, 'internal', ...zoneParts.keys()])) {
+    const values = readOptions(ZONE_OPTIONS, zoneParts.get(name) ?? {}, `zones.${name}`, everywhere);
+    read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
+  }
+  const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
+  autoSubscriptions.forEach(checkAutoSubscription);
+  return { ...settings, clock, zones: read, hooks, rewrite, autoSubscriptions };
+}
+
+const ALL_NAMES: readonly string[] = [
+  ...Object.keys(ZONE_OPTIONS),
+  ...Object.keys(BROKER_OPTIONS),
+  ...['clock', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
+];
+
+function checkAutoSubscription(given: AutoSubscription, index: number): void {
+  const { topic, qos = 0, rh = 0 } = given;
+  const field = `autoSubscriptions.${index}`;
+  const fault = typeof topic === 'string' ? checkTopicFilter(topic) : 'expected a topic filter';
+  if (fault !== undefined) {
+    throw new InvalidInput('OPTION_INVALID', `${field}.topic`, 'a topic filter', topic, `${field}.topic: ${fault}`);
+  }
+  if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', `${field}.qos`, '0, 1 or 2', qos);
+  if (![0, 1, 2].includes(rh)) throw new InvalidInput('OPTION_INVALID', `${field}.rh`, '0, 1 or 2', rh);
+}

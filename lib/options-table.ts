@@ -1,0 +1,231 @@
+import { InvalidInput } from './errors.ts';
+
+/**
+ * Tables of options: every option is a row with its default, unit and range; reading options walks the rows. `read` turns what a user
+ * wrote (camelCase name or the documented spelling; numbers or texts with a unit) into plain numbers, booleans and texts.
+ */
+
+/** A length of time: a number in the option's unit, or text such as `250ms`, `15s`, `5m`, `2h`, `7d`; `infinity` where allowed. */
+export type Duration = number | string;
+/** A size: bytes as a number, or text such as `64KB`, `1MB`, `2GB` (powers of 1024). */
+export type Size = number | string;
+
+export interface OptionRow<T = unknown> {
+  readonly default: T;
+  readonly kind:
+    | 'boolean'
+    | 'integer'
+    | 'number'
+    | 'duration'
+    | 'size'
+    | 'text'
+    | 'choice'
+    | 'rate'
+    | 'object'
+    | 'function';
+  /** The unit of a plain number: `ms` or `s` for durations. */
+  readonly unit?:
+    | 'ms'
+    | 's'
+    | 'bytes'
+    | 'messages'
+    | 'levels'
+    | 'bytes of UTF-8'
+    | 'connections'
+    | 'ids'
+    | 'filters'
+    | 'sessions';
+  readonly min?: number;
+  readonly max?: number;
+  readonly choices?: readonly string[];
+  /** Documented names that mean the same, besides the snake_case of the name itself. */
+  readonly aliases?: readonly string[];
+  /** What the option is for and what its special values mean. */
+  readonly about: string;
+  /** Turns an accepted object into the option's value; throws `InvalidInput`. */
+  readonly check?: (value: unknown, field: string) => unknown;
+}
+
+export type OptionTable = Readonly<Record<string, OptionRow>>;
+
+/** So many units of something per stretch of time. */
+export interface Rate {
+  readonly amount: number;
+  readonly perMs: number;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000
+};
+const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
+
+/** Milliseconds in a text such as `90s`, `1m30s`, `2h`; undefined when it is none. */
+export function parseDuration(text: string): number | undefined {
+  const trimmed = text.trim().toLowerCase();
+  if (trimmed === 'infinity') return Infinity;
+  if (!/^(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$/.test(trimmed)) return undefined;
+  let ms = 0;
+  for (const [, amount, unit] of trimmed.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)/g))
+    ms += Number(amount) * UNIT_MS[unit];
+  return ms;
+}
+
+/** Bytes in a text such as `1MB` or `64 KB`; undefined when it is none. */
+export function parseSize(text: string): number | undefined {
+  const parts = /^(\d+(?:\.\d+)?)\s*(b|kb|mb|gb)?$/i.exec(text.trim());
+  return parts === null ? undefined : Math.floor(Number(parts[1]) * UNIT_BYTES[(parts[2] ?? '').toLowerCase()]);
+}
+
+/** Milliseconds of a duration argument; plain numbers count in `unit`. Throws `InvalidInput` DURATION_INVALID. */
+export function durationMs(value: Duration, field: string, unit: 'ms' | 's' = 'ms'): number {
+  const ms =
+    typeof value === 'number' ? value * UNIT_MS[unit] : typeof value === 'string' ? parseDuration(value) : undefined;
+  if (ms === undefined || Number.isNaN(ms) || ms < 0) {
+    throw new InvalidInput('DURATION_INVALID', field, 'a duration such as "250ms", "90s" or "2h", or a number', value);
+  }
+  return ms;
+}
+
+/** The documented spelling of a camelCase name: maxPacketSize -> max_packet_size. */
+export function documentedName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/**
+ * Read what a user gave by a table.
+ * @param where names the place in messages; '' for the top level
+ * @param base values as read, for the rows that are not given; the defaults where absent
+ * @returns one value for every row
+ * @throws InvalidInput OPTION_UNKNOWN (with the nearest name) or OPTION_INVALID
+ */
+export function readOptions(
+  table: OptionTable,
+  given: object,
+  where: string,
+  base?: Readonly<Record<string, unknown>>
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, row] of Object.entries(table)) values[name] = base === undefined ? row.default : base[name];
+  for (const [key, value] of Object.entries(given)) {
+    const name = optionName(table, key);
+    if (name === undefined) throw unknownKey(key, [...nameIndex(table).keys()], where);
+    if (value !== undefined) values[name] = readValue(table[name], value, where === '' ? key : `${where}.${key}`);
+  }
+  return values;
+}
+
+/** The error for a key no table knows, with the nearest known one as suggestion. */
+export function unknownKey(key: string, known: readonly string[], where: string): InvalidInput {
+  const near = nearest(key, known);
+  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  const place = where === '' ? '' : ` in ${where}`;
+  return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option "${key}"${place}${hint}`);
+}
+
+/** The row that a user's key means, be it camelCase, documented spelling or alias; undefined: none. */
+export function optionName(table: OptionTable, key: string): string | undefined {
+  return nameIndex(table).get(key);
+}
+
+const indexes = new WeakMap<OptionTable, Map<string, string>>();
+
+function nameIndex(table: OptionTable): Map<string, string> {
+  let index = indexes.get(table);
+  if (index === undefined) {
+    index = new Map();
+    for (const [name, row] of Object.entries(table)) {
+      for (const alias of [name, documentedName(name), ...(row.aliases ?? [])]) index.set(alias, name);
+    }
+    indexes.set(table, index);
+  }
+  return index;
+}
+
+function readValue(row: OptionRow, value: unknown, field: string): unknown {
+  const fail = (expected: string): never => {
+    throw new InvalidInput('OPTION_INVALID', field, expected, value);
+  };
+  switch (row.kind) {
+    case 'boolean':
+      if (value === true || value === 'true' || value === 'on') return true;
+      if (value === false || value === 'false' || value === 'off') return false;
+      return fail('true or false');
+    case 'integer':
+    case 'number': {
+      const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+      return inRange(row, number, field, value);
+    }
+    case 'duration': {
+      const unit = row.unit === 's' ? 's' : 'ms';
+      const ms = typeof value === 'string' ? parseDuration(value) : undefined;
+      const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+      return inRange(row, ms === undefined ? number : ms / UNIT_MS[unit], field, value);
+    }
+    case 'size':
+      return inRange(row, typeof value === 'string' ? parseSize(value) : value, field, value);
+    case 'text':
+      return typeof value === 'string' ? value : fail('a text');
+    case 'choice':
+      return row.choices?.includes(value as string) ? value : fail(`one of ${row.choices?.join(', ')}`);
+    case 'rate':
+      return readRate(value) ?? fail('a rate such as "100,10s", or { amount, perMs }');
+    case 'function':
+      return typeof value === 'function' ? value : fail('a function');
+    case 'object':
+      if (row.check !== undefined) return row.check(value, field);
+      return typeof value === 'object' && value !== null ? value : fail('an object');
+  }
+}
+
+function inRange(row: OptionRow, number: unknown, field: string, given: unknown): number {
+  const { kind, unit, min = 0, max = Number.MAX_SAFE_INTEGER } = row;
+  // What MQTT carries in seconds it carries in whole ones.
+  const isWhole = kind === 'integer' || kind === 'size' || (kind === 'duration' && unit === 's');
+  const isGood = typeof number === 'number' && number >= min && number <= max;
+  if (isGood && (!isWhole || number === Infinity || Number.isInteger(number))) return number;
+  const range = row.max === undefined || max === Infinity ? `of at least ${min}` : `from ${min} to ${max}`;
+  const size = `${range}${unit === undefined ? '' : ` ${unit}`}`;
+  if (kind === 'duration') throw new InvalidInput('OPTION_INVALID', field, `a duration ${size}, such as "90s"`, given);
+  if (kind === 'size') throw new InvalidInput('OPTION_INVALID', field, `a size ${size}, such as "64KB"`, given);
+  throw new InvalidInput('OPTION_INVALID', field, `a ${isWhole ? 'whole ' : ''}number ${size}`, given);
+}
+
+function readRate(value: unknown): Rate | undefined {
+  let rate = value as Partial<Rate> | null;
+  if (typeof value === 'string') {
+    const parts = /^\s*([\d.]+\s*[a-z]*)\s*,\s*([\d.]+\s*[a-z]+)\s*$/i.exec(value);
+    rate = parts === null ? null : { amount: parseSize(parts[1]), perMs: parseDuration(parts[2]) };
+  }
+  if (typeof rate !== 'object' || rate === null) return undefined;
+  const { amount, perMs } = rate;
+  const isGood = Number.isFinite(amount) && Number.isFinite(perMs) && (amount as number) > 0 && (perMs as number) > 0;
+  return isGood ? { amount: amount as number, perMs: perMs as number } : undefined;
+}
+
+/** The known name nearest to a misspelt one; undefined when none is near. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length];
+}

@@ -1,0 +1,196 @@
+import type { Clock } from './clock.ts';
+
+/** What can wait on the wheel. The links are the wheel's own; the owner only implements `ring`. */
+export interface Alarm {
+  /** Monotonic milliseconds at which it is to ring; `Infinity` while unarmed. Read-only for the owner. */
+  dueMs: number;
+  slot: Slot | undefined;
+  previous: Alarm | undefined;
+  next: Alarm | undefined;
+  /** Called at or after `dueMs`, unarmed. An error it throws is handed to the wheel's `onError`. */
+  ring(nowMs: number): void;
+}
+
+interface Slot {
+  readonly tick: number;
+  head: Alarm | undefined;
+  tail: Alarm | undefined;
+}
+
+/** Fewer empty slots than these are not worth a sweep. */
+const SWEEP_FROM = 64;
+
+/**
+ * All delays of the broker: one clock timer for any number of alarms.
+ *
+ * Alarms that fall into the same tick share a slot; slots wait in a binary heap, so arming costs O(1) while a slot exists and
+ * O(log slots) when it does not. An alarm never rings early, and at most one tick late. Alarms of one tick ring in the order in which
+ * they were armed.
+ *
+ * Slots whose alarms were all disarmed are swept out when they are the greater part: a broker whose clients come and go arms and
+ * disarms session expiries days ahead.
+ */
+export class TimingWheel {
+  readonly #clock: Clock;
+  readonly #tickMs: number;
+  readonly #onError: (error: unknown) => void;
+  readonly #slots = new Map<number, Slot>();
+  readonly #heap: Slot[] = [];
+  #timer: unknown;
+  #timerTick = Infinity;
+  #armed = 0;
+  #emptySlots = 0;
+
+  /** @param tickMs resolution in milliseconds: an alarm rings at most this much late */
+  constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void) {
+    this.#clock = clock;
+    this.#tickMs = tickMs;
+    this.#onError = onError;
+  }
+
+  /** Alarms now armed. */
+  get size(): number {
+    return this.#armed;
+  }
+
+  /** Slots now kept, a part of them perhaps empty: with `size`, what the wheel takes of memory. */
+  get slotCount(): number {
+    return this.#heap.length;
+  }
+
+  /** Arm, or move, an alarm to ring `delayMs` from now; `Infinity` disarms. */
+  arm(alarm: Alarm, delayMs: number): void {
+    this.armAt(alarm, delayMs === Infinity ? Infinity : this.#clock.monotonic() + Math.max(0, delayMs));
+  }
+
+  /** Arm, or move, an alarm to a monotonic time. */
+  armAt(alarm: Alarm, dueMs: number): void {
+    this.disarm(alarm);
+    if (dueMs === Infinity) return;
+    alarm.dueMs = dueMs;
+    const tick = Math.ceil(dueMs / this.#tickMs);
+    let slot = this.#slots.get(tick);
+    if (slot === undefined) {
+      slot = { tick, head: undefined, tail: undefined };
+      if (this.#emptySlots > SWEEP_FROM && this.#emptySlots > this.#heap.length / 2) this.#sweep();
+      this.#slots.set(tick, slot);
+      this.#heap.push(slot);
+      this.#rise(this.#heap.length - 1);
+    } else if (slot.head === undefined) {
+      this.#emptySlots--;
+    }
+    alarm.slot = slot;
+    alarm.previous = slot.tail;
+    if (slot.tail === undefined) slot.head = alarm;
+    else slot.tail.next = alarm;
+    slot.tail = alarm;
+    this.#armed++;
+    if (tick < this.#timerTick) this.#schedule();
+  }
+
+  /** Nothing happens to one that is not armed. */
+  disarm(alarm: Alarm): void {
+    const slot = alarm.slot;
+    if (slot === undefined) return;
+    if (alarm.previous === undefined) slot.head = alarm.next;
+    else alarm.previous.next = alarm.next;
+    if (alarm.next === undefined) slot.tail = alarm.previous;
+    else alarm.next.previous = alarm.previous;
+    if (slot.head === undefined) this.#emptySlots++;
+    alarm.slot = alarm.previous = alarm.next = undefined;
+    alarm.dueMs = Infinity;
+    this.#armed--;
+  }
+
+  /** Disarm everything and release the clock's timer. */
+  clear(): void {
+    this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#timerTick = Infinity;
+    for (const slot of this.#heap)
+      for (let alarm = slot.head; alarm !== undefined; alarm = slot.head) this.disarm(alarm);
+    this.#heap.length = 0;
+    this.#slots.clear();
+    this.#emptySlots = 0;
+  }
+
+  #schedule(): void {
+    const first = this.#heap[0];
+    this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#timerTick = Infinity;
+    if (first === undefined) return;
+    this.#timerTick = first.tick;
+    this.#timer = this.#clock.setTimeout(this.#turn, first.tick * this.#tickMs - this.#clock.monotonic());
+  }
+
+  readonly #turn = (): void => {
+    this.#timerTick = -Infinity; // what is armed meanwhile need not schedule: it is done below
+    const nowMs = this.#clock.monotonic();
+    try {
+      for (let slot = this.#heap[0]; slot !== undefined && slot.tick * this.#tickMs <= nowMs; slot = this.#heap[0]) {
+        const alarm = slot.head;
+        if (alarm === undefined) {
+          this.#removeFirst();
+          continue;
+        }
+        this.disarm(alarm);
+        try {
+          alarm.ring(nowMs);
+        } catch (error) {
+          this.#onError(error);
+        }
+      }
+    } finally {
+      this.#schedule();
+    }
+  };
+
+  #removeFirst(): void {
+    const heap = this.#heap;
+    this.#slots.delete(heap[0].tick);
+    this.#emptySlots--;
+    const last = heap.pop() as Slot;
+    if (heap.length === 0) return;
+    heap[0] = last;
+    this.#sink(0);
+  }
+
+  #sweep(): void {
+    const heap = this.#heap;
+    let kept = 0;
+    for (const slot of heap) {
+      if (slot.head === undefined) this.#slots.delete(slot.tick);
+      else heap[kept++] = slot;
+    }
+    heap.length = kept;
+    for (let at = (kept >> 1) - 1; at >= 0; at--) this.#sink(at);
+    this.#emptySlots = 0;
+  }
+
+  #rise(at: number): void {
+    const heap = this.#heap;
+    const slot = heap[at];
+    while (at > 0) {
+      const up = (at - 1) >> 1;
+      if (heap[up].tick <= slot.tick) break;
+      heap[at] = heap[up];
+      at = up;
+    }
+    heap[at] = slot;
+  }
+
+  #sink(at: number): void {
+    const heap = this.#heap;
+    const slot = heap[at];
+    for (;;) {
+      let down = at * 2 + 1;
+      if (down >= heap.length) break;
+      if (down + 1 < heap.length && heap[down + 1].tick < heap[down].tick) down++;
+      if (heap[down].tick >= slot.tick) break;
+      heap[at] = heap[down];
+      at = down;
+    }
+    heap[at] = slot;
+  }
+}

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { DelayedMessages, parseDelayed } from '../../lib/broker/delayed.ts';
+import { Message } from '../../lib/packets/message.ts';
+import { TimingWheel } from '../../lib/timing-wheel.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const NOW_SEC = 1_700_000_000;
+
+describe('parseDelayed', () => {
+  const cases: [topic: string, expected: ReturnType<typeof parseDelayed>][] = [
+    ['a/b', undefined],
+    ['$delayed', undefined],
+    ['$delayedx/5/a', undefined],
+    ['x/$delayed/5/a', undefined],
+    ['$delayed/5/a', { delayMs: 5000, topic: 'a' }],
+    ['$delayed/0/a', { delayMs: 0, topic: 'a' }],
+    ['$delayed/007/a//b', { delayMs: 7000, topic: 'a//b' }],
+    ['$delayed/5//', { delayMs: 5000, topic: '/' }],
+    ['$delayed/5/$SYS/x', { delayMs: 5000, topic: '$SYS/x' }],
+    ['$delayed/5/$delayed/5/a', { delayMs: 5000, topic: '$delayed/5/a' }],
+    // up to 4,294,966 a delay, from 4,294,967 on a point in time
+    ['$delayed/4294966/a', { delayMs: 4_294_966_000, topic: 'a' }],
+    ['$delayed/4294967/a', { delayMs: 0, topic: 'a' }],
+    [`$delayed/${NOW_SEC + 60}/a`, { delayMs: 60_000, topic: 'a' }],
+    [`$delayed/${NOW_SEC - 60}/a`, { delayMs: 0, topic: 'a' }],
+    [`$delayed/${NOW_SEC + 4_294_967}/a`, { delayMs: 4_294_967_000, topic: 'a' }],
+    [`$delayed/${NOW_SEC + 4_294_968}/a`, 'invalid'],
+    ['$delayed/', 'invalid'],
+    ['$delayed/5', 'invalid'],
+    ['$delayed/5/', 'invalid'],
+    ['$delayed//a', 'invalid'],
+    ['$delayed/x/a', 'invalid'],
+    ['$delayed/-5/a', 'invalid'],
+    ['$delayed/+5/a', 'invalid'],
+    ['$delayed/1.5/a', 'invalid'],
+    ['$delayed/1e3/a', 'invalid'],
+    ['$delayed/ 5/a', 'invalid'],
+    [`$delayed/${'9'.repeat(400)}/a`, 'invalid']
+  ];
+  for (const [topic, expected] of cases) {
+    it(`reads ${topic.slice(0, 40)} as ${JSON.stringify(expected)}`, () => {
+      assert.deepEqual(parseDelayed(topic, NOW_SEC), expected);
+    });
+  }
+
+  it('counts a point in time to the millisecond', () => {
+    assert.deepEqual(parseDelayed(`$delayed/${NOW_SEC + 1}/a`, NOW_SEC + 0.25), { delayMs: 750, topic: 'a' });
+  });
+});
+
+describe('DelayedMessages', () => {
+  const setUp = (bounds: { maxMessages?: number; maxBytes?: number } = {}) => {
+    const clock = new ManualClock();
+    const errors: unknown[] = [];
+    const released: string[] = [];
+    const delayed = new DelayedMessages({
+      wheel: new TimingWheel(clock, 100, (error) => errors.push(error)),
+      maxMessages: 0,
+      maxBytes: 0,
+      ...bounds,
+      release: (message, topic) => {
+        if (topic === 'bad') throw new Error('nobody wants it');
+        released.push(`${topic} ${message.payload} at ${clock.monotonic()}`);
+      }
+    });
+    const hold = (topic: string, delayMs: number, payload: string | Buffer = '') =>
+      delayed.hold(Message.from({ topic: `$delayed/1/${topic}`, payload }, undefined, 0, 0), topic, delayMs);
+    return { clock, delayed, released, errors, hold };
+  };
+
+  it('releases each message when its delay is over, the earlier first', () => {
+    const { clock, delayed, released, hold } = setUp();
+    assert.equal(hold('late', 2000, '2'), 'held');
+    assert.equal(hold('soon', 1000, '1'), 'held');
+    assert.equal(delayed.count, 2);
+    clock.advance(999);
+    assert.deepEqual(released, []);
+    clock.advance(5000);
+    assert.deepEqual(released, ['soon 1 at 1000', 'late 2 at 2000']);
+    assert.equal(delayed.count, 0);
+    assert.equal(delayed.bytes, 0);
+  });
+
+  it('releases messages due together in the order in which they came', () => {
+    const { clock, released, hold } = setUp();
+    for (const topic of ['a', 'b', 'c']) hold(topic, 1000);
+    clock.advance(1000);
+    assert.deepEqual(
+      released.map((line) => line[0]),
+      ['a', 'b', 'c']
+    );
+  });
+
+  it('copies a message that it holds out of the chunk it was read into, and only that', () => {
+    const { delayed } = setUp({ maxMessages: 1 });
+    const kept = ['first', 'refused'].map((topic) => {
+      const message = Message.from({ topic }, undefined, 0, 0);
+      const calls: string[] = [];
+      message.keep = () => void calls.push(topic);
+      delayed.hold(message, topic, 1000);
+      return calls;
+    });
+    assert.deepEqual(kept, [['first'], []]);
+  });
+
+  it('refuses what would pass the bound of messages, until there is room again', () => {
+    const { clock, delayed, hold } = setUp({ maxMessages: 2 });
+    assert.deepEqual([hold('a', 1000), hold('b', 2000), hold('c', 1000)], ['held', 'held', 'refused']);
+    assert.equal(delayed.count, 2);
+    clock.advance(1000);
+    assert.equal(hold('d', 1000), 'held');
+  });
+
+  it('refuses what would pass the bound of bytes, and counts whole packets', () => {
+    const { delayed, hold } = setUp({ maxBytes: 2500 });
+    assert.equal(hold('a', 1000, Buffer.alloc(1000)), 'held');
+    assert.ok(delayed.bytes > 1000 && delayed.bytes < 1050);
+    assert.equal(hold('b', 1000, Buffer.alloc(2000)), 'refused');
+    assert.equal(hold('c', 1000, Buffer.alloc(1000)), 'held');
+    assert.equal(hold('d', 1000, Buffer.alloc(1000)), 'refused');
+  });
+
+  it('reports a release that fails and goes on with the next', () => {
+    const { clock, delayed, released, errors, hold } = setUp();
+    hold('bad', 1000);
+    hold('good', 1000);
+    clock.advance(1000);
+    assert.equal(errors.length, 1);
+    assert.equal(released.length, 1);
+    assert.equal(delayed.count, 0);
+  });
+
+  it('lets a released message be held again', () => {
+    const clock = new ManualClock();
+    const times: number[] = [];
+    const delayed: DelayedMessages = new DelayedMessages({
+      wheel: new TimingWheel(clock, 100, (error) => assert.fail(error as Error)),
+      maxMessages: 1,
+      maxBytes: 0,
+      release: (message, topic) => {
+        times.push(clock.monotonic());
+        if (times.length < 3) assert.equal(delayed.hold(message, topic, 1000), 'held');
+      }
+    });
+    delayed.hold(Message.from({ topic: 't' }, undefined, 0, 0), 't', 1000);
+    clock.advance(10_000);
+    assert.deepEqual(times, [1000, 2000, 3000]);
+  });
+
+  it('forgets all of them when cleared', () => {
+    const { clock, delayed, released, hold } = setUp();
+    hold('a', 1000);
+    hold('b', 1000);
+    delayed.clear();
+    assert.equal(delayed.count, 0);
+    assert.equal(delayed.bytes, 0);
+    clock.advance(5000);
+    assert.deepEqual(released, []);
+  });
+});

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { compileRewrite, type RewriteRule } from '../../lib/broker/rewrite.ts';
+import { InvalidInput } from '../../lib/errors.ts';
+
+const LINES = ['y/+/z/# ^y/(.+)/z/(.+)$ y/z/$2', 'x/# ^x/y/(.+)$ z/y/x/$1', 'x/y/+ ^x/y/(\\d+)$ z/y/$1'];
+
+describe('compileRewrite', () => {
+  const documented: [from: string, to: string][] = [
+    ['y/a/z/b', 'y/z/b'],
+    ['y/def', 'y/def'],
+    ['x/1/2', 'x/1/2'],
+    ['x/y/2', 'z/y/2'],
+    ['x/y/z', 'x/y/z']
+  ];
+  for (const [from, to] of documented) {
+    it(`rewrites ${from} to ${to} by the documented set of rules, for every packet`, () => {
+      const { rewrite, isEmpty } = compileRewrite(LINES);
+      assert.equal(isEmpty, false);
+      assert.equal(rewrite(from, 'publish'), to);
+      assert.equal(rewrite(from, 'subscribe'), to);
+    });
+  }
+
+  it('uses the last rule whose filter fits, alone: x/y/z stays although an earlier rule would change it', () => {
+    assert.equal(compileRewrite(LINES.slice(0, 2)).rewrite('x/y/z', 'publish'), 'z/y/x/z');
+    assert.equal(compileRewrite(LINES).rewrite('x/y/z', 'publish'), 'x/y/z');
+  });
+
+  it('takes rules as objects, with patterns as text or expression', () => {
+    const rule = { filter: 'a/#', pattern: /^A\/(.*)$/gi, target: 'b/$1' };
+    const { rewrite } = compileRewrite([rule]);
+    // twice: a "g" expression would remember where it stopped
+    assert.equal(rewrite('a/x', 'publish'), 'b/x');
+    assert.equal(rewrite('a/x', 'publish'), 'b/x');
+    assert.equal(compileRewrite([{ ...rule, pattern: '^a/(.*)$' }]).rewrite('a/x', 'publish'), 'b/x');
+  });
+
+  it('changes nothing without rules', () => {
+    const { isEmpty, rewrite } = compileRewrite([]);
+    assert.equal(isEmpty, true);
+    assert.equal(rewrite('a', 'publish'), 'a');
+  });
+
+  it('replaces the whole topic, also where the pattern matches a part', () => {
+    assert.equal(compileRewrite([{ filter: '#', pattern: 'b', target: 'c' }]).rewrite('a/b/d', 'publish'), 'c');
+  });
+
+  it('tells $1 from $10 and leaves other dollars alone', () => {
+    const pattern = '^(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)$';
+    const { rewrite } = compileRewrite([{ filter: '+', pattern, target: '$10/$1/$x/$' }]);
+    assert.equal(rewrite('abcdefghij', 'publish'), 'j/a/$x/$');
+  });
+
+  it('puts nothing for a capture that took no part', () => {
+    const { rewrite } = compileRewrite([{ filter: 'a/+', pattern: '^a/(?:(x)|y)$', target: 'b/$1' }]);
+    assert.equal(rewrite('a/y', 'publish'), 'b/');
+  });
+
+  it('applies a rule to the packets it is for', () => {
+    const { rewrite } = compileRewrite([
+      { filter: 'a', pattern: 'a', target: 'all' },
+      { filter: 'a', pattern: 'a', target: 'publish', on: 'publish' }
+    ]);
+    assert.equal(rewrite('a', 'publish'), 'publish');
+    assert.equal(rewrite('a', 'subscribe'), 'all');
+  });
+
+  it('rewrites the filter inside a shared filter, but no topic name that looks like one', () => {
+    const { rewrite } = compileRewrite(LINES);
+    assert.equal(rewrite('$share/g/x/y/1', 'subscribe'), '$share/g/z/y/1');
+    assert.equal(rewrite('$queue/x/y/1', 'subscribe'), '$queue/z/y/1');
+    assert.equal(rewrite('$share/g/x/y/1', 'publish'), '$share/g/x/y/1');
+  });
+
+  it('leaves a topic that would become invalid', () => {
+    const { rewrite } = compileRewrite([
+      { filter: 'a/#', pattern: '^a/(.*)$', target: '$1' },
+      { filter: 'b', pattern: 'b', target: 'c/+' }
+    ]);
+    assert.equal(rewrite('a/', 'publish'), 'a/');
+    assert.equal(rewrite('b', 'publish'), 'b');
+    assert.equal(rewrite('b', 'subscribe'), 'c/+');
+  });
+
+  const wrong: [what: string, rule: RewriteRule | string, field: string, says: RegExp][] = [
+    ['a line of two words', 'a/b c', 'rewrite.1', /<filter> <pattern> <target>/],
+    ['a line of four words', 'a b c d', 'rewrite.1', /<filter> <pattern> <target>/],
+    ['a bad filter', { filter: 'a/#/b', pattern: 'a', target: 'b' }, 'rewrite.1.filter', /"#" may only be the last/],
+    ['a bad expression', { filter: 'a', pattern: '(', target: 'b' }, 'rewrite.1.pattern', /Unterminated group/],
+    ['an unknown capture', 'a ^(a)$ b/$2', 'rewrite.1.target', /no capture \$2/],
+    ['capture 0', 'a ^(a)$ b/$0', 'rewrite.1.target', /no capture \$0/],
+    ['an empty target', { filter: 'a', pattern: 'a', target: '' }, 'rewrite.1.target', /expected a topic/],
+    ['an unknown packet', { filter: 'a', pattern: 'a', target: 'b', on: 'connect' as 'all' }, 'rewrite.1.on', /all, /],
+    ['no rule at all', null as never, 'rewrite.1', /filter, pattern, target/]
+  ];
+  for (const [what, rule, field, says] of wrong) {
+    it(`refuses ${what} and names ${field}`, () => {
+      assert.throws(
+        () => compileRewrite([LINES[0], rule]),
+        (error) => {
+          assert.ok(error instanceof InvalidInput);
+          assert.equal(error.code, 'REWRITE_INVALID');
+          assert.equal(error.field, field);
+          assert.match(error.message, says);
+          return true;
+        }
+      );
+    });
+  }
+});

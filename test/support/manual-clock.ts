@@ -1,0 +1,65 @@
+import type { Clock } from '../../lib/clock.ts';
+
+interface Timer {
+  readonly dueMs: number;
+  readonly run: () => void;
+}
+
+/** A clock that moves only when told to, and runs what is due at once, in order of due time. */
+export class ManualClock implements Clock {
+  /** How often `setTimeout` was asked. */
+  timersSet = 0;
+  /** Wall time minus monotonic time. */
+  wallOffsetMs: number;
+  #nowMs = 0;
+  readonly #timers = new Set<Timer>();
+
+  constructor(wallStartMs = 0) {
+    this.wallOffsetMs = wallStartMs;
+  }
+
+  now(): number {
+    return this.wallOffsetMs + this.#nowMs;
+  }
+
+  monotonic(): number {
+    return this.#nowMs;
+  }
+
+  setTimeout(run: () => void, delayMs: number): Timer {
+    this.timersSet++;
+    const timer = { dueMs: this.#nowMs + Math.max(0, delayMs), run };
+    this.#timers.add(timer);
+    return timer;
+  }
+
+  clearTimeout(timer: unknown): void {
+    this.#timers.delete(timer as Timer);
+  }
+
+  /** Timers that wait. */
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  advance(ms: number): void {
+    const untilMs = this.#nowMs + ms;
+    for (let timer = this.#first(); timer !== undefined && timer.dueMs <= untilMs; timer = this.#first()) {
+      this.#timers.delete(timer);
+      this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
+      timer.run();
+    }
+    this.#nowMs = untilMs;
+  }
+
+  /** Let time pass without running anything, as when the event loop is blocked. */
+  stall(ms: number): void {
+    this.#nowMs += ms;
+  }
+
+  #first(): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) if (first === undefined || timer.dueMs < first.dueMs) first = timer;
+    return first;
+  }
+}
