@@ -1,0 +1,649 @@
+import { nextTick as processNextTick } from 'node:process';
+import type { Duplex } from 'node:stream';
+import { type Clock, systemClock } from '../clock.ts';
+import { BrokerError, ProtocolError } from '../errors.ts';
+import { asError } from '../events.ts';
+import { encode } from '../packets/encode.ts';
+import type { MessageInput } from '../packets/message.ts';
+import { PacketReader } from '../packets/packet-reader.ts';
+import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
+import type {
+  AckPacket,
+  AuthPacket,
+  ConnackPacket,
+  ConnectPacket,
+  DisconnectPacket,
+  Packet,
+  Properties,
+  ProtocolVersion,
+  PublishPacket,
+  SubackPacket,
+  UnsubackPacket
+} from '../packets/types.ts';
+import { Inbox } from './inbox.ts';
+import {
+  type ClientEvents,
+  type ClientOptions,
+  type FilterInput,
+  type MessageHandler,
+  type PublishOptions,
+  type PublishResult,
+  type ReceivedMessage,
+  Refused,
+  type SubscribeOptions
+} from './options.ts';
+import { ClientSession, type Outgoing } from './session.ts';
+
+// Taken at import: fake timers of a test framework must not hold it up.
+const nextTick = processNextTick;
+
+const FOR_EVER = 0xffff_ffff;
+const READ_AHEAD = 1_000;
+
+type Handler<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
+
+interface Waiting<T> {
+  resolve(value: T): void;
+  reject(error: Error): void;
+}
+
+/**
+ * Connect over a stream: send CONNECT, go through the rounds of enhanced authentication, wait for CONNACK.
+ *
+ * @returns the connected client
+ * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; BrokerError CONNECTION_CLOSED when the stream ends before; the
+ *   signal's reason when it aborts. The stream is destroyed then.
+ */
+export function connectClient(stream: Duplex, options: ClientOptions = {}): Promise<Client> {
+  return new Client(stream, options).opened();
+}
+
+/**
+ * A client in this process: a full session over a stream, in any version of MQTT. Sends and reads packets of our own codec, one after
+ * the other; has no timer but the keep alive's.
+ */
+export class Client {
+  readonly protocolVersion: ProtocolVersion;
+  /** What is left to do when the connection ends: hand it to the next connect with the same client id. */
+  readonly session: ClientSession;
+  readonly #stream: Duplex;
+  readonly #options: ClientOptions;
+  readonly #clock: Clock;
+  readonly #reader: PacketReader;
+  readonly #inbox: Inbox;
+  readonly #listeners: { [E in keyof ClientEvents]?: Handler<E>[] } = {};
+  readonly #publishing = new Map<number, Waiting<PublishResult> & { properties?: Properties }>();
+  readonly #asking = new Map<number, Waiting<SubackPacket | UnsubackPacket>>();
+  /** Messages that wait for the server's Receive Maximum, or for a packet id. */
+  #held: (Waiting<PublishResult> & { readonly packet: PublishPacket })[] = [];
+  /** QoS 0 messages in a stream without room. */
+  #draining: Waiting<PublishResult>[] = [];
+  readonly #aliases = new Map<number, string>();
+  #connecting: Waiting<Client> | undefined;
+  #authenticating: Waiting<void> | undefined;
+  #connack: ConnackPacket | undefined;
+  #clientId: string;
+  #sendQuota = 65_535;
+  #keepAliveMs = 0;
+  #lastSentMs = 0;
+  #isPinging = false;
+  #timer: unknown;
+  #isLeaving = false;
+  #isClosed = false;
+  #failure: Error | undefined;
+
+  /** Use `connectClient`, or `broker.connect`. */
+  constructor(stream: Duplex, options: ClientOptions) {
+    this.#stream = stream;
+    this.#options = options;
+    this.#clock = options.clock?.internal ?? options.clock ?? systemClock;
+    this.#clientId = options.clientId ?? '';
+    this.protocolVersion = options.protocolVersion ?? 5;
+    this.session = options.session ?? new ClientSession();
+    this.#inbox = new Inbox(
+      (handler, message) => this.#run(handler, message),
+      () => this.#steer()
+    );
+    const maximumPacketSize = options.maximumPacketSize ?? options.properties?.maximumPacketSize;
+    this.#reader = new PacketReader({ side: 'client', version: this.protocolVersion, maximumPacketSize });
+    stream.on('data', (chunk: Buffer) => this.#read(chunk));
+    stream.on('error', (error) => {
+      this.#failure ??= error;
+    });
+    stream.on('drain', () => {
+      for (const waiting of this.#draining.splice(0)) waiting.resolve(SENT);
+    });
+    stream.on('close', () => this.#closed());
+    options.signal?.addEventListener('abort', this.#abort);
+    if (options.signal?.aborted) this.#abort();
+    else this.#send(connectPacket(options, this.protocolVersion));
+  }
+
+  /** @internal Resolves once connected. */
+  opened(): Promise<Client> {
+    return new Promise((resolve, reject) => {
+      this.#connecting = { resolve, reject };
+    });
+  }
+
+  /** As asked for, or as the broker assigned it. */
+  get clientId(): string {
+    return this.#clientId;
+  }
+
+  /** The server's CONNACK. */
+  get connack(): ConnackPacket {
+    return this.#connack!;
+  }
+
+  get isConnected(): boolean {
+    return this.#connack !== undefined && !this.#isLeaving && !this.#isClosed;
+  }
+
+  /**
+   * Publish a message. QoS 0 resolves at once (where the stream is full, when it has room), QoS 1 with the PUBACK, QoS 2 with the PUBCOMP.
+   * No more are in flight than the server's Receive Maximum allows; the others wait their turn.
+   *
+   * @throws Refused PUBLISH_REFUSED for a reason code of 0x80 and above; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE (more than the
+   *   server takes), or CONNECTION_CLOSED when it goes before the acknowledgement
+   */
+  publish(
+    topic: string | (MessageInput & PublishOptions),
+    payload?: Buffer | Uint8Array | string,
+    options?: PublishOptions
+  ): Promise<PublishResult> {
+    const input = typeof topic === 'string' ? { ...options, topic, payload } : topic;
+    const { qos = 0, retain = false, properties } = input;
+    const packet: PublishPacket = {
+      cmd: 'publish',
+      topic: input.topic,
+      payload: bytesOf(input.payload),
+      qos,
+      dup: false,
+      retain
+    };
+    if (properties !== undefined) packet.properties = properties;
+    return new Promise((resolve, reject) => {
+      this.#mustBeConnected();
+      this.#mustFit(packet);
+      if (qos > 0) {
+        this.#held.push({ packet, resolve, reject });
+        this.#publishHeld();
+      } else if (this.#send(packet)) resolve(SENT);
+      else this.#draining.push({ resolve, reject });
+    });
+  }
+
+  /**
+   * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`.
+   * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
+   */
+  async subscribe(
+    filters: string | FilterInput | readonly (string | FilterInput)[],
+    options: SubscribeOptions | MessageHandler = {},
+    handler?: MessageHandler
+  ): Promise<readonly number[]> {
+    this.#mustBeConnected();
+    const handle = typeof options === 'function' ? options : handler;
+    const { properties, ...rest } = typeof options === 'function' ? {} : options;
+    const subscriptions = listOf(filters).map((filter) => ({
+      ...({ qos: 0, nl: false, rap: false, rh: 0 } as const),
+      ...rest,
+      ...(typeof filter === 'string' ? { topic: filter } : filter)
+    }));
+    // before the answer: a retained message may come ahead of the SUBACK
+    if (handle !== undefined) for (const { topic } of subscriptions) this.#inbox.handle(topic, handle);
+    const { granted } = await this.#ask((messageId) => ({ cmd: 'subscribe', messageId, subscriptions, properties }));
+    for (let at = 0; at < granted.length; at++) if (granted[at] >= 0x80) this.#inbox.unhandle(subscriptions[at].topic);
+    return granted;
+  }
+
+  /** @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0) */
+  async unsubscribe(
+    filters: string | readonly string[],
+    options: { readonly properties?: Properties } = {}
+  ): Promise<readonly number[]> {
+    this.#mustBeConnected();
+    const unsubscriptions = [...listOf(filters)];
+    const { granted } = await this.#ask((messageId) => ({
+      cmd: 'unsubscribe',
+      messageId,
+      unsubscriptions,
+      ...options
+    }));
+    for (const filter of unsubscriptions) this.#inbox.unhandle(filter);
+    return this.protocolVersion === 5 ? granted : unsubscriptions.map(() => 0);
+  }
+
+  /** Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000. */
+  on<E extends keyof ClientEvents>(event: E, listener: Handler<E>): this {
+    if (event === 'message') this.#inbox.listen(listener as MessageHandler);
+    else
+      (this.#listeners[event] as Handler<E>[] | undefined) = [
+        ...(this.#listeners[event] ?? []),
+        listener
+      ] as Handler<E>[];
+    return this;
+  }
+
+  off<E extends keyof ClientEvents>(event: E, listener: Handler<E>): this {
+    if (event === 'message') this.#inbox.unlisten(listener as MessageHandler);
+    const known = this.#listeners[event] as Handler<E>[] | undefined;
+    if (known?.includes(listener)) {
+      (this.#listeners[event] as Handler<E>[]) = known.toSpliced(known.indexOf(listener), 1);
+    }
+    return this;
+  }
+
+  /**
+   * The client's messages from now on, and those that nobody has listened for yet. Ends with the connection; rejects with the signal's
+   * reason when that aborts. Past `highWaterMark` messages (default 1,000) not looked at, nothing more is read from the stream unless an
+   * operation waits for its answer.
+   */
+  messages(
+    options: { readonly signal?: AbortSignal; readonly highWaterMark?: number } = {}
+  ): AsyncIterableIterator<ReceivedMessage> {
+    return this.#inbox.read(options.highWaterMark ?? READ_AHEAD, options.signal);
+  }
+
+  /** Begin a re-authentication with the method of the CONNECT (MQTT 5.0); `onAuth` answers what the server asks. */
+  reauthenticate(data?: Buffer): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#mustBeConnected();
+      this.#authenticating = { resolve, reject };
+      this.#send(this.#authPacket(ReasonCode.reAuthenticate, data));
+    });
+  }
+
+  /** Send DISCONNECT and end the stream. @returns when it is closed */
+  async disconnect(options: { readonly reasonCode?: number; readonly properties?: Properties } = {}): Promise<void> {
+    if (this.#isClosed) return;
+    const closed = new Promise<void>((resolve) => this.on('close', () => resolve()));
+    if (!this.#isLeaving) {
+      this.#send({ cmd: 'disconnect', reasonCode: options.reasonCode ?? 0, properties: options.properties });
+      this.#leave();
+    }
+    await closed;
+  }
+
+  /** Cut the connection without a DISCONNECT: the broker publishes the will. */
+  destroy(): void {
+    this.#stream.destroy();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.disconnect();
+  }
+
+  readonly #abort = (): void => {
+    this.#failure = asError(this.#options.signal?.reason);
+    this.#stream.destroy();
+  };
+
+  // ---- packets in
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#reader.feed(chunk);
+      for (let packet = this.#reader.next(); packet !== undefined; packet = this.#reader.next()) {
+        if (this.#isLeaving || this.#isClosed) return;
+        this.#emit('packet', { direction: 'received', packet });
+        this.#receive(packet);
+      }
+    } catch (error) {
+      this.#fail(asError(error));
+    }
+  }
+
+  #receive(packet: Packet): void {
+    if (this.#connack === undefined && packet.cmd !== 'connack' && packet.cmd !== 'auth') {
+      throw new ProtocolError(ReasonCode.protocolError, `${packet.cmd}: the server must send CONNACK first`);
+    }
+    switch (packet.cmd) {
+      case 'connack':
+        this.#connected(packet);
+        break;
+      case 'publish':
+        this.#message(packet);
+        break;
+      case 'puback':
+      case 'pubrec':
+      case 'pubcomp':
+        this.#acknowledged(packet);
+        break;
+      case 'pubrel':
+        this.#released(packet.messageId);
+        break;
+      case 'suback':
+      case 'unsuback':
+        this.session.answered(packet.messageId);
+        take(this.#asking, packet.messageId)?.resolve(packet);
+        break;
+      case 'pingresp':
+        this.#isPinging = false;
+        break;
+      case 'auth':
+        this.#challenged(packet);
+        break;
+      case 'disconnect':
+        this.#dismissed(packet);
+    }
+  }
+
+  #dismissed({ reasonCode, properties = {} }: DisconnectPacket): void {
+    const text = `the server ended the connection: ${reasonName(reasonCode)}${because(properties)}`;
+    this.#failure = new Refused('DISCONNECTED', text, reasonCode, properties);
+    this.#emit('disconnect', { reasonCode, properties });
+    this.#cut();
+  }
+
+  #connected(packet: ConnackPacket): void {
+    const { reasonCode, properties = {} } = packet;
+    if (this.#connack !== undefined) throw new ProtocolError(ReasonCode.protocolError, 'a second CONNACK');
+    if (reasonCode >= 0x80) {
+      const text = `CONNECT was refused: ${reasonName(reasonCode)}${because(properties)}`;
+      this.#failure = new Refused('CONNECT_REFUSED', text, reasonCode, properties);
+      this.#cut();
+      return;
+    }
+    this.#connack = packet;
+    this.#clientId = properties.assignedClientIdentifier ?? this.#clientId;
+    this.#sendQuota = properties.receiveMaximum ?? 65_535;
+    this.#keepAliveMs = 1000 * (properties.serverKeepAlive ?? this.#options.keepalive ?? 0);
+    if (this.#keepAliveMs > 0) this.#watch(this.#keepAliveMs);
+    if (packet.sessionPresent) this.#resume();
+    else this.session.clear();
+    this.#connecting?.resolve(this);
+    this.#connecting = undefined;
+  }
+
+  #message(packet: PublishPacket): void {
+    const topic = this.#topicOf(packet);
+    const { messageId = 0, payload, qos, retain, dup } = packet;
+    if (qos === 2) {
+      const wasAcknowledged = this.session.incoming.get(messageId);
+      if (wasAcknowledged) this.#send({ cmd: 'pubrec', messageId, reasonCode: 0 });
+      if (wasAcknowledged !== undefined) return; // exactly once [MQTT-4.3.3-10]
+      this.session.incoming.set(messageId, false);
+    }
+    let isAcknowledged = qos === 0;
+    const ack = (reasonCode = 0) => {
+      if (isAcknowledged || this.#isLeaving || this.#isClosed) return;
+      isAcknowledged = true;
+      if (qos === 2 && reasonCode >= 0x80) this.session.incoming.delete(messageId);
+      else if (qos === 2) this.session.incoming.set(messageId, true);
+      this.#send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId, reasonCode });
+    };
+    const { topicAlias: _, ...properties } = packet.properties ?? {};
+    if (this.#options.acknowledge !== 'manual') ack();
+    this.#inbox.put({ topic, payload, qos, retain, dup, properties, ack });
+  }
+
+  #topicOf({ topic, properties }: PublishPacket): string {
+    const alias = properties?.topicAlias;
+    if (alias === undefined) return topic;
+    const allowed = this.#options.topicAliasMaximum ?? this.#options.properties?.topicAliasMaximum ?? 0;
+    const known = topic === '' ? this.#aliases.get(alias) : topic;
+    if (alias > allowed || known === undefined) {
+      throw new ProtocolError(
+        ReasonCode.topicAliasInvalid,
+        `topic alias ${alias}: ${allowed} are allowed, this one unknown`
+      );
+    }
+    this.#aliases.set(alias, known);
+    return known;
+  }
+
+  #released(messageId: number): void {
+    const isKnown = this.session.incoming.delete(messageId);
+    const reasonCode = isKnown ? ReasonCode.success : ReasonCode.packetIdentifierNotFound;
+    this.#send({ cmd: 'pubcomp', messageId, reasonCode });
+  }
+
+  #acknowledged({ cmd, messageId, reasonCode, properties }: AckPacket): void {
+    const outgoing = this.session.outgoing.get(messageId);
+    if (cmd === 'pubrec' && reasonCode < 0x80) {
+      const code = outgoing === undefined ? ReasonCode.packetIdentifierNotFound : ReasonCode.success;
+      if (outgoing !== undefined) outgoing.isReleased = true;
+      const waiting = this.#publishing.get(messageId);
+      if (waiting !== undefined) waiting.properties = properties;
+      this.#send({ cmd: 'pubrel', messageId, reasonCode: code });
+      return;
+    }
+    if (outgoing === undefined) return;
+    this.session.outgoing.delete(messageId);
+    this.#sendQuota++;
+    const waiting = take(this.#publishing, messageId);
+    const told = waiting?.properties ?? properties ?? {};
+    if (reasonCode < 0x80 || cmd === 'pubcomp')
+      waiting?.resolve({ reasonCode: cmd === 'pubcomp' ? 0 : reasonCode, properties: told });
+    else {
+      const { topic } = outgoing.packet;
+      const text = `PUBLISH to "${topic}" was refused: ${reasonName(reasonCode)}${because(told)}`;
+      waiting?.reject(new Refused('PUBLISH_REFUSED', text, reasonCode, told));
+    }
+    this.#publishHeld();
+  }
+
+  #challenged({ reasonCode, properties = {} }: AuthPacket): void {
+    if (reasonCode === ReasonCode.success) {
+      this.#authenticating?.resolve();
+      this.#authenticating = undefined;
+      return;
+    }
+    const { authenticationMethod: method, authenticationData: data } = properties;
+    const answer = async () => this.#options.onAuth?.({ reasonCode, method, data, properties });
+    answer().then(
+      (reply) => this.#isClosed || this.#send(this.#authPacket(ReasonCode.continueAuthentication, reply)),
+      (error) => {
+        this.#failure = asError(error);
+        this.#stream.destroy();
+      }
+    );
+  }
+
+  #authPacket(reasonCode: number, authenticationData: Buffer | undefined): AuthPacket {
+    const authenticationMethod = this.#options.properties?.authenticationMethod;
+    return { cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } };
+  }
+
+  // ---- packets out
+
+  /** @returns false while the stream has no room */
+  #send(packet: Packet): boolean {
+    if (this.#isClosed || this.#stream.writableEnded || this.#stream.destroyed) return true;
+    const bytes = encode(packet, this.protocolVersion);
+    this.#lastSentMs = this.#clock.monotonic();
+    this.#emit('packet', { direction: 'sent', packet });
+    return bytes.length === 0 || this.#stream.write(bytes);
+  }
+
+  #publishHeld(): void {
+    while (this.#held.length > 0 && this.#sendQuota > 0 && this.isConnected) {
+      const messageId = this.session.takeId();
+      if (messageId === undefined) return;
+      const { packet, resolve, reject } = this.#held.shift()!;
+      packet.messageId = messageId;
+      this.#publishing.set(messageId, { resolve, reject });
+      this.session.outgoing.set(messageId, { packet, isReleased: false });
+      this.#sendQuota--;
+      this.#send(packet);
+    }
+    this.#steer();
+  }
+
+  /** Repeat what was not acknowledged, in its order [MQTT-4.4.0-1]. */
+  #resume(): void {
+    for (const [messageId, outgoing] of this.session.outgoing) {
+      this.#sendQuota--;
+      this.#send(outgoing.isReleased ? { cmd: 'pubrel', messageId, reasonCode: 0 } : again(outgoing));
+    }
+  }
+
+  #ask(make: (messageId: number) => Packet): Promise<SubackPacket | UnsubackPacket> {
+    return new Promise((resolve, reject) => {
+      const messageId = this.session.takeId();
+      if (messageId === undefined) throw new BrokerError('PACKET_IDS_EXHAUSTED', 'all 65535 packet ids are in use');
+      const packet = make(messageId);
+      this.#mustFit(packet);
+      this.session.asked(messageId);
+      this.#asking.set(messageId, { resolve, reject });
+      this.#send(packet);
+      this.#steer();
+    });
+  }
+
+  #mustBeConnected(): void {
+    if (!this.isConnected) throw new BrokerError('NOT_CONNECTED', `client "${this.#clientId}" is not connected`);
+  }
+
+  #mustFit(packet: Packet): void {
+    const maximum = this.#connack?.properties?.maximumPacketSize;
+    if (maximum === undefined) return;
+    const size = encode({ ...packet, messageId: 1 } as Packet, this.protocolVersion).length;
+    if (size > maximum)
+      throw new BrokerError('PACKET_TOO_LARGE', `packet of ${size} bytes: the server takes ${maximum}`);
+  }
+
+  // ---- keep alive, flow, the end
+
+  #watch(delayMs: number): void {
+    this.#timer = this.#clock.setTimeout(() => {
+      const idleMs = this.#clock.monotonic() - this.#lastSentMs;
+      if (idleMs < this.#keepAliveMs) return this.#watch(this.#keepAliveMs - idleMs);
+      if (this.#isPinging) {
+        this.#failure = new BrokerError('KEEPALIVE_TIMEOUT', `no PINGRESP within ${this.#keepAliveMs} ms`);
+        this.#stream.destroy();
+        return;
+      }
+      this.#isPinging = true;
+      this.#send({ cmd: 'pingreq' }); // [MQTT-3.1.2-20]
+      this.#watch(this.#keepAliveMs);
+    }, delayMs);
+  }
+
+  /** Stop reading while an iterator has its fill, but never while somebody waits for an answer. */
+  #steer(): void {
+    const isWanted =
+      !this.#inbox.isFull ||
+      this.#isLeaving ||
+      this.#asking.size > 0 ||
+      this.#publishing.size > 0 ||
+      this.#authenticating !== undefined;
+    if (isWanted === !this.#stream.isPaused() || this.#isClosed) return;
+    if (isWanted) this.#stream.resume();
+    else this.#stream.pause();
+  }
+
+  #leave(): void {
+    this.#isLeaving = true;
+    this.#stream.end();
+    this.#steer(); // the end lies behind what was not read
+  }
+
+  #cut(): void {
+    this.#isLeaving = true;
+    this.#stream.destroy();
+  }
+
+  #fail(error: Error): void {
+    this.#failure = error;
+    const reasonCode = error instanceof ProtocolError ? error.reasonCode : ReasonCode.unspecifiedError;
+    if (this.protocolVersion === 5 && this.#connack !== undefined) this.#send({ cmd: 'disconnect', reasonCode });
+    this.#cut();
+    if (this.#connack !== undefined) this.#emit('error', error);
+  }
+
+  #closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#clock.clearTimeout(this.#timer);
+    this.#options.signal?.removeEventListener('abort', this.#abort);
+    this.session.detach();
+    const isAbort = this.#options.signal?.aborted === true;
+    this.#connecting?.reject(isAbort ? (this.#options.signal?.reason as Error) : this.#lost());
+    const waiting = [...this.#publishing.values(), ...this.#asking.values(), ...this.#held, ...this.#draining];
+    for (const { reject } of waiting) reject(this.#lost());
+    this.#authenticating?.reject(this.#lost());
+    this.#publishing.clear();
+    this.#asking.clear();
+    this.#held = [];
+    this.#draining = [];
+    this.#inbox.close();
+    this.#emit('close', { error: this.#failure });
+  }
+
+  #lost(): Error {
+    if (this.#failure instanceof Refused && this.#failure.code === 'CONNECT_REFUSED') return this.#failure;
+    const why = this.#failure === undefined ? '' : `: ${this.#failure.message}`;
+    return new BrokerError('CONNECTION_CLOSED', `the connection of client "${this.#clientId}" is closed${why}`, {
+      cause: this.#failure
+    });
+  }
+
+  #emit<E extends keyof ClientEvents>(event: E, value: ClientEvents[E]): void {
+    const listeners = this.#listeners[event] as Handler<E>[] | undefined;
+    if (listeners === undefined) return;
+    for (const listener of listeners) this.#run(listener, value);
+  }
+
+  /** Call the app's code. What it throws must not break the packet in hand. */
+  #run<T>(handler: (value: T) => void, value: T): void {
+    try {
+      handler(value);
+    } catch (error) {
+      const isHeard = (this.#listeners.error?.length ?? 0) > 0 && value !== error;
+      nextTick(() => {
+        if (!isHeard) throw error;
+        this.#emit('error', asError(error));
+      });
+    }
+  }
+}
+
+const SENT: PublishResult = { reasonCode: 0, properties: {} };
+
+function connectPacket(options: ClientOptions, version: ProtocolVersion): ConnectPacket {
+  const { clientId = '', clean = true, keepalive = 0, username, password, will } = options;
+  const packet: ConnectPacket = { cmd: 'connect', protocolVersion: version, bridge: false, clientId, clean, keepalive };
+  if (username !== undefined) packet.username = username;
+  if (password !== undefined) packet.password = bytesOf(password);
+  if (will !== undefined) {
+    const { topic, payload, qos = 0, retain = false, properties } = will;
+    packet.will = { topic, payload: bytesOf(payload), qos, retain, properties };
+  }
+  const { sessionExpiry, receiveMaximum, maximumPacketSize, topicAliasMaximum } = options;
+  packet.properties = {
+    receiveMaximum,
+    maximumPacketSize,
+    topicAliasMaximum,
+    sessionExpiryInterval: sessionExpiry === Infinity ? FOR_EVER : sessionExpiry,
+    ...options.properties
+  };
+  return packet;
+}
+
+function again({ packet }: Outgoing): PublishPacket {
+  return { ...packet, dup: true };
+}
+
+function because({ reasonString }: Properties): string {
+  return reasonString === undefined ? '' : ` (${reasonString})`;
+}
+
+function take<V>(map: Map<number, V>, id: number): V | undefined {
+  const value = map.get(id);
+  map.delete(id);
+  return value;
+}
+
+function listOf<T>(one: T | readonly T[]): readonly T[] {
+  return Array.isArray(one) ? one : [one as T];
+}
+
+function bytesOf(payload: Buffer | Uint8Array | string = ''): Buffer {
+  if (Buffer.isBuffer(payload)) return payload;
+  return typeof payload === 'string'
+    ? Buffer.from(payload)
+    : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+}
