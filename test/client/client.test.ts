@@ -1,0 +1,553 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+import { describe, it } from 'node:test';
+import { type Client, connectClient } from '../../lib/client/client.ts';
+import { duplexPair } from '../../lib/client/duplex.ts';
+import type { ClientOptions, ReceivedMessage, Refused } from '../../lib/client/options.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { PacketReader } from '../../lib/packets/packet-reader.ts';
+import type { Packet, Properties, ProtocolVersion } from '../../lib/packets/types.ts';
+
+const immediate = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A server made by hand: says what it is told to, keeps what it gets. */
+class Peer {
+  readonly got: Packet[] = [];
+  readonly stream: Duplex;
+  readonly clientEnd: Duplex;
+  readonly version: ProtocolVersion;
+
+  constructor(version: ProtocolVersion = 5) {
+    [this.stream, this.clientEnd] = duplexPair();
+    this.version = version;
+    const reader = new PacketReader({ side: 'server' });
+    this.stream.on('data', (chunk: Buffer) => this.got.push(...reader.push(chunk)));
+    this.stream.on('error', () => {});
+  }
+
+  send(...packets: Packet[]): void {
+    this.stream.write(Buffer.concat(packets.map((packet) => encode(packet, this.version))));
+  }
+
+  connack(properties?: Properties, sessionPresent = false): void {
+    this.send({ cmd: 'connack', sessionPresent, reasonCode: 0, properties });
+  }
+
+  publish(topic: string, payload: string, qos: 0 | 1 | 2 = 0, messageId?: number, properties?: Properties): void {
+    this.send({
+      cmd: 'publish',
+      topic,
+      payload: Buffer.from(payload),
+      qos,
+      dup: false,
+      retain: false,
+      messageId,
+      properties
+    });
+  }
+
+  cmds(): string[] {
+    return this.got.map(({ cmd }) => cmd);
+  }
+}
+
+async function connected(
+  options: ClientOptions = {},
+  connack: Properties = {},
+  sessionPresent = false
+): Promise<{ peer: Peer; client: Client }> {
+  const peer = new Peer(options.protocolVersion);
+  const connecting = connectClient(peer.clientEnd, { clientId: 'c', ...options });
+  peer.connack(options.protocolVersion === 4 ? undefined : connack, sessionPresent);
+  const client = await connecting;
+  await immediate();
+  peer.got.length = 0;
+  return { peer, client };
+}
+
+const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
+  assert.equal((error as Refused).code, code, String(error));
+  if (reasonCode !== undefined) assert.equal((error as Refused).reasonCode, reasonCode);
+  return true;
+};
+
+describe('connectClient', () => {
+  it('sends every field of the CONNECT and takes the assigned client id', async () => {
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, {
+      clean: false,
+      keepalive: 30,
+      username: 'u',
+      password: 'p',
+      will: { topic: 'w', payload: 'gone', qos: 1, retain: true, properties: { willDelayInterval: 5 } },
+      sessionExpiry: Infinity,
+      receiveMaximum: 7,
+      properties: { userProperties: [['a', '1']] }
+    });
+    peer.connack({ assignedClientIdentifier: 'auto-1' });
+    const client = await connecting;
+    await immediate();
+    const packet = peer.got[0];
+    assert.ok(packet.cmd === 'connect');
+    assert.equal(client.clientId, 'auto-1');
+    assert.equal(packet.clean, false);
+    assert.equal(packet.keepalive, 30);
+    assert.equal(packet.username, 'u');
+    assert.equal(packet.password?.toString(), 'p');
+    assert.equal(packet.will?.payload.toString(), 'gone');
+    assert.deepEqual(packet.will?.properties, { willDelayInterval: 5 });
+    assert.deepEqual(packet.properties, {
+      sessionExpiryInterval: 0xffff_ffff,
+      receiveMaximum: 7,
+      userProperties: [['a', '1']]
+    });
+    client.destroy();
+  });
+
+  it('rejects with the reason code of the CONNACK, also for return codes of 3.1.1', async () => {
+    for (const version of [4, 5] as const) {
+      const peer = new Peer(version);
+      const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion: version });
+      peer.send({ cmd: 'connack', sessionPresent: false, reasonCode: 0x87 });
+      await assert.rejects(connecting, hasCode('CONNECT_REFUSED', 0x87));
+      assert.ok(peer.clientEnd.destroyed);
+    }
+  });
+
+  it('rejects when the stream ends before the CONNACK', async () => {
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, { clientId: 'c' });
+    peer.stream.destroy();
+    await assert.rejects(connecting, hasCode('CONNECTION_CLOSED'));
+  });
+
+  it("rejects with the signal's reason and destroys the stream", async () => {
+    const abort = new AbortController();
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, { clientId: 'c', signal: abort.signal });
+    const reason = new Error('enough');
+    abort.abort(reason);
+    await assert.rejects(connecting, (error) => error === reason);
+    await assert.rejects(connectClient(new Peer().clientEnd, { signal: abort.signal }), (error) => error === reason);
+    assert.ok(peer.clientEnd.destroyed);
+  });
+
+  it('answers the rounds of enhanced authentication, and of a re-authentication', async () => {
+    const peer = new Peer();
+    const asked: string[] = [];
+    const connecting = connectClient(peer.clientEnd, {
+      clientId: 'c',
+      properties: { authenticationMethod: 'M', authenticationData: Buffer.from('0') },
+      onAuth: async ({ data }) => {
+        asked.push(String(data));
+        return Buffer.from(`re:${data}`);
+      }
+    });
+    const challenge = (text: string) =>
+      peer.send({
+        cmd: 'auth',
+        reasonCode: 0x18,
+        properties: { authenticationMethod: 'M', authenticationData: Buffer.from(text) }
+      });
+    challenge('1');
+    await immediate();
+    challenge('2');
+    await immediate();
+    peer.connack({ authenticationMethod: 'M' });
+    const client = await connecting;
+    const again = client.reauthenticate(Buffer.from('x'));
+    await immediate();
+    challenge('3');
+    await immediate();
+    peer.send({ cmd: 'auth', reasonCode: 0, properties: { authenticationMethod: 'M' } });
+    await again;
+    assert.deepEqual(asked, ['1', '2', '3']);
+    const data = peer.got.map(
+      (packet) => `${packet.cmd} ${(packet as { properties?: Properties }).properties?.authenticationData}`
+    );
+    assert.deepEqual(data, ['connect 0', 'auth re:1', 'auth re:2', 'auth x', 'auth re:3']);
+    client.destroy();
+  });
+});
+
+describe('client.publish', () => {
+  it('resolves QoS 0 at once, QoS 1 with PUBACK, QoS 2 with PUBCOMP', async () => {
+    const { peer, client } = await connected();
+    await client.publish('t', 'x');
+    const one = client.publish('t', 'x', { qos: 1 });
+    const two = client.publish({ topic: 't', payload: 'x', qos: 2 });
+    await immediate();
+    assert.deepEqual(peer.cmds(), ['publish', 'publish', 'publish']);
+    peer.send({ cmd: 'puback', messageId: 1, reasonCode: 0x10 });
+    assert.equal((await one).reasonCode, 0x10);
+    peer.send({ cmd: 'pubrec', messageId: 2, reasonCode: 0 });
+    await immediate();
+    assert.deepEqual(peer.got.at(-1), { cmd: 'pubrel', messageId: 2, reasonCode: 0 });
+    let isDone = false;
+    void two.then(() => {
+      isDone = true;
+    });
+    await immediate();
+    assert.equal(isDone, false);
+    peer.send({ cmd: 'pubcomp', messageId: 2, reasonCode: 0 });
+    await two;
+    client.destroy();
+  });
+
+  it('rejects with the reason code of a refusing PUBACK or PUBREC and frees the packet id', async () => {
+    const { peer, client } = await connected();
+    const one = client.publish('t', 'x', { qos: 1 });
+    const two = client.publish('t', 'x', { qos: 2 });
+    await immediate();
+    peer.send({ cmd: 'puback', messageId: 1, reasonCode: 0x87 }, { cmd: 'pubrec', messageId: 2, reasonCode: 0x97 });
+    await assert.rejects(one, hasCode('PUBLISH_REFUSED', 0x87));
+    await assert.rejects(two, hasCode('PUBLISH_REFUSED', 0x97));
+    assert.equal(client.session.outgoing.size, 0);
+    client.destroy();
+  });
+
+  it("keeps no more in flight than the server's Receive Maximum, in order", async () => {
+    const { peer, client } = await connected({}, { receiveMaximum: 2 });
+    const all = [1, 2, 3, 4, 5].map((n) => client.publish('t', String(n), { qos: 1 }));
+    await immediate();
+    assert.equal(peer.got.length, 2);
+    for (let n = 1; n <= 5; n++) {
+      const packet = peer.got[n - 1];
+      assert.ok(packet.cmd === 'publish');
+      assert.equal(packet.payload.toString(), String(n));
+      peer.send({ cmd: 'puback', messageId: packet.messageId as number, reasonCode: 0 });
+      await immediate();
+      assert.equal(peer.got.length, Math.min(5, n + 2));
+    }
+    await Promise.all(all);
+    client.destroy();
+  });
+
+  it('rejects what was not acknowledged when the connection goes, and what is published later', async () => {
+    const { peer, client } = await connected();
+    const one = client.publish('t', 'x', { qos: 1 });
+    peer.stream.destroy();
+    await assert.rejects(one, hasCode('CONNECTION_CLOSED'));
+    await assert.rejects(client.publish('t', 'x'), hasCode('NOT_CONNECTED'));
+  });
+
+  it('refuses a packet larger than the server takes', async () => {
+    const { client } = await connected({}, { maximumPacketSize: 50 });
+    await assert.rejects(client.publish('t', 'x'.repeat(60)), hasCode('PACKET_TOO_LARGE'));
+    client.destroy();
+  });
+
+  it('repeats with DUP what was not acknowledged when the session goes on, and forgets it when it does not', async () => {
+    const first = await connected();
+    const lost = [
+      first.client.publish('t', 'one', { qos: 1 }),
+      first.client.publish('t', 'two', { qos: 2 }),
+      first.client.publish('t', 'three', { qos: 2 })
+    ].map((promise) => promise.catch(() => {}));
+    await immediate();
+    first.peer.send({ cmd: 'pubrec', messageId: 2, reasonCode: 0 });
+    await immediate();
+    first.peer.stream.destroy();
+    await Promise.all(lost);
+
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, { clientId: 'c', clean: false, session: first.client.session });
+    peer.connack({}, true);
+    const client = await connecting;
+    await immediate();
+    const repeated = peer.got
+      .slice(1)
+      .map((packet) => [packet.cmd, 'dup' in packet && packet.dup, 'messageId' in packet && packet.messageId]);
+    assert.deepEqual(repeated, [
+      ['publish', true, 1],
+      ['pubrel', false, 2],
+      ['publish', true, 3]
+    ]);
+    client.destroy();
+
+    const fresh = new Peer();
+    const next = connectClient(fresh.clientEnd, { clientId: 'c', session: client.session });
+    fresh.connack({}, false);
+    await next;
+    await immediate();
+    assert.deepEqual(fresh.cmds(), ['connect']);
+    (await next).destroy();
+  });
+});
+
+describe('client.subscribe', () => {
+  it('gives back the codes, and calls the handler for matching messages, also those ahead of the SUBACK', async () => {
+    const { peer, client } = await connected();
+    const heard: string[] = [];
+    const granted = client.subscribe(
+      ['a/+', { topic: '$share/g/b', qos: 1, nl: false, rh: 2 }],
+      { qos: 2, nl: true },
+      (message) => heard.push(message.topic)
+    );
+    await immediate();
+    const packet = peer.got[0];
+    assert.ok(packet.cmd === 'subscribe');
+    assert.deepEqual(packet.subscriptions.slice(0, 1), [{ topic: 'a/+', qos: 2, nl: true, rap: false, rh: 0 }]);
+    peer.publish('a/1', 'early');
+    peer.send({ cmd: 'suback', messageId: packet.messageId, granted: [2, 1] });
+    peer.publish('b', 'x');
+    peer.publish('c', 'x');
+    assert.deepEqual(await granted, [2, 1]);
+    await immediate();
+    assert.deepEqual(heard, ['a/1', 'b']);
+    client.destroy();
+  });
+
+  it('forgets the handler of a filter that was refused or unsubscribed', async () => {
+    const { peer, client } = await connected();
+    const heard: string[] = [];
+    const granted = client.subscribe(['a', 'b'], ({ topic }) => heard.push(topic));
+    await immediate();
+    peer.send({ cmd: 'suback', messageId: 1, granted: [0, 0x87] });
+    assert.deepEqual(await granted, [0, 0x87]);
+    peer.publish('a', '');
+    peer.publish('b', '');
+    await immediate();
+    const gone = client.unsubscribe('a');
+    await immediate();
+    peer.send({ cmd: 'unsuback', messageId: 2, granted: [0x11] });
+    assert.deepEqual(await gone, [0x11]);
+    peer.publish('a', '');
+    await immediate();
+    assert.deepEqual(heard, ['a']);
+    client.destroy();
+  });
+});
+
+describe('messages to a client', () => {
+  it('are acknowledged as they come', async () => {
+    const { peer, client } = await connected();
+    peer.publish('t', '0');
+    peer.publish('t', '1', 1, 11);
+    peer.publish('t', '2', 2, 12);
+    await immediate();
+    assert.deepEqual(peer.got, [
+      { cmd: 'puback', messageId: 11, reasonCode: 0 },
+      { cmd: 'pubrec', messageId: 12, reasonCode: 0 }
+    ]);
+    client.destroy();
+  });
+
+  it('of QoS 2 are handed over exactly once', async () => {
+    const { peer, client } = await connected();
+    const heard: string[] = [];
+    client.on('message', ({ payload }) => heard.push(payload.toString()));
+    peer.publish('t', 'x', 2, 5);
+    peer.publish('t', 'x', 2, 5);
+    peer.send({ cmd: 'pubrel', messageId: 5, reasonCode: 0 });
+    peer.publish('t', 'y', 2, 5);
+    peer.send({ cmd: 'pubrel', messageId: 6, reasonCode: 0 });
+    await immediate();
+    assert.deepEqual(heard, ['x', 'y']);
+    assert.deepEqual(peer.cmds(), ['pubrec', 'pubrec', 'pubcomp', 'pubrec', 'pubcomp']);
+    assert.equal((peer.got[4] as { reasonCode: number }).reasonCode, 0x92);
+    client.destroy();
+  });
+
+  it('wait for ack() where acknowledging is manual', async () => {
+    const { peer, client } = await connected({ acknowledge: 'manual' });
+    const heard: ReceivedMessage[] = [];
+    client.on('message', (message) => heard.push(message));
+    peer.publish('t', 'x', 1, 1);
+    peer.publish('t', 'x', 2, 2);
+    await immediate();
+    assert.deepEqual(peer.got, []);
+    heard[1].ack();
+    heard[0].ack(0x83);
+    heard[0].ack();
+    await immediate();
+    assert.deepEqual(peer.got, [
+      { cmd: 'pubrec', messageId: 2, reasonCode: 0 },
+      { cmd: 'puback', messageId: 1, reasonCode: 0x83 }
+    ]);
+    client.destroy();
+  });
+
+  it('have their topic aliases resolved, and end the connection with 0x94 when one is unknown', async () => {
+    const { peer, client } = await connected({ topicAliasMaximum: 2 });
+    const heard: string[] = [];
+    client.on('message', ({ topic, properties }) => heard.push(`${topic} ${properties.topicAlias}`));
+    client.on('error', () => {});
+    peer.publish('long', 'x', 0, undefined, { topicAlias: 2 });
+    peer.publish('', 'x', 0, undefined, { topicAlias: 2 });
+    await immediate();
+    assert.deepEqual(heard, ['long undefined', 'long undefined']);
+    peer.publish('', 'x', 0, undefined, { topicAlias: 1 });
+    await once(peer.stream, 'close');
+    assert.deepEqual(peer.got.at(-1), { cmd: 'disconnect', reasonCode: 0x94 });
+    assert.equal(client.isConnected, false);
+  });
+
+  it('that came before anybody listened reach the first listener', async () => {
+    const { peer, client } = await connected();
+    peer.publish('t', 'early');
+    await immediate();
+    const heard: string[] = [];
+    client.on('message', ({ payload }) => heard.push(payload.toString()));
+    client.on('message', ({ payload }) => heard.push(`second ${payload}`));
+    peer.publish('t', 'late');
+    await immediate();
+    assert.deepEqual(heard, ['early', 'late', 'second late']);
+    client.destroy();
+  });
+
+  it('can be iterated until the connection ends', async () => {
+    const { peer, client } = await connected();
+    for (const n of [1, 2, 3]) peer.publish('t', String(n));
+    peer.stream.end();
+    const heard: string[] = [];
+    for await (const { payload } of client.messages()) heard.push(payload.toString());
+    assert.deepEqual(heard, ['1', '2', '3']);
+  });
+
+  it('can be iterated until a signal aborts, or the loop is left', async () => {
+    const { peer, client } = await connected();
+    const abort = new AbortController();
+    const messages = client.messages({ signal: abort.signal });
+    const next = messages.next();
+    abort.abort(new Error('enough'));
+    await assert.rejects(next, /enough/);
+    peer.publish('t', 'x');
+    for await (const { payload } of client.messages()) {
+      assert.equal(payload.toString(), 'x');
+      break;
+    }
+    client.destroy();
+  });
+
+  it('hold the server back while an iterator has its fill, but not while an answer is awaited', async () => {
+    const { peer, client } = await connected();
+    const messages = client.messages({ highWaterMark: 2 });
+    for (let n = 0; n < 40; n++) {
+      peer.publish('t', 'x'.repeat(10_000));
+      await immediate();
+    }
+    assert.ok(peer.stream.writableLength > 0, 'the peer is held back');
+    const publishing = client.publish('t', 'x', { qos: 1 });
+    await immediate();
+    peer.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+    await publishing;
+    for (let n = 0; n < 40; n++) assert.equal((await messages.next()).done, false);
+    await immediate();
+    assert.equal(peer.stream.writableLength, 0);
+    client.destroy();
+  });
+});
+
+describe('the end of a client', () => {
+  it('disconnect sends the code and properties and resolves when closed', async () => {
+    const { peer, client } = await connected();
+    peer.stream.resume();
+    const events: unknown[] = [];
+    client.on('close', ({ error }) => events.push(error));
+    await client.disconnect({ reasonCode: 4, properties: { reasonString: 'bye' } });
+    await client.disconnect();
+    assert.deepEqual(peer.got, [{ cmd: 'disconnect', reasonCode: 4, properties: { reasonString: 'bye' } }]);
+    assert.deepEqual(events, [undefined]);
+  });
+
+  it('destroy cuts without a DISCONNECT', async () => {
+    const { peer, client } = await connected();
+    client.destroy();
+    await once(peer.stream, 'close');
+    assert.deepEqual(peer.got, []);
+  });
+
+  it("tells of the server's DISCONNECT and its reason", async () => {
+    const { peer, client } = await connected();
+    const told: number[] = [];
+    client.on('disconnect', ({ reasonCode }) => told.push(reasonCode));
+    const publishing = client.publish('t', 'x', { qos: 1 });
+    peer.send({ cmd: 'disconnect', reasonCode: 0x8e });
+    await assert.rejects(publishing, /session taken over/);
+    assert.deepEqual(told, [0x8e]);
+  });
+
+  it('hands what a listener throws to the error listeners', async () => {
+    const { peer, client } = await connected();
+    const errors: string[] = [];
+    client.on('error', (error) => errors.push(error.message));
+    client.on('message', () => {
+      throw new Error('mine');
+    });
+    peer.publish('t', '1', 1, 1);
+    peer.publish('t', '2', 1, 2);
+    await immediate();
+    assert.deepEqual(errors, ['mine', 'mine']);
+    assert.deepEqual(peer.cmds(), ['puback', 'puback']);
+    client.destroy();
+  });
+
+  it('shows every packet to a tap', async () => {
+    const { peer, client } = await connected();
+    const seen: string[] = [];
+    client.on('packet', ({ direction, packet }) => seen.push(`${direction} ${packet.cmd}`));
+    void client.publish('t', 'x', { qos: 1 }).catch(() => {});
+    await immediate();
+    peer.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+    await immediate();
+    assert.deepEqual(seen, ['sent publish', 'received puback']);
+    client.destroy();
+  });
+});
+
+describe('the keep alive of a client', () => {
+  function handClock() {
+    let nowMs = 0;
+    let timers: { dueMs: number; run: () => void }[] = [];
+    const clock: Clock = {
+      now: () => nowMs,
+      monotonic: () => nowMs,
+      setTimeout(run, delayMs) {
+        const timer = { dueMs: nowMs + delayMs, run };
+        timers.push(timer);
+        return timer;
+      },
+      clearTimeout(timer) {
+        timers = timers.filter((other) => other !== timer);
+      }
+    };
+    const turn = async (ms: number) => {
+      nowMs += ms;
+      for (const timer of timers.filter(({ dueMs }) => dueMs <= nowMs)) {
+        clock.clearTimeout(timer);
+        timer.run();
+      }
+      await immediate();
+    };
+    return { clock, turn, armed: () => timers.length };
+  }
+
+  it('sends PINGREQ after the interval without a packet, by the Server Keep Alive', async () => {
+    const { clock, turn } = handClock();
+    const { peer, client } = await connected({ keepalive: 60, clock }, { serverKeepAlive: 10 });
+    await turn(6_000);
+    await client.publish('t', 'x');
+    await turn(4_000);
+    assert.deepEqual(peer.cmds(), ['publish']);
+    await turn(6_000);
+    assert.deepEqual(peer.cmds(), ['publish', 'pingreq']);
+    client.destroy();
+  });
+
+  it('cuts the connection when no PINGRESP comes, and leaves no timer', async () => {
+    const { clock, turn, armed } = handClock();
+    const { peer, client } = await connected({ keepalive: 10, clock });
+    await turn(10_000);
+    peer.send({ cmd: 'pingresp' });
+    await immediate();
+    await turn(10_000);
+    assert.deepEqual(peer.cmds(), ['pingreq', 'pingreq']);
+    await turn(10_000);
+    await immediate();
+    assert.equal(client.isConnected, false);
+    assert.equal(armed(), 0);
+  });
+});
