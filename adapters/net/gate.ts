@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionMeta } from '../../lib/client-info.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { asError } from '../../lib/events.ts';
-import type { ListenerHandle } from '../../lib/listener.ts';
+import type { ListenerFigures, ListenerHandle } from '../../lib/listener.ts';
 import type { ProtocolVersion } from '../../lib/packets/types.ts';
 
 /** What a listener needs of a broker. `Broker` fits; so does a stub in a test. */
@@ -190,6 +190,16 @@ export class Gate {
 
   count(reason: string): void {
     this.shutdownCount[reason] = (this.shutdownCount[reason] ?? 0) + 1;
+  }
+
+  figures(): ListenerFigures {
+    const { current, shutdownCount, settings } = this;
+    return {
+      acceptors: 1,
+      maxConnections: settings.maxConnections,
+      currentConnections: current,
+      shutdownCount: { ...shutdownCount }
+    };
   }
 
   /** Tell the broker of an error that belongs to no caller. */

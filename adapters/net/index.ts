@@ -1,6 +1,20 @@
 /** Listeners: TCP, TLS, WebSocket and Unix sockets for an embedded broker. */
+export { type AttachOptions, attachWebSocket } from './attach.ts';
 export type { Acceptor, RefusalReason } from './gate.ts';
 export { type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';
 export type { ListenerOptions, TcpOptions, UnixOptions } from './options.ts';
-export { type Transport, tcp, unix } from './transport.ts';
+export { type PresharedKey, type PresharedKeys, parsePskFile } from './psk.ts';
+export type { Pem, TlsMaterial, TlsSettings } from './tls.ts';
+export {
+  type TlsOptions,
+  type Transport,
+  tcp,
+  tls,
+  unix,
+  type WsOptions,
+  type WssOptions,
+  ws,
+  wss
+} from './transport.ts';
+export type { OriginCheck, WebSocketSettings } from './websocket.ts';

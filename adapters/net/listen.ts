@@ -1,10 +1,17 @@
 import type { Acceptor } from './gate.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';
-import { Transport, tcp, unix } from './transport.ts';
+import type { TlsMaterial, TlsSettings } from './tls.ts';
+import { Transport, tcp, tls, unix, ws, wss } from './transport.ts';
+import type { WebSocketSettings } from './websocket.ts';
 
-/** What `listen` takes in one object: with `path` and no port a Unix socket, else TCP. */
-export type ListenOptions = TcpOptions | UnixOptions;
+/**
+ * What `listen` takes in one object: a port, with `tls` and `ws` where wanted, or the path of a Unix socket. With `ws`, `path` is the path
+ * of the URL.
+ */
+export type ListenOptions =
+  | (TcpOptions & { tls?: TlsSettings; ws?: boolean | WebSocketSettings; path?: string })
+  | UnixOptions;
 
 /**
  * Let clients in over the network.
@@ -27,13 +34,19 @@ export function listen(broker: Acceptor, where: number | ListenOptions | Transpo
   return new Listening(broker, listener);
 }
 
+/** What `Listening` needs besides of a listener. */
+interface Openable extends Listener {
+  readonly opening: Promise<void> | undefined;
+  report(error: unknown): void;
+}
+
 /** A listener that can also be awaited: resolves to it when it is open, or at once where the broker has not started yet. */
 export class Listening implements Listener, PromiseLike<Listener> {
-  readonly #listener: NetListener;
+  readonly #listener: Openable;
   readonly #opened: Promise<Listener>;
   #isAwaited = false;
 
-  constructor(broker: Acceptor, listener: NetListener) {
+  constructor(broker: Acceptor, listener: Openable) {
     this.#listener = listener;
     const isStarted = broker.state === 'connected' || listener.opening !== undefined;
     this.#opened = isStarted ? listener.open().then(() => listener) : Promise.resolve(listener);
@@ -66,6 +79,10 @@ export class Listening implements Listener, PromiseLike<Listener> {
     return this.#listener.close();
   }
 
+  reload(material?: TlsMaterial): Promise<void> {
+    return this.#listener.reload(material);
+  }
+
   info(): ReturnType<Listener['info']> {
     return this.#listener.info();
   }
@@ -87,5 +104,10 @@ export class Listening implements Listener, PromiseLike<Listener> {
 function describe(where: number | ListenOptions | Transport): Transport {
   if (where instanceof Transport) return where;
   if (typeof where === 'number') return tcp({ port: where });
-  return 'port' in where ? tcp(where) : unix(where);
+  if (!('port' in where)) return unix(where);
+  const { tls: security, ws: webSocket, ...rest } = where;
+  if (webSocket === undefined || webSocket === false)
+    return security === undefined ? tcp(rest) : tls({ ...rest, ...security });
+  const settings = webSocket === true ? {} : webSocket;
+  return security === undefined ? ws({ ...rest, ...settings }) : wss({ ...rest, ...security, ...settings });
 }

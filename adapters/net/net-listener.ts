@@ -1,13 +1,24 @@
 import type { Server, Socket } from 'node:net';
+import { BrokerError } from '../../lib/errors.ts';
 import type { ListenerAddress, ListenerFigures, ListenerHandle, ListenerProtocol } from '../../lib/listener.ts';
 import { bind, boundAddress } from './bind.ts';
+import { usernameStage } from './certificate.ts';
 import { type Acceptor, Gate, type KnownLocal, type Stage } from './gate.ts';
+import { proxyStage } from './proxy-stage.ts';
+import { TlsEndpoint, type TlsMaterial } from './tls.ts';
 import type { Transport } from './transport.ts';
+import { upgradeStage, WebSocketEndpoint } from './websocket.ts';
 
 /** A listener of an app. The broker opens and closes it; the app may close it earlier. */
 export interface Listener extends ListenerHandle, AsyncDisposable {
   /** The real port; undefined while not open, and for a Unix socket. */
   readonly port: number | undefined;
+  /**
+   * Take new certificates, keys, revocations and pre-shared keys for the handshakes from now on; files are read again. Connections that stand
+   * are not touched, and where the new ones are not good the old ones stay in force. Rejects with BrokerError TLS_INVALID, or
+   * LISTENER_WITHOUT_TLS.
+   */
+  reload(material?: TlsMaterial): Promise<void>;
 }
 
 const PROTOCOLS: Readonly<Record<Transport['kind'], ListenerProtocol>> = {
@@ -23,13 +34,23 @@ export class NetListener implements Listener {
   readonly protocol: ListenerProtocol;
   readonly #transport: Transport;
   readonly #gate: Gate;
+  readonly #tls: TlsEndpoint | undefined;
+  /** The way from the TLS handshake, or from accept where there is none, to the broker. */
+  readonly #inner: Stage;
   #server: Server | undefined;
   #opening: Promise<void> | undefined;
 
   constructor(acceptor: Acceptor, transport: Transport) {
+    const { common, kind, tls, webSocket } = transport;
     this.#transport = transport;
-    this.protocol = PROTOCOLS[transport.kind];
-    this.#gate = new Gate(acceptor, transport.common);
+    this.protocol = PROTOCOLS[kind];
+    this.#gate = new Gate(acceptor, common);
+    this.#gate.name = this.name;
+    this.#tls = tls === undefined ? undefined : new TlsEndpoint(this.#gate, tls);
+    let stage: Stage = (arrival) => this.#gate.handOver(arrival);
+    if (webSocket !== undefined) stage = upgradeStage(new WebSocketEndpoint(this.#gate, webSocket), stage);
+    if (common.usernameFrom !== undefined) stage = usernameStage(this.#gate, common.usernameFrom, stage);
+    this.#inner = stage;
   }
 
   get name(): string {
@@ -51,7 +72,7 @@ export class NetListener implements Listener {
   }
 
   open(): Promise<void> {
-    return (this.#opening ??= this.#bind());
+    return (this.#opening ??= this.#open());
   }
 
   async close(): Promise<void> {
@@ -61,7 +82,12 @@ export class NetListener implements Listener {
     // Not awaited: it would wait for the connections, which are the broker's to end. The port itself is free at once.
     this.#server?.close();
     this.#server = undefined;
+    this.#tls?.close();
     this.#gate.shut();
+  }
+
+  reload(material?: TlsMaterial): Promise<void> {
+    return this.#tls === undefined ? Promise.reject(noTls(this.name)) : this.#tls.reload(material);
   }
 
   /** Tell the broker of an error nobody waits for. */
@@ -70,43 +96,41 @@ export class NetListener implements Listener {
   }
 
   info(): ListenerFigures {
-    const { current, shutdownCount, settings } = this.#gate;
-    return {
-      acceptors: 1,
-      maxConnections: settings.maxConnections,
-      currentConnections: current,
-      shutdownCount: { ...shutdownCount }
-    };
+    return this.#gate.figures();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #bind(): Promise<void> {
+  async #open(): Promise<void> {
+    const { place, kind, proxies } = this.#transport;
+    const gate = this.#gate;
     try {
-      const stages = this.#stages();
-      const { kind } = this.#transport;
+      await this.#tls?.open(this.#inner);
+      const behindProxy = this.#tls?.enter ?? this.#inner;
+      const enter =
+        proxies === undefined ? behindProxy : proxyStage(gate, proxies === 'anyone' ? undefined : proxies, behindProxy);
+      const isStaged = kind !== 'tcp' && kind !== 'unix' ? true : proxies !== undefined;
       let local: KnownLocal | undefined;
-      this.#server = await bind(
-        this.#transport.place,
-        (socket: Socket) => {
-          const arrival = this.#gate.admit(socket, kind, local, stages.isStaged);
-          if (arrival !== undefined) stages.enter(arrival);
-        },
-        (error) => this.#gate.report(error, 'accepting a connection')
-      );
+      const accept = (socket: Socket) => {
+        const arrival = gate.admit(socket, kind, local, isStaged);
+        if (arrival !== undefined) enter(arrival);
+      };
+      this.#server = await bind(place, accept, (error) => gate.report(error, 'accepting a connection'));
       local = knownLocal(this.address);
-      this.#gate.name = this.name;
+      gate.name = this.name;
     } catch (error) {
+      this.#tls?.close();
       this.#opening = undefined;
       throw error;
     }
   }
+}
 
-  #stages(): { enter: Stage; isStaged: boolean } {
-    return { enter: (arrival) => this.#gate.handOver(arrival), isStaged: false };
-  }
+/** The answer to `reload` of a listener that has nothing to reload. */
+export function noTls(name: string): BrokerError {
+  return new BrokerError('LISTENER_WITHOUT_TLS', `listener ${name} has no certificates of its own to reload`);
 }
 
 /** What connections need not ask the kernel: nothing where every address of the machine is bound. */

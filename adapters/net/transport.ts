@@ -1,3 +1,4 @@
+import type { BlockList } from 'node:net';
 import { InvalidInput } from '../../lib/errors.ts';
 import { type OptionTable, readOptions } from '../../lib/options-table.ts';
 import type { Place } from './bind.ts';
@@ -9,19 +10,48 @@ import {
   type UnixOptions,
   type Values
 } from './options.ts';
+import { trustedSources } from './proxy-stage.ts';
+import { settleTls, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls.ts';
+import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
 type Common = Values<typeof LISTENER_OPTIONS>;
+type Kind = 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
 
-/** A listener's description with all options read: what `tcp`, `tls`, `ws`, `wss` and `unix` make and `listen` takes. */
+export type TlsOptions = TcpOptions & TlsSettings;
+export type WsOptions = TcpOptions & WebSocketSettings;
+export type WssOptions = TcpOptions & TlsSettings & WebSocketSettings;
+
+/** Documented bound of listeners whose connections cost more. */
+const COSTLY = { maxConnections: { ...TCP_OPTIONS.maxConnections, default: 102_400 } };
+const TLS_TABLE = { ...TCP_OPTIONS, ...TLS_OPTIONS, ...COSTLY };
+const WS_TABLE = { ...TCP_OPTIONS, ...WEBSOCKET_OPTIONS, ...COSTLY };
+const WSS_TABLE = { ...TLS_TABLE, ...WEBSOCKET_OPTIONS };
+
+/** A listener's description with all options read and checked: what `tcp`, `tls`, `ws`, `wss` and `unix` make and `listen` takes. */
 export class Transport {
-  readonly kind: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
+  readonly kind: Kind;
   readonly common: Common;
   readonly place: Place;
+  readonly tls: TlsRead | undefined;
+  readonly webSocket: WebSocketRead | undefined;
+  /** Whose PROXY headers are believed; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. */
+  readonly proxies: BlockList | 'anyone' | undefined;
 
-  constructor(kind: Transport['kind'], common: Common, place: Place) {
+  constructor(kind: Kind, common: Common, place: Place, more: { tls?: TlsRead; webSocket?: WebSocketRead } = {}) {
     this.kind = kind;
     this.common = common;
     this.place = place;
+    this.tls = more.tls;
+    this.webSocket = more.webSocket;
+    this.proxies = proxiesOf(kind, common);
+    if (common.usernameFrom !== undefined && this.tls === undefined && this.proxies === undefined) {
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        'usernameFrom',
+        'a listener with TLS or proxyProtocol, which knows client certificates',
+        common.usernameFrom
+      );
+    }
   }
 }
 
@@ -35,7 +65,39 @@ export function tcp(options: TcpOptions): Transport {
 }
 
 /**
- * Describe a listener on a Unix socket. The file permissions of the socket say who may connect.
+ * Describe a TLS listener: with `cert` and `key` (or their files), with pre-shared keys, or with both.
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING or PSK_INVALID
+ */
+export function tls(options: TlsOptions): Transport {
+  const read = readFor(TLS_TABLE, options, 'tls', 'port');
+  return new Transport('tls', read, portPlace(read), {
+    tls: settleTls(read, read.usernameFrom !== undefined, ['mqtt'])
+  });
+}
+
+/**
+ * Describe a WebSocket listener.
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID or OPTION_MISSING
+ */
+export function ws(options: WsOptions): Transport {
+  const read = readFor(WS_TABLE, options, 'ws', 'port');
+  return new Transport('ws', read, portPlace(read), { webSocket: read });
+}
+
+/**
+ * Describe a listener for WebSocket over TLS.
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING or PSK_INVALID
+ */
+export function wss(options: WssOptions): Transport {
+  const read = readFor(WSS_TABLE, options, 'wss', 'port');
+  return new Transport('wss', read, portPlace(read), {
+    tls: settleTls(read, read.usernameFrom !== undefined, ['http/1.1']),
+    webSocket: read
+  });
+}
+
+/**
+ * Describe a listener on a Unix socket. The mode of the socket's file says who may connect.
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID or OPTION_MISSING
  */
 export function unix(options: UnixOptions): Transport {
@@ -43,12 +105,7 @@ export function unix(options: UnixOptions): Transport {
   return new Transport('unix', read, { path: read.path as string, mode: read.mode, backlog: read.backlog });
 }
 
-function readFor<T extends OptionTable>(
-  table: T,
-  options: object,
-  kind: Transport['kind'],
-  needed: keyof T & string
-): Values<T> {
+function readFor<T extends OptionTable>(table: T, options: object, kind: Kind, needed: keyof T & string): Values<T> {
   const read = readOptions(table, options, `${kind} listener`) as Values<T>;
   if (read[needed] === undefined)
     throw new InvalidInput('OPTION_MISSING', needed, `the ${needed} to listen on`, undefined);
@@ -58,4 +115,18 @@ function readFor<T extends OptionTable>(
 function portPlace(read: Values<typeof TCP_OPTIONS>): Place {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = read;
   return { port: port as number, host, ipv6Only, backlog, noDelay, tcpKeepAlive };
+}
+
+function proxiesOf(kind: Kind, { proxyProtocol, trustedProxies }: Common): BlockList | 'anyone' | undefined {
+  if (!proxyProtocol) return undefined;
+  if (kind === 'unix') return 'anyone';
+  if (trustedProxies.length === 0) {
+    throw new InvalidInput(
+      'OPTION_MISSING',
+      'trustedProxies',
+      'the addresses of the proxies, for example ["10.0.0.0/8"]',
+      trustedProxies
+    );
+  }
+  return trustedSources(trustedProxies, 'trustedProxies');
 }

@@ -54,6 +54,14 @@ export class StubBroker implements Acceptor {
   }
 }
 
+/** Let the event loop turn until a condition holds, for what the other end of a socket does without an event of its own. */
+export async function turnsUntil(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns++) {
+    if (turns === 100_000) throw new Error(`still waiting for ${condition}`);
+    await new Promise(setImmediate);
+  }
+}
+
 /** Resolves when a stream is closed, with an error or without. */
 export function closed(stream: Duplex): Promise<void> {
   return new Promise((resolve) => {

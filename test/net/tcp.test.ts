@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { listen, tcp } from '../../adapters/net/index.ts';
 import { BrokerError, InvalidInput } from '../../lib/errors.ts';
-import { closed, readBytes, StubBroker } from './stub-broker.ts';
+import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
 
 let broker: StubBroker;
 const clients: Socket[] = [];
@@ -166,7 +166,7 @@ describe('a TCP listener', () => {
     first.end();
     stream.end();
     await gone;
-    assert.equal(listener.info().currentConnections, 0);
+    await turnsUntil(() => listener.info().currentConnections === 0);
     client(listener.port);
     await broker.next();
     assert.equal(broker.taken.length, 2);
@@ -196,7 +196,7 @@ describe('a TCP listener', () => {
     const gone = closed(stream);
     socket.resetAndDestroy();
     await gone;
-    assert.equal(listener.info().currentConnections, 0);
+    await turnsUntil(() => listener.info().currentConnections === 0);
   });
 
   it('survives a broker that throws, ends that connection, and reports it', async () => {

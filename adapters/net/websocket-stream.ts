@@ -1,0 +1,127 @@
+import type { EventEmitter } from 'node:events';
+import { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
+
+/** Chunks that wait are sent as one frame up to this size. */
+const FRAME_BYTES = 65_536;
+
+const OPEN = 1;
+const CLOSED = 3;
+
+/** Leads from a socket to its stream in the listeners that all sockets share: closures for each would cost an idle connection. */
+const STREAM = Symbol('stream');
+
+type Carrier = WebSocket & { [STREAM]: WebSocketStream };
+
+/**
+ * The bytes in and out of a WebSocket as a Duplex. A packet may be split over frames and a frame may hold several packets
+ * [MQTT-6.0.0-2]; a text frame ends the connection with 1003 [MQTT-6.0.0-1]. Writing waits for the socket below, reading pauses it.
+ */
+export class WebSocketStream extends Duplex {
+  readonly #socket: WebSocket;
+  /** A close frame says why: the socket is left to ws until the frame is out, at most for its close timeout. */
+  #isRefused = false;
+  /** Something came since the last ping. */
+  isAlive = true;
+
+  constructor(socket: WebSocket) {
+    super({ allowHalfOpen: false });
+    this.#socket = socket;
+    (socket as Carrier)[STREAM] = this;
+    const carrier = socket as EventEmitter;
+    carrier.on('message', received);
+    carrier.on('ping', signOfLife);
+    carrier.on('pong', signOfLife);
+    carrier.on('close', closed);
+    carrier.on('error', failed);
+  }
+
+  /** Ask the peer for a sign of life. */
+  ping(): void {
+    if (this.#socket.readyState === OPEN) this.#socket.ping();
+  }
+
+  /** End the connection with a code of RFC 6455 7.4.1. */
+  refuse(code: number, reason: string): void {
+    this.#isRefused = true;
+    this.#socket.close(code, reason);
+    this.destroy(new Error(`WebSocket closed with ${code}: ${reason}`));
+  }
+
+  receive(data: Buffer): void {
+    this.isAlive = true;
+    if (!this.destroyed && !this.push(data)) this.#socket.pause();
+  }
+
+  /** What ws found wrong with a frame; it has begun the close handshake with the fitting code itself. */
+  fail(error: Error): void {
+    this.#isRefused = true;
+    this.destroy(error);
+  }
+
+  override _read(): void {
+    if (this.#socket.isPaused) this.#socket.resume();
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
+    // A peer that has said goodbye reads nothing more; its close follows.
+    if (this.#socket.readyState !== OPEN) done();
+    else this.#socket.send(chunk, done);
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    const frames = gather(chunks);
+    for (const frame of frames.slice(0, -1)) this._write(frame, '', ignoreError);
+    this._write(frames[frames.length - 1], '', done);
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.close(1000);
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    if (!this.#isRefused && this.#socket.readyState !== CLOSED) this.#socket.terminate();
+    done(error);
+  }
+}
+
+function received(this: Carrier, data: unknown, isBinary: boolean): void {
+  const stream = this[STREAM];
+  if (isBinary) stream.receive(data as Buffer);
+  else if (!stream.destroyed) stream.refuse(1003, 'MQTT needs binary frames');
+}
+
+function signOfLife(this: Carrier): void {
+  this[STREAM].isAlive = true;
+}
+
+function closed(this: Carrier): void {
+  const stream = this[STREAM];
+  if (!stream.destroyed) stream.push(null);
+}
+
+function failed(this: Carrier, error: Error): void {
+  this[STREAM].fail(error);
+}
+
+/** The last frame's callback hears of the same error. */
+function ignoreError(): void {}
+
+function gather(chunks: readonly { chunk: Buffer }[]): Buffer[] {
+  const frames: Buffer[] = [];
+  let waiting: Buffer[] = [];
+  let bytes = 0;
+  const flush = () => {
+    if (waiting.length > 0) frames.push(waiting.length === 1 ? waiting[0] : Buffer.concat(waiting, bytes));
+    waiting = [];
+    bytes = 0;
+  };
+  for (const { chunk } of chunks) {
+    if (bytes + chunk.length > FRAME_BYTES) flush();
+    waiting.push(chunk);
+    bytes += chunk.length;
+  }
+  flush();
+  return frames;
+}

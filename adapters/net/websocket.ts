@@ -1,0 +1,202 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
+import { InvalidInput } from '../../lib/errors.ts';
+import type { Duration, Size } from '../../lib/options-table.ts';
+import type { Arrival, Gate, Stage } from './gate.ts';
+import { checkTexts, row, type Values } from './options.ts';
+import { WebSocketStream } from './websocket-stream.ts';
+
+/** May a page of this origin connect? `origin` is undefined where the client sends none: it is no browser. */
+export type OriginCheck = (origin: string | undefined, request: IncomingMessage) => boolean;
+
+/** How MQTT is spoken over WebSocket. */
+export interface WebSocketSettings {
+  /** Path of the URL. Default `/mqtt`. */
+  path?: string;
+  /**
+   * Origins of web pages that may connect, such as `https://app.example`, or a function that decides. Clients that are no browsers send no
+   * origin and pass a list. Default: any.
+   */
+  origins?: readonly string[] | OriginCheck;
+  /** Refuse clients that offer none of the subprotocols `mqtt`, `mqttv3.1.1` and `mqttv3.1` [MQTT-6.0.0-3]. Default true. */
+  requireSubprotocol?: boolean;
+  /** Largest WebSocket message; it is in memory as a whole before it is read. Must be above the zone's `maxPacketSize`. Default `2MB`. */
+  maxPayload?: Size;
+  /** Compress frames, at the price of memory and time for each connection. Default false. */
+  perMessageDeflate?: boolean;
+  /** Send a ping so often, and close a connection from which nothing came since the last. Default 0: MQTT's keep alive does that. */
+  pingInterval?: Duration;
+}
+
+export const WEBSOCKET_OPTIONS = {
+  path: row('text', '/mqtt', 'Path of the URL.', { aliases: ['mqttPath', 'mqtt_path'] }),
+  origins: row('object', undefined as readonly string[] | OriginCheck | undefined, 'Origins that may connect.', {
+    check: checkOrigins
+  }),
+  requireSubprotocol: row('boolean', true, 'Refuse clients without an MQTT subprotocol.'),
+  maxPayload: row('size', 2_097_152, 'Largest WebSocket message.', { unit: 'bytes', min: 16 }),
+  perMessageDeflate: row('boolean', false, 'Compress frames.', { aliases: ['compress'] }),
+  pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
+};
+
+export type WebSocketRead = Values<typeof WEBSOCKET_OPTIONS>;
+
+/** Preferred first. */
+const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
+/** How long a peer may take to answer our close. */
+const CLOSE_TIMEOUT_MS = 3_000;
+
+/** The WebSocket side of a listener: decides on upgrade requests, and makes streams of what was upgraded. */
+export class WebSocketEndpoint {
+  readonly #gate: Gate;
+  readonly #settings: WebSocketRead;
+  readonly #server: WebSocketServer;
+  readonly #pinged = new Set<WebSocketStream>();
+  #pingTimer: unknown;
+
+  constructor(gate: Gate, settings: WebSocketRead) {
+    this.#gate = gate;
+    this.#settings = settings;
+    const { maxPayload, perMessageDeflate } = settings;
+    // closeTimeout is newer than the type definitions of ws.
+    const options: ServerOptions & { closeTimeout: number } = {
+      noServer: true,
+      clientTracking: false,
+      maxPayload,
+      perMessageDeflate,
+      closeTimeout: CLOSE_TIMEOUT_MS,
+      handleProtocols: (offered) => SUBPROTOCOLS.find((name) => offered.has(name)) ?? false
+    };
+    this.#server = new WebSocketServer(options);
+  }
+
+  get path(): string {
+    return this.#settings.path;
+  }
+
+  /** Answer an upgrade request: pass its stream on, or refuse it with a status. */
+  upgrade(arrival: Arrival, request: IncomingMessage, socket: Duplex, head: Buffer, next: Stage): void {
+    const status = this.#refusal(request);
+    if (status !== undefined) {
+      arrival.reason = 'upgrade_refused';
+      answer(socket, status);
+      return;
+    }
+    arrival.reason = 'upgrade_failed';
+    try {
+      this.#server.handleUpgrade(request, socket, head, (webSocket) => {
+        arrival.stream = this.#stream(webSocket);
+        arrival.headers = request.headers;
+        next(arrival);
+      });
+    } catch (error) {
+      // ws throws where another listener of the same HTTP server has taken this very socket.
+      this.#gate.report(error, 'upgrading a connection');
+      this.#gate.refuse(arrival, 'upgrade_failed');
+    }
+  }
+
+  #refusal(request: IncomingMessage): number | undefined {
+    const { origins, requireSubprotocol, path } = this.#settings;
+    if (pathOf(request) !== path) return 404;
+    if (origins !== undefined && !this.#isWelcome(origins, request)) return 403;
+    const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
+    // The specification leaves open how to refuse; a client reads "bad request" as its own mistake.
+    return requireSubprotocol && !SUBPROTOCOLS.some((name) => offered.includes(name)) ? 400 : undefined;
+  }
+
+  #isWelcome(origins: readonly string[] | OriginCheck, request: IncomingMessage): boolean {
+    const { origin } = request.headers;
+    if (typeof origins !== 'function') return origin === undefined || origins.includes(origin);
+    try {
+      return origins(origin, request) === true;
+    } catch (error) {
+      this.#gate.report(error, 'checking an origin');
+      return false;
+    }
+  }
+
+  #stream(webSocket: WebSocket): WebSocketStream {
+    const stream = new WebSocketStream(webSocket);
+    if (this.#settings.pingInterval > 0) this.#watchOver(stream);
+    return stream;
+  }
+
+  /** One timer for all connections, while there are any. */
+  #watchOver(stream: WebSocketStream): void {
+    this.#pinged.add(stream);
+    stream.on('close', () => this.#pinged.delete(stream));
+    if (this.#pinged.size === 1) this.#armPing();
+  }
+
+  #armPing(): void {
+    const { clock } = this.#gate.settings;
+    clock.clearTimeout(this.#pingTimer);
+    this.#pingTimer = clock.setTimeout(() => {
+      for (const stream of this.#pinged) {
+        if (!stream.isAlive) {
+          this.#pinged.delete(stream);
+          stream.destroy(new Error('nothing came since the last WebSocket ping'));
+        } else {
+          stream.isAlive = false;
+          stream.ping();
+        }
+      }
+      if (this.#pinged.size > 0) this.#armPing();
+    }, this.#settings.pingInterval);
+  }
+}
+
+/** The stage that waits for the upgrade request, where the listener has a socket of its own. */
+export function upgradeStage(endpoint: WebSocketEndpoint, next: Stage): Stage {
+  const arrivals = new WeakMap<Duplex, Arrival>();
+  const server: Server = createServer((request, response) => refuseRequest(arrivals.get(request.socket), response));
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const arrival = arrivals.get(socket);
+    if (arrival === undefined || arrival.isOver) socket.destroy();
+    else endpoint.upgrade(arrival, request, socket, head, next);
+  });
+  return (arrival) => {
+    arrival.reason = 'upgrade_failed';
+    arrivals.set(arrival.stream, arrival);
+    server.emit('connection', arrival.stream);
+  };
+}
+
+/** The path of a request, without its query. */
+export function pathOf({ url = '' }: IncomingMessage): string {
+  const end = url.indexOf('?');
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/** Answer an upgrade request with a status and close. */
+export function answer(socket: Duplex, status: number): void {
+  const text = STATUS_CODES[status] as string;
+  socket.once('finish', () => socket.destroy());
+  socket.end(
+    `HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\n\r\n${text}`
+  );
+}
+
+function refuseRequest(arrival: Arrival | undefined, response: ServerResponse): void {
+  if (arrival !== undefined) arrival.reason = 'upgrade_refused';
+  response.writeHead(426, { Connection: 'close', Upgrade: 'websocket', 'Content-Type': 'text/plain' });
+  response.end('This port speaks MQTT over WebSocket.\n');
+}
+
+function checkOrigins(value: unknown, field: string): readonly string[] | OriginCheck {
+  if (typeof value === 'function') return value as OriginCheck;
+  const list = checkTexts(value, field);
+  for (const origin of list) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        field,
+        'origins as browsers send them, such as "https://app.example"',
+        origin
+      );
+    }
+  }
+  return list;
+}

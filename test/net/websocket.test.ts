@@ -1,0 +1,475 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, get, type Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { WebSocket, WebSocketServer } from 'ws';
+import { attachWebSocket, type Listener, listen, type WsOptions, ws } from '../../adapters/net/index.ts';
+import type { BrokerError } from '../../lib/errors.ts';
+import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
+
+let broker: StubBroker;
+const clients: WebSocket[] = [];
+const sockets: Socket[] = [];
+const servers: Server[] = [];
+
+interface Dial {
+  readonly path?: string;
+  readonly protocols?: string[];
+  readonly origin?: string;
+}
+
+function dial(port: number | undefined, { path = '/mqtt', protocols = ['mqtt'], origin }: Dial = {}): WebSocket {
+  const client = new WebSocket(`ws://127.0.0.1:${port}${path}`, protocols, { origin, perMessageDeflate: false });
+  client.on('error', () => {});
+  clients.push(client);
+  return client;
+}
+
+/** The status an upgrade is refused with. */
+async function refusal(client: WebSocket): Promise<number> {
+  const [, response] = await once(client, 'unexpected-response');
+  return response.statusCode;
+}
+
+async function open(options: Partial<WsOptions> = {}): Promise<Listener> {
+  return await listen(broker, ws({ port: 0, ...options }));
+}
+
+async function pair(
+  options: Partial<WsOptions> = {}
+): Promise<{ client: WebSocket; stream: Duplex; listener: Listener }> {
+  const listener = await open(options);
+  const client = dial(listener.port);
+  const [{ stream }] = await Promise.all([broker.next(), once(client, 'open')]);
+  return { client, stream, listener };
+}
+
+/** A raw client that upgrades and then speaks in whatever bytes the test likes. */
+async function rawPair(
+  options: Partial<WsOptions> = {}
+): Promise<{ socket: Socket; stream: Duplex; listener: Listener }> {
+  const listener = await open(options);
+  const socket = connect(listener.port as number, '127.0.0.1');
+  socket.on('error', () => {});
+  sockets.push(socket);
+  socket.write(UPGRADE);
+  const { stream } = await broker.next();
+  let head = '';
+  while (!head.endsWith('\r\n\r\n')) head += (await readBytes(socket, 1)).toString('latin1');
+  return { socket, stream, listener };
+}
+
+const UPGRADE = [
+  'GET /mqtt HTTP/1.1',
+  'Host: localhost',
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  'Sec-WebSocket-Protocol: mqtt',
+  '',
+  ''
+].join('\r\n');
+
+/** A client's frame, masked with zeros. */
+function frame(opcode: number, payload: Buffer, isFinal = true): Buffer {
+  return Buffer.concat([Buffer.from([(isFinal ? 0x80 : 0) | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
+}
+
+async function httpServer(): Promise<{ server: Server; port: number }> {
+  const server = createServer((_request, response) => response.end('the app'));
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, port: (server.address() as { port: number }).port };
+}
+
+beforeEach(() => {
+  broker = new StubBroker();
+});
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.terminate();
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await broker.stop();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+describe('a WebSocket listener', () => {
+  it('hands over a stream with the addresses and the headers of the upgrade', async () => {
+    const listener = await open();
+    assert.equal(listener.name, `ws:${listener.port}`);
+    assert.equal(listener.protocol, 'mqtt:ws');
+    dial(listener.port, { path: '/mqtt?token=x', origin: 'https://app.example' });
+    const { meta } = await broker.next();
+    assert.equal(meta.transport, 'ws');
+    assert.equal(meta.listener, listener.name);
+    assert.equal(meta.remoteAddress, '127.0.0.1');
+    assert.equal(meta.localPort, listener.port);
+    assert.equal(meta.headers?.origin, 'https://app.example');
+    assert.equal(listener.info().currentConnections, 1);
+  });
+
+  it('carries bytes both ways in binary frames [MQTT-6.0.0-1]', async () => {
+    const { client, stream } = await pair();
+    client.send(Buffer.from('there'));
+    assert.equal((await readBytes(stream, 5)).toString(), 'there');
+    const message = once(client, 'message');
+    stream.write('back');
+    assert.deepEqual(await message, [Buffer.from('back'), true]);
+  });
+
+  it('closes with 1003 when a text frame comes [MQTT-6.0.0-1]', async () => {
+    const { client, stream } = await pair();
+    const ended = closed(stream);
+    client.send('text');
+    const [code] = await once(client, 'close');
+    assert.equal(code, 1003);
+    await ended;
+  });
+
+  it('takes packets that are split over frames and frames with several packets as one run of bytes [MQTT-6.0.0-2]', async () => {
+    const { client, stream } = await pair();
+    for (const part of ['a', 'bc', '', 'defg']) client.send(Buffer.from(part));
+    assert.equal((await readBytes(stream, 7)).toString(), 'abcdefg');
+  });
+
+  it('takes frames that come byte by byte, in fragments, with a ping between them', async () => {
+    const { socket, stream } = await rawPair();
+    const bytes = Buffer.concat([
+      frame(2, Buffer.from('ab'), false),
+      frame(9, Buffer.from('!')),
+      frame(0, Buffer.from('cd'))
+    ]);
+    for (const byte of bytes) socket.write(Buffer.from([byte]));
+    assert.equal((await readBytes(stream, 4)).toString(), 'abcd');
+    assert.deepEqual(await readBytes(socket, 3), Buffer.from([0x8a, 1, 0x21]), 'the ping is answered');
+  });
+
+  it('takes bytes that come in the same segment as the upgrade', async () => {
+    const listener = await open();
+    const socket = connect(listener.port as number, '127.0.0.1');
+    sockets.push(socket);
+    socket.write(Buffer.concat([Buffer.from(UPGRADE), frame(2, Buffer.from('early'))]));
+    const { stream } = await broker.next();
+    assert.equal((await readBytes(stream, 5)).toString(), 'early');
+  });
+
+  it('chooses mqtt before mqttv3.1.1 before mqttv3.1, whatever order they are offered in [MQTT-6.0.0-4]', async () => {
+    const listener = await open();
+    for (const [offered, chosen] of [
+      [['mqttv3.1', 'mqttv3.1.1', 'mqtt'], 'mqtt'],
+      [['other', 'mqttv3.1', 'mqttv3.1.1'], 'mqttv3.1.1'],
+      [['mqttv3.1'], 'mqttv3.1']
+    ] as const) {
+      const client = dial(listener.port, { protocols: [...offered] });
+      await once(client, 'open');
+      assert.equal(client.protocol, chosen);
+    }
+  });
+
+  it('refuses a client without an MQTT subprotocol [MQTT-6.0.0-3], unless it is told not to', async () => {
+    const strict = await open();
+    assert.equal(await refusal(dial(strict.port, { protocols: [] })), 400);
+    assert.equal(await refusal(dial(strict.port, { protocols: ['chat'] })), 400);
+    assert.deepEqual(strict.info().shutdownCount, { upgrade_refused: 2 });
+    const lax = await open({ requireSubprotocol: false });
+    const client = dial(lax.port, { protocols: [] });
+    await once(client, 'open');
+    assert.equal(client.protocol, '');
+  });
+
+  it('answers on its path only', async () => {
+    const listener = await open({ path: '/devices' });
+    assert.equal(await refusal(dial(listener.port)), 404);
+    await once(dial(listener.port, { path: '/devices' }), 'open');
+  });
+
+  it('lets only listed origins in, and clients that send none because they are no browsers', async () => {
+    const listener = await open({ origins: ['https://app.example'] });
+    assert.equal(await refusal(dial(listener.port, { origin: 'https://evil.example' })), 403);
+    await once(dial(listener.port, { origin: 'https://app.example' }), 'open');
+    await once(dial(listener.port), 'open');
+  });
+
+  it('lets a function decide on origins, and takes its failure as a refusal', async () => {
+    const listener = await open({
+      origins: (origin) => {
+        if (origin === undefined) throw new Error('undecided');
+        return origin.endsWith('.example');
+      }
+    });
+    await once(dial(listener.port, { origin: 'https://any.example' }), 'open');
+    assert.equal(await refusal(dial(listener.port, { origin: 'https://any.other' })), 403);
+    assert.equal(await refusal(dial(listener.port)), 403);
+    assert.equal(broker.reports[0].error.message, 'undecided');
+  });
+
+  it('tells a plain HTTP request what it is', async () => {
+    const listener = await open();
+    const [response] = await once(get({ port: listener.port, host: '127.0.0.1', path: '/mqtt' }), 'response');
+    assert.equal(response.statusCode, 426);
+    assert.equal(response.headers.upgrade, 'websocket');
+    response.resume();
+  });
+
+  it('refuses an upgrade that is none by RFC 6455', async () => {
+    const listener = await open();
+    const socket = connect(listener.port as number, '127.0.0.1');
+    sockets.push(socket);
+    socket.write(UPGRADE.replace('Version: 13', 'Version: 7'));
+    assert.match((await readBytes(socket, 12)).toString(), /HTTP\/1\.1 4/);
+    socket.resume();
+    await closed(socket);
+    assert.deepEqual(broker.taken, []);
+  });
+
+  it('closes a connection that does not finish its upgrade in time', async () => {
+    const listener = await open({ handshakeTimeout: 20 });
+    const socket = connect(listener.port as number, '127.0.0.1');
+    sockets.push(socket);
+    socket.write(UPGRADE.slice(0, 40));
+    await closed(socket);
+    assert.deepEqual(listener.info().shutdownCount, { handshake_timeout: 1 });
+    await turnsUntil(() => listener.info().currentConnections === 0);
+  });
+
+  it('keeps what it can not send, says so by write and writableLength, and drains when the client reads again', async () => {
+    const { client, stream } = await pair();
+    let received = 0;
+    client.on('message', (data: Buffer) => {
+      received += data.length;
+    });
+    client.pause();
+    const chunk = Buffer.alloc(65_536, 1);
+    let sent = 0;
+    // The kernel's buffers take some megabytes first. The turns let it.
+    while (stream.writableLength < 1_000_000) {
+      assert.equal(stream.write(chunk), false);
+      sent += chunk.length;
+      await new Promise(setImmediate);
+    }
+    const drained = once(stream, 'drain');
+    client.resume();
+    await drained;
+    stream.end();
+    const [code] = await once(client, 'close');
+    assert.equal(code, 1000);
+    assert.equal(received, sent);
+  });
+
+  it('stops reading from the socket while the stream is paused', async () => {
+    const { client, stream } = await pair();
+    const chunk = Buffer.alloc(65_536, 1);
+    let sent = 0;
+    // Nobody reads the stream: in the end the client's own buffer must fill.
+    while (client.bufferedAmount < 1_000_000) {
+      client.send(chunk);
+      sent += chunk.length;
+      await new Promise(setImmediate);
+    }
+    assert.ok(stream.readableLength < 400_000, `${stream.readableLength} bytes are held`);
+    let received = 0;
+    const all = new Promise<void>((resolve) => {
+      stream.on('data', (data: Buffer) => {
+        received += data.length;
+        if (received === sent) resolve();
+      });
+    });
+    await all;
+  });
+
+  it('gathers small writes of one turn into one frame and splits large ones', async () => {
+    const { client, stream } = await pair();
+    const lengths: number[] = [];
+    const all = new Promise<void>((resolve) => {
+      let received = 0;
+      client.on('message', (data: Buffer) => {
+        lengths.push(data.length);
+        received += data.length;
+        if (received === 8 + 200_000) resolve();
+      });
+    });
+    stream.cork();
+    for (const text of ['ab', 'cd', 'ef', 'gh']) stream.write(text);
+    stream.write(Buffer.alloc(200_000));
+    stream.uncork();
+    await all;
+    assert.deepEqual(lengths, [8, 200_000]);
+  });
+
+  it('sends what was written before the end, then closes with 1000', async () => {
+    const { client, stream } = await pair();
+    const message = once(client, 'message');
+    const gone = once(client, 'close');
+    stream.end('bye');
+    assert.equal(String((await message)[0]), 'bye');
+    assert.equal((await gone)[0], 1000);
+  });
+
+  it('ends the stream when the client closes, and when it vanishes', async () => {
+    for (const leave of [(client: WebSocket) => client.close(), (client: WebSocket) => client.terminate()]) {
+      const { client, stream, listener } = await pair();
+      stream.resume();
+      const gone = closed(stream);
+      leave(client);
+      await gone;
+      await turnsUntil(() => listener.info().currentConnections === 0);
+    }
+  });
+
+  it('takes the connection down when the stream is destroyed', async () => {
+    const { client, stream } = await pair();
+    const gone = once(client, 'close');
+    stream.destroy();
+    assert.equal((await gone)[0], 1006);
+  });
+
+  it('refuses a message past maxPayload with 1009, and an unmasked frame with 1002', async () => {
+    const { client, stream } = await pair({ maxPayload: 100 });
+    const gone = closed(stream);
+    client.send(Buffer.alloc(101));
+    assert.equal((await once(client, 'close'))[0], 1009);
+    await gone;
+    const raw = await rawPair();
+    const rawGone = closed(raw.stream);
+    raw.socket.write(Buffer.from([0x82, 1, 0x30]));
+    assert.deepEqual(await readBytes(raw.socket, 4), Buffer.from([0x88, 2, 0x03, 0xea]));
+    await rawGone;
+  });
+
+  it('ends a connection that floods it with pings instead of piling up the answers', async () => {
+    const { socket, stream } = await rawPair();
+    stream.resume();
+    const gone = closed(stream);
+    socket.write(Buffer.concat(Array.from({ length: 4000 }, () => frame(9, Buffer.alloc(125)))));
+    await gone;
+  });
+
+  it('pings when told to, and ends a connection that answers nothing', async () => {
+    const timers: (() => void)[] = [];
+    const clock = {
+      now: () => 0,
+      monotonic: () => 0,
+      setTimeout: (run: () => void, delayMs: number) => (delayMs === 30_000 ? timers.push(run) : undefined),
+      clearTimeout: () => {}
+    };
+    const { client } = await pair({ pingInterval: '30s', clock });
+    const silent = await rawPair({ pingInterval: '30s', clock });
+    assert.equal(timers.length, 2);
+    const pinged = once(client, 'ping');
+    timers.shift()?.();
+    timers.shift()?.();
+    await pinged;
+    assert.deepEqual(await readBytes(silent.socket, 2), Buffer.from([0x89, 0]));
+    const gone = closed(silent.stream);
+    client.send(Buffer.from('x')); // a sign of life, as the pong is
+    await readBytes(broker.taken[0].stream, 1);
+    for (const tick of timers.splice(0)) tick();
+    await gone;
+    assert.equal(client.readyState, WebSocket.OPEN);
+    assert.equal(timers.length, 1, 'no timer is left for a listener without connections');
+  });
+});
+
+describe('a WebSocket attached to an HTTP server', () => {
+  it('serves its path beside the requests and the upgrades of the app', async () => {
+    const { server, port } = await httpServer();
+    const app = new WebSocketServer({ noServer: true });
+    server.on('upgrade', (request, socket, head) => {
+      if (request.url === '/app') app.handleUpgrade(request, socket, head, (client) => client.send('from the app'));
+    });
+    const listener = await attachWebSocket(broker, server, { path: '/mqtt' });
+    assert.equal(listener.name, 'ws:/mqtt');
+    assert.equal(listener.port, port);
+
+    const client = dial(port);
+    const { stream, meta } = await broker.next();
+    assert.equal(meta.transport, 'ws');
+    assert.equal(meta.localPort, port);
+    await once(client, 'open');
+    client.send(Buffer.from('x'));
+    await readBytes(stream, 1);
+
+    const [message] = await once(dial(port, { path: '/app', protocols: [] }), 'message');
+    assert.equal(String(message), 'from the app');
+    const response = await fetch(`http://127.0.0.1:${port}/`);
+    assert.equal(await response.text(), 'the app');
+  });
+
+  it('leaves upgrades of other paths to the app, and answers them where the app has no listener', async () => {
+    const { server, port } = await httpServer();
+    await attachWebSocket(broker, server);
+    assert.equal(await refusal(dial(port, { path: '/other' })), 404);
+    const left = once(server, 'upgrade');
+    server.on('upgrade', () => {});
+    const client = dial(port, { path: '/other' });
+    const [, socket] = await left;
+    assert.equal(socket.destroyed, false);
+    assert.equal(socket.bytesWritten, 0);
+    client.terminate();
+    assert.deepEqual(broker.taken, []);
+  });
+
+  it('leaves nothing on the server after close, and can be opened again', async () => {
+    const { server, port } = await httpServer();
+    const listener = await attachWebSocket(broker, server);
+    assert.equal(server.listenerCount('upgrade'), 1);
+    await listener.close();
+    assert.equal(server.listenerCount('upgrade'), 0);
+    await listener.open();
+    await once(dial(port), 'open');
+  });
+
+  it('is not on the server before the broker starts', async () => {
+    broker.state = 'idle';
+    const { server } = await httpServer();
+    await attachWebSocket(broker, server);
+    assert.equal(server.listenerCount('upgrade'), 0);
+  });
+
+  it('serves several paths of one server, but not one path twice', async () => {
+    const { server, port } = await httpServer();
+    const one = await attachWebSocket(broker, server, { path: '/one', zone: 'internal' });
+    await attachWebSocket(broker, server, { path: '/two' });
+    assert.equal(server.listenerCount('upgrade'), 1);
+    dial(port, { path: '/two' });
+    assert.equal((await broker.next()).meta.listener, 'ws:/two');
+    dial(port, { path: '/one' });
+    assert.equal((await broker.next()).meta.zone, 'internal');
+    await assert.rejects(
+      async () => await attachWebSocket(broker, server, { path: '/one', name: 'again' }),
+      (error: BrokerError) => error.code === 'LISTENER_BIND_FAILED' && error.message.includes('/one')
+    );
+    await one.close();
+    await attachWebSocket(broker, server, { path: '/one', name: 'again' });
+  });
+
+  it('survives an app that upgrades the same socket, and reports it', async () => {
+    const { server, port } = await httpServer();
+    const app = new WebSocketServer({ noServer: true });
+    server.on('upgrade', (request, socket, head) => app.handleUpgrade(request, socket, head, () => {}));
+    await attachWebSocket(broker, server);
+    const gone = once(dial(port), 'close');
+    await gone;
+    assert.match(broker.reports[0].error.message, /more than once/);
+  });
+
+  it('keeps to its maximum of connections', async () => {
+    const { server, port } = await httpServer();
+    const listener = await attachWebSocket(broker, server, { maxConnections: 1 });
+    await once(dial(port), 'open');
+    await new Promise((resolve) => dial(port).on('close', resolve));
+    assert.deepEqual(listener.info(), {
+      acceptors: 1,
+      maxConnections: 1,
+      currentConnections: 1,
+      shutdownCount: { max_connections: 1 }
+    });
+  });
+});
