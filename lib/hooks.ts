@@ -4,6 +4,7 @@ import { BrokerError } from './errors.ts';
 import type { SubscriptionOptions } from './events.ts';
 import type { Message, MessageInput } from './packets/message.ts';
 import type { ConnectPacket, UserProperty } from './packets/types.ts';
+import type { WorkCount } from './work.ts';
 
 type Awaitable<T> = T | PromiseLike<T>;
 
@@ -50,8 +51,12 @@ export interface Challenge {
   readonly challenge: Buffer | undefined;
 }
 
+/** What a hook returns that has no opinion. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a good hook
+export type NoOpinion = undefined | void;
+
 /** true: let it; false: refuse; undefined: no opinion, ask the next hook. */
-export type Verdict = boolean | undefined | void | Refusal;
+export type Verdict = boolean | NoOpinion | Refusal;
 
 /**
  * The hooks, in the order in which they run. All may be synchronous or return a promise, except `deliver`. A hook that throws, rejects
@@ -83,9 +88,9 @@ export interface Hooks {
   publish(request: {
     readonly message: Message;
     readonly client: ClientInfo | undefined;
-  }): Awaitable<MessageInput | boolean | undefined | void | Refusal>;
+  }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /** false drops this message for this receiver. Synchronous, on the packet path: keep it short. */
-  deliver(request: { readonly message: Message; readonly client: ClientInfo }): boolean | undefined | void;
+  deliver(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
 }
 
 export type HookName = keyof Hooks;
@@ -101,15 +106,19 @@ export class HookRegistry {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
+  readonly #work: WorkCount | undefined;
 
+  /** @param work counts the hooks that have not answered */
   constructor(
     clock: Clock,
     timeoutMs: number,
-    report: (error: unknown, during: string, client: ClientInfo | undefined) => void
+    report: (error: unknown, during: string, client: ClientInfo | undefined) => void,
+    work?: WorkCount
   ) {
-    this.#clock = clock;
+    this.#clock = clock.internal ?? clock;
     this.#timeoutMs = timeoutMs;
     this.#report = report;
+    this.#work = work;
   }
 
   /** @returns a function that takes the hook away again */
@@ -150,7 +159,7 @@ export class HookRegistry {
       if (isThenable(answer)) {
         const next = at + 1;
         return answer.then((value) =>
-          value === undefined ? this.#from(next, name, hooks, request, onFailure, client, abort) : value
+          value == null ? this.#from(next, name, hooks, request, onFailure, client, abort) : value
         );
       }
       if (answer != null) return answer;
@@ -166,6 +175,18 @@ export class HookRegistry {
     onFailure: A,
     client: ClientInfo | undefined,
     abort?: AbortController
+  ): Awaitable<A> {
+    if (this.#work === undefined) return this.#ask(name, hook, request, onFailure, client, abort);
+    return this.#work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
+  }
+
+  #ask<Q, A>(
+    name: HookName,
+    hook: (request: Q) => Awaitable<A>,
+    request: Q,
+    onFailure: A,
+    client: ClientInfo | undefined,
+    abort: AbortController | undefined
   ): Awaitable<A> {
     try {
       const answer = hook(request);

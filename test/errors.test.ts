@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from '../lib/errors.ts';
+
+describe('BrokerError', () => {
+  it('carries a code, a message, its own name and the cause', () => {
+    const cause = new Error('below');
+    const error = new NotFound('SESSION_NOT_FOUND', 'no session "x"', { cause });
+    assert.ok(error instanceof BrokerError && error instanceof Error);
+    assert.equal(error.code, 'SESSION_NOT_FOUND');
+    assert.equal(error.cause, cause);
+    assert.equal(String(error), 'NotFound: no session "x"');
+    assert.equal(new StateError('NOT_STARTED', 'x').name, 'StateError');
+  });
+
+  it('carries the reason code that goes out', () => {
+    assert.equal(new ProtocolError(0x82, 'x').reasonCode, 0x82);
+    assert.equal(new ProtocolError(0x82, 'x').code, 'PROTOCOL_ERROR');
+    assert.equal(new NotAuthorized('x').reasonCode, 0x87);
+    assert.equal(new NotAuthorized('x', 0x8a).reasonCode, 0x8a);
+  });
+});
+
+describe('InvalidInput', () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  const shown: [got: unknown, text: string][] = [
+    ['x', '"x"'],
+    ['x'.repeat(100), `"${'x'.repeat(77)}..."`],
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [NaN, 'NaN'],
+    [Infinity, 'Infinity'],
+    [5n, '5'],
+    [Symbol('s'), 'Symbol(s)'],
+    [() => 1, 'a function'],
+    [{ a: 1 }, '{"a":1}'],
+    [Array.from({ length: 100 }, () => 1), `[${'1,'.repeat(38)}...`],
+    [circular, '[object Object]'],
+    [{ big: 5n }, '[object Object]']
+  ];
+  for (const [got, text] of shown) {
+    it(`shows ${text.slice(0, 30)} as what it got`, () => {
+      const error = new InvalidInput('OPTION_INVALID', 'zones.a.qos', '0, 1 or 2', got);
+      assert.equal(error.message, `zones.a.qos: expected 0, 1 or 2, got ${text}`);
+      assert.equal(error.got, got);
+      assert.equal(error.field, 'zones.a.qos');
+      assert.equal(error.expected, '0, 1 or 2');
+    });
+  }
+
+  it('takes a message of its own', () => {
+    assert.equal(new InvalidInput('X', 'f', 'e', 1, 'say this').message, 'say this');
+  });
+});

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { BrokerError } from '../lib/errors.ts';
+import { HookRegistry, type Hooks, isThenable } from '../lib/hooks.ts';
+import { clientInfo } from './support/client-info.ts';
+import { ManualClock } from './support/manual-clock.ts';
+
+const client = clientInfo();
+
+const setUp = () => {
+  const clock = new ManualClock();
+  const reports: string[] = [];
+  const hooks = new HookRegistry(clock, 5000, (error, during, about) => {
+    reports.push(`${during} of ${about?.clientId}: ${(error as Error).message}`);
+  });
+  /** Ask functions as an authorize hook is asked: `no` stands for a refusal. */
+  const ask = (...functions: ((request: string) => unknown)[]) =>
+    hooks.first('authorizePublish', functions, 'request', 'no', client);
+  return { clock, hooks, reports, ask };
+};
+
+describe('HookRegistry', () => {
+  it('runs the functions of a hook in order of registration, the same one twice if it was added twice', () => {
+    const { hooks } = setUp();
+    const order: string[] = [];
+    const again = () => void order.push('again');
+    hooks.add('deliver', () => void order.push('first'));
+    hooks.add('deliver', again);
+    hooks.add('deliver', again);
+    for (const deliver of hooks.deliver) deliver({} as Parameters<Hooks['deliver']>[0]);
+    assert.deepEqual(order, ['first', 'again', 'again']);
+  });
+
+  it('takes away just the function that was added, without disturbing a run in progress', () => {
+    const { hooks } = setUp();
+    const deliver = () => {};
+    const removeFirst = hooks.add('deliver', deliver);
+    hooks.add('deliver', deliver);
+    const running = hooks.deliver;
+    removeFirst();
+    removeFirst();
+    assert.equal(hooks.deliver.length, 1);
+    assert.equal(running.length, 2);
+    assert.equal(hooks.publish.length, 0);
+  });
+});
+
+describe('HookRegistry.first', () => {
+  it('has no answer without functions', () => {
+    const { ask } = setUp();
+    assert.equal(ask(), undefined);
+  });
+
+  it('answers at once while functions do, with the first opinion', () => {
+    const { ask } = setUp();
+    const asked: unknown[] = [];
+    const answer = ask(
+      (request) => void asked.push(request),
+      () => null,
+      () => false,
+      () => assert.fail('the opinion before is final')
+    );
+    assert.equal(answer, false);
+    assert.deepEqual(asked, ['request']);
+  });
+
+  it('waits for a promise, then goes on to the next function', async () => {
+    const { ask } = setUp();
+    const order: number[] = [];
+    const answer = ask(
+      () => void order.push(1),
+      async () => void order.push(2),
+      async () => {
+        order.push(3);
+        return null;
+      },
+      () => {
+        order.push(4);
+        return 'yes';
+      },
+      () => assert.fail('the opinion before is final')
+    );
+    assert.deepEqual(order, [1, 2]);
+    assert.ok(isThenable(answer));
+    assert.equal(await answer, 'yes');
+    assert.deepEqual(order, [1, 2, 3, 4]);
+  });
+
+  it('refuses when a function throws, and reports it', () => {
+    const { ask, reports } = setUp();
+    const answer = ask(
+      () => {
+        throw new Error('broken');
+      },
+      () => assert.fail('a failure is an opinion')
+    );
+    assert.equal(answer, 'no');
+    assert.deepEqual(reports, ['hook authorizePublish of c1: broken']);
+  });
+
+  it('refuses when a promise rejects, and reports it', async () => {
+    const { ask, reports, clock } = setUp();
+    assert.equal(await ask(() => Promise.reject(new Error('broken'))), 'no');
+    assert.deepEqual(reports, ['hook authorizePublish of c1: broken']);
+    assert.equal(clock.pending, 0);
+  });
+
+  it('refuses when a thenable throws instead of answering', async () => {
+    const { ask, reports } = setUp();
+    const thenable = {
+      // biome-ignore lint/suspicious/noThenProperty: an app's thenable is what is tested
+      then: () => {
+        throw new Error('no promise');
+      }
+    };
+    assert.equal(await ask(() => thenable), 'no');
+    assert.deepEqual(reports, ['hook authorizePublish of c1: no promise']);
+  });
+
+  it('refuses when there is no answer in time, tells the hook by its signal, and reports it once', async () => {
+    const { clock, hooks, reports } = setUp();
+    const abort = new AbortController();
+    let late = (_error: unknown) => {};
+    const hanging = () =>
+      new Promise<unknown>((_, reject) => {
+        late = reject;
+      });
+    abort.signal.addEventListener('abort', () => late(abort.signal.reason));
+    const answer = hooks.first('authenticate', [hanging], 'request', 'no', client, abort);
+    clock.advance(4999);
+    assert.equal(abort.signal.aborted, false);
+    clock.advance(1);
+    assert.equal(await answer, 'no');
+    assert.ok(abort.signal.reason instanceof BrokerError);
+    assert.equal(abort.signal.reason.code, 'HOOK_TIMEOUT');
+    await new Promise(setImmediate);
+    assert.deepEqual(reports, [
+      'hook authenticate of c1: hook authenticate gave no answer within 5000 ms (option hookTimeout)'
+    ]);
+  });
+
+  it('leaves no timer behind when the answer comes, and heeds none that comes late', async () => {
+    const { ask, clock, reports } = setUp();
+    let answerLate = (_value: unknown) => {};
+    const hanging = ask(
+      () =>
+        new Promise((resolve) => {
+          answerLate = resolve;
+        })
+    );
+    assert.equal(await ask(async () => true), true);
+    assert.equal(clock.pending, 1);
+    clock.advance(5000);
+    answerLate('yes');
+    assert.equal(await hanging, 'no');
+    assert.equal(clock.pending, 0);
+    assert.equal(reports.length, 1);
+  });
+});

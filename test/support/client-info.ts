@@ -1,0 +1,22 @@
+import type { ClientInfo } from '../../lib/client-info.ts';
+
+/** A client as hooks and events see it, with what a test changes. */
+export function clientInfo(changes: Partial<ClientInfo> = {}): ClientInfo {
+  return {
+    clientId: 'c1',
+    username: undefined,
+    protocolVersion: 4,
+    keepalive: 60,
+    cleanStart: true,
+    sessionExpiry: 0,
+    zone: 'external',
+    mountpoint: '',
+    isBridge: false,
+    isSuperuser: false,
+    connection: { transport: 'tcp', remoteAddress: '192.0.2.7', remotePort: 40_000, localPort: 1883 },
+    userProperties: [],
+    connectedAt: undefined,
+    disconnectedAt: undefined,
+    ...changes
+  };
+}
