@@ -220,7 +220,7 @@ export function decodeDisconnect(buf: Buffer, start: number, end: number, versio
   return takeDisconnect(new BodyReader(buf, start, end), 'disconnect');
 }
 
-/** @internal */
+/** The rest of a DISCONNECT that has a body, by the rules of either side. @internal */
 export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconnectFromServer'): DisconnectPacket {
   const packet: DisconnectPacket = { cmd: 'disconnect', reasonCode: reader.u8('reason code') };
   if (!isAllowedCode(set, packet.reasonCode)) throw badCode('DISCONNECT', packet.reasonCode);
@@ -239,7 +239,7 @@ export function decodeAuth(buf: Buffer, start: number, end: number): AuthPacket 
   return takeAuth(new BodyReader(buf, start, end), 'auth');
 }
 
-/** @internal */
+/** The rest of an AUTH that has a body, by the rules of either side. @internal */
 export function takeAuth(reader: BodyReader, set: 'auth' | 'authFromServer'): AuthPacket {
   const packet: AuthPacket = { cmd: 'auth', reasonCode: reader.u8('reason code') };
   if (!isAllowedCode(set, packet.reasonCode)) throw badCode('AUTH', packet.reasonCode);
@@ -367,7 +367,7 @@ export function decodeClientPacket(
 /** The four acknowledgements in the order of their packet types. */
 export const ACKS = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const;
 
-/** @internal */
+/** A packet id, which is never 0 [MQTT-2.2.1-3]. @internal */
 export function takePacketId(reader: BodyReader): number {
   const id = reader.u16('packet id');
   if (id === 0) throw packetIdZero();
@@ -396,17 +396,17 @@ function takeFilter(reader: BodyReader): string {
   return filter;
 }
 
-/** @internal */
+/** The error for bytes that can not be parsed: 0x81. @internal */
 export function malformed(message: string): ProtocolError {
   return new ProtocolError(ReasonCode.malformedPacket, message);
 }
 
-/** @internal */
+/** The error for what can be parsed and is not allowed there: 0x82. @internal */
 export function refused(message: string): ProtocolError {
   return new ProtocolError(ReasonCode.protocolError, message);
 }
 
-/** @internal */
+/** The error for a reason code that is not in the table of its packet: 0x82. @internal */
 export function badCode(packet: string, code: number): ProtocolError {
   return refused(
     `${packet}: reason code 0x${code.toString(16).padStart(2, '0')} is not allowed there; use one of its table`

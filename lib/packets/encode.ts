@@ -20,10 +20,10 @@ import {
 import { VARINT_MAX, varintLength, writeVarint } from './varint.ts';
 import { byteLength, writeBinary, writeString } from './write.ts';
 
-/** A complete PINGREQ. */
+/** A complete PINGREQ. Shared: not to be written to. */
 export const PINGREQ: Buffer = Buffer.from([PacketType.pingreq << 4, 0]);
 
-/** A complete PINGRESP. */
+/** A complete PINGRESP. Shared: not to be written to. */
 export const PINGRESP: Buffer = Buffer.from([PacketType.pingresp << 4, 0]);
 
 /**

@@ -86,6 +86,7 @@ describe('decodeConnect', () => {
     ['', 4, 4, 'MQTT-3.1.2-1'],
     ['MQTT', 0, 4, 'MQTT-3.1.2-2'],
     ['MQTT', 6, 5, 'MQTT-3.1.2-2'],
+    ['MQTT', 0x83, 4, 'MQTT-3.1.2-1'],
     ['MQTT', 0x85, 5, 'MQTT-3.1.2-2'],
     ['MQTT', 0xff, 5, 'MQTT-3.1.2-2']
   ] as const) {

@@ -97,12 +97,14 @@ describe('PacketReader', () => {
     assert.throws(() => reader.push(encode(PING, 4)), refusal(0x81));
   });
 
-  it('joins the chunks of a large packet once', () => {
+  it('joins the chunks of a large packet once', (t) => {
     const reader = new PacketReader({ side: 'client', version: 4 });
     const packet = publish(Buffer.alloc(1 << 20, 7));
     const bytes = encode(packet, 4);
+    const concat = t.mock.method(Buffer, 'concat');
     const found: Packet[] = [];
     for (let at = 0; at < bytes.length; at += 1000) found.push(...reader.push(bytes.subarray(at, at + 1000)));
+    assert.equal(concat.mock.callCount(), 1);
     assert.deepEqual(found, [packet]);
   });
 });
