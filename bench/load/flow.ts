@@ -89,6 +89,7 @@ async function measureFlow(load: Load, publishers: Client[]): Promise<Record<str
   const sentInSpan = load.sent - sent;
   await load.drain();
   return {
+    messages: load.received,
     cpuUs: span.brokerCpuUs / messages,
     perSec: messages / span.seconds,
     sentPerSec: sentInSpan / span.seconds,

@@ -40,7 +40,7 @@ export async function runRetained(load: Load): Promise<Record<string, number>> {
     const before = load.received;
     const read = meter(pid);
     const subscribed = subscriber.subscribe(['r/#'], qos);
-    await load.settled(() => load.received - before >= count, 5000);
+    await load.settled(() => load.received - before >= count, load.task.patienceMs);
     const span = read();
     await subscribed;
     await sleep(50);
@@ -92,7 +92,7 @@ export async function runOffline(load: Load): Promise<Record<string, number>> {
 
   const readDrain = meter(pid);
   const connected = load.connect(sessions, false);
-  await load.settled(() => load.received >= total, 3000);
+  await load.settled(() => load.received >= total, load.task.patienceMs);
   const drained = readDrain();
   await connected;
   await load.drain();

@@ -161,12 +161,12 @@ export class Load {
     }, STALL_MS);
   }
 
-  /** Stops publishing and waits for what is under way; what does not come in 3 s is lost. */
+  /** Stops publishing and waits for what is under way; what does not come in `patienceMs` is lost. */
   async drain(): Promise<void> {
     this.publishing = false;
     const complete = (): boolean =>
       this.received >= this.expected && this.unacknowledged() === 0 && this.unreleased <= 0;
-    await this.settled(complete, 3000);
+    await this.settled(complete, this.task.patienceMs);
     // A little longer, for messages that come twice.
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

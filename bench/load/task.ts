@@ -16,6 +16,8 @@ export interface Task {
   readonly rate?: number;
   readonly warmMs?: number;
   readonly measureMs?: number;
+  /** Silence after which a message that has not come counts as lost. */
+  readonly patienceMs?: number;
   /** Connections opened at one time. */
   readonly concurrency?: number;
   /** `wild`: wildcard filters, and how many of their topics are published to. */
@@ -39,6 +41,7 @@ export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
   rate: 0,
   warmMs: 1000,
   measureMs: 2000,
+  patienceMs: 3000,
   concurrency: 100,
   filters: 10_000,
   hotTopics: 1000,

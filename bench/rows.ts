@@ -1,0 +1,122 @@
+import type { Task } from './load/task.ts';
+import type { BrokerName } from './support/brokers.ts';
+
+/** A figure of a row, lower is better: what stands in the outcome under `key`, and what it should be. */
+export interface Figure {
+  readonly key: string;
+  readonly label: string;
+  readonly unit: 'us' | 'bytes';
+  readonly goal?: Goal;
+}
+
+/** What is aimed at. Ratios say how many times a peer's figure is ours, and are what counts: absolute figures depend on the machine. */
+export interface Goal {
+  readonly value?: number;
+  readonly aedes?: number;
+  readonly mosquitto?: number;
+  /** Ours is at most so many times the blind relay's. */
+  readonly timesRaw?: number;
+}
+
+/** One line of work that each broker is given. */
+export interface Row {
+  readonly name: string;
+  readonly task: Omit<Task, 'port' | 'pid'>;
+  /** The brokers that can do it. */
+  readonly brokers: readonly BrokerName[];
+  readonly figures: readonly Figure[];
+  /** `v5` rows: the row that does the same over 3.1.1. */
+  readonly sameAs?: string;
+}
+
+const BROKERS: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto'];
+const WITH_MIN: readonly BrokerName[] = [...BROKERS, 'min'];
+const WITH_RELAYS: readonly BrokerName[] = [...WITH_MIN, 'raw'];
+
+const ROWS_V4: readonly Row[] = [
+  row('pairs100 q0 64B w20', { mode: 'pairs' }, WITH_RELAYS, [message({ value: 0.8, aedes: 17, mosquitto: 12 })]),
+  row('pairs100 q0 1KiB w20', { mode: 'pairs', payloadBytes: 1024 }, WITH_RELAYS, [
+    message({ value: 1.4, aedes: 11, mosquitto: 8.5 })
+  ]),
+  row('pairs500 q0 64B w1', { mode: 'pairs', publishers: 500, window: 1 }, WITH_RELAYS, [
+    message({ aedes: 1.9, mosquitto: 1, timesRaw: 1.1 })
+  ]),
+  row('pairs100 q1 64B w20', { mode: 'pairs', qos: 1 }, WITH_MIN, [message({ value: 2.4, aedes: 8, mosquitto: 7.5 })]),
+  row('pairs100 q2 64B w20', { mode: 'pairs', qos: 2 }, BROKERS, [message({ value: 4.5, aedes: 10, mosquitto: 8 })]),
+  row('fanin50 q0 64B w20', { mode: 'fanin', publishers: 50 }, WITH_MIN, [
+    message({ value: 0.55, aedes: 20, mosquitto: 13 })
+  ]),
+  row('fanin50 q1 64B w20', { mode: 'fanin', publishers: 50, qos: 1 }, WITH_MIN, [
+    message({ value: 1.5, aedes: 11, mosquitto: 10 })
+  ]),
+  row('fanout1000 q0 64B w10', { mode: 'fanout', subscribers: 1000, window: 10 }, WITH_RELAYS, [
+    message({ value: 1.1, aedes: 12, mosquitto: 8.9 })
+  ]),
+  row('fanout1000 q1 64B w10', { mode: 'fanout', subscribers: 1000, window: 10, qos: 1 }, WITH_MIN, [
+    message({ value: 2.8, aedes: 5.8, mosquitto: 4.6 })
+  ]),
+  row('wild 10k hot1000', { mode: 'wild', publishers: 10, subscribers: 10 }, BROKERS, [
+    message({ value: 1.5, aedes: 10, mosquitto: 7 }),
+    { key: 'subscribeUs', label: 'subscribe', unit: 'us' },
+    { key: 'subscribeBytes', label: 'subscription', unit: 'bytes', goal: { value: 450 } }
+  ]),
+  row('retained 10k q1', { mode: 'retained', qos: 1, window: 50 }, BROKERS, [
+    { key: 'storeUs', label: 'store', unit: 'us', goal: { value: 3.5, aedes: 6, mosquitto: 3.4 } },
+    { key: 'deliverUs', label: 'deliver', unit: 'us', goal: { value: 1.5, aedes: 14, mosquitto: 2.7 } },
+    { key: 'retainedBytes', label: 'kept', unit: 'bytes' }
+  ]),
+  row('offline 100x100 q1', { mode: 'offline', qos: 1, window: 50, count: 100 }, BROKERS, [
+    { key: 'enqueueUs', label: 'enqueue', unit: 'us', goal: { value: 4, aedes: 5, mosquitto: 2.7 } },
+    { key: 'drainUs', label: 'drain', unit: 'us', goal: { value: 3, aedes: 12, mosquitto: 1.7 } },
+    { key: 'queuedBytes', label: 'queued', unit: 'bytes' }
+  ]),
+  row('storm c100', { mode: 'storm' }, WITH_MIN, [
+    { key: 'connectUs', label: 'connection', unit: 'us', goal: { value: 110, aedes: 2.3 } }
+  ]),
+  row('idle 5000', { mode: 'idle', count: 5000 }, WITH_MIN, [
+    { key: 'idleBytes', label: 'connection', unit: 'bytes', goal: { value: 9500, aedes: 2.2 } },
+    { key: 'openUs', label: 'open', unit: 'us' }
+  ]),
+  row('latency q0 10k/s', { mode: 'pairs', rate: 10_000 }, WITH_MIN, [
+    { key: 'p50Us', label: 'p50', unit: 'us' },
+    { key: 'p99Us', label: 'p99', unit: 'us', goal: { mosquitto: 1 / 1.5 } }
+  ])
+];
+
+/** aedes and the blind relay have no v5 rows: the one refuses version 5, the other would measure the same again. */
+const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
+  ...same,
+  name: `${same.name} v5`,
+  task: { ...same.task, v5: true },
+  brokers: same.brokers.filter((name) => name !== 'aedes' && name !== 'raw'),
+  figures: same.figures.map(({ goal, ...figure }) => figure),
+  sameAs: same.name
+}));
+
+/** All rows, those over version 5 right after the same over 3.1.1, so that the two can be compared. */
+export const ROWS: readonly Row[] = ROWS_V4.flatMap((same, at) => [same, ROWS_V5[at]]);
+
+/** Small sizes of a row, for a run that shall only show that all of it works. */
+export function shortened(row: Row): Row {
+  const { mode, publishers = 100, subscribers = 100, count = 1000 } = row.task;
+  const task: Row['task'] = {
+    ...row.task,
+    publishers: Math.min(publishers, 50),
+    subscribers: Math.min(subscribers, 100),
+    count: Math.min(count, mode === 'retained' ? 1000 : mode === 'idle' ? 200 : 20),
+    filters: 1000,
+    hotTopics: 100,
+    perSession: 50,
+    warmMs: 100,
+    measureMs: 200
+  };
+  return { ...row, task };
+}
+
+function row(name: string, task: Row['task'], brokers: readonly BrokerName[], figures: readonly Figure[]): Row {
+  return { name, task, brokers, figures };
+}
+
+function message(goal: Goal): Figure {
+  return { key: 'cpuUs', label: 'message', unit: 'us', goal };
+}

@@ -1,0 +1,143 @@
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { markdown, type Sample, troubles } from './report.ts';
+import { ROWS, type Row, shortened } from './rows.ts';
+import { type Absent, type BrokerKind, type BrokerName, findBroker } from './support/brokers.ts';
+import { endAll, findCores, measure, runProgram } from './support/child.ts';
+
+const HELP = `npm run bench -- [options]
+
+  --only REGEX      rows whose name it matches anywhere; also: match, session-life
+  --brokers A,B     of embermq, aedes, mosquitto, min, raw (all; what is absent is left out with a line)
+  --reps N          repetitions (3)
+  --warm MS         load before the measurement (1000)
+  --dur MS          measured (2000)
+  --peers DIR       folder whose node_modules has aedes
+  --out FILE        Markdown goes there, not to standard output
+  --json FILE       every measurement, as JSON
+  --profile DIR     write a CPU profile of each embermq process there (slows it: for looking, not for comparing)
+  --smoke           small sizes, embermq alone, no tables: fails when a message is lost, doubled or reordered
+  --list            names of the rows
+
+Each measurement has a broker of its own and a load generator of its own, on a core each where taskset can pin them. Repetitions are
+outermost, brokers innermost, so that what is compared ran side by side.
+min and raw are relays on Node's sockets, the floor: min frames and routes, raw forwards blindly.`;
+
+/** Measurements without a broker. */
+const EXTRAS: Readonly<Record<string, string>> = {
+  match: 'Topic filters',
+  'session-life': 'Life of a session in actors'
+};
+const NAMES: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto', 'min', 'raw'];
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string', default: '.' },
+    brokers: { type: 'string' },
+    reps: { type: 'string' },
+    warm: { type: 'string', default: '1000' },
+    dur: { type: 'string', default: '2000' },
+    peers: { type: 'string' },
+    out: { type: 'string' },
+    json: { type: 'string' },
+    profile: { type: 'string' },
+    smoke: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  }
+});
+
+if (options.help) console.log(HELP);
+else if (options.list) console.log([...ROWS.map(({ name }) => name), ...Object.keys(EXTRAS)].join('\n'));
+else await run();
+
+async function run(): Promise<void> {
+  process.once('exit', endAll);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  const only = new RegExp(options.only);
+  const rows = ROWS.filter(({ name }) => only.test(name)).map((row) => (options.smoke ? shortened(row) : timed(row)));
+  const { kinds, absent } = brokers();
+  const cores = findCores();
+  const samples = await measureAll(rows, kinds, cores);
+  const extras = new Map<string, string>();
+  for (const [name, heading] of Object.entries(EXTRAS)) {
+    if (!only.test(name)) continue;
+    progress(name);
+    extras.set(heading, await runProgram('support/micro.js', [name, options.smoke ? 'short' : 'full'], cores));
+  }
+  const found = troubles({ rows, samples });
+  if (options.json !== undefined)
+    writeFileSync(options.json, `${samples.map((sample) => JSON.stringify(sample)).join('\n')}\n`);
+  if (options.smoke) {
+    for (const line of found) console.error(line);
+    console.log(`${samples.length} measurements, ${found.length} troubles`);
+    if (samples.length + extras.size === 0) throw new RangeError('no row has this name');
+    if (found.length > 0) process.exitCode = 1;
+    return;
+  }
+  const notes = [
+    `${repetitions()} repetitions of ${options.warm} ms warm-up and ${options.dur} ms measured, over 127.0.0.1; ` +
+      (cores === undefined
+        ? 'processes not pinned'
+        : `broker pinned to core ${cores.broker}, load generator to core ${cores.load}`)
+  ];
+  const text = markdown({ rows, samples, kinds, absent, notes, extras });
+  if (options.out === undefined) console.log(text);
+  else writeFileSync(options.out, text);
+}
+
+async function measureAll(
+  rows: readonly Row[],
+  kinds: readonly BrokerKind[],
+  cores: ReturnType<typeof findCores>
+): Promise<Sample[]> {
+  const samples: Sample[] = [];
+  for (let repetition = 0; repetition < repetitions(); repetition++) {
+    for (const row of rows) {
+      for (const kind of kinds.filter(({ name }) => row.brokers.includes(name))) {
+        const sample = { row: row.name, broker: kind.name, repetition };
+        try {
+          const outcome = await measure(kind, row.task, cores);
+          samples.push({ ...sample, outcome });
+          const [{ key, unit }] = row.figures;
+          progress(`${repetition + 1} ${row.name} ${kind.name}: ${outcome.figures[key].toFixed(2)} ${unit}`);
+        } catch (error) {
+          samples.push({ ...sample, error: (error as Error).message });
+          progress(`${repetition + 1} ${row.name} ${kind.name}: ${(error as Error).message}`);
+        }
+      }
+    }
+  }
+  return samples;
+}
+
+function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
+  const wanted = options.brokers?.split(',') ?? (options.smoke ? ['embermq'] : NAMES);
+  const flags = options.profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profile];
+  const kinds: BrokerKind[] = [];
+  const absent: Absent[] = [];
+  for (const name of wanted) {
+    if (!NAMES.includes(name as BrokerName))
+      throw new RangeError(`--brokers: "${name}" is none of ${NAMES.join(', ')}`);
+    const found = findBroker(name as BrokerName, options.peers, flags);
+    if ('command' in found) kinds.push(found);
+    else {
+      absent.push(found);
+      progress(`${found.name} is left out: not found (${found.remedy})`);
+    }
+  }
+  return { kinds, absent };
+}
+
+function repetitions(): number {
+  return Number(options.reps ?? (options.smoke ? 1 : 3));
+}
+
+function timed(row: Row): Row {
+  return { ...row, task: { ...row.task, warmMs: Number(options.warm), measureMs: Number(options.dur) } };
+}
+
+/** Tables go to standard output, everything else is told here. */
+function progress(line: string): void {
+  console.error(line);
+}

@@ -1,0 +1,170 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
+
+/** A broker that can be measured: how it is started and what it is. */
+export interface BrokerKind {
+  readonly name: BrokerName;
+  readonly version: string;
+  /** The command that listens on 127.0.0.1:`port` in the foreground; `folder` is empty and its own. */
+  command(port: number, folder: string): readonly string[];
+}
+
+/** A broker that this machine does not have, and what would bring it. */
+export interface Absent {
+  readonly name: BrokerName;
+  readonly remedy: string;
+}
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const ROOT = packageRoot();
+
+/** mosquitto without a file and without bounds that would drop messages; 1000 in flight because 0 stalls QoS 2 in version 2.0. */
+const MOSQUITTO_SETTINGS = [
+  'allow_anonymous true',
+  'persistence false',
+  'max_inflight_messages 1000',
+  'max_queued_messages 0',
+  'max_queued_bytes 0',
+  'max_connections -1',
+  'set_tcp_nodelay true',
+  'sys_interval 0',
+  'log_type error'
+];
+
+/**
+ * Find a broker on this machine.
+ * @param peers folder whose `node_modules` has aedes; by default the project's own
+ * @param nodeFlags flags for the process of embermq, such as `--cpu-prof`
+ */
+export function findBroker(
+  name: BrokerName,
+  peers: string | undefined,
+  nodeFlags: readonly string[]
+): BrokerKind | Absent {
+  switch (name) {
+    case 'embermq': {
+      const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+      return kind(name, commit(version), (port) => [
+        process.execPath,
+        ...nodeFlags,
+        program('brokers/embermq.js'),
+        String(port)
+      ]);
+    }
+    case 'raw':
+    case 'min':
+      return kind(name, `Node ${process.versions.node}`, (port) => [
+        process.execPath,
+        program('support/relay.js'),
+        name,
+        String(port)
+      ]);
+    case 'aedes':
+      return findAedes(peers);
+    case 'mosquitto':
+      return findMosquitto();
+  }
+}
+
+function findAedes(peers: string | undefined): BrokerKind | Absent {
+  const from = createRequire(join(peers ?? ROOT, 'package.json'));
+  try {
+    const entry = from.resolve('aedes');
+    const version = packageVersion(entry, 'aedes');
+    return kind('aedes', version, (port) => [
+      process.execPath,
+      program('brokers/aedes.js'),
+      pathToFileURL(entry).href,
+      String(port)
+    ]);
+  } catch {
+    return { name: 'aedes', remedy: 'npm install --prefix DIR aedes, then --peers DIR' };
+  }
+}
+
+function findMosquitto(): BrokerKind | Absent {
+  const path = findProgram('mosquitto');
+  if (path === undefined) return { name: 'mosquitto', remedy: 'install mosquitto so that it is on the PATH' };
+  return kind('mosquitto', mosquittoVersion(path), (port, folder) => {
+    const file = join(folder, 'mosquitto.conf');
+    writeFileSync(file, [`listener ${port} 127.0.0.1`, ...MOSQUITTO_SETTINGS, ''].join('\n'));
+    return [path, '-c', file];
+  });
+}
+
+/** Path of a program on the PATH or where servers are installed. */
+export function findProgram(name: string): string | undefined {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']) {
+    const path = join(folder, name);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // not in this folder
+    }
+  }
+  return undefined;
+}
+
+function kind(name: BrokerName, version: string, command: BrokerKind['command']): BrokerKind {
+  return { name, version, command };
+}
+
+/** A program of the bench, beside this file's folder. */
+export function program(path: string): string {
+  return join(HERE, '..', path);
+}
+
+/** The folder of the project: where the nearest package.json is. */
+function packageRoot(): string {
+  let folder = HERE;
+  while (true) {
+    try {
+      accessSync(join(folder, 'package.json'));
+      return folder;
+    } catch {
+      folder = dirname(folder);
+    }
+  }
+}
+
+function packageVersion(entry: string, name: string): string {
+  for (let folder = dirname(entry); folder !== dirname(folder); folder = dirname(folder)) {
+    try {
+      const file = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      if (file.name === name) return file.version;
+    } catch {
+      // a folder inside the package
+    }
+  }
+  return 'unknown';
+}
+
+function mosquittoVersion(path: string): string {
+  try {
+    return (
+      /version (\S+)/.exec(
+        execFileSync(path, ['-h'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      )?.[1] ?? 'unknown'
+    );
+  } catch (error) {
+    // It prints its help and ends with a status other than 0.
+    return /version (\S+)/.exec(String((error as { stdout?: string }).stdout))?.[1] ?? 'unknown';
+  }
+}
+
+function commit(version: string): string {
+  try {
+    const git = (...args: string[]) =>
+      execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const changed = git('status', '--porcelain', '--', 'lib', 'adapters') === '' ? '' : ' and changes';
+    return `${version} (${git('rev-parse', '--short', 'HEAD').trim()}${changed})`;
+  } catch {
+    return version;
+  }
+}

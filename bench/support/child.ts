@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Outcome, Task } from '../load/task.ts';
+import { type BrokerKind, findProgram, program } from './brokers.ts';
+
+/** The cores that broker and load generator are pinned to; undefined where they cannot be pinned. */
+export interface Cores {
+  readonly broker: number;
+  readonly load: number;
+}
+
+/** Two cores this process may use, where `taskset` is there to pin to them. */
+export function findCores(): Cores | undefined {
+  if (availableParallelism() < 2 || findProgram('taskset') === undefined) return undefined;
+  const allowed = allowedCores();
+  return allowed.length < 2 ? undefined : { broker: allowed[0], load: allowed[1] };
+}
+
+function allowedCores(): number[] {
+  try {
+    const list = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '';
+    return list.split(',').flatMap((range) => {
+      const [from, to = from] = range.split('-').map(Number);
+      return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+    });
+  } catch {
+    return [];
+  }
+}
+
+const running = new Set<ChildProcess>();
+
+/** Ends every process that was started here and still runs. */
+export function endAll(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
+
+/** One measurement: a new broker, one task of a new load generator, the end of both. */
+export async function measure(
+  kind: BrokerKind,
+  task: Omit<Task, 'port' | 'pid'>,
+  cores: Cores | undefined
+): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
+  const port = await freePort();
+  const broker = start(pinned(kind.command(port, folder), cores?.broker));
+  try {
+    await listening(broker, port);
+    // The first connection above costs something, too.
+    await sleep(200);
+    const work: Task = { ...task, port, pid: broker.child.pid ?? 0 };
+    const load = start(pinned([process.execPath, program('load/main.js'), JSON.stringify(work)], cores?.load));
+    const code = await ended(load.child, 150_000);
+    if (broker.child.exitCode !== null) throw new Error(`${kind.name} ended by itself: ${tail(broker.output())}`);
+    if (code !== 0) throw new Error(tail(load.output()));
+    return JSON.parse(load.output()) as Outcome;
+  } finally {
+    await end(broker.child);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs a program of the bench on the load generator's core and returns what it printed. */
+export async function runProgram(path: string, args: readonly string[], cores: Cores | undefined): Promise<string> {
+  const { child, output } = start(pinned([process.execPath, '--expose-gc', program(path), ...args], cores?.load));
+  const code = await ended(child, 600_000);
+  if (code !== 0) throw new Error(tail(output()));
+  return output();
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  output(): string;
+}
+
+function start(command: readonly string[]): Started {
+  const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  let output = '';
+  child.once('error', (error) => {
+    output += error.message;
+  });
+  child.stdout.on('data', (chunk) => (output += chunk));
+  child.stderr.on('data', (chunk) => (output += chunk));
+  return { child, output: () => output };
+}
+
+function pinned(command: readonly string[], core: number | undefined): readonly string[] {
+  return core === undefined ? command : ['taskset', '-c', String(core), ...command];
+}
+
+async function listening({ child, output }: Started, port: number): Promise<void> {
+  const until = performance.now() + 20_000;
+  while (performance.now() < until && child.exitCode === null) {
+    if (await accepts(port)) return;
+    await sleep(50);
+  }
+  throw new Error(`the broker does not listen: ${tail(output())}`);
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+/** The exit code; a process that takes longer is ended and has none. */
+function ended(child: ChildProcess, withinMs: number): Promise<number | null> {
+  return new Promise((resolve) => {
+    const giveUp = setTimeout(() => child.kill('SIGKILL'), withinMs);
+    // `close` comes after the last of its output, `exit` may come before.
+    child.once('close', (code) => {
+      clearTimeout(giveUp);
+      resolve(code);
+    });
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const kill = setTimeout(() => child.kill('SIGKILL'), 5000);
+  await gone;
+  clearTimeout(kill);
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function tail(output: string): string {
+  return output.trim().slice(-600) || 'no output';
+}
