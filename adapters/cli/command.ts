@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { BrokerError } from '../../lib/errors.ts';
 
 /** What a command can reach of the process it runs in; tests hand it something else. */
 export interface Shell {
@@ -27,4 +28,11 @@ export interface Command {
 /** Write a line to standard error. */
 export function tell(shell: Shell, line: string): void {
   shell.stderr.write(`${line}\n`);
+}
+
+/** Read a file that the command line names. @throws BrokerError FILE_UNREADABLE */
+export function readFileFor(shell: Shell, path: string): Promise<Buffer> {
+  return shell.readFile(path).catch((cause: Error) => {
+    throw new BrokerError('FILE_UNREADABLE', `can not read ${path}: ${cause.message}`, { cause });
+  });
 }

@@ -2,7 +2,7 @@ import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { BrokerError, InvalidInput } from '../../lib/errors.ts';
-import type { Shell } from './command.ts';
+import { readFileFor, type Shell } from './command.ts';
 import { type FlagValues, flag } from './flags.ts';
 
 /** Flags of the commands that talk to a broker: where it is. The letters are those of mosquitto_pub. */
@@ -69,7 +69,9 @@ const PORTS = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443, unix: 0 } as const;
  */
 export async function readEndpoint(flags: FlagValues<typeof ENDPOINT_FLAGS>, shell: Shell): Promise<Endpoint> {
   const place = flags.url === undefined ? fromFlags(flags) : fromUrl(flags.url);
-  const [ca, cert, key] = await Promise.all([flags.ca, flags.cert, flags.key].map((path) => contents(path, shell)));
+  const [ca, cert, key] = await Promise.all(
+    [flags.ca, flags.cert, flags.key].map((path) => (path === undefined ? undefined : readFileFor(shell, path)))
+  );
   const { username = flags.username, password = flags.password, ...rest } = place;
   return { ...rest, username, password, tls: { ca, cert, key, rejectUnauthorized: !flags.insecure } };
 }
@@ -98,13 +100,6 @@ function fromUrl(text: string): Place {
   };
 }
 
-async function contents(path: string | undefined, shell: Shell): Promise<Buffer | undefined> {
-  if (path === undefined) return undefined;
-  return shell.readFile(path).catch((cause: Error) => {
-    throw new BrokerError('FILE_UNREADABLE', `can not read ${path}: ${cause.message}`, { cause });
-  });
-}
-
 /** How an endpoint is written in messages. */
 export function nameOf({ kind, host, port, path }: Endpoint): string {
   if (kind === 'unix') return `unix:${path}`;
@@ -113,40 +108,47 @@ export function nameOf({ kind, host, port, path }: Endpoint): string {
 
 /**
  * Open a stream to a broker.
- * @throws BrokerError BROKER_UNREACHABLE
+ * @throws BrokerError BROKER_UNREACHABLE; the signal's reason when it aborts
  */
-export async function openStream(endpoint: Endpoint): Promise<Duplex> {
+export async function openStream(endpoint: Endpoint, signal: AbortSignal): Promise<Duplex> {
   const { kind } = endpoint;
   try {
-    if (kind === 'ws' || kind === 'wss') return await openWebSocket(endpoint);
-    return await openSocket(endpoint);
+    if (kind === 'ws' || kind === 'wss') return await openWebSocket(endpoint, signal);
+    return await openSocket(endpoint, signal);
   } catch (cause) {
+    if (signal.aborted) throw signal.reason;
     const { message, code } = cause as Error & { code?: string };
     throw new BrokerError('BROKER_UNREACHABLE', `can not reach ${nameOf(endpoint)}: ${message || code}`, { cause });
   }
 }
 
-function openSocket({ kind, host, port, path, tls }: Endpoint): Promise<Duplex> {
+function openSocket({ kind, host, port, path, tls }: Endpoint, signal: AbortSignal): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const servername = isIP(host) === 0 ? host : ''; // an address is no server name [RFC 6066, section 3]
     const socket =
       kind === 'mqtts'
         ? connectTls({ host, port, servername, ...tls })
         : connectSocket(kind === 'unix' ? { path } : { host, port, noDelay: true });
+    const abort = () => socket.destroy(signal.reason);
+    signal.addEventListener('abort', abort);
     socket.once('error', reject);
     socket.once(kind === 'mqtts' ? 'secureConnect' : 'connect', () => {
+      signal.removeEventListener('abort', abort);
       socket.off('error', reject);
       resolve(socket);
     });
   });
 }
 
-async function openWebSocket(endpoint: Endpoint): Promise<Duplex> {
+async function openWebSocket(endpoint: Endpoint, signal: AbortSignal): Promise<Duplex> {
   const { WebSocket, createWebSocketStream } = await import('ws');
   const socket = new WebSocket(nameOf(endpoint), ['mqtt'], { perMessageDeflate: false, ...endpoint.tls });
   await new Promise<void>((resolve, reject) => {
+    const abort = () => socket.terminate();
+    signal.addEventListener('abort', abort);
     socket.once('error', reject);
     socket.once('open', () => {
+      signal.removeEventListener('abort', abort);
       socket.off('error', reject);
       resolve();
     });

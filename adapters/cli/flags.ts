@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { InvalidInput } from '../../lib/errors.ts';
-import { documentedName, nearest, type OptionRow, readOptions } from '../../lib/options-table.ts';
+import { documentedName, durationMs, nearest, type OptionRow, readOptions } from '../../lib/options-table.ts';
 
 /** A flag: an option that can also be written on the command line, `maxPacketSize` as `--max-packet-size`. */
 export interface FlagRow<T = unknown> extends OptionRow<T> {
@@ -25,6 +25,23 @@ export function flag<V>(
   more: Partial<Omit<FlagRow, 'default'>> = {}
 ): FlagRow<V> {
   return { kind, default: value, about, ...more };
+}
+
+/**
+ * Make a flag for a length of time: a number counts in seconds and may have a fraction, text is `250ms` or `2m`.
+ * @param valueMs default, in milliseconds; so is what is read
+ */
+export function timeFlag(
+  valueMs: number,
+  about: string,
+  more: Partial<Omit<FlagRow, 'default'>> = {}
+): FlagRow<number> {
+  return { kind: 'object', default: valueMs, about, value: 'SECONDS', check: checkTime, ...more };
+}
+
+function checkTime(value: unknown, field: string): number {
+  const seconds = typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
+  return durationMs(Number.isNaN(seconds) ? (value as string) : seconds, field, 's');
 }
 
 /** Make a flag that can be given several times. */
@@ -131,6 +148,7 @@ export function describeFlags(table: FlagTable): string {
 
 function shownDefault(row: FlagRow): string {
   const { default: value } = row;
+  if (row.check === checkTime) return value === 0 ? '' : ` [${Number(value) / 1000}]`;
   if (value === undefined || value === false || (Array.isArray(value) && value.length === 0) || value === '') return '';
   return ` [${String(value)}]`;
 }

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { BrokerError, InvalidInput } from '../../lib/errors.ts';
 import { documentedName, nearest } from '../../lib/options-table.ts';
-import type { Shell } from './command.ts';
+import { readFileFor, type Shell } from './command.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
 
 /** Options as they were written in one place, by camelCase name. */
@@ -58,12 +58,10 @@ function fromText(table: FlagTable, name: string, text: string, place: string): 
 /**
  * Options in a config file: JSON, or YAML where the name ends in `.yaml` or `.yml`. Names may have their documented spelling
  * (`max_packet_size`, `zone.external.max_inflight`).
- * @throws BrokerError CONFIG_UNREADABLE, PACKAGE_MISSING; InvalidInput CONFIG_INVALID, OPTION_UNKNOWN
+ * @throws BrokerError FILE_UNREADABLE, PACKAGE_MISSING; InvalidInput CONFIG_INVALID, OPTION_UNKNOWN
  */
 export async function fileLayer(shell: Shell, path: string, table: FlagTable): Promise<Layer> {
-  const text = await shell.readFile(path).then(String, (cause: Error) => {
-    throw new BrokerError('CONFIG_UNREADABLE', `can not read the config file ${path}: ${cause.message}`, { cause });
-  });
+  const text = String(await readFileFor(shell, path));
   const parsed = await parse(path, text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new InvalidInput('CONFIG_INVALID', path, 'an object of options', parsed);

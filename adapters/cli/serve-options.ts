@@ -1,7 +1,7 @@
 import { BROKER_OPTIONS } from '../../lib/broker/options.ts';
 import { InvalidInput } from '../../lib/errors.ts';
 import { ZONE_OPTIONS } from '../../lib/zone.ts';
-import { type FlagTable, flag } from './flags.ts';
+import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
 
 /** A port of the command: a number, where 0 takes a free one, or `off`. */
 export type Port = number | 'off';
@@ -23,10 +23,7 @@ export const SERVE_OPTIONS = {
       value: 'FILE'
     }
   ),
-  drainTimeout: flag('duration', 10_000, 'how long SIGTERM waits for clients to take what is theirs', {
-    unit: 'ms',
-    value: 'TIME'
-  }),
+  drainTimeout: timeFlag(10_000, 'how long SIGTERM waits for clients to take what is theirs'),
   memory: flag('boolean', false, 'keep all state in memory, and say nothing about it'),
   verbose: flag('boolean', false, 'tell of every client that comes and goes', { short: 'v' })
 };
@@ -58,4 +55,11 @@ function checkPort(value: unknown, field: string): Port {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   if (Number.isInteger(number) && (number as number) >= 0 && (number as number) <= 65_535) return number as number;
   throw new InvalidInput('OPTION_INVALID', field, 'a port from 0 to 65535, or off', value);
+}
+
+/** What `embermq help options` prints. */
+export function optionsHelp(): string {
+  return `options of the library, as flags of serve; 0 and off mean what the line says
+
+${describeFlags(LIBRARY_OPTIONS)}`;
 }

@@ -93,7 +93,7 @@ describe('options of serve', () => {
   });
 
   it('reports a config file that is not there, is no JSON or is no object', async () => {
-    await assert.rejects(read(['--config', 'none.json']), { code: 'CONFIG_UNREADABLE', message: /none\.json.*ENOENT/ });
+    await assert.rejects(read(['--config', 'none.json']), { code: 'FILE_UNREADABLE', message: /none\.json.*ENOENT/ });
     await assert.rejects(read([], { file: '{' }), { code: 'CONFIG_INVALID', message: /^e\.json: / });
     await assert.rejects(read([], { file: '[]' }), { code: 'CONFIG_INVALID' });
   });

@@ -1,0 +1,176 @@
+import { InvalidInput } from '../../lib/errors.ts';
+import { nearest } from '../../lib/options-table.ts';
+import type { QoS } from '../../lib/packets/types.ts';
+import { type BenchPlan, benchConnect, benchLatency, benchPublish, benchSubscribe, type Tally } from './bench-runs.ts';
+import type { Command, Shell } from './command.ts';
+import { DIAL_FLAGS, dialEndpoint, INTERRUPTED, interrupted } from './dial.ts';
+import { nameOf, readEndpoint } from './endpoint.ts';
+import { describeFlags, type FlagValues, flag, readFlags, timeFlag } from './flags.ts';
+import { clientOptions, qosFlag } from './session-flags.ts';
+import { Spread } from './spread.ts';
+
+const OWN_FLAGS = {
+  clients: flag('integer', 10, 'clients at one time; pairs of them for latency', { short: 'n', value: 'N', min: 1 }),
+  count: flag('integer', 1_000, 'connections to make, for connect', { value: 'N', min: 1 }),
+  duration: timeFlag(10_000, 'how long to measure, but for connect', { short: 'd' }),
+  rate: flag('integer', undefined as number | undefined, 'messages a second of all clients; 0: as fast as it goes', {
+    value: 'N'
+  }),
+  qos: qosFlag('QoS of messages and subscriptions'),
+  size: flag('size', 64, 'bytes of a payload', { short: 's', value: 'BYTES' }),
+  window: flag('integer', 20, 'messages a client has unacknowledged, QoS 1 and 2', { value: 'N', min: 1 }),
+  topic: flag('text', 'embermq-bench', 'first levels of the topics', { short: 't', value: 'TOPIC' }),
+  json: flag('boolean', false, 'print the result as JSON, also on a terminal')
+};
+
+const BENCH_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
+type BenchFlags = FlagValues<typeof BENCH_FLAGS>;
+
+/** The benches: what each does, its rate unless told, what it counts. */
+const BENCHES = {
+  connect: { run: benchConnect, rate: 0, unit: 'connections', about: 'connect and disconnect again and again' },
+  publish: { run: benchPublish, rate: 0, unit: 'messages', about: 'publish from many clients; nobody listens' },
+  subscribe: { run: benchSubscribe, rate: 1_000, unit: 'messages', about: 'one publisher, all clients subscribe' },
+  latency: { run: benchLatency, rate: 1_000, unit: 'messages', about: 'pairs of publisher and subscriber' }
+} as const;
+
+type BenchName = keyof typeof BENCHES;
+
+/** What a bench prints with `--json`. Times are milliseconds. */
+interface BenchResult {
+  readonly bench: BenchName;
+  readonly broker: string;
+  readonly clients: number;
+  readonly qos: number;
+  readonly size: number;
+  readonly seconds: number;
+  readonly count: number;
+  readonly perSecond: number;
+  readonly latencyMs: ReturnType<Spread['summary']> | null;
+  readonly lost?: number;
+  readonly outOfOrder?: number;
+}
+
+/** `embermq bench`: measure any broker. */
+export const bench: Command = {
+  summary: 'measure a broker: connect, publish, subscribe, latency',
+  help: () => `usage: embermq bench <what> [flags]
+
+${Object.entries(BENCHES)
+  .map(([name, { about }]) => `  ${name.padEnd(10)} ${about}`)
+  .join('\n')}
+
+A line on the terminal shows how it goes; where standard output is no terminal, or with --json, the result is one line of JSON.
+This command shares its processor with the broker it measures, and is a Node process itself: compare, do not quote.
+
+${describeFlags(OWN_FLAGS)}
+
+connection
+${describeFlags(DIAL_FLAGS)}`,
+  async run(args, shell) {
+    const { values: flags, words } = readFlags(BENCH_FLAGS, args);
+    const name = benchName(words);
+    const signal = interrupted(shell);
+    const result = await measure(name, flags, shell, signal);
+    const isPlain = shell.stdout.isTTY !== true || flags.json;
+    shell.stdout.write(isPlain ? `${JSON.stringify(result)}\n` : described(result));
+    return signal.aborted ? INTERRUPTED : 0;
+  }
+};
+
+function benchName(words: readonly string[]): BenchName {
+  const [name = '', ...rest] = words;
+  if (rest.length > 0)
+    throw new InvalidInput(
+      'FLAG_INVALID',
+      'bench',
+      'one bench',
+      words,
+      `bench takes one name, not "${words.join(' ')}"`
+    );
+  if (Object.hasOwn(BENCHES, name)) return name as BenchName;
+  const near = nearest(name, Object.keys(BENCHES));
+  const hint = near === undefined ? `one of ${Object.keys(BENCHES).join(', ')}` : `did you mean ${near}?`;
+  throw new InvalidInput('BENCH_UNKNOWN', 'bench', 'a bench', name, `unknown bench "${name}": ${hint}`);
+}
+
+async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal: AbortSignal): Promise<BenchResult> {
+  const endpoint = await readEndpoint(flags, shell);
+  const { run, rate, unit } = BENCHES[name];
+  const tally: Tally = { count: 0, spread: new Spread() };
+  const over = new AbortController();
+  signal.addEventListener('abort', () => over.abort());
+  let beganMs = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  const progress = showProgress(shell, tally, unit);
+  const plan: BenchPlan = {
+    ...flags,
+    qos: flags.qos as QoS,
+    rate: flags.rate ?? rate,
+    // A client id of one's own can only be used once: the broker gives them.
+    dial: (options) =>
+      dialEndpoint(
+        endpoint,
+        { ...clientOptions(flags, endpoint), ...options, clientId: undefined },
+        flags.connectTimeout
+      ),
+    ended: over.signal,
+    begun() {
+      beganMs = performance.now();
+      if (name !== 'connect') timer = setTimeout(() => over.abort(), flags.duration);
+    },
+    tally
+  };
+  try {
+    await run(plan);
+  } finally {
+    clearTimeout(timer);
+    progress();
+  }
+  const seconds = (performance.now() - beganMs) / 1000;
+  const { count, spread, lost, outOfOrder } = tally;
+  const { clients, qos, size } = flags;
+  const latencyMs = spread.count === 0 ? null : spread.summary();
+  const figures = { seconds: Number(seconds.toFixed(3)), count, perSecond: Math.round(count / seconds), latencyMs };
+  return { bench: name, broker: nameOf(endpoint), clients, qos, size, ...figures, lost, outOfOrder };
+}
+
+/** A line on the terminal, renewed each second. @returns a function that takes it away */
+function showProgress({ stdout, stderr }: Shell, tally: Tally, unit: string): () => void {
+  if (stdout.isTTY !== true) return () => {};
+  let before = 0;
+  const timer = setInterval(() => {
+    const p99 = tally.spread.count === 0 ? '' : `, p99 ${tally.spread.summary().p99} ms`;
+    stderr.write(`\r${tally.count} ${unit}, ${tally.count - before}/s${p99}\x1b[K`);
+    before = tally.count;
+  }, 1000);
+  return () => {
+    clearInterval(timer);
+    stderr.write('\r\x1b[K');
+  };
+}
+
+function described({
+  bench: name,
+  broker,
+  clients,
+  qos,
+  size,
+  seconds,
+  count,
+  perSecond,
+  latencyMs,
+  lost,
+  outOfOrder
+}: BenchResult): string {
+  const lines = [
+    `${name}: ${broker}, ${clients} clients${name === 'connect' ? '' : `, QoS ${qos}, ${size} bytes`}`,
+    `${count} ${BENCHES[name].unit} in ${seconds} s: ${perSecond}/s`
+  ];
+  if (latencyMs !== null) {
+    const { mean, p50, p90, p99, max } = latencyMs;
+    lines.push(`latency in ms: mean ${mean}, p50 ${p50}, p90 ${p90}, p99 ${p99}, max ${max}`);
+  }
+  if (lost !== undefined) lines.push(`lost ${lost}, out of order ${outOfOrder}`);
+  return `${lines.join('\n')}\n`;
+}

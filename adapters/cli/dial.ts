@@ -1,0 +1,69 @@
+import { type Client, connectClient } from '../../lib/client/client.ts';
+import type { ClientOptions } from '../../lib/client/options.ts';
+import { BrokerError } from '../../lib/errors.ts';
+import type { Shell } from './command.ts';
+import { ENDPOINT_FLAGS, type Endpoint, nameOf, openStream, readEndpoint } from './endpoint.ts';
+import type { FlagValues } from './flags.ts';
+import { clientOptions, SESSION_FLAGS } from './session-flags.ts';
+
+/** Flags of every command that connects. */
+export const DIAL_FLAGS = { ...ENDPOINT_FLAGS, ...SESSION_FLAGS };
+
+/**
+ * Connect to a broker as the flags say.
+ * @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED
+ */
+export async function dial(
+  flags: FlagValues<typeof DIAL_FLAGS>,
+  shell: Shell,
+  more: ClientOptions = {}
+): Promise<Client> {
+  const endpoint = await readEndpoint(flags, shell);
+  return dialEndpoint(endpoint, { ...clientOptions(flags, endpoint), ...more }, flags.connectTimeout);
+}
+
+/** Connect to a broker. @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED */
+export async function dialEndpoint(endpoint: Endpoint, options: ClientOptions, timeoutMs: number): Promise<Client> {
+  const giveUp = new AbortController();
+  const late = setTimeout(() => {
+    giveUp.abort(new BrokerError('CONNECT_TIMEOUT', `${nameOf(endpoint)} did not answer within ${timeoutMs} ms`));
+  }, timeoutMs);
+  try {
+    const stream = await openStream(endpoint, giveUp.signal);
+    return await connectClient(stream, { ...options, signal: giveUp.signal });
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+/** Exit code of a command that SIGINT ended, as shells have it. */
+export const INTERRUPTED = 130;
+
+/** Aborts at SIGINT or SIGTERM; the next one ends the process as if nobody listened. */
+export function interrupted(shell: Shell): AbortSignal {
+  const interruption = new AbortController();
+  const release = shell.onSignal(() => {
+    release();
+    interruption.abort();
+  });
+  return interruption.signal;
+}
+
+/** Aborts when the connection is gone; the reason says why. */
+export function closed(client: Client): AbortSignal {
+  const closing = new AbortController();
+  client.on('close', ({ error }) => {
+    const why = error === undefined ? 'by the broker' : error.message;
+    closing.abort(new BrokerError('CONNECTION_CLOSED', `the connection was closed: ${why}`, { cause: error }));
+  });
+  return closing.signal;
+}
+
+/** Disconnect in good order; a broker that does not close its side is left to itself. */
+export async function leave(client: Client): Promise<void> {
+  const late = setTimeout(() => client.destroy(), LEAVE_TIMEOUT_MS);
+  await client.disconnect();
+  clearTimeout(late);
+}
+
+const LEAVE_TIMEOUT_MS = 5_000;

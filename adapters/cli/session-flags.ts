@@ -1,0 +1,124 @@
+import type { ClientOptions, WillInput } from '../../lib/client/options.ts';
+import { InvalidInput } from '../../lib/errors.ts';
+import type { Properties, ProtocolVersion, QoS, UserProperty } from '../../lib/packets/types.ts';
+import type { Endpoint } from './endpoint.ts';
+import { type FlagValues, flag, listFlag, timeFlag } from './flags.ts';
+
+/** Flags of the commands that connect: as whom, and what is left behind. The letters are those of mosquitto_pub. */
+export const SESSION_FLAGS = {
+  id: flag('text', undefined as string | undefined, 'client id; the broker gives one if it is left out', {
+    short: 'i',
+    value: 'ID'
+  }),
+  mqttVersion: flag('object', 5 as ProtocolVersion, '3.1, 3.1.1 or 5', {
+    short: 'V',
+    value: 'VERSION',
+    check: checkVersion,
+    aliases: ['protocolVersion']
+  }),
+  keepalive: flag('duration', 60, 'seconds without a packet after which a PINGREQ is sent', {
+    short: 'k',
+    value: 'SECONDS',
+    unit: 's',
+    max: 65_535
+  }),
+  willTopic: flag('text', undefined as string | undefined, 'topic of the will', { value: 'TOPIC' }),
+  willPayload: flag('text', undefined as string | undefined, 'its payload', { value: 'TEXT' }),
+  willQos: flag('integer', 0, 'its QoS', { value: 'QOS', max: 2 }),
+  willRetain: flag('boolean', false, 'it is retained'),
+  connectTimeout: timeFlag(30_000, 'how long connecting may take')
+};
+
+/** A flag for a QoS. */
+export function qosFlag(about: string) {
+  return flag('integer', 0, about, { short: 'q', value: 'QOS', max: 2 });
+}
+
+/** Flags for properties that a message has in MQTT 5.0. */
+export const MESSAGE_PROPERTY_FLAGS = {
+  contentType: flag('text', undefined as string | undefined, 'Content Type', { value: 'TEXT' }),
+  responseTopic: flag('text', undefined as string | undefined, 'Response Topic', { value: 'TOPIC' }),
+  correlationData: flag('text', undefined as string | undefined, 'Correlation Data', { value: 'TEXT' }),
+  messageExpiry: flag('duration', undefined as number | undefined, 'Message Expiry Interval', {
+    value: 'SECONDS',
+    unit: 's',
+    max: 0xffff_ffff
+  }),
+  userProperty: listFlag('User Property; may be given several times', { value: 'NAME=VALUE' })
+};
+
+/** The options to connect with. */
+export function clientOptions(flags: FlagValues<typeof SESSION_FLAGS>, endpoint: Endpoint): ClientOptions {
+  return {
+    clientId: flags.id,
+    protocolVersion: flags.mqttVersion,
+    keepalive: flags.keepalive,
+    username: endpoint.username,
+    password: endpoint.password,
+    will: will(flags)
+  };
+}
+
+function will({
+  willTopic,
+  willPayload,
+  willQos,
+  willRetain
+}: FlagValues<typeof SESSION_FLAGS>): WillInput | undefined {
+  if (willTopic !== undefined)
+    return { topic: willTopic, payload: willPayload ?? '', qos: willQos as QoS, retain: willRetain };
+  if (willPayload === undefined && willQos === 0 && !willRetain) return undefined;
+  throw new InvalidInput('OPTION_MISSING', 'willTopic', 'a topic', undefined, 'a will needs --will-topic');
+}
+
+/**
+ * The properties of a message; undefined where none is given.
+ * @throws InvalidInput OPTION_INVALID for MQTT versions that know no properties
+ */
+export function messageProperties(
+  flags: FlagValues<typeof MESSAGE_PROPERTY_FLAGS>,
+  version: ProtocolVersion
+): Properties | undefined {
+  const properties: Properties = {};
+  if (flags.contentType !== undefined) properties.contentType = flags.contentType;
+  if (flags.responseTopic !== undefined) properties.responseTopic = flags.responseTopic;
+  if (flags.correlationData !== undefined) properties.correlationData = Buffer.from(flags.correlationData);
+  if (flags.messageExpiry !== undefined) properties.messageExpiryInterval = flags.messageExpiry;
+  if (flags.userProperty.length > 0) properties.userProperties = flags.userProperty.map(userProperty);
+  if (Object.keys(properties).length === 0) return undefined;
+  if (version !== 5) {
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      'mqttVersion',
+      '5',
+      version,
+      'messages have properties only in MQTT 5.0 (-V 5)'
+    );
+  }
+  return properties;
+}
+
+function userProperty(text: string): UserProperty {
+  const at = text.indexOf('=');
+  if (at < 0) throw new InvalidInput('OPTION_INVALID', '--user-property', 'NAME=VALUE', text);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+const VERSIONS: Readonly<Record<string, ProtocolVersion>> = {
+  '3': 3,
+  '31': 3,
+  '3.1': 3,
+  mqttv31: 3,
+  '4': 4,
+  '311': 4,
+  '3.1.1': 4,
+  mqttv311: 4,
+  '5': 5,
+  '5.0': 5,
+  mqttv5: 5
+};
+
+function checkVersion(value: unknown, field: string): ProtocolVersion {
+  if (Object.hasOwn(VERSIONS, String(value))) return VERSIONS[String(value)];
+  throw new InvalidInput('OPTION_INVALID', field, '3.1, 3.1.1 or 5', value);
+}
