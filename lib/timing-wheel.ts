@@ -43,7 +43,7 @@ export class TimingWheel {
 
   /** @param tickMs resolution in milliseconds: an alarm rings at most this much late */
   constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void) {
-    this.#clock = clock;
+    this.#clock = clock.internal ?? clock;
     this.#tickMs = tickMs;
     this.#onError = onError;
   }
