@@ -1,0 +1,101 @@
+import { createActor } from 'xstate';
+import { replay } from '../lib/replay.ts';
+import { type SessionDeeds, type SessionEvent, sessionMachine } from '../lib/session/session.machine.ts';
+import { median } from './report.ts';
+
+/** What one session's actor costs. */
+export interface Row {
+  readonly logic: string;
+  /** CPU microseconds of a whole life: made, CONNECT, accepted, closed. */
+  readonly lifeUs: number;
+  /** CPU microseconds of going offline and coming back. */
+  readonly resumeUs: number;
+  /** Bytes of heap held while connected. */
+  readonly heapBytes: number;
+}
+
+const ROUNDS = 7;
+const NOTHING = (): void => {};
+
+/** Deeds that do nothing: what is measured is the chart and its actor, not what a session does. */
+const deeds: SessionDeeds = {
+  awaitConnect: NOTHING,
+  authenticate: NOTHING,
+  admit: NOTHING,
+  goLive: NOTHING,
+  reauthenticate: NOTHING,
+  release: NOTHING,
+  awaitExpiry: NOTHING,
+  cancelExpiry: NOTHING,
+  forget: NOTHING
+};
+
+interface Actor {
+  send(event: SessionEvent): void;
+}
+
+/** Measure so many sessions at a time, with the broker's replaying logic and with the machine itself. Needs `--expose-gc`. */
+export function run(sessions: number): Row[] {
+  const root = createActor(sessionMachine, { input: { session: deeds } }).start();
+  const logic = replay<SessionDeeds>(sessionMachine, 'session', (_, error) => {
+    throw error;
+  });
+  return [
+    measure('the machine, replayed', sessions, () => createActor(logic, { input: { deeds }, parent: root }).start()),
+    measure('the machine itself', Math.ceil(sessions / 10), () =>
+      createActor(sessionMachine, { input: { session: deeds }, parent: root }).start()
+    )
+  ];
+}
+
+function measure(logic: string, count: number, begin: () => Actor): Row {
+  const connect = (): Actor => {
+    const actor = begin();
+    actor.send({ type: 'connect' });
+    actor.send({ type: 'accepted' });
+    return actor;
+  };
+  const end = (actor: Actor): void => actor.send({ type: 'closed' });
+  const rounds = (work: () => void): number =>
+    median(
+      Array.from({ length: ROUNDS }, () => {
+        const before = process.cpuUsage();
+        for (let i = 0; i < count; i++) work();
+        const { user, system } = process.cpuUsage(before);
+        return (user + system) / count;
+      })
+    );
+  const lifeUs = rounds(() => end(connect()));
+  const kept = connect();
+  const resumeUs = rounds(() => {
+    kept.send({ type: 'detached' });
+    kept.send({ type: 'resumed' });
+  });
+  end(kept);
+  const held: Actor[] = new Array(count).fill(kept);
+  const before = heap();
+  for (let i = 0; i < count; i++) held[i] = connect();
+  const heapBytes = (heap() - before) / count;
+  held.forEach(end);
+  return { logic, lifeUs, resumeUs, heapBytes };
+}
+
+function heap(): number {
+  // Twice: the first run only queues what has finalisers.
+  globalThis.gc?.();
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
+}
+
+/** The rows as a Markdown table. */
+export function table(rows: readonly Row[]): string {
+  return [
+    'A life is: made, CONNECT, accepted, closed; deeds do nothing. The goal is at most 10 us and 2,048 bytes.',
+    '',
+    '| session actor | life us | offline and back us | heap bytes while connected |',
+    '| --- | --- | --- | --- |',
+    ...rows.map(
+      (row) => `| ${row.logic} | ${row.lifeUs.toFixed(2)} | ${row.resumeUs.toFixed(2)} | ${row.heapBytes.toFixed(0)} |`
+    )
+  ].join('\n');
+}
