@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { markdown, type Sample, troubles } from './report.ts';
 import { ROWS, type Row, shortened } from './rows.ts';
 import { type Absent, type BrokerKind, type BrokerName, findBroker } from './support/brokers.ts';
 import { endAll, findCores, measure, runProgram } from './support/child.ts';
+import { nameProfile, profileTable } from './support/profile.ts';
 
 const HELP = `npm run bench -- [options]
 
@@ -15,7 +16,7 @@ const HELP = `npm run bench -- [options]
   --peers DIR       folder whose node_modules has aedes
   --out FILE        Markdown goes there, not to standard output
   --json FILE       every measurement, as JSON
-  --profile DIR     write a CPU profile of each embermq process there (slows it: for looking, not for comparing)
+  --profile DIR     write a CPU profile of each embermq process there and say where its time goes (slower: not for comparing)
   --smoke           small sizes, embermq alone, no tables: fails when a message is lost, doubled or reordered
   --list            names of the rows
 
@@ -28,6 +29,9 @@ const EXTRAS: Readonly<Record<string, string>> = {
   match: 'Topic filters',
   'session-life': 'Life of a session in actors'
 };
+/** Rows that show nothing which others do not show in a small size as well. */
+const SMOKE_LEAVES_OUT =
+  /1KiB|w1\b|fanin50 q1|fanout1000 q0|(fanin|fanout|wild|retained|offline|storm|idle|latency).* v5/;
 const NAMES: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto', 'min', 'raw'];
 
 const { values: options } = parseArgs({
@@ -47,6 +51,9 @@ const { values: options } = parseArgs({
   }
 });
 
+const repetitions = Number(options.reps ?? (options.smoke ? 1 : 3));
+const cores = findCores();
+
 if (options.help) console.log(HELP);
 else if (options.list) console.log([...ROWS.map(({ name }) => name), ...Object.keys(EXTRAS)].join('\n'));
 else await run();
@@ -55,33 +62,20 @@ async function run(): Promise<void> {
   process.once('exit', endAll);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   const only = new RegExp(options.only);
-  const rows = ROWS.filter(({ name }) => only.test(name)).map((row) => (options.smoke ? shortened(row) : timed(row)));
+  const rows = ROWS.filter(({ name }) => only.test(name) && !(options.smoke && SMOKE_LEAVES_OUT.test(name))).map(sized);
   const { kinds, absent } = brokers();
-  const cores = findCores();
-  const samples = await measureAll(rows, kinds, cores);
-  const extras = new Map<string, string>();
-  for (const [name, heading] of Object.entries(EXTRAS)) {
-    if (!only.test(name)) continue;
-    progress(name);
-    extras.set(heading, await runProgram('support/micro.js', [name, options.smoke ? 'short' : 'full'], cores));
-  }
-  const found = troubles({ rows, samples });
+  if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true });
+  const profiles = new Map<string, string>();
+  const samples = await measureAll(rows, kinds, profiles);
+  const extras = new Map([...(await measureExtras(only)), ...profiles]);
+  if (samples.length + extras.size === 0) throw new RangeError(`no row has a name that ${only} matches`);
   if (options.json !== undefined)
-    writeFileSync(options.json, `${samples.map((sample) => JSON.stringify(sample)).join('\n')}\n`);
+    writeFileSync(options.json, samples.map((sample) => `${JSON.stringify(sample)}\n`).join(''));
   if (options.smoke) {
-    for (const line of found) console.error(line);
-    console.log(`${samples.length} measurements, ${found.length} troubles`);
-    if (samples.length + extras.size === 0) throw new RangeError('no row has this name');
-    if (found.length > 0) process.exitCode = 1;
+    judge(troubles({ rows, samples }), samples.length);
     return;
   }
-  const notes = [
-    `${repetitions()} repetitions of ${options.warm} ms warm-up and ${options.dur} ms measured, over 127.0.0.1; ` +
-      (cores === undefined
-        ? 'processes not pinned'
-        : `broker pinned to core ${cores.broker}, load generator to core ${cores.load}`)
-  ];
-  const text = markdown({ rows, samples, kinds, absent, notes, extras });
+  const text = markdown({ rows, samples, kinds, absent, notes: notes(), extras });
   if (options.out === undefined) console.log(text);
   else writeFileSync(options.out, text);
 }
@@ -89,26 +83,59 @@ async function run(): Promise<void> {
 async function measureAll(
   rows: readonly Row[],
   kinds: readonly BrokerKind[],
-  cores: ReturnType<typeof findCores>
+  profiles: Map<string, string>
 ): Promise<Sample[]> {
   const samples: Sample[] = [];
-  for (let repetition = 0; repetition < repetitions(); repetition++) {
+  for (let repetition = 0; repetition < repetitions; repetition++) {
     for (const row of rows) {
       for (const kind of kinds.filter(({ name }) => row.brokers.includes(name))) {
-        const sample = { row: row.name, broker: kind.name, repetition };
-        try {
-          const outcome = await measure(kind, row.task, cores);
-          samples.push({ ...sample, outcome });
-          const [{ key, unit }] = row.figures;
-          progress(`${repetition + 1} ${row.name} ${kind.name}: ${outcome.figures[key].toFixed(2)} ${unit}`);
-        } catch (error) {
-          samples.push({ ...sample, error: (error as Error).message });
-          progress(`${repetition + 1} ${row.name} ${kind.name}: ${(error as Error).message}`);
-        }
+        const sample = await measureOne(kind, row, repetition);
+        samples.push(sample);
+        const [{ key, unit }] = row.figures;
+        progress(
+          `${repetition + 1} ${row.name} ${kind.name}: ${sample.error ?? `${sample.outcome?.figures[key]?.toFixed(2)} ${unit}`}`
+        );
+        if (options.profile === undefined || kind.name !== 'embermq') continue;
+        const profile = nameProfile(options.profile, row.name);
+        if (profile !== undefined) profiles.set(`Where the time goes: ${row.name}`, profileTable(profile));
       }
     }
   }
   return samples;
+}
+
+async function measureOne(kind: BrokerKind, row: Row, repetition: number): Promise<Sample> {
+  const sample = { row: row.name, broker: kind.name, repetition };
+  try {
+    return { ...sample, outcome: await measure(kind, row.task, cores) };
+  } catch (error) {
+    return { ...sample, error: (error as Error).message };
+  }
+}
+
+async function measureExtras(only: RegExp): Promise<Map<string, string>> {
+  const extras = new Map<string, string>();
+  for (const [name, heading] of Object.entries(EXTRAS).filter(([name]) => only.test(name))) {
+    progress(name);
+    extras.set(heading, (await runProgram('support/micro.js', [name, options.smoke ? 'short' : 'full'], cores)).trim());
+  }
+  return extras;
+}
+
+function judge(found: readonly string[], measurements: number): void {
+  for (const line of found) console.error(line);
+  console.log(`${measurements} measurements, ${found.length} troubles`);
+  if (found.length > 0) process.exitCode = 1;
+}
+
+function notes(): string[] {
+  const pinning =
+    cores === undefined
+      ? 'processes not pinned'
+      : `broker on core ${cores.broker}, load generator on core ${cores.load}`;
+  return [
+    `Repetitions: ${repetitions}, each with ${options.warm} ms of warm-up and ${options.dur} ms measured, over 127.0.0.1; ${pinning}.`
+  ];
 }
 
 function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
@@ -129,11 +156,8 @@ function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
   return { kinds, absent };
 }
 
-function repetitions(): number {
-  return Number(options.reps ?? (options.smoke ? 1 : 3));
-}
-
-function timed(row: Row): Row {
+function sized(row: Row): Row {
+  if (options.smoke) return shortened(row);
   return { ...row, task: { ...row.task, warmMs: Number(options.warm), measureMs: Number(options.dur) } };
 }
 

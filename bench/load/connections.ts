@@ -53,14 +53,14 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
 
 /** Connections that do nothing: what each keeps resident. */
 export async function runIdle(load: Load): Promise<Record<string, number>> {
-  const { pid } = load.task;
+  const { pid, warmMs } = load.task;
   // Both sides need a file each; the limit of the broker is taken to be the same as ours.
   const count = Math.min(load.task.count, openFilesLimit() - 200);
   const clients = Array.from({ length: count }, (_, i) => load.client(i, `idle${i}`));
   const read = meter(pid);
   await load.connect(clients);
   const opened = read();
-  await sleep(1000);
+  await sleep(warmMs);
   const settled = read();
   return {
     connections: count,
