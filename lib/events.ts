@@ -139,6 +139,12 @@ export class Events {
   readonly #emitter = new EventEmitter();
   readonly #registrations = new Map<EventName, Map<unknown, Registration>>();
   readonly #warned = new Set<EventName>();
+  readonly #onHeard: () => void;
+
+  /** @param onHeard called when `heard` has changed */
+  constructor(onHeard: () => void = () => undefined) {
+    this.#onHeard = onHeard;
+  }
 
   /** Listen. A listener that is registered already is not registered twice. */
   on<E extends EventName>(event: E, listener: Listener<E>): void {
@@ -155,6 +161,7 @@ export class Events {
     this.#registrations.get(event)?.delete(listener);
     this.#emitter.off(event, registration.guarded);
     this.heard[event] = this.#emitter.listenerCount(event) > 0;
+    this.#onHeard();
   }
 
   /** The next event of that name that `where` accepts. Rejects with the signal's reason when it aborts, and with what `where` throws. */
@@ -214,6 +221,7 @@ export class Events {
     known.set(listener, registration);
     this.#emitter.on(event, guarded);
     this.heard[event] = true;
+    this.#onHeard();
   }
 
   #failed(event: EventName, error: unknown): void {

@@ -141,7 +141,7 @@ export class HookRegistry {
     onFailure: A,
     client: ClientInfo | undefined,
     abort?: AbortController
-  ): Awaitable<A | undefined> {
+  ): A | undefined | Promise<A | undefined> {
     return this.#from(0, name, hooks, request, onFailure, client, abort);
   }
 
@@ -153,7 +153,7 @@ export class HookRegistry {
     onFailure: A,
     client: ClientInfo | undefined,
     abort: AbortController | undefined
-  ): Awaitable<A | undefined> {
+  ): A | undefined | Promise<A | undefined> {
     for (; at < hooks.length; at++) {
       const answer = this.call(name, hooks[at], request, onFailure, client, abort);
       if (isThenable(answer)) {
@@ -175,7 +175,7 @@ export class HookRegistry {
     onFailure: A,
     client: ClientInfo | undefined,
     abort?: AbortController
-  ): Awaitable<A> {
+  ): A | Promise<A> {
     if (this.#work === undefined) return this.#ask(name, hook, request, onFailure, client, abort);
     return this.#work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
   }
@@ -187,10 +187,12 @@ export class HookRegistry {
     onFailure: A,
     client: ClientInfo | undefined,
     abort: AbortController | undefined
-  ): Awaitable<A> {
+  ): A | Promise<A> {
     try {
       const answer = hook(request);
-      return isThenable(answer) ? this.#within(name, answer, onFailure, client, abort) : answer;
+      return typeof (answer as PromiseLike<A> | undefined)?.then === 'function'
+        ? this.#within(name, answer as PromiseLike<A>, onFailure, client, abort)
+        : (answer as A);
     } catch (error) {
       this.#report(error, `hook ${name}`, client);
       return onFailure;
@@ -232,6 +234,6 @@ export class HookRegistry {
 }
 
 /** Whether a hook's answer is still to come. */
-export function isThenable<T>(value: Awaitable<T>): value is PromiseLike<T> & Promise<T> {
-  return typeof (value as PromiseLike<T> | undefined)?.then === 'function';
+export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
+  return typeof (value as Promise<T> | undefined)?.then === 'function';
 }

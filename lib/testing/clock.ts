@@ -53,7 +53,7 @@ export class VirtualClock implements Clock {
   readonly #calls = new AsyncLocalStorage<Call>();
   readonly #open = new Set<Call>();
   readonly #own = new WorkCount();
-  readonly #works: WorkCount[] = [this.#own];
+  #works: readonly WorkCount[] = [this.#own];
   readonly #patienceMs: number;
   readonly #stuckMs: number;
   #monotonicMs = 0;
@@ -151,8 +151,15 @@ export class VirtualClock implements Clock {
 
   /** Let time stand still while this work is in flight; the kit does so for its broker. */
   attach(work: WorkCount): void {
-    this.#works.push(work);
+    this.#works = [...this.#works, work];
     work.watch = (task, request) => this.#watch(work, task, request);
+  }
+
+  /** Time does not wait for this work any more. */
+  detach(work: WorkCount): void {
+    this.#works = this.#works.filter((other) => other !== work);
+    work.watch = undefined;
+    if (this.#works.length === 1) this.#calls.disable();
   }
 
   /** What `setTimeout` armed and has not fired, next first. The library's own are not among them. */

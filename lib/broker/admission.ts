@@ -1,0 +1,419 @@
+import { randomBytes } from 'node:crypto';
+import { ProtocolError } from '../errors.ts';
+import { type Approval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { Metric } from '../metrics.ts';
+import { encodeAuth, encodeConnack } from '../packets/encode.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
+import type { Connection } from '../session/connection.ts';
+import { RateLimits } from '../session/rate-limit.ts';
+import type { Session, WillState } from '../session/session.ts';
+import { TextMap } from '../topics/text-map.ts';
+import { Authentication, isTrusted } from './authentication.ts';
+import type { Broker } from './broker.ts';
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const NEVER = 0xffff_ffff;
+
+/**
+ * Lets clients in: the way from CONNECT to CONNACK, and re-authentication. Synchronous as long as the hooks are; CONNECTs for one client
+ * id wait for each other while a hook decides.
+ */
+export class Admission {
+  readonly #broker: Broker;
+  /** What waits for the CONNECT of the same client id before it. */
+  readonly #deciding = new TextMap<(() => void)[]>();
+
+  constructor(broker: Broker) {
+    this.#broker = broker;
+  }
+
+  connect(session: Session, packet: ConnectPacket): void {
+    const { host, zoneSettings } = session;
+    const link = session.link as Connection;
+    session.adopt(packet);
+    session.clientId = packet.clientId;
+    session.username = link.meta.username ?? packet.username;
+    session.mountpoint = '';
+    session.send('connect');
+    host.metrics.counts[Metric.clientConnect]++;
+    if (host.events.heard['client.connect']) host.events.emit('client.connect', { client: session });
+    const versions = link.meta.protocolVersions ?? zoneSettings.protocolVersions;
+    if (!versions.includes(packet.protocolVersion)) {
+      throw new ProtocolError(
+        ReasonCode.unsupportedProtocolVersion,
+        `MQTT level ${packet.protocolVersion} is not accepted here (option protocolVersions)`
+      );
+    }
+    identify(session, packet, this.#broker);
+    session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? zoneSettings.mountpoint);
+    checkWill(session, packet);
+    this.#inTurn(session, () => this.#preConnect(session, link, packet));
+  }
+
+  /** Run now, or when the CONNECT before it for the same client id has been decided on. */
+  #inTurn(session: Session, run: () => void): void {
+    const { hooks } = this.#broker;
+    if (hooks.preConnect.length === 0 && hooks.authenticate.length === 0) {
+      run();
+      return;
+    }
+    const { clientId } = session;
+    const before = this.#deciding.get(clientId);
+    if (before === undefined) {
+      this.#deciding.set(clientId, []);
+      run();
+      return;
+    }
+    const link = session.link as Connection;
+    session.pauseForHook();
+    before.push(() => {
+      if (isWaiting(session, link)) this.#guard(session, run);
+      else this.decided(session);
+      session.resumeAfterHook(link);
+    });
+  }
+
+  /** This CONNECT has been answered, or its connection is gone: the next one for the client id may be looked at. */
+  decided(session: Session): void {
+    const waiting = this.#deciding.get(session.clientId);
+    if (waiting === undefined || session.isDecided) return;
+    session.isDecided = true;
+    const next = waiting.shift();
+    if (next === undefined) this.#deciding.delete(session.clientId);
+    else next();
+  }
+
+  #preConnect(session: Session, link: Connection, packet: ConnectPacket): void {
+    const { hooks } = this.#broker;
+    if (hooks.preConnect.length === 0) {
+      this.#authenticate(session, link, packet);
+      return;
+    }
+    const abort = new AbortController();
+    session.abort = abort;
+    const request = { packet, connection: link.meta, client: session, signal: abort.signal };
+    const verdict = hooks.first<typeof request, Verdict>(
+      'preConnect',
+      hooks.preConnect,
+      request,
+      false,
+      session,
+      abort
+    );
+    const go = (answer: Verdict | undefined) => {
+      if (!isWaiting(session, link)) this.decided(session);
+      else if (answer === undefined || answer === true) this.#authenticate(session, link, packet);
+      else this.#refuse(session, answer === false ? { allow: false } : answer);
+    };
+    if (!isThenable(verdict)) {
+      go(verdict);
+      return;
+    }
+    session.pauseForHook();
+    verdict.then((answer) => {
+      this.#guard(session, () => go(answer));
+      session.resumeAfterHook(link);
+    });
+  }
+
+  #authenticate(session: Session, link: Connection, packet: ConnectPacket): void {
+    const { hooks, metrics } = this.#broker;
+    metrics.counts[Metric.clientAuthenticate]++;
+    const { properties = {} } = packet;
+    const isPlain =
+      hooks.authenticate.length === 0 && session.authMethod === undefined && session.zoneSettings.allowAnonymous;
+    if (isPlain || isTrusted(link.meta, session.zoneSettings)) {
+      if (isPlain && session.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
+      this.#admit(session, link, packet, { allow: true });
+      return;
+    }
+    const exchange = new Authentication(session, hooks, packet.password, false, {
+      challenge: (data) => {
+        if (!isWaiting(session, link)) return;
+        session.auth = exchange;
+        link.send(authPacket(ReasonCode.continueAuthentication, exchange.method, data), Metric.packetsAuthSent);
+      },
+      approved: (approval) => {
+        if (!isWaiting(session, link)) return this.decided(session);
+        session.auth = undefined;
+        this.#admit(session, link, packet, approval);
+      },
+      refused: (refusal) => {
+        if (isWaiting(session, link)) this.#refuse(session, refusal);
+        else this.decided(session);
+      },
+      waiting: (isHookAtWork) => {
+        if (isHookAtWork) session.pauseForHook();
+        else session.resumeAfterHook(link);
+      }
+    });
+    session.abort = exchange;
+    exchange.begin(properties.authenticationData);
+  }
+
+  #guard(session: Session, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.decided(session);
+      if (error instanceof ProtocolError) session.fail(error);
+      else session.broke(error, 'connecting');
+    }
+  }
+
+  #refuse(session: Session, refusal: Refusal): void {
+    const reasonCode = refusal.reasonCode ?? ReasonCode.notAuthorized;
+    session.close('not_authorized', reasonCode, refusal);
+    this.decided(session);
+  }
+
+  #admit(session: Session, link: Connection, packet: ConnectPacket, approval: Approval): void {
+    const broker = this.#broker;
+    const { metrics, events } = broker;
+    if (approval.username !== undefined) {
+      session.username = approval.username;
+      session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? session.zoneSettings.mountpoint);
+    }
+    session.isSuperuser = approval.isSuperuser ?? false;
+    if (broker.isShedding)
+      throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
+    agree(session, packet);
+    const stored = broker.stored(session.clientId);
+    const resumes = stored !== undefined && stored !== session && !packet.clean && stored.isPersistent;
+    if (stored === undefined && !broker.hasRoomForSession()) {
+      throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
+    }
+    if (stored !== undefined && !resumes) {
+      // [MQTT-3.1.2-4]; a session that was to end with its connection ends with it now
+      metrics.counts[Metric.sessionDiscarded]++;
+      if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored });
+      if (stored.state === 'connected') stored.close('discarded', ReasonCode.sessionTakenOver, { end: true });
+      else stored.end('discarded', 'discarded');
+    }
+    let owner = session;
+    let superseded: WillState | undefined;
+    if (resumes) {
+      owner = stored;
+      superseded = this.#resume(owner, session);
+    } else {
+      session.createdAt = broker.clock.now();
+      broker.keep(session);
+      session.send('accepted');
+      metrics.counts[Metric.sessionCreated]++;
+      if (events.heard['session.created']) events.emit('session.created', { client: session });
+    }
+    this.decided(session);
+    if (owner.link !== link || link.isClosed) return; // a listener ended it
+    const { publishLimit, rateLimit } = owner.zoneSettings;
+    if (publishLimit !== undefined || rateLimit !== undefined) link.rates = new RateLimits(publishLimit, rateLimit);
+    this.#connack(owner, link, packet, approval, resumes);
+    if (superseded !== undefined) broker.publishWill(owner, superseded);
+    if (owner.link !== link) return;
+    broker.subscribeAutomatically(owner);
+    if (resumes) owner.resend();
+    owner.pump();
+  }
+
+  /** @returns the will of the connection that gave way */
+  #resume(stored: Session, session: Session): WillState | undefined {
+    const { metrics, events } = this.#broker;
+    let superseded: WillState | undefined;
+    stored.incoming = session;
+    if (stored.state === 'connected') {
+      metrics.counts[Metric.sessionTakeovered]++;
+      if (events.heard['session.takenover']) events.emit('session.takenover', { client: stored });
+      superseded = stored.takeOver();
+    } else {
+      this.#broker.revive(stored);
+      stored.send('resumed');
+    }
+    session.send('handedOver');
+    metrics.counts[Metric.sessionResumed]++;
+    if (events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
+    return superseded;
+  }
+
+  #connack(
+    session: Session,
+    link: Connection,
+    packet: ConnectPacket,
+    approval: Approval,
+    sessionPresent: boolean
+  ): void {
+    const { metrics, events } = this.#broker;
+    metrics.counts[Metric.clientConnack]++;
+    if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
+    const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
+    if (session.protocolVersion === 5) connack.properties = connackProperties(session, packet, approval);
+    let bytes = encodeConnack(connack, session.protocolVersion);
+    if (bytes.length > session.maxFrame && connack.properties !== undefined) {
+      // [MQTT-3.2.2-20]: what explains goes first, what binds stays
+      connack.properties = {
+        ...connack.properties,
+        userProperties: undefined,
+        reasonString: undefined,
+        responseInformation: undefined
+      };
+      bytes = encodeConnack(connack, 5);
+    }
+    link.send(bytes, Metric.packetsConnackSent);
+    metrics.counts[Metric.clientConnected]++;
+    this.#broker.connected(session, sessionPresent);
+  }
+
+  /** An AUTH packet of a connected client [MQTT-4.12.1-1]. */
+  reauthenticate(session: Session, packet: AuthPacket): void {
+    const { authMethod } = session;
+    const link = session.link as Connection;
+    if (authMethod === undefined)
+      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the CONNECT named no authentication method'); // [MQTT-4.12.0-7]
+    if (packet.properties?.authenticationMethod !== authMethod) {
+      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the method must be that of CONNECT');
+    }
+    const data = packet.properties.authenticationData;
+    const current = session.auth as Authentication | undefined;
+    if (packet.reasonCode === ReasonCode.continueAuthentication) {
+      if (current === undefined || current.isWaiting)
+        throw new ProtocolError(ReasonCode.protocolError, 'AUTH: no challenge waits for an answer');
+      current.receive(data);
+      return;
+    }
+    if (current !== undefined)
+      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
+    const isCurrent = () => session.auth === exchange && session.link === link;
+    const exchange = new Authentication(session, this.#broker.hooks, undefined, true, {
+      challenge: (challenge) => {
+        if (isCurrent())
+          link.send(authPacket(ReasonCode.continueAuthentication, authMethod, challenge), Metric.packetsAuthSent);
+      },
+      approved: (approval) => {
+        if (!isCurrent()) return;
+        session.auth = undefined;
+        if (approval.isSuperuser !== undefined) session.isSuperuser = approval.isSuperuser;
+        session.send('reauthenticated');
+        link.send(authPacket(ReasonCode.success, authMethod, approval.data), Metric.packetsAuthSent);
+      },
+      refused: (refusal) => {
+        if (isCurrent())
+          session.close('reauthentication_failed', refusal.reasonCode ?? ReasonCode.notAuthorized, refusal); // [MQTT-4.12.1-2]
+      },
+      waiting: () => {} // packets go on meanwhile [MQTT-4.12.1-1]
+    });
+    session.auth = exchange;
+    session.send('reauthenticate');
+    exchange.begin(data);
+  }
+}
+
+function isWaiting(session: Session, link: Connection): boolean {
+  return session.state === 'idle' && session.link === link && !link.isClosed;
+}
+
+function authPacket(reasonCode: number, authenticationMethod: string, authenticationData: Buffer | undefined): Buffer {
+  return encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
+}
+
+/** Settle who the client says it is. */
+function identify(session: Session, packet: ConnectPacket, broker: Broker): void {
+  const { zoneSettings } = session;
+  if (zoneSettings.useUsernameAsClientid && session.username !== undefined && session.username !== '')
+    session.clientId = session.username;
+  if (Buffer.byteLength(session.clientId) > zoneSettings.maxClientidLen) {
+    throw new ProtocolError(
+      ReasonCode.clientIdentifierNotValid,
+      `the client id is longer than ${zoneSettings.maxClientidLen} bytes (option maxClientidLen)`
+    );
+  }
+  if (session.clientId !== '') return;
+  // [MQTT-3.1.3-6]; 3.1.1 wants clean session with it, 3.1 knows no empty id
+  if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) {
+    throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'a client id is needed');
+  }
+  do session.clientId = `auto-${newName()}`;
+  while (broker.stored(session.clientId) !== undefined); // [MQTT-3.2.2-16]
+}
+
+function newName(): string {
+  let name = '';
+  for (const byte of randomBytes(22)) name += LETTERS[byte % LETTERS.length];
+  return name;
+}
+
+/** The mount point with the client's names in it. A name with a wildcard would reach into the topics of others. */
+function mountpointOf(session: Session, template: string | undefined): string {
+  if (template === undefined) return '';
+  return template.replace(/%[cu]/g, (placeholder) => {
+    const name = placeholder === '%c' ? session.clientId : (session.username ?? 'undefined');
+    if (/[+#]/.test(name)) {
+      const code = placeholder === '%c' ? ReasonCode.clientIdentifierNotValid : ReasonCode.badUserNameOrPassword;
+      throw new ProtocolError(
+        code,
+        'a name that becomes part of topics may not contain "+" or "#" (option mountpoint)'
+      );
+    }
+    return name;
+  });
+}
+
+function checkWill(session: Session, packet: ConnectPacket): void {
+  const { will } = packet;
+  if (will === undefined) return;
+  const { zoneSettings } = session;
+  if (will.qos > zoneSettings.maxQosAllowed)
+    throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not on offer`); // [MQTT-3.2.2-12]
+  if (will.retain && !zoneSettings.retainAvailable)
+    throw new ProtocolError(ReasonCode.retainNotSupported, 'retained wills are not on offer'); // [MQTT-3.2.2-13]
+}
+
+/** Work out what applies to the session and the connection. */
+function agree(session: Session, packet: ConnectPacket): void {
+  const { zoneSettings } = session;
+  const { properties = {}, will, protocolVersion } = packet;
+  session.keepalive =
+    protocolVersion === 5 && zoneSettings.serverKeepalive > 0 ? zoneSettings.serverKeepalive : packet.keepalive; // [MQTT-3.2.2-22]
+  if (protocolVersion === 5) {
+    const asked = properties.sessionExpiryInterval ?? 0;
+    session.sessionExpiry = Math.min(asked === NEVER ? Infinity : asked, zoneSettings.maxSessionExpiryInterval);
+  } else {
+    session.sessionExpiry = packet.clean ? 0 : zoneSettings.sessionExpiryInterval;
+  }
+  session.will = undefined;
+  if (will === undefined) return;
+  const { willDelayInterval = 0, ...rest } = will.properties ?? {};
+  const topic = session.mountpoint + session.host.rewrite(will.topic, 'publish');
+  session.will = {
+    message: { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest },
+    delayMs: willDelayInterval * 1000
+  };
+}
+
+function connackProperties(session: Session, packet: ConnectPacket, approval: Approval): Properties {
+  const { zoneSettings } = session;
+  const { properties: asked = {} } = packet;
+  const expiry = session.sessionExpiry === Infinity ? NEVER : session.sessionExpiry;
+  const properties: Properties = {};
+  if (expiry !== (asked.sessionExpiryInterval ?? 0)) properties.sessionExpiryInterval = expiry;
+  if (zoneSettings.receiveMaximum < 65_535) properties.receiveMaximum = zoneSettings.receiveMaximum;
+  if (zoneSettings.maxQosAllowed < 2) properties.maximumQoS = zoneSettings.maxQosAllowed as 0 | 1; // [MQTT-3.2.2-9]
+  if (!zoneSettings.retainAvailable) properties.retainAvailable = 0;
+  properties.maximumPacketSize = zoneSettings.maxPacketSize;
+  if (packet.clientId !== session.clientId && packet.clientId === '')
+    properties.assignedClientIdentifier = session.clientId; // [MQTT-3.1.3-7]
+  if (zoneSettings.maxTopicAlias > 0) properties.topicAliasMaximum = zoneSettings.maxTopicAlias;
+  if (!zoneSettings.wildcardSubscription) properties.wildcardSubscriptionAvailable = 0;
+  if (!zoneSettings.subscriptionIdentifiers) properties.subscriptionIdentifiersAvailable = 0;
+  if (!zoneSettings.sharedSubscription) properties.sharedSubscriptionAvailable = 0;
+  if (session.keepalive !== packet.keepalive) properties.serverKeepAlive = session.keepalive; // [MQTT-3.1.2-21]
+  if (asked.requestResponseInformation === 1 && zoneSettings.responseInformation !== undefined) {
+    properties.responseInformation = zoneSettings.responseInformation.replace(/%[cu]/g, (name) =>
+      name === '%c' ? session.clientId : (session.username ?? '')
+    );
+  }
+  if (session.authMethod !== undefined) {
+    properties.authenticationMethod = session.authMethod; // [MQTT-4.12.0-5]
+    if (approval.data !== undefined) properties.authenticationData = approval.data;
+  }
+  if (approval.userProperties !== undefined) properties.userProperties = approval.userProperties;
+  return properties;
+}

@@ -1,0 +1,143 @@
+import type { ConnectionMeta } from '../client-info.ts';
+import {
+  type Approval,
+  type AuthenticateRequest,
+  type Challenge,
+  type HookRegistry,
+  isThenable,
+  type Refusal,
+  type Verdict
+} from '../hooks.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { AuthExchange, Session } from '../session/session.ts';
+
+type Answer = Verdict | Approval | Challenge;
+
+/** What an exchange comes to. */
+export interface AuthOutcome {
+  /** One more round wants AUTH 0x18 with this data. */
+  challenge(data: Buffer | undefined): void;
+  approved(approval: Approval): void;
+  refused(refusal: Refusal): void;
+  /** A hook is at work, or has answered. */
+  waiting(isWaiting: boolean): void;
+}
+
+/** What decides who may come in. */
+export interface AuthSettings {
+  readonly allowAnonymous: boolean;
+  readonly bypassAuthPlugins: boolean;
+}
+
+const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
+
+/**
+ * One authentication: of a CONNECT with or without a method, or of a client that re-authenticates. `begin` asks the hooks for the
+ * first time, `receive` with what the client answered to a challenge [MQTT-4.12.0-2].
+ */
+export class Authentication implements AuthExchange {
+  readonly method: string;
+  readonly #session: Session;
+  readonly #hooks: HookRegistry;
+  readonly #outcome: AuthOutcome;
+  readonly #request: { -readonly [K in keyof AuthenticateRequest]: AuthenticateRequest[K] };
+  readonly #abort = new AbortController();
+  #isWaiting = false;
+
+  constructor(
+    session: Session,
+    hooks: HookRegistry,
+    password: Buffer | undefined,
+    isReauthentication: boolean,
+    outcome: AuthOutcome
+  ) {
+    this.method = session.authMethod ?? '';
+    this.#session = session;
+    this.#hooks = hooks;
+    this.#outcome = outcome;
+    this.#request = {
+      client: session,
+      username: session.username,
+      password,
+      method: session.authMethod,
+      data: undefined,
+      round: 0,
+      isReauthentication,
+      state: new Map(),
+      signal: this.#abort.signal
+    };
+  }
+
+  /** A hook has not answered yet. */
+  get isWaiting(): boolean {
+    return this.#isWaiting;
+  }
+
+  begin(data: Buffer | undefined): void {
+    this.#ask(data);
+  }
+
+  receive(data: Buffer | undefined): void {
+    this.#request.round++;
+    this.#ask(data);
+  }
+
+  /** The connection has gone. */
+  abort(reason: Error): void {
+    this.#abort.abort(reason);
+  }
+
+  #ask(data: Buffer | undefined): void {
+    this.#request.data = data;
+    const request = { ...this.#request };
+    const answer = this.#hooks.first<AuthenticateRequest, Answer>(
+      'authenticate',
+      this.#hooks.authenticate,
+      request,
+      FAILED,
+      this.#session,
+      this.#abort
+    );
+    if (!isThenable(answer)) {
+      this.#settle(answer);
+      return;
+    }
+    this.#isWaiting = true;
+    this.#outcome.waiting(true);
+    answer.then((value) => {
+      this.#isWaiting = false;
+      try {
+        this.#settle(value);
+      } catch (error) {
+        this.#session.broke(error, 'authentication');
+      }
+      this.#outcome.waiting(false);
+    });
+  }
+
+  #settle(answer: Answer): void {
+    const { zoneSettings, username } = this.#session;
+    if (answer === true) this.#outcome.approved({ allow: true });
+    else if (answer === false) this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
+    else if (answer === undefined) {
+      if (this.method !== '')
+        this.#outcome.refused({ allow: false, reasonCode: ReasonCode.badAuthenticationMethod }); // [MQTT-4.12.0-1]
+      else if (zoneSettings.allowAnonymous) this.#outcome.approved({ allow: true });
+      else this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
+    } else if ('challenge' in answer) {
+      if (this.method === '')
+        this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
+      else this.#outcome.challenge(answer.challenge);
+    } else if (answer.allow) this.#outcome.approved(answer);
+    else this.#outcome.refused({ ...answer, reasonCode: answer.reasonCode ?? refusalCode(username) });
+  }
+}
+
+/** Does this connection need no authentication at all? */
+export function isTrusted(meta: ConnectionMeta, settings: AuthSettings): boolean {
+  return meta.authenticated === true || settings.bypassAuthPlugins;
+}
+
+function refusalCode(username: string | undefined): number {
+  return username === undefined ? ReasonCode.notAuthorized : ReasonCode.badUserNameOrPassword;
+}

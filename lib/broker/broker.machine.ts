@@ -1,0 +1,50 @@
+import { setup } from 'xstate';
+
+/** The deeds that the broker's chart names. `Broker` does them. */
+export interface BrokerDeeds {
+  /** Listeners are bound and accept; timers run. */
+  accept(): void;
+  /** Nothing is accepted any more; connections are told to go. */
+  drain(): void;
+  /** Everything is released. */
+  release(): void;
+}
+
+export type BrokerEvent =
+  | { type: 'start' }
+  | { type: 'started' }
+  /** a listener could not bind */
+  | { type: 'failed' }
+  | { type: 'stop' }
+  | { type: 'stopped' };
+
+/** The life of a broker: idle (built, nothing accepted), connected (accepting), disconnected (stopped, everything released). */
+export const brokerMachine = setup({
+  types: {} as { context: { broker: BrokerDeeds }; input: { broker: BrokerDeeds }; events: BrokerEvent },
+  actions: {
+    accept: ({ context }) => context.broker.accept(),
+    drain: ({ context }) => context.broker.drain(),
+    release: ({ context }) => context.broker.release()
+  }
+}).createMachine({
+  id: 'broker',
+  context: ({ input }) => ({ broker: input.broker }),
+  initial: 'idle',
+  states: {
+    idle: {
+      initial: 'built',
+      states: {
+        built: { on: { start: 'starting', stop: '#broker.disconnected' } },
+        starting: { on: { started: '#broker.connected', failed: 'built' } }
+      }
+    },
+    connected: {
+      initial: 'accepting',
+      states: {
+        accepting: { entry: 'accept', on: { stop: 'draining' } },
+        draining: { entry: 'drain', on: { stopped: '#broker.disconnected' } }
+      }
+    },
+    disconnected: { entry: 'release', on: { start: 'idle.starting' } }
+  }
+});

@@ -1,0 +1,65 @@
+import { asError } from '../events.ts';
+import type { Frame, Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import { type Subscriber, Subscription } from '../session/subscription.ts';
+
+/** Gets the messages of a subscription of the app. `isRetained`: handed out because the subscription is new, or retained as published. */
+export type MessageHandler = (message: Message, isRetained: boolean) => unknown;
+
+/** Options of a subscription of the app: those of MQTT 5.0 that have a meaning without a connection. */
+export interface SubscribeOptions {
+  /** Highest QoS: nothing is acknowledged by a handler, this only shows in lists. Default 2. */
+  readonly qos?: QoS;
+  /** 0 (default): hand out retained messages; 1: the same, every subscription of the app being new; 2: none. */
+  readonly retainHandling?: 0 | 1 | 2;
+  /** Tell the handler that a message was published as retained. Default false. */
+  readonly retainAsPublished?: boolean;
+  /** Unsubscribes when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** A handler of the app as a target of routes. */
+export class HandlerSubscriber implements Subscriber {
+  readonly clientId = '';
+  readonly isOnline = true;
+  readonly hasRoom = true;
+  readonly rawLayout = 0;
+  readonly maxFrame = Infinity;
+  readonly subscription: Subscription;
+  readonly filter: string;
+  readonly handler: MessageHandler;
+  readonly #onError: (error: Error) => void;
+
+  constructor(filter: string, handler: MessageHandler, options: SubscribeOptions, onError: (error: Error) => void) {
+    const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
+    this.filter = filter;
+    this.handler = handler;
+    this.#onError = onError;
+    this.subscription = new Subscription(this, filter, qos, false, retainAsPublished, retainHandling, undefined);
+  }
+
+  deliver(message: Message, subscription: Subscription): boolean {
+    this.#hand(message, subscription.rap && message.retain);
+    return true;
+  }
+
+  /** A retained message of before the subscription. */
+  handOut(message: Message): void {
+    this.#hand(message, true);
+  }
+
+  deliverRun(_run: Frame): void {
+    throw new Error('a handler takes single messages'); // rawLayout is 0
+  }
+
+  #hand(message: Message, isRetained: boolean): void {
+    try {
+      const result = this.handler(message, isRetained);
+      if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
+        (result as PromiseLike<unknown>).then(undefined, (error: unknown) => this.#onError(asError(error)));
+      }
+    } catch (error) {
+      this.#onError(asError(error));
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+
+const LOOK_EVERY_MS = 1_000;
+/** The shortage is over below this share of the mark. */
+const RELIEF = 0.9;
+
+/** Looks once a second whether the memory of the process passes a mark. */
+export class Memory implements Alarm {
+  /** More is in use than the mark allows. */
+  isShort = false;
+  dueMs = Infinity;
+  slot: Alarm['slot'] = undefined;
+  previous: Alarm | undefined = undefined;
+  next: Alarm | undefined = undefined;
+  readonly #highWatermark: number;
+  readonly #wheel: TimingWheel;
+  readonly #onChange: (isShort: boolean) => void;
+  readonly #used: () => number;
+
+  /**
+   * @param highWatermark bytes of heap and buffers; 0: never short
+   * @param used bytes in use; the process's by default
+   */
+  constructor(
+    highWatermark: number,
+    wheel: TimingWheel,
+    onChange: (isShort: boolean) => void,
+    used: () => number = usedBytes
+  ) {
+    this.#highWatermark = highWatermark;
+    this.#wheel = wheel;
+    this.#onChange = onChange;
+    this.#used = used;
+  }
+
+  start(): void {
+    if (this.#highWatermark > 0) this.#wheel.arm(this, LOOK_EVERY_MS);
+  }
+
+  ring(): void {
+    this.#wheel.arm(this, LOOK_EVERY_MS);
+    const used = this.#used();
+    const isShort = used >= (this.isShort ? this.#highWatermark * RELIEF : this.#highWatermark);
+    if (isShort === this.isShort) return;
+    this.isShort = isShort;
+    this.#onChange(isShort);
+  }
+}
+
+function usedBytes(): number {
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}

@@ -1,0 +1,78 @@
+import type { Message } from '../packets/message.ts';
+import type { SubscribeOptions } from './handler-subscriber.ts';
+
+/** Options of `broker.messages`. */
+export interface MessageStreamOptions extends SubscribeOptions {
+  /** Messages that wait unread before the oldest is dropped. Default 1000. */
+  readonly highWaterMark?: number;
+}
+
+/** Messages as an async iterable with a bounded buffer. */
+export class MessageStream implements AsyncIterableIterator<Message> {
+  readonly #highWaterMark: number;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onDrop: (message: Message) => void;
+  readonly #waiting: Message[] = [];
+  readonly #readers: { resolve(result: IteratorResult<Message>): void; reject(error: unknown): void }[] = [];
+  #end: () => void = () => undefined;
+  #isEnded = false;
+
+  constructor(highWaterMark = 1_000, signal: AbortSignal | undefined, onDrop: (message: Message) => void) {
+    this.#highWaterMark = Math.max(1, highWaterMark);
+    this.#signal = signal;
+    this.#onDrop = onDrop;
+    signal?.addEventListener('abort', this.#abort, { once: true });
+    if (signal?.aborted) this.#isEnded = true;
+  }
+
+  /** Called when nobody reads any more. */
+  onEnd(end: () => void): void {
+    this.#end = end;
+    if (this.#isEnded) end();
+  }
+
+  push(message: Message): void {
+    if (this.#isEnded) return;
+    const reader = this.#readers.shift();
+    if (reader !== undefined) {
+      message.keep(); // it is read in a later turn
+      reader.resolve({ value: message, done: false });
+      return;
+    }
+    if (this.#waiting.length >= this.#highWaterMark) this.#onDrop(this.#waiting.shift() as Message);
+    message.keep();
+    this.#waiting.push(message);
+  }
+
+  /** Rejects with the signal's reason once it has aborted and what waited has been read. */
+  next(): Promise<IteratorResult<Message>> {
+    const message = this.#waiting.shift();
+    if (message !== undefined) return Promise.resolve({ value: message, done: false });
+    if (this.#signal?.aborted) return Promise.reject(this.#signal.reason);
+    if (this.#isEnded) return Promise.resolve({ value: undefined, done: true });
+    return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+  }
+
+  return(): Promise<IteratorResult<Message>> {
+    this.#close();
+    this.#waiting.length = 0;
+    for (const reader of this.#readers.splice(0)) reader.resolve({ value: undefined, done: true });
+    return Promise.resolve({ value: undefined, done: true });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  readonly #abort = (): void => {
+    this.#close();
+    for (const reader of this.#readers.splice(0)) reader.reject(this.#signal?.reason);
+  };
+
+  #close(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#signal?.removeEventListener('abort', this.#abort);
+    this.#end();
+  }
+}

@@ -1,0 +1,346 @@
+import type { ClientInfo } from '../client-info.ts';
+import { InvalidInput, NotAuthorized } from '../errors.ts';
+import { type Hooks, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { Metric } from '../metrics.ts';
+import { type Frame, Message, type MessageInput } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { QoS } from '../packets/types.ts';
+import type { Connection } from '../session/connection.ts';
+import type { PublishDecision } from '../session/host.ts';
+import type { Session, WillState } from '../session/session.ts';
+import { type Route, type Subscription, TopicKind } from '../session/subscription.ts';
+import { checkTopicName } from '../topics/topic.ts';
+import type { Broker } from './broker.ts';
+import { parseDelayed } from './delayed.ts';
+
+type HookAnswer = MessageInput | boolean | undefined | void | Refusal;
+
+/** The path of a message through the broker: hooks, retained copy, subscribers. */
+export class Publishing {
+  readonly #broker: Broker;
+
+  constructor(broker: Broker) {
+    this.#broker = broker;
+  }
+
+  /** Ask the authorizePublish and publish hooks, in this order. Synchronous as long as they are. */
+  decide(message: Message, route: Route, client: Session | undefined): PublishDecision | Promise<PublishDecision> {
+    const { hooks, metrics } = this.#broker;
+    if (client === undefined || client.isSuperuser || hooks.authorizePublish.length === 0)
+      return this.#change(message, route, client, 0);
+    metrics.counts[Metric.clientCheckAcl]++;
+    const question = { client: client as ClientInfo, message: this.#inner(message, route) };
+    const verdict = hooks.first<typeof question, Verdict>(
+      'authorizePublish',
+      hooks.authorizePublish,
+      question,
+      FAILED,
+      client
+    );
+    const act = (answer: Verdict | undefined) => {
+      const code = refusalCode(answer);
+      return code === 0 ? this.#change(message, route, client, 0) : { message, route, reasonCode: code };
+    };
+    if (!isThenable(verdict)) return act(verdict);
+    message.keep();
+    return verdict.then(act);
+  }
+
+  /** What a delayed message will be when its time has come: that is what rights are asked for. */
+  #inner(message: Message, route: Route): Message {
+    if (route.kind !== TopicKind.delayed) return message;
+    const delay = parseDelayed(message.topic, this.#broker.clock.now() / 1000);
+    return typeof delay === 'object' ? this.retopic(message, delay.topic) : message;
+  }
+
+  /** The publish hooks, each on what the one before made of the message. */
+  #change(
+    message: Message,
+    route: Route,
+    client: ClientInfo | undefined,
+    from: number
+  ): PublishDecision | Promise<PublishDecision> {
+    const { hooks } = this.#broker;
+    // A delayed message is changed when it is really published.
+    if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
+    for (let at = from; at < hooks.publish.length; at++) {
+      const answer = hooks.call<Parameters<Hooks['publish']>[0], HookAnswer>(
+        'publish',
+        hooks.publish[at],
+        { message, client },
+        FAILED,
+        client
+      );
+      if (isThenable(answer)) {
+        message.keep();
+        return answer.then((value) => {
+          const outcome = this.#apply(value, message, route);
+          return outcome.reasonCode === 0 ? this.#change(outcome.message, outcome.route, client, at + 1) : outcome;
+        });
+      }
+      const outcome = this.#apply(answer, message, route);
+      if (outcome.reasonCode !== 0) return outcome;
+      ({ message, route } = outcome);
+    }
+    return { message, route, reasonCode: 0 };
+  }
+
+  #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {
+    if (answer === undefined || answer === true) return { message, route, reasonCode: 0 };
+    if (answer === false) return { message, route, reasonCode: ReasonCode.notAuthorized };
+    if ('allow' in answer) return { message, route, reasonCode: answer.reasonCode ?? ReasonCode.notAuthorized };
+    try {
+      const changed = this.make(
+        { ...answer, qos: answer.qos ?? message.qos, retain: answer.retain ?? message.retain },
+        message.origin as Session | undefined
+      );
+      return { message: changed, route: this.#broker.routeOf(changed.topic), reasonCode: 0 };
+    } catch (error) {
+      this.#broker.failed(error, 'hook publish', undefined);
+      return { message, route, reasonCode: ReasonCode.implementationSpecificError };
+    }
+  }
+
+  /** A message of what somebody gave. @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID */
+  make(input: MessageInput, origin: Session | undefined): Message {
+    const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a text';
+    if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', input.topic, fault);
+    this.#broker.readTime();
+    return Message.from(input, origin, this.#broker.nowMs, this.#broker.wallMs);
+  }
+
+  /** The same message under another topic, as new from now. */
+  retopic(message: Message, topic: string): Message {
+    const { payload, qos, retain, properties, origin } = message;
+    return Message.from({ topic, payload, qos, retain, properties }, origin, this.#broker.nowMs, this.#broker.wallMs);
+  }
+
+  /** Keep what is to be retained, tell of the message, hand it to everybody. @returns how many took it */
+  route(message: Message, route: Route): number {
+    const broker = this.#broker;
+    const { counts } = broker.metrics;
+    if (!message.isSystem) {
+      counts[Metric.messagesPublish]++;
+      if (broker.events.heard['message.publish']) {
+        broker.events.emit('message.publish', { message, client: message.origin as Session | undefined });
+        if (!broker.isFresh(route)) route = broker.routeOf(route.topic); // a listener subscribed somebody
+      }
+    }
+    if (message.retain) broker.retain(message);
+    let taken = 0;
+    const { targets, groups } = route;
+    for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
+    for (let at = 0; at < groups.length; at++) {
+      const member = groups[at].choose(message);
+      if (member?.subscriber.deliver(message, member)) taken++;
+    }
+    if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
+      broker.dropped(message, 'no_subscribers', undefined);
+    }
+    return taken;
+  }
+
+  /** A run of QoS 0 frames of one topic that nobody watches: handed on as it lies to whom it suits, one by one to the others. */
+  routeRun(
+    connection: Connection,
+    route: Route,
+    buf: Buffer,
+    start: number,
+    end: number,
+    count: number,
+    longest: number
+  ): void {
+    const broker = this.#broker;
+    const { counts } = broker.metrics;
+    const { targets, groups } = route;
+    const { session } = connection;
+    connection.receivedPackets += count;
+    connection.receivedMessages += count;
+    counts[Metric.packetsReceived] += count;
+    counts[Metric.packetsPublishReceived] += count;
+    counts[Metric.messagesReceived] += count;
+    counts[Metric.messagesQos0Received] += count;
+    counts[Metric.messagesPublish] += count;
+    if (targets.length === 0 && groups.length === 0) {
+      counts[Metric.messagesDropped] += count;
+      counts[Metric.messagesDroppedNoSubscribers] += count;
+      return;
+    }
+    const layout = connection.laneLayout;
+    const bytes = end - start;
+    let run: Frame | undefined;
+    let messages: Message[] | undefined;
+    for (let at = 0; at < targets.length; at++) {
+      const target = targets[at];
+      const { subscriber } = target;
+      if (
+        subscriber.rawLayout === layout &&
+        target.ids === undefined &&
+        longest <= subscriber.maxFrame &&
+        !(subscriber === (session as unknown) && isNotForSelf(target, session))
+      ) {
+        run ??= { buf, start, end, idAt: 0 };
+        subscriber.deliverRun(run, bytes, count);
+      } else {
+        messages ??= this.#unroll(connection, route, buf, start, end);
+        for (const message of messages) subscriber.deliver(message, target);
+      }
+    }
+    if (groups.length === 0) return;
+    messages ??= this.#unroll(connection, route, buf, start, end);
+    for (const group of groups) {
+      for (const message of messages) {
+        const member = group.choose(message);
+        member?.subscriber.deliver(message, member);
+      }
+    }
+  }
+
+  /** The messages of a run. */
+  #unroll(connection: Connection, route: Route, buf: Buffer, start: number, end: number): Message[] {
+    const { nowMs, wallMs } = this.#broker;
+    const layout = connection.laneLayout === 5 ? 5 : 4;
+    const messages: Message[] = [];
+    const { maxMessageExpiryInterval } = connection.session.zoneSettings;
+    const expiry = maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval;
+    for (let at = start; at < end; ) {
+      let body = at + 1;
+      let size = 0;
+      for (let shift = 0; ; shift += 7) {
+        const byte = buf[body++];
+        size |= (byte & 127) << shift;
+        if (byte < 128) break;
+      }
+      const payloadAt = body + 2 + route.bytes.length + (layout === 5 ? 1 : 0);
+      const wire = { buf, start: at, end: body + size, idAt: 0 };
+      messages.push(
+        new Message(
+          wire,
+          payloadAt - at,
+          payloadAt - at,
+          layout,
+          route.topic,
+          0,
+          false,
+          connection.session,
+          nowMs,
+          wallMs,
+          expiry
+        )
+      );
+      at = body + size;
+    }
+    return messages;
+  }
+
+  /** Publish a will under the rights of its client: the hooks are asked as for any PUBLISH. */
+  will(session: Session, will: WillState): void {
+    const broker = this.#broker;
+    let message: Message;
+    try {
+      message = this.make(will.message, session);
+    } catch (error) {
+      broker.failed(error, 'publishing a will', session);
+      return;
+    }
+    const route = broker.routeOf(message.topic);
+    if (route.kind === TopicKind.system && !session.isSuperuser) {
+      broker.dropped(message, 'not_authorized', undefined);
+      return;
+    }
+    this.#afterHooks(message, route, session, 'publishing a will');
+  }
+
+  /** Decide on a message that no packet waits for, and route it. */
+  #afterHooks(message: Message, route: Route, session: Session | undefined, during: string): void {
+    const broker = this.#broker;
+    const finish = (outcome: PublishDecision) => {
+      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, 'not_authorized', undefined);
+      else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
+      else this.route(outcome.message, broker.routeOf(outcome.message.topic));
+    };
+    const decided = this.decide(message, route, session);
+    if (!isThenable(decided)) {
+      finish(decided);
+      return;
+    }
+    decided.then(finish).catch((error: unknown) => broker.failed(error, during, session));
+  }
+
+  /** `$delayed/<seconds>/<topic>`. @returns a reason code */
+  delay(message: Message): number {
+    const broker = this.#broker;
+    const delay = broker.settings.delayedPublish ? parseDelayed(message.topic, broker.clock.now() / 1000) : 'invalid';
+    if (delay === undefined || delay === 'invalid') {
+      broker.dropped(message, 'not_authorized', undefined);
+      return ReasonCode.topicNameInvalid;
+    }
+    const fault = checkTopicName(delay.topic);
+    const isForbidden = /^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined;
+    if (fault !== undefined || isForbidden) {
+      broker.dropped(message, 'not_authorized', undefined);
+      return fault !== undefined ? ReasonCode.topicNameInvalid : ReasonCode.notAuthorized;
+    }
+    if (broker.delayed.hold(message, delay.topic, delay.delayMs) === 'held') return ReasonCode.noMatchingSubscribers;
+    broker.dropped(message, 'quota', undefined);
+    return ReasonCode.quotaExceeded;
+  }
+
+  /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
+  release(message: Message, topic: string): void {
+    const broker = this.#broker;
+    broker.readTime();
+    const due = this.retopic(message, topic);
+    const route = broker.routeOf(topic);
+    const decided = this.#change(due, route, message.origin as Session | undefined, 0);
+    const finish = (outcome: PublishDecision) => {
+      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, 'not_authorized', undefined);
+      else this.route(outcome.message, broker.routeOf(outcome.message.topic));
+    };
+    if (!isThenable(decided)) {
+      finish(decided);
+      return;
+    }
+    decided.then(finish).catch((error: unknown) => broker.failed(error, 'publishing a delayed message', undefined));
+  }
+
+  /** A message of the app. @returns how many subscribers took it */
+  publish(input: MessageInput): number | Promise<number> {
+    const broker = this.#broker;
+    const message = this.make(input, undefined);
+    const route = broker.routeOf(message.topic);
+    const finish = (outcome: PublishDecision): number => {
+      if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
+      if (outcome.route.kind !== TopicKind.delayed)
+        return this.route(outcome.message, broker.routeOf(outcome.message.topic));
+      const code = this.delay(outcome.message);
+      if (code >= 0x80)
+        throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', input.topic);
+      return 0;
+    };
+    const decided = this.#change(message, route, undefined, 0);
+    return isThenable(decided) ? decided.then(finish) : finish(decided);
+  }
+
+  /** A message of the broker itself: no hooks, not counted. */
+  publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
+    const message = this.make({ topic, payload, qos, retain }, undefined);
+    message.isSystem = true;
+    this.route(message, this.#broker.routeOf(topic));
+  }
+}
+
+const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
+
+function refusalCode(answer: Verdict | undefined): number {
+  if (answer === undefined || answer === true) return 0;
+  return answer === false ? ReasonCode.notAuthorized : (answer.reasonCode ?? ReasonCode.notAuthorized);
+}
+
+function isNotForSelf(target: Subscription, session: Session): boolean {
+  return target.nl || session.zoneSettings.ignoreLoopDeliver;
+}
+
+function refusedByHook({ message, reasonCode }: PublishDecision): Error {
+  return new NotAuthorized(`a publish hook refused the message to "${message.topic}"`, reasonCode);
+}

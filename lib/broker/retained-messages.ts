@@ -1,0 +1,115 @@
+import type { Message } from '../packets/message.ts';
+import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { type RetainedEntry, RetainedStore } from './retained.ts';
+
+/** Bounds of what is retained, from the options. */
+export interface RetainedSettings {
+  readonly maxRetainedMessages: number;
+  readonly maxRetainedBytes: number;
+  readonly maxRetainedPayloadSize: number;
+  /** Seconds; 0: for ever. */
+  readonly retainedExpiryInterval: number;
+}
+
+/** What expiry needs of the broker. */
+export interface RetainedHost {
+  readonly wheel: TimingWheel;
+  readonly nowMs: number;
+}
+
+/** The retained messages of the broker, each until it is replaced, deleted or expired. */
+export class RetainedMessages {
+  readonly #host: RetainedHost;
+  readonly #settings: RetainedSettings;
+  readonly #store: RetainedStore<Message>;
+  readonly #expiries = new Map<RetainedEntry<Message>, Expiry>();
+
+  constructor(host: RetainedHost, settings: RetainedSettings) {
+    this.#host = host;
+    this.#settings = settings;
+    this.#store = new RetainedStore({ maxMessages: settings.maxRetainedMessages, maxBytes: settings.maxRetainedBytes });
+  }
+
+  get count(): number {
+    return this.#store.count;
+  }
+
+  get bytes(): number {
+    return this.#store.bytes;
+  }
+
+  /** Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. @returns false if a bound refused it */
+  put(message: Message): boolean {
+    const { topic } = message;
+    const payloadBytes = message.bytes - message.payloadAt;
+    const { maxRetainedPayloadSize } = this.#settings;
+    this.#forget(topic);
+    if (payloadBytes === 0 || (maxRetainedPayloadSize > 0 && payloadBytes > maxRetainedPayloadSize)) {
+      this.#store.delete(topic);
+      return payloadBytes === 0;
+    }
+    message.keep();
+    if (this.#store.put(topic, message, message.bytes) === 'refused') return false;
+    const dueMs = this.#expiresAtMs(message);
+    if (dueMs !== Infinity) {
+      const entry = this.#store.get(topic) as RetainedEntry<Message>;
+      const expiry = new Expiry(this, entry);
+      this.#expiries.set(entry, expiry);
+      this.#host.wheel.armAt(expiry, dueMs);
+    }
+    return true;
+  }
+
+  get(topic: string): RetainedEntry<Message> | undefined {
+    const entry = this.#store.get(topic);
+    return entry !== undefined && this.#isAlive(entry) ? entry : undefined;
+  }
+
+  /** What a filter matches, oldest first. */
+  match(filter: string): RetainedEntry<Message>[] {
+    const found = this.#store.match(filter);
+    return this.#expiries.size === 0 ? found : found.filter((entry) => this.#isAlive(entry));
+  }
+
+  expire(entry: RetainedEntry<Message>): void {
+    this.#expiries.delete(entry);
+    if (entry.live) this.#store.delete(entry.topic);
+  }
+
+  #isAlive(entry: RetainedEntry<Message>): boolean {
+    return this.#host.nowMs < this.#expiresAtMs(entry.message);
+  }
+
+  #expiresAtMs(message: Message): number {
+    const { retainedExpiryInterval } = this.#settings;
+    if (message.expiryInterval >= 0) return message.expiresAtMs;
+    return retainedExpiryInterval > 0 ? message.takenAtMs + retainedExpiryInterval * 1000 : Infinity;
+  }
+
+  #forget(topic: string): void {
+    if (this.#expiries.size === 0) return;
+    const entry = this.#store.get(topic);
+    const expiry = entry === undefined ? undefined : this.#expiries.get(entry);
+    if (entry === undefined || expiry === undefined) return;
+    this.#host.wheel.disarm(expiry);
+    this.#expiries.delete(entry);
+  }
+}
+
+class Expiry implements Alarm {
+  dueMs = Infinity;
+  slot: Alarm['slot'] = undefined;
+  previous: Alarm | undefined = undefined;
+  next: Alarm | undefined = undefined;
+  readonly #owner: RetainedMessages;
+  readonly #entry: RetainedEntry<Message>;
+
+  constructor(owner: RetainedMessages, entry: RetainedEntry<Message>) {
+    this.#owner = owner;
+    this.#entry = entry;
+  }
+
+  ring(): void {
+    this.#owner.expire(this.#entry);
+  }
+}

@@ -1,0 +1,157 @@
+import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import { BrokerError, InvalidInput } from '../errors.ts';
+import type { SubscriptionOptions } from '../events.ts';
+import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
+import type { Session } from '../session/session.ts';
+import { checkTopicFilter } from '../topics/topic.ts';
+import type { AutoSubscription } from './options.ts';
+import { type Subscribing, unmountedFilter } from './subscribing.ts';
+
+/** One subscription of one session. */
+export interface SubscriptionRecord {
+  readonly clientId: string;
+  /** As the client wrote it, with the share prefix where there is one. */
+  readonly filter: string;
+  readonly options: SubscriptionOptions;
+}
+
+/** Numbers of a session; those of the connection are 0 while there is none. */
+export interface SessionFigures {
+  readonly createdAt: number;
+  readonly subscriptions: number;
+  readonly maxSubscriptions: number;
+  readonly inflight: number;
+  readonly maxInflight: number;
+  readonly mqueueLen: number;
+  readonly maxMqueue: number;
+  readonly mqueueDropped: number;
+  readonly awaitingRel: number;
+  readonly maxAwaitingRel: number;
+  readonly recvOct: number;
+  readonly recvCnt: number;
+  readonly recvPkt: number;
+  readonly recvMsg: number;
+  readonly sendOct: number;
+  readonly sendCnt: number;
+  readonly sendPkt: number;
+  readonly sendMsg: number;
+  /** Bytes written and not yet taken by the stream. */
+  readonly sendPend: number;
+}
+
+/** How `kick` ends a client. */
+export interface KickOptions {
+  /** For MQTT 5.0 clients. Default 0x98, administrative action. */
+  readonly reasonCode?: number;
+  readonly reasonString?: string;
+  /** Goes with 0x9C and 0x9D. */
+  readonly serverReference?: string;
+  /** `end` (default): the session ends with the connection; `keep`: it lives on for its expiry. */
+  readonly session?: 'end' | 'keep';
+  /** Default `publish`, as MQTT has it for any close that is not the client's DISCONNECT. */
+  readonly will?: 'publish' | 'drop';
+}
+
+/** What the app sees of a session, and can do with it. A snapshot of nothing: each look is a look at the present. */
+export class SessionHandle {
+  readonly #session: Session;
+  readonly #subscribing: Subscribing;
+
+  constructor(session: Session, subscribing: Subscribing) {
+    this.#session = session;
+    this.#subscribing = subscribing;
+  }
+
+  /** Where its actor is. `gone` once it has ended. */
+  get state(): 'idle' | 'connected' | 'disconnected' | 'gone' {
+    return this.#session.state;
+  }
+
+  get clientId(): string {
+    return this.#session.clientId;
+  }
+
+  get client(): ClientInfo {
+    return this.#session;
+  }
+
+  /** Of the present or last connection. */
+  get connection(): ConnectionMeta {
+    return this.#session.connection;
+  }
+
+  figures(): SessionFigures {
+    const session = this.#session;
+    const { link, zoneSettings } = session;
+    return {
+      createdAt: session.createdAt,
+      subscriptions: session.subscriptions.size,
+      maxSubscriptions: zoneSettings.maxSubscriptions,
+      inflight: session.inflight?.count ?? 0,
+      maxInflight: session.window,
+      mqueueLen: session.backlog?.length ?? 0,
+      maxMqueue: zoneSettings.maxMqueueLen,
+      mqueueDropped: session.dropped,
+      awaitingRel: session.awaitingRel?.size ?? 0,
+      maxAwaitingRel: zoneSettings.maxAwaitingRel,
+      recvOct: link?.receivedBytes ?? 0,
+      recvCnt: link?.receivedChunks ?? 0,
+      recvPkt: link?.receivedPackets ?? 0,
+      recvMsg: link?.receivedMessages ?? 0,
+      sendOct: link?.sentBytes ?? 0,
+      sendCnt: link?.sentWrites ?? 0,
+      sendPkt: link?.sentPackets ?? 0,
+      sendMsg: link?.sentMessages ?? 0,
+      sendPend: link?.stream.writableLength ?? 0
+    };
+  }
+
+  *subscriptions(): IterableIterator<SubscriptionRecord> {
+    const { clientId, mountpoint } = this.#session;
+    for (const { filter, qos, nl, rap, rh, ids } of this.#session.subscriptions.values()) {
+      yield { clientId, filter: unmountedFilter(filter, mountpoint), options: { qos, nl, rap, rh, id: ids?.[0] } };
+    }
+  }
+
+  /**
+   * Subscribe on the client's behalf. No hook is asked.
+   * @returns the granted QoS
+   * @throws InvalidInput TOPIC_FILTER_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it
+   */
+  subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
+    const fault = checkTopicFilter(filter);
+    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    const code = this.#subscribing.subscribeFor(this.#session, { ...options, topic: filter });
+    if (code < 0x80) return code;
+    throw new BrokerError(
+      'SUBSCRIBE_REFUSED',
+      `"${filter}" can not be subscribed for client "${this.clientId}": ${reasonName(code)}`
+    );
+  }
+
+  /** Unsubscribe on the client's behalf. @returns false if there was no such subscription */
+  unsubscribe(filter: string): boolean {
+    return this.#subscribing.unsubscribeFor(this.#session, filter);
+  }
+
+  /** Disconnect the client and, unless told otherwise, end its session; ends a session that is offline, too. */
+  kick(options: KickOptions = {}): void {
+    const session = this.#session;
+    const { reasonCode = ReasonCode.administrativeAction, will = 'publish', reasonString, serverReference } = options;
+    const end = options.session !== 'keep';
+    if (session.state === 'disconnected') {
+      if (will === 'drop') session.will = undefined;
+      if (end) session.end('discarded', 'kicked');
+    } else {
+      session.close('kicked', reasonCode, { end, will, reasonString, serverReference });
+    }
+  }
+
+  /** End a stored session. @throws BrokerError SESSION_RUNNING while its client is connected */
+  discard(): void {
+    if (this.#session.state === 'connected') {
+      throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; kick it instead`);
+    }
+    this.#session.end('discarded', 'discarded');
+  }
+}

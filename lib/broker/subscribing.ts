@@ -1,0 +1,282 @@
+import { ProtocolError } from '../errors.ts';
+import type { SubscriptionOptions } from '../events.ts';
+import { isThenable, type Verdict } from '../hooks.ts';
+import { Metric } from '../metrics.ts';
+import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';
+import type { Connection } from '../session/connection.ts';
+import type { RetainedFeed } from '../session/retained-feed.ts';
+import type { Session } from '../session/session.ts';
+import { Subscription } from '../session/subscription.ts';
+import { checkTopicFilter, isWildcard, parseSharedFilter } from '../topics/topic.ts';
+import type { Broker } from './broker.ts';
+import type { AutoSubscription } from './options.ts';
+
+const LOCAL = /^(::1|127\.|::ffff:127\.)/;
+
+/** Subscriptions of sessions: SUBSCRIBE and UNSUBSCRIBE, and the same on a client's behalf. */
+export class Subscribing {
+  readonly #broker: Broker;
+
+  constructor(broker: Broker) {
+    this.#broker = broker;
+  }
+
+  /** Several filters act as one after the other, answered by one SUBACK [MQTT-3.8.4-5]. */
+  subscribe(session: Session, packet: SubscribePacket): void {
+    const { subscriptions, messageId, properties } = packet;
+    const link = session.link as Connection;
+    const ids = properties?.subscriptionIdentifier;
+    for (const { topic, nl } of subscriptions) {
+      if (nl && topic.startsWith('$share/'))
+        throw new ProtocolError(ReasonCode.protocolError, 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
+    }
+    const granted: number[] = [];
+    const feeds: RetainedFeed[] = [];
+    const answer = () => {
+      if (session.link !== link || link.isClosed) return;
+      link.send(encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion), Metric.packetsSubackSent);
+      for (const feed of feeds) session.feed(feed);
+    };
+    const next = (at: number): void | Promise<void> => {
+      for (; at < subscriptions.length; at++) {
+        const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
+        if (isThenable(code)) {
+          return code.then((value) => {
+            granted.push(value);
+            return next(at + 1);
+          });
+        }
+        granted.push(code);
+      }
+      answer();
+    };
+    this.#holding(session, link, next(0), 'subscribing');
+  }
+
+  /** Hold the connection's later packets while hooks decide. */
+  #holding(session: Session, link: Connection, decided: void | Promise<void>, during: string): void {
+    if (decided === undefined) return;
+    session.pauseForHook();
+    decided.catch((error: unknown) => session.broke(error, during)).finally(() => session.resumeAfterHook(link));
+  }
+
+  #subscribeOne(
+    session: Session,
+    request: SubscriptionRequest,
+    ids: readonly number[] | undefined,
+    feeds: RetainedFeed[]
+  ): number | Promise<number> {
+    const { hooks, events, metrics } = this.#broker;
+    const options: SubscriptionOptions = {
+      qos: request.qos,
+      nl: request.nl,
+      rap: request.rap,
+      rh: request.rh,
+      id: ids?.[0]
+    };
+    metrics.counts[Metric.clientSubscribe]++;
+    if (events.heard['client.subscribe'])
+      events.emit('client.subscribe', { client: session, filter: request.topic, options });
+    const filter = this.#broker.rewrite(request.topic, 'subscribe');
+    const fault = this.#check(session, filter, ids !== undefined);
+    if (fault !== 0) return this.#refused(session, fault);
+    if (hooks.authorizeSubscribe.length === 0 || session.isSuperuser)
+      return this.#grant(session, filter, request, request.qos, ids, feeds);
+    metrics.counts[Metric.clientCheckAcl]++;
+    const question = { client: session, filter, options };
+    const verdict = hooks.first<typeof question, Verdict | number>(
+      'authorizeSubscribe',
+      hooks.authorizeSubscribe,
+      question,
+      ReasonCode.unspecifiedError,
+      session
+    );
+    const act = (answer: Verdict | number | undefined): number => {
+      const code = codeOf(answer, request.qos);
+      if (session.state !== 'connected') return ReasonCode.unspecifiedError;
+      return code >= 0x80
+        ? this.#refused(session, code)
+        : this.#grant(session, filter, request, code as QoS, ids, feeds);
+    };
+    return isThenable(verdict) ? verdict.then(act) : act(verdict);
+  }
+
+  #refused(session: Session, code: number): number {
+    const { metrics } = this.#broker;
+    metrics.counts[
+      code === ReasonCode.notAuthorized ? Metric.packetsSubscribeAuthError : Metric.packetsSubscribeError
+    ]++;
+    return session.protocolVersion === 5 ? code : 0x80; // encodeSuback knows what 3.1 can say
+  }
+
+  /** @returns 0 or the reason code that refuses the filter */
+  #check(session: Session, filter: string, hasId: boolean): number {
+    const { zoneSettings } = session;
+    if (checkTopicFilter(filter) !== undefined) return ReasonCode.topicFilterInvalid;
+    if (checkTopicFilter(filter, { maxLevels: zoneSettings.maxTopicLevels }) !== undefined)
+      return ReasonCode.topicFilterInvalid;
+    const shared = parseSharedFilter(filter);
+    const inner = typeof shared === 'object' ? shared.filter : filter;
+    if (shared !== undefined && !zoneSettings.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
+    if (!zoneSettings.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
+    if (hasId && !zoneSettings.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
+    if (inner.startsWith('$SYS') && !this.#maySeeSystem(session)) return ReasonCode.notAuthorized;
+    return 0;
+  }
+
+  #maySeeSystem(session: Session): boolean {
+    const { transport, remoteAddress } = session.connection;
+    if (this.#broker.settings.sysForRemoteClients || session.isSuperuser) return true;
+    if (transport === 'local' || transport === 'unix') return true;
+    return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
+  }
+
+  #grant(
+    session: Session,
+    filter: string,
+    request: SubscriptionRequest,
+    qos: QoS,
+    ids: readonly number[] | undefined,
+    feeds: RetainedFeed[]
+  ): number {
+    const { zoneSettings } = session;
+    const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
+    const stored = mounted(filter, session.mountpoint);
+    const known = session.subscriptions.get(stored);
+    if (known === undefined) {
+      const isFull = zoneSettings.maxSubscriptions > 0 && session.subscriptions.size >= zoneSettings.maxSubscriptions;
+      if (isFull || !this.#broker.hasRoomForSubscription()) return this.#refused(session, ReasonCode.quotaExceeded);
+    }
+    const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
+    const handling = session.protocolVersion === 5 ? request.rh : 0;
+    if (handling === 0 || (handling === 1 && known === undefined)) {
+      // [MQTT-3.3.1-9, -10]; none for shared subscriptions
+      const feed = this.#broker.retainedFeed(subscription);
+      if (feed !== undefined) feeds.push(feed);
+    }
+    return granted;
+  }
+
+  #put(
+    session: Session,
+    filter: string,
+    options: SubscriptionOptions,
+    ids: readonly number[] | undefined
+  ): Subscription {
+    const { routing, events } = this.#broker;
+    let subscription = session.subscriptions.get(filter);
+    if (subscription === undefined) {
+      subscription = new Subscription(session, filter, options.qos, options.nl, options.rap, options.rh, ids);
+      session.wantSubscriptions().set(filter, subscription);
+      routing.add(subscription);
+    } else {
+      // [MQTT-3.8.4-3]: the same subscription with other options, so that no message falls between
+      subscription.qos = options.qos;
+      subscription.nl = options.nl;
+      subscription.rap = options.rap;
+      subscription.rh = options.rh;
+      subscription.ids = ids;
+      routing.changed(filter);
+    }
+    if (events.heard['session.subscribed']) {
+      events.emit('session.subscribed', {
+        client: session,
+        filter: unmountedFilter(filter, session.mountpoint),
+        options: { ...options, id: ids?.[0] }
+      });
+    }
+    return subscription;
+  }
+
+  /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */
+  unsubscribe(session: Session, packet: UnsubscribePacket): void {
+    const { events, metrics } = this.#broker;
+    const granted: number[] = [];
+    for (const topic of packet.unsubscriptions) {
+      metrics.counts[Metric.clientUnsubscribe]++;
+      if (events.heard['client.unsubscribe']) events.emit('client.unsubscribe', { client: session, filter: topic });
+      const fault = checkTopicFilter(topic);
+      if (fault !== undefined) {
+        metrics.counts[Metric.packetsUnsubscribeError]++;
+        granted.push(ReasonCode.topicFilterInvalid);
+        continue;
+      }
+      const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
+      granted.push(this.remove(session, filter) ? ReasonCode.success : ReasonCode.noSubscriptionExisted);
+    }
+    session.link?.send(
+      encodeUnsuback({ cmd: 'unsuback', messageId: packet.messageId, granted }, session.protocolVersion),
+      Metric.packetsUnsubackSent
+    );
+  }
+
+  /** Take one subscription away. @returns false if there was none */
+  remove(session: Session, filter: string): boolean {
+    const { routing, events } = this.#broker;
+    const subscription = session.subscriptions.get(filter);
+    if (subscription === undefined) return false;
+    session.subscriptions.delete(filter);
+    routing.remove(subscription);
+    if (events.heard['session.unsubscribed'])
+      events.emit('session.unsubscribed', { client: session, filter: unmountedFilter(filter, session.mountpoint) });
+    return true;
+  }
+
+  /**
+   * Subscribe on a client's behalf: no hook is asked. The filter is as the client would write it.
+   * @returns granted QoS, or a reason code of 0x80 and above
+   */
+  subscribeFor(session: Session, request: AutoSubscription): number {
+    const options = {
+      qos: request.qos ?? 0,
+      nl: request.nl ?? false,
+      rap: request.rap ?? false,
+      rh: request.rh ?? 0
+    } as const;
+    const fault = this.#check(session, request.topic, false);
+    if (fault !== 0 && fault !== ReasonCode.notAuthorized) return fault;
+    const feeds: RetainedFeed[] = [];
+    const code = this.#grant(
+      session,
+      request.topic,
+      { topic: request.topic, ...options },
+      options.qos,
+      undefined,
+      feeds
+    );
+    for (const feed of feeds) session.feed(feed);
+    return code;
+  }
+
+  unsubscribeFor(session: Session, filter: string): boolean {
+    return this.remove(session, mounted(filter, session.mountpoint));
+  }
+}
+
+function codeOf(answer: Verdict | number | undefined, asked: QoS): number {
+  if (answer === undefined || answer === true) return asked;
+  if (answer === false) return ReasonCode.notAuthorized;
+  if (typeof answer === 'number') return answer >= 0x80 ? answer : Math.min(asked, answer);
+  return answer.reasonCode ?? ReasonCode.notAuthorized;
+}
+
+/** A filter under a mount point; the share prefix stays in front. */
+export function mounted(filter: string, mountpoint: string): string {
+  if (mountpoint === '') return filter;
+  const at = sharePrefix(filter);
+  return filter.slice(0, at) + mountpoint + filter.slice(at);
+}
+
+/** A stored filter as the client knows it. */
+export function unmountedFilter(filter: string, mountpoint: string): string {
+  if (mountpoint === '') return filter;
+  const at = sharePrefix(filter);
+  return filter.startsWith(mountpoint, at) ? filter.slice(0, at) + filter.slice(at + mountpoint.length) : filter;
+}
+
+function sharePrefix(filter: string): number {
+  const shared = parseSharedFilter(filter);
+  return typeof shared === 'object' ? filter.length - shared.filter.length : 0;
+}

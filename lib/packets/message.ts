@@ -1,0 +1,381 @@
+import { InvalidInput } from '../errors.ts';
+import { encodePublish } from './encode.ts';
+import { copyPublishProperties, readProperties, strippedPublishLength } from './properties.ts';
+import type { Properties, QoS } from './types.ts';
+import { varintLength, writeVarint } from './varint.ts';
+
+/** Where a PUBLISH lies, complete with its fixed header: `buf[start, end)`. */
+export interface Frame {
+  buf: Buffer;
+  start: number;
+  end: number;
+  /** Offset in `buf` of the packet id; 0: QoS 0, there is none. */
+  idAt: number;
+}
+
+/** PUBLISH packets of 3.x and of 5.0 differ by the property block. */
+export type Layout = 4 | 5;
+
+/** What the app, a will or a publish hook gives as a message. */
+export interface MessageInput {
+  /** Topic name, without wildcards. */
+  readonly topic: string;
+  /** Default: empty. Text is sent as UTF-8. */
+  readonly payload?: Buffer | Uint8Array | string;
+  /** Default 0. */
+  readonly qos?: QoS;
+  /** Default false. */
+  readonly retain?: boolean;
+  readonly properties?: Pick<
+    Properties,
+    | 'payloadFormatIndicator'
+    | 'messageExpiryInterval'
+    | 'contentType'
+    | 'responseTopic'
+    | 'correlationData'
+    | 'userProperties'
+  >;
+}
+
+/** Who published a message. Sessions are such; the app and the broker have none. */
+export interface Publisher {
+  readonly clientId: string;
+  readonly username: string | undefined;
+}
+
+/** What a receiver's copy differs in. */
+export interface Variation {
+  readonly qos: QoS;
+  readonly retain: boolean;
+  readonly dup: boolean;
+  readonly messageId: number;
+  /** Subscription Identifiers, v5 only. */
+  readonly ids: readonly number[] | undefined;
+  /** Seconds left to live, v5 only; -1: none. */
+  readonly expirySec: number;
+  /** Topic Alias, v5 only; 0: none. */
+  readonly alias: number;
+  /** Replaces the topic: '' where an alias stands for it, a shortened one under a mount point. */
+  readonly topic: string | undefined;
+}
+
+/** Kept messages shorter than this live as one-byte strings on the heap: no backing store of their own, and nothing else is pinned. */
+const TEXT_BYTES = 2048;
+const SLAB_BYTES = 65_536;
+const NO_BYTES = Buffer.alloc(0);
+
+let slab = NO_BYTES;
+let slabAt = 0;
+
+/** Room for `bytes` in a shared slab, for output that is soon written. @returns the offset; the buffer is `outputSlab()` */
+export function reserve(bytes: number): number {
+  if (slabAt + bytes > slab.length) {
+    slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, bytes));
+    slabAt = 0;
+  }
+  const at = slabAt;
+  slabAt += bytes;
+  return at;
+}
+
+/** The buffer of the last `reserve`. */
+export function outputSlab(): Buffer {
+  return slab;
+}
+
+/**
+ * An application message on its way through the broker. It holds the PUBLISH as it came (or as we encoded it): a receiver's packet is
+ * made of it by changing a few bytes, or re-encoded once for all receivers of another layout.
+ */
+export class Message {
+  /** The bytes, while they are not kept apart; see `frame`. */
+  wire: Frame | undefined;
+  /** Size of the whole packet in bytes. */
+  readonly bytes: number;
+  /** Offsets of the packet id (0: none), the first property and the payload, from the packet's first byte. */
+  readonly idAt: number;
+  readonly propertiesAt: number;
+  readonly payloadAt: number;
+  readonly layout: Layout;
+  /** Topic name as routed. */
+  readonly topic: string;
+  readonly qos: QoS;
+  readonly retain: boolean;
+  /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. */
+  readonly origin: Publisher | undefined;
+  /** Monotonic milliseconds at which the broker took it over. */
+  readonly takenAtMs: number;
+  /** Wall-clock milliseconds of the same. */
+  readonly timestamp: number;
+  /** Message Expiry Interval as published, in seconds; -1: never expires. */
+  readonly expiryInterval: number;
+  /** The broker's own (`$SYS`): not counted among messages, exempt from hooks. */
+  isSystem = false;
+  /** The bytes once kept: one-byte text when short, a buffer of their own when long. */
+  #kept: string | Buffer | undefined = undefined;
+  #forms: (Frame | undefined)[] | undefined = undefined;
+
+  /**
+   * @param propertiesAt, payloadAt offsets from `wire.start`; equal where there are no properties
+   */
+  constructor(
+    wire: Frame,
+    propertiesAt: number,
+    payloadAt: number,
+    layout: Layout,
+    topic: string,
+    qos: QoS,
+    retain: boolean,
+    origin: Publisher | undefined,
+    takenAtMs: number,
+    timestamp: number,
+    expiryInterval: number
+  ) {
+    this.wire = wire;
+    this.bytes = wire.end - wire.start;
+    this.idAt = wire.idAt === 0 ? 0 : wire.idAt - wire.start;
+    this.propertiesAt = propertiesAt;
+    this.payloadAt = payloadAt;
+    this.layout = layout;
+    this.topic = topic;
+    this.qos = qos;
+    this.retain = retain;
+    this.origin = origin;
+    this.takenAtMs = takenAtMs;
+    this.timestamp = timestamp;
+    this.expiryInterval = expiryInterval;
+  }
+
+  /**
+   * Make a message of what an app, a will or a hook gave. The topic has been checked.
+   * @throws InvalidInput MESSAGE_INVALID for a payload or QoS of the wrong kind
+   */
+  static from(input: MessageInput, origin: Publisher | undefined, takenAtMs: number, timestamp: number): Message {
+    const { topic, qos = 0, retain = false, properties } = input;
+    if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
+    const payload = payloadBytes(input.payload);
+    const messageId = qos === 0 ? undefined : 1;
+    const buf = encodePublish({ cmd: 'publish', topic, payload, qos, dup: false, retain, messageId, properties }, 5);
+    return Message.of(
+      buf,
+      5,
+      topic,
+      qos,
+      retain,
+      payload.length,
+      origin,
+      takenAtMs,
+      timestamp,
+      properties?.messageExpiryInterval ?? -1
+    );
+  }
+
+  /** A message whose packet we encoded ourselves. */
+  static of(
+    buf: Buffer,
+    layout: Layout,
+    topic: string,
+    qos: QoS,
+    retain: boolean,
+    payloadBytes: number,
+    origin: Publisher | undefined,
+    takenAtMs: number,
+    timestamp: number,
+    expiryInterval: number
+  ): Message {
+    const idAt = idOffset(buf);
+    const payloadAt = buf.length - payloadBytes;
+    let propertiesAt = qos === 0 ? idAt : idAt + 2;
+    if (layout === 5) while (buf[propertiesAt++] > 127);
+    const wire = { buf, start: 0, end: buf.length, idAt: qos === 0 ? 0 : idAt };
+    return new Message(
+      wire,
+      propertiesAt,
+      payloadAt,
+      layout,
+      topic,
+      qos,
+      retain,
+      origin,
+      takenAtMs,
+      timestamp,
+      expiryInterval
+    );
+  }
+
+  /** Client id of the publisher; '' for the app and the broker. */
+  get clientId(): string {
+    return this.origin?.clientId ?? '';
+  }
+
+  get username(): string | undefined {
+    return this.origin?.username;
+  }
+
+  /** The payload's bytes: a view that must not be written to. It may share memory with other messages; copy it to keep it for long. */
+  get payload(): Buffer {
+    if (typeof this.#kept === 'string') return Buffer.from(this.#kept.slice(this.payloadAt), 'latin1');
+    const { buf, start, end } = this.frame();
+    return buf.subarray(start + this.payloadAt, end);
+  }
+
+  /** The properties as published, without topic alias. Decoded at each look. */
+  get properties(): Properties {
+    if (this.layout === 4 || this.propertiesAt === this.payloadAt) return {};
+    const { buf, start } = this.frame();
+    const properties = readProperties(buf, start + this.propertiesAt, start + this.payloadAt, 'publish');
+    delete properties.topicAlias;
+    return properties;
+  }
+
+  /** Monotonic milliseconds from which on it must not be delivered; `Infinity`: never. */
+  get expiresAtMs(): number {
+    return this.expiryInterval < 0 ? Infinity : this.takenAtMs + this.expiryInterval * 1000;
+  }
+
+  /** Whole seconds it has been in the broker. */
+  secondsHere(nowMs: number): number {
+    return Math.floor((nowMs - this.takenAtMs) / 1000);
+  }
+
+  /** Copy it out of the read chunk, because it outlives the turn. */
+  keep(): void {
+    if (this.#kept !== undefined || this.wire === undefined) return;
+    const { buf, start, end } = this.wire;
+    if (this.bytes < TEXT_BYTES) this.#kept = buf.toString('latin1', start, end);
+    else if (start === 0 && buf.length === end && buf.buffer.byteLength === end) this.#kept = buf;
+    else {
+      this.#kept = Buffer.allocUnsafeSlow(this.bytes);
+      buf.copy(this.#kept, 0, start, end);
+    }
+    wired.push(this);
+  }
+
+  /** The packet's bytes. Of a kept message they are unpacked, and shared by all receivers of the turn. */
+  frame(): Frame {
+    return this.wire ?? this.#unpack();
+  }
+
+  #unpack(): Frame {
+    const { bytes } = this;
+    const kept = this.#kept as string | Buffer;
+    let at = 0;
+    let buf = kept as Buffer;
+    if (typeof kept === 'string') {
+      at = reserve(bytes);
+      buf = slab;
+      slab.write(kept, at, bytes, 'latin1');
+    }
+    wired.push(this);
+    this.wire = { buf, start: at, end: at + bytes, idAt: this.idAt === 0 ? 0 : at + this.idAt };
+    return this.wire;
+  }
+
+  /** What is needed in this turn alone goes. */
+  unwire(): void {
+    this.wire = undefined;
+    this.#forms = undefined;
+  }
+
+  /** The same message for receivers of a layout, with or without a packet id; made once and shared. */
+  form(layout: Layout, withId: boolean): Frame {
+    if (layout === this.layout && withId === this.idAt > 0) return this.frame();
+    const at = (layout === 5 ? 2 : 0) + (withId ? 1 : 0);
+    const known = this.#forms?.[at];
+    if (known !== undefined) return known;
+    const buf = this.encode(layout, PLAIN[withId ? 1 : 0]);
+    const frame = { buf, start: 0, end: buf.length, idAt: withId ? idOffset(buf) : 0 };
+    (this.#forms ??= [undefined, undefined, undefined, undefined])[at] = frame;
+    return frame;
+  }
+
+  /** A packet of its own for one receiver. */
+  encode(layout: Layout, variation: Variation): Buffer {
+    const { qos, ids, expirySec, alias, messageId, topic } = variation;
+    const source = this.frame();
+    const from = source.buf;
+    const topicFrom = bodyAt(from, source.start) + 2;
+    const topicBytes = topic === undefined ? from.readUInt16BE(topicFrom - 2) : Buffer.byteLength(topic);
+    const propertiesFrom = source.start + this.propertiesAt;
+    const payloadFrom = source.start + this.payloadAt;
+    let block = 0;
+    if (layout === 5) {
+      if (this.layout === 5) block = strippedPublishLength(from, propertiesFrom, payloadFrom);
+      if (expirySec >= 0) block += 5;
+      if (alias > 0) block += 3;
+      if (ids !== undefined) for (const id of ids) block += 1 + varintLength(id);
+    }
+    const head = 2 + topicBytes + (qos > 0 ? 2 : 0) + (layout === 5 ? varintLength(block) + block : 0);
+    const length = head + source.end - payloadFrom;
+    const buf = Buffer.allocUnsafe(1 + varintLength(length) + length);
+    buf[0] = 0x30 | (variation.dup ? 8 : 0) | (qos << 1) | (variation.retain ? 1 : 0);
+    let at = buf.writeUInt16BE(topicBytes, writeVarint(buf, 1, length));
+    if (topic === undefined) from.copy(buf, at, topicFrom, topicFrom + topicBytes);
+    else buf.write(topic, at);
+    at += topicBytes;
+    if (qos > 0) at = buf.writeUInt16BE(messageId, at);
+    if (layout === 5) {
+      at = writeVarint(buf, at, block);
+      if (this.layout === 5) at = copyPublishProperties(from, propertiesFrom, payloadFrom, buf, at);
+      if (expirySec >= 0) {
+        buf[at++] = 0x02;
+        at = buf.writeUInt32BE(expirySec, at);
+      }
+      if (alias > 0) {
+        buf[at++] = 0x23;
+        at = buf.writeUInt16BE(alias, at);
+      }
+      if (ids !== undefined) {
+        for (const id of ids) {
+          buf[at++] = 0x0b;
+          at = writeVarint(buf, at, id);
+        }
+      }
+    }
+    from.copy(buf, at, payloadFrom, source.end);
+    return buf;
+  }
+}
+
+/** Kept messages whose bytes lie unpacked for this turn. */
+let wired: Message[] = [];
+
+/** The turn is over: kept messages let go of the read chunk. */
+export function unwireAll(): void {
+  if (wired.length === 0) return;
+  const done = wired;
+  wired = [];
+  for (const message of done) message.unwire();
+}
+
+const PLAIN: readonly Variation[] = [0, 1].map((qos) => ({
+  qos: qos as QoS,
+  retain: false,
+  dup: false,
+  messageId: 0,
+  ids: undefined,
+  expirySec: -1,
+  alias: 0,
+  topic: undefined
+}));
+
+/** Offset of the byte behind the fixed header at `start`. */
+function bodyAt(buf: Buffer, start: number): number {
+  let at = start + 1;
+  while (buf[at++] > 127);
+  return at;
+}
+
+/** Offset of what follows the topic in a packet that begins the buffer: the packet id, where there is one. */
+function idOffset(buf: Buffer): number {
+  const at = bodyAt(buf, 0);
+  return at + 2 + buf.readUInt16BE(at);
+}
+
+function payloadBytes(payload: MessageInput['payload']): Buffer {
+  if (payload === undefined) return NO_BYTES;
+  if (typeof payload === 'string') return Buffer.from(payload);
+  if (Buffer.isBuffer(payload)) return payload;
+  if (payload instanceof Uint8Array) return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  throw new InvalidInput('MESSAGE_INVALID', 'payload', 'a Buffer, Uint8Array or text', payload);
+}

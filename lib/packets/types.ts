@@ -1,0 +1,179 @@
+/**
+ * Control packets as plain objects, close to the shapes of the `mqtt-packet` package. One difference: user properties are a list of
+ * pairs, so that their order and doubles survive [MQTT-3.3.2-18].
+ */
+export type QoS = 0 | 1 | 2;
+
+/** 3: MQTT 3.1 (MQIsdp). 4: MQTT 3.1.1. 5: MQTT 5.0. */
+export type ProtocolVersion = 3 | 4 | 5;
+
+export type UserProperty = readonly [name: string, value: string];
+
+/** Every property of MQTT 5.0 (section 2.2.2.2). Intervals are seconds, sizes bytes. Absent means absent on the wire. */
+export interface Properties {
+  payloadFormatIndicator?: 0 | 1;
+  messageExpiryInterval?: number;
+  contentType?: string;
+  responseTopic?: string;
+  correlationData?: Buffer;
+  /** From a client one; the broker sends one for each matching subscription that has one. */
+  subscriptionIdentifier?: readonly number[];
+  sessionExpiryInterval?: number;
+  assignedClientIdentifier?: string;
+  serverKeepAlive?: number;
+  authenticationMethod?: string;
+  authenticationData?: Buffer;
+  requestProblemInformation?: 0 | 1;
+  willDelayInterval?: number;
+  requestResponseInformation?: 0 | 1;
+  responseInformation?: string;
+  serverReference?: string;
+  reasonString?: string;
+  receiveMaximum?: number;
+  topicAliasMaximum?: number;
+  topicAlias?: number;
+  maximumQoS?: 0 | 1;
+  retainAvailable?: 0 | 1;
+  userProperties?: readonly UserProperty[];
+  maximumPacketSize?: number;
+  wildcardSubscriptionAvailable?: 0 | 1;
+  subscriptionIdentifiersAvailable?: 0 | 1;
+  sharedSubscriptionAvailable?: 0 | 1;
+}
+
+export interface Will {
+  topic: string;
+  payload: Buffer;
+  qos: QoS;
+  retain: boolean;
+  properties?: Properties;
+}
+
+export interface ConnectPacket {
+  cmd: 'connect';
+  protocolVersion: ProtocolVersion;
+  /** The bridge bit of the level byte (0x80), a convention of mosquitto's. */
+  bridge: boolean;
+  clientId: string;
+  clean: boolean;
+  /** Seconds; 0 switches keep alive off. */
+  keepalive: number;
+  username?: string;
+  password?: Buffer;
+  will?: Will;
+  properties?: Properties;
+}
+
+export interface ConnackPacket {
+  cmd: 'connack';
+  sessionPresent: boolean;
+  reasonCode: number;
+  properties?: Properties;
+}
+
+export interface PublishPacket {
+  cmd: 'publish';
+  topic: string;
+  payload: Buffer;
+  qos: QoS;
+  dup: boolean;
+  retain: boolean;
+  messageId?: number;
+  properties?: Properties;
+}
+
+export interface AckPacket {
+  cmd: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp';
+  messageId: number;
+  reasonCode: number;
+  properties?: Properties;
+}
+
+/** One entry of a SUBSCRIBE. For 3.x clients nl and rap are false and rh 0. */
+export interface SubscriptionRequest {
+  topic: string;
+  qos: QoS;
+  /** No Local */
+  nl: boolean;
+  /** Retain As Published */
+  rap: boolean;
+  /** Retain Handling: 0 send retained messages, 1 only if the subscription is new, 2 never */
+  rh: 0 | 1 | 2;
+}
+
+export interface SubscribePacket {
+  cmd: 'subscribe';
+  messageId: number;
+  subscriptions: SubscriptionRequest[];
+  properties?: Properties;
+}
+
+export interface SubackPacket {
+  cmd: 'suback';
+  messageId: number;
+  granted: number[];
+  properties?: Properties;
+}
+
+export interface UnsubscribePacket {
+  cmd: 'unsubscribe';
+  messageId: number;
+  unsubscriptions: string[];
+  properties?: Properties;
+}
+
+export interface UnsubackPacket {
+  cmd: 'unsuback';
+  messageId: number;
+  /** One code a filter; not on the wire for 3.x. */
+  granted: number[];
+  properties?: Properties;
+}
+
+export interface PingPacket {
+  cmd: 'pingreq' | 'pingresp';
+}
+
+export interface DisconnectPacket {
+  cmd: 'disconnect';
+  reasonCode: number;
+  properties?: Properties;
+}
+
+export interface AuthPacket {
+  cmd: 'auth';
+  reasonCode: number;
+  properties?: Properties;
+}
+
+export type Packet =
+  | ConnectPacket
+  | ConnackPacket
+  | PublishPacket
+  | AckPacket
+  | SubscribePacket
+  | SubackPacket
+  | UnsubscribePacket
+  | UnsubackPacket
+  | PingPacket
+  | DisconnectPacket
+  | AuthPacket;
+
+/** First nibble of the fixed header. */
+export const PacketType = {
+  connect: 1,
+  connack: 2,
+  publish: 3,
+  puback: 4,
+  pubrec: 5,
+  pubrel: 6,
+  pubcomp: 7,
+  subscribe: 8,
+  suback: 9,
+  unsubscribe: 10,
+  unsuback: 11,
+  pingreq: 12,
+  pingresp: 13,
+  disconnect: 14,
+  auth: 15
+} as const;

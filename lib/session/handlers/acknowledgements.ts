@@ -1,0 +1,141 @@
+import { ProtocolError } from '../../errors.ts';
+import { Metric } from '../../metrics.ts';
+import { decodeAck } from '../../packets/decode.ts';
+import type { Message } from '../../packets/message.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { QoS } from '../../packets/types.ts';
+import type { Connection } from '../connection.ts';
+import { Awaiting } from '../inflight.ts';
+import type { Session } from '../session.ts';
+
+const PUBREL = 0x62;
+const PUBCOMP = 0x70;
+
+/** First two bytes and packet id of an acknowledgement without a code of its own. */
+export function ack(first: number, id: number): number {
+  return (first << 24) | (2 << 16) | id;
+}
+
+let ackId = 0;
+let ackCode = 0;
+
+/** Read an acknowledgement into `ackId` and `ackCode`; the short form without making an object. */
+function read(
+  session: Session,
+  cmd: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp',
+  buf: Buffer,
+  body: number,
+  end: number
+): void {
+  if (end - body === 2) {
+    ackId = (buf[body] << 8) | buf[body + 1];
+    ackCode = 0;
+    if (ackId === 0)
+      throw new ProtocolError(ReasonCode.protocolError, `${cmd.toUpperCase()}: packet id 0 is not allowed`);
+    return;
+  }
+  const packet = decodeAck(cmd, buf, body, end, session.protocolVersion);
+  ackId = packet.messageId;
+  ackCode = packet.reasonCode;
+}
+
+export function onPuback(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  read(session, 'puback', buf, body, end);
+  const { inflight, host } = session;
+  if (inflight === undefined || inflight.stateOf(ackId) !== Awaiting.puback) {
+    host.metrics.counts[Metric.packetsPubackMissed]++;
+    return;
+  }
+  acked(session, inflight.free(ackId), 1);
+  if (session.backlog !== undefined || session.feeds !== undefined) session.pump();
+}
+
+export function onPubrec(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  read(session, 'pubrec', buf, body, end);
+  const { inflight, host } = session;
+  const link = session.link as Connection;
+  const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
+  if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
+    host.metrics.counts[Metric.packetsPubrecMissed]++;
+    if (ackCode < 0x80) answer(session, link, PUBREL, ackId, ReasonCode.packetIdentifierNotFound);
+    return;
+  }
+  if (ackCode >= 0x80) {
+    acked(session, inflight.free(ackId), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
+    session.pump();
+    return;
+  }
+  if (state === Awaiting.pubrec) acked(session, inflight.released(ackId), 2);
+  answer(session, link, PUBREL, ackId, 0);
+}
+
+export function onPubrel(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  read(session, 'pubrel', buf, body, end);
+  const isKnown = session.awaitingRel?.delete(ackId) ?? false;
+  if (!isKnown) session.host.metrics.counts[Metric.packetsPubrelMissed]++;
+  answer(session, session.link as Connection, PUBCOMP, ackId, isKnown ? 0 : ReasonCode.packetIdentifierNotFound); // [MQTT-4.3.3-11]
+}
+
+export function onPubcomp(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  read(session, 'pubcomp', buf, body, end);
+  const { inflight, host } = session;
+  if (inflight === undefined || inflight.stateOf(ackId) !== Awaiting.pubcomp) {
+    host.metrics.counts[Metric.packetsPubcompMissed]++;
+    return;
+  }
+  inflight.free(ackId);
+  if (session.backlog !== undefined || session.feeds !== undefined) session.pump();
+}
+
+const SENT: Readonly<Record<number, number>> = {
+  64: Metric.packetsPubackSent,
+  80: Metric.packetsPubrecSent,
+  [PUBREL]: Metric.packetsPubrelSent,
+  [PUBCOMP]: Metric.packetsPubcompSent
+};
+
+/** Send an acknowledgement; the code is for v5 alone and left out when it is 0. */
+export function answer(session: Session, link: Connection, first: number, id: number, code: number): void {
+  const { counts } = session.host.metrics;
+  if (code === 0 || session.protocolVersion !== 5) {
+    link.acknowledge(ack(first, id));
+    counts[SENT[first]]++;
+    return;
+  }
+  link.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
+}
+
+function acked(session: Session, message: Message | undefined, qos: QoS): void {
+  const { host } = session;
+  host.metrics.counts[Metric.messagesAcked]++;
+  if (message !== undefined && !message.isSystem && host.events.heard['message.acked'])
+    host.events.emit('message.acked', { message, client: session, qos });
+}

@@ -1,0 +1,91 @@
+import { ProtocolError } from '../../errors.ts';
+import {
+  decodeAuth,
+  decodeConnect,
+  decodeDisconnect,
+  peekConnectVersion,
+  UnsupportedVersion
+} from '../../packets/decode.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { Connection } from '../connection.ts';
+import type { Session } from '../session.ts';
+
+export function onConnect(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  const link = session.link as Connection;
+  link.answerVersion = peekConnectVersion(buf, body, end);
+  try {
+    session.host.onConnect(session, decodeConnect(buf, body, end));
+  } catch (error) {
+    if (error instanceof UnsupportedVersion) link.answerVersion = error.answerAs; // [MQTT-3.1.2-2]
+    throw error;
+  }
+}
+
+export function onDisconnect(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  const packet = decodeDisconnect(buf, body, end, session.protocolVersion);
+  const expiry = packet.properties?.sessionExpiryInterval;
+  if (expiry !== undefined) {
+    if (session.sessionExpiry === 0 && expiry !== 0) {
+      throw new ProtocolError(
+        ReasonCode.protocolError,
+        'DISCONNECT: a session that was to end at the close can not be given an expiry'
+      ); // [MQTT-3.14.2-2]
+    }
+    const asked = expiry === 0xffff_ffff ? Infinity : expiry;
+    session.sessionExpiry = Math.min(asked, session.zoneSettings.maxSessionExpiryInterval);
+  }
+  session.left(packet.reasonCode);
+}
+
+/** The client gives up before CONNACK: there is nothing of it yet. */
+export function onDisconnectWhileConnecting(session: Session): void {
+  session.send('closed');
+}
+
+export function onAuthWhileConnecting(
+  session: Session,
+  _flags: number,
+  buf: Buffer,
+  _start: number,
+  body: number,
+  end: number
+): void {
+  if (session.protocolVersion !== 5)
+    throw new ProtocolError(
+      ReasonCode.malformedPacket,
+      'AUTH came with MQTT 5.0; packet type 15 is reserved before it'
+    );
+  const packet = decodeAuth(buf, body, end);
+  const { auth } = session;
+  if (auth === undefined || packet.reasonCode !== ReasonCode.continueAuthentication) {
+    throw new ProtocolError(ReasonCode.protocolError, 'AUTH: no challenge waits for an answer'); // [MQTT-4.12.0-7]
+  }
+  if (packet.properties?.authenticationMethod !== auth.method) {
+    throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the method must be that of CONNECT'); // [MQTT-4.12.0-5]
+  }
+  auth.receive(packet.properties.authenticationData);
+}
+
+export function onAuth(session: Session, _flags: number, buf: Buffer, _start: number, body: number, end: number): void {
+  if (session.protocolVersion !== 5)
+    throw new ProtocolError(
+      ReasonCode.malformedPacket,
+      'AUTH came with MQTT 5.0; packet type 15 is reserved before it'
+    );
+  const packet = decodeAuth(buf, body, end);
+  session.host.onAuth(session, packet);
+}

@@ -1,0 +1,281 @@
+import { isUtf8 } from 'node:buffer';
+import { ProtocolError } from '../../errors.ts';
+import { isThenable } from '../../hooks.ts';
+import { Metric } from '../../metrics.ts';
+import { Message } from '../../packets/message.ts';
+import { newPublishScan, scanPublishProperties } from '../../packets/properties.ts';
+import { ReasonCode } from '../../packets/reason-codes.ts';
+import type { QoS } from '../../packets/types.ts';
+import { readVarint, varintEnd } from '../../packets/varint.ts';
+import type { Connection } from '../connection.ts';
+import type { Session } from '../session.ts';
+import { type Route, TopicKind } from '../subscription.ts';
+import { answer } from './acknowledgements.ts';
+
+const PUBACK = 0x40;
+const PUBREC = 0x50;
+
+const scan = newPublishScan();
+
+/** A PUBLISH of a client, off the lane: QoS 1 and 2, retained, with properties, or with somebody watching. */
+export function onPublish(
+  session: Session,
+  flags: number,
+  buf: Buffer,
+  start: number,
+  body: number,
+  end: number
+): void {
+  const { host, zoneSettings } = session;
+  const link = session.link as Connection;
+  const qos = ((flags >> 1) & 3) as QoS;
+  const retain = (flags & 1) !== 0;
+  const topicAt = body + 2;
+  const topicEnd = topicAt + ((buf[body] << 8) | buf[body + 1]);
+  let at = topicEnd;
+  if (topicAt > end || topicEnd + (qos > 0 ? 2 : 0) > end) throw malformed('it ends inside the topic or the packet id');
+  let id = 0;
+  if (qos > 0) {
+    id = (buf[at] << 8) | buf[at + 1];
+    if (id === 0) throw new ProtocolError(ReasonCode.protocolError, 'PUBLISH: packet id 0 is not allowed'); // [MQTT-2.2.1-3]
+    at += 2;
+  }
+  let propertiesAt = at;
+  let expiry = -1;
+  let alias = 0;
+  if (session.protocolVersion === 5) {
+    const block = readVarint(buf, at, end);
+    propertiesAt = varintEnd();
+    at = propertiesAt + block;
+    if (at > end) throw malformed('it ends inside its properties');
+    scanPublishProperties(buf, propertiesAt, at, scan);
+    expiry = scan.messageExpiryInterval;
+    alias = scan.topicAlias;
+    if (zoneSettings.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end))) {
+      settle(session, link, qos, id, ReasonCode.payloadFormatInvalid);
+      return;
+    }
+  }
+  checkOffer(session, qos, retain);
+  const route =
+    alias === 0 && topicEnd > topicAt
+      ? routeOf(session, link, buf, topicAt, topicEnd)
+      : routeOfAlias(session, link, buf, topicAt, topicEnd, alias);
+
+  const { counts } = host.metrics;
+  link.receivedMessages++;
+  counts[Metric.messagesReceived]++;
+  counts[QOS_RECEIVED[qos]]++;
+  if (qos > 0 && !admitFlow(session, link, qos, id)) return;
+
+  if (expiry < 0 && route.topic !== '' && zoneSettings.maxMessageExpiryInterval !== Infinity)
+    expiry = zoneSettings.maxMessageExpiryInterval;
+  else if (expiry > zoneSettings.maxMessageExpiryInterval) expiry = zoneSettings.maxMessageExpiryInterval;
+  const layout = session.protocolVersion === 5 ? 5 : 4;
+  let message = new Message(
+    { buf, start, end, idAt: qos === 0 ? 0 : topicEnd },
+    propertiesAt - start,
+    at - start,
+    layout,
+    route.topic,
+    qos,
+    retain,
+    session,
+    host.nowMs,
+    host.wallMs,
+    expiry
+  );
+  if (
+    alias !== 0 ||
+    route.bytes.length !== topicEnd - topicAt ||
+    session.mountpoint !== '' ||
+    isRewritten(route, buf, topicAt)
+  ) {
+    message = withTopic(message, route.topic);
+  }
+  if (route.kind === TopicKind.system && !session.isSuperuser) {
+    refused(session, link, message, id, ReasonCode.notAuthorized);
+    return;
+  }
+  if (host.hasPublishHooks) {
+    const decided = host.decidePublish(message, route, session);
+    if (isThenable(decided)) {
+      session.unacknowledged++;
+      session.pauseForHook();
+      decided
+        .then((outcome) => {
+          if (session.link === link) {
+            session.unacknowledged--;
+            finish(session, link, outcome.message, outcome.route, id, qos, outcome.reasonCode);
+          }
+          session.resumeAfterHook(link);
+        })
+        .catch((error: unknown) => session.broke(error, 'going on after a publish hook'));
+      return;
+    }
+    finish(session, link, decided.message, decided.route, id, qos, decided.reasonCode);
+    return;
+  }
+  finish(session, link, message, route, id, qos, 0);
+}
+
+/** Route what has been let through, and acknowledge. */
+function finish(
+  session: Session,
+  link: Connection,
+  message: Message,
+  route: Route,
+  id: number,
+  qos: QoS,
+  reasonCode: number
+): void {
+  if (reasonCode >= 0x80) {
+    refused(session, link, message, id, reasonCode);
+    return;
+  }
+  const { host } = session;
+  let code = 0;
+  if (route.kind === TopicKind.delayed) code = host.delay(message, session);
+  else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
+  if (qos > 0) settle(session, link, qos, id, code);
+}
+
+/** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
+function refused(session: Session, link: Connection, message: Message, id: number, reasonCode: number): void {
+  session.host.metrics.counts[Metric.packetsPublishAuthError]++;
+  session.host.dropped(message, 'not_authorized', undefined);
+  if (session.zoneSettings.aclDenyAction === 'disconnect') {
+    session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
+    return;
+  }
+  if (message.qos > 0) settle(session, link, message.qos, id, session.protocolVersion === 5 ? reasonCode : 0);
+}
+
+/** Acknowledge by QoS [MQTT-3.3.4-1]. */
+function settle(session: Session, link: Connection, qos: QoS, id: number, code: number): void {
+  if (qos === 0) return;
+  if (qos === 2 && code >= 0x80) session.awaitingRel?.delete(id); // [MQTT-4.3.3-9]
+  answer(session, link, qos === 1 ? PUBACK : PUBREC, id, code);
+}
+
+/** Receive Maximum, and QoS 2 ids in use. @returns false if the packet has been dealt with */
+function admitFlow(session: Session, link: Connection, qos: QoS, id: number): boolean {
+  const { zoneSettings, host } = session;
+  if (qos === 2 && session.awaitingRel?.has(id)) {
+    host.metrics.counts[Metric.packetsPublishInuse]++;
+    answer(session, link, PUBREC, id, 0); // [MQTT-4.3.3-10]
+    return false;
+  }
+  if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
+    throw new ProtocolError(
+      ReasonCode.receiveMaximumExceeded,
+      `more than ${zoneSettings.receiveMaximum} messages are unacknowledged (Receive Maximum)`
+    );
+  }
+  if (qos === 2) {
+    const ids = session.wantIdSet();
+    if (zoneSettings.maxAwaitingRel > 0 && ids.size >= zoneSettings.maxAwaitingRel) {
+      host.metrics.counts[Metric.packetsPublishDropped]++;
+      host.metrics.counts[Metric.messagesQos2Dropped]++;
+      if (session.protocolVersion !== 5)
+        throw new ProtocolError(
+          ReasonCode.receiveMaximumExceeded,
+          'too many QoS 2 messages wait for PUBREL (option maxAwaitingRel)'
+        );
+      answer(session, link, PUBREC, id, ReasonCode.receiveMaximumExceeded);
+      return false;
+    }
+    ids.add(id);
+    session.noteAwaitingRel(id);
+  }
+  return true;
+}
+
+function checkOffer(session: Session, qos: QoS, retain: boolean): void {
+  const { zoneSettings } = session;
+  if (qos > zoneSettings.maxQosAllowed)
+    throw new ProtocolError(ReasonCode.qosNotSupported, `QoS ${qos} is not on offer (option maxQosAllowed)`); // [MQTT-3.2.2-11]
+  if (retain && !zoneSettings.retainAvailable)
+    throw new ProtocolError(
+      ReasonCode.retainNotSupported,
+      'retained messages are not on offer (option retainAvailable)'
+    ); // [MQTT-3.2.2-14]
+}
+
+function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
+  const { host } = session;
+  if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, host.resolve(buf, topicAt, topicEnd));
+  const known = link.route;
+  if (
+    known !== undefined &&
+    known.bytes.length === topicEnd - topicAt &&
+    host.isFresh(known) &&
+    known.bytes.compare(buf, topicAt, topicEnd) === 0
+  )
+    return known;
+  const route = host.resolve(buf, topicAt, topicEnd);
+  session.checkLevels(route);
+  link.route = route;
+  return route;
+}
+
+/** The route of a topic that is not routed as it came: rewritten, or under a mount point. */
+function foreignRoute(session: Session, given: Route): Route {
+  const { host } = session;
+  session.checkLevels(given);
+  return host.routeOf(session.mountpoint + host.rewrite(given.topic, 'publish'));
+}
+
+function routeOfAlias(
+  session: Session,
+  link: Connection,
+  buf: Buffer,
+  topicAt: number,
+  topicEnd: number,
+  alias: number
+): Route {
+  if (alias > session.zoneSettings.maxTopicAlias) {
+    throw new ProtocolError(
+      ReasonCode.topicAliasInvalid,
+      `topic alias ${alias}, ${session.zoneSettings.maxTopicAlias} was announced as the greatest`
+    ); // [MQTT-3.2.2-17, -18]
+  }
+  if (topicEnd > topicAt) {
+    const route = routeOf(session, link, buf, topicAt, topicEnd);
+    (link.topicAliases ??= [])[alias] = route.topic;
+    return route;
+  }
+  const topic = alias === 0 ? undefined : link.topicAliases?.[alias];
+  if (topic === undefined)
+    throw new ProtocolError(
+      ReasonCode.protocolError,
+      alias === 0 ? 'PUBLISH: the topic is empty' : `topic alias ${alias} has not been set`
+    );
+  return session.host.routeOf(topic);
+}
+
+function isRewritten(route: Route, buf: Buffer, topicAt: number): boolean {
+  return route.bytes.compare(buf, topicAt, topicAt + route.bytes.length) !== 0;
+}
+
+/** The same message under the topic it is routed by. */
+function withTopic(message: Message, topic: string): Message {
+  const { layout, qos, retain, origin, takenAtMs, timestamp, expiryInterval, bytes, payloadAt } = message;
+  const buf = message.encode(layout, {
+    qos,
+    retain,
+    dup: false,
+    messageId: 1,
+    ids: undefined,
+    expirySec: expiryInterval,
+    alias: 0,
+    topic
+  });
+  return Message.of(buf, layout, topic, qos, retain, bytes - payloadAt, origin, takenAtMs, timestamp, expiryInterval);
+}
+
+function malformed(what: string): ProtocolError {
+  return new ProtocolError(ReasonCode.malformedPacket, `PUBLISH: ${what}`);
+}
+
+const QOS_RECEIVED = [Metric.messagesQos0Received, Metric.messagesQos1Received, Metric.messagesQos2Received];

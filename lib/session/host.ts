@@ -1,0 +1,98 @@
+import type { ClientInfo } from '../client-info.ts';
+import type { Clock } from '../clock.ts';
+import type { DropReason, Events } from '../events.ts';
+import type { HookRegistry } from '../hooks.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Message } from '../packets/message.ts';
+import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
+import type { TimingWheel } from '../timing-wheel.ts';
+import type { WorkCount } from '../work.ts';
+import type { Connection } from './connection.ts';
+import type { RetainedFeed } from './retained-feed.ts';
+import type { Session, WillState } from './session.ts';
+import type { Route } from './subscription.ts';
+
+/** What the hooks made of a message: a reason code of 0x80 or above refuses it. */
+export interface PublishDecision {
+  readonly message: Message;
+  readonly route: Route;
+  readonly reasonCode: number;
+}
+
+/**
+ * What sessions and connections ask of the broker. Narrow on purpose: state that a second node would need (routes, ownership of
+ * sessions, retained messages) is behind these functions.
+ */
+export interface SessionHost {
+  readonly clock: Clock;
+  readonly wheel: TimingWheel;
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly work: WorkCount;
+  readonly outputHighWaterMark: number;
+  readonly maxHeldBytes: number;
+  /** Monotonic and wall-clock milliseconds, read once for each chunk. */
+  nowMs: number;
+  wallMs: number;
+  /** Nobody watches or changes single messages: runs of QoS 0 frames may pass untouched. */
+  isLaneOpen: boolean;
+  /** Memory is short: what may be dropped is. */
+  readonly isShedding: boolean;
+  /** Somebody watches packets on the diagnostics channels. */
+  isTapped: boolean;
+
+  /** Flush this connection when the turn ends. */
+  flushLater(connection: Connection): void;
+  /** Go on with this session's backlog in the next turn. */
+  pumpLater(session: Session): void;
+  tapReceived(connection: Connection, bytes: Buffer): void;
+  tapSent(connection: Connection, bytes: Buffer): void;
+
+  /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
+  resolve(buf: Buffer, start: number, end: number): Route;
+  routeOf(topic: string): Route;
+  isFresh(route: Route): boolean;
+  /** Deliver a message to everybody on its route. @returns how many took it */
+  route(message: Message, route: Route): number;
+  /** Deliver a run of QoS 0 frames. */
+  routeRun(
+    connection: Connection,
+    route: Route,
+    buf: Buffer,
+    start: number,
+    end: number,
+    count: number,
+    longest: number
+  ): void;
+  /** Keep a message of `$delayed/...` until its time. @returns a reason code */
+  delay(message: Message, session: Session): number;
+  /** Ask the deliver hooks. */
+  mayDeliver(message: Message, session: Session): boolean;
+  /** There are rewrite rules. */
+  readonly hasRewrites: boolean;
+  /** Somebody may refuse or change what clients publish. */
+  readonly hasPublishHooks: boolean;
+  /** Ask the authorizePublish and publish hooks. */
+  decidePublish(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision>;
+  rewrite(topic: string, kind: 'publish' | 'subscribe'): string;
+
+  /** Decide on a CONNECT and answer it. */
+  onConnect(session: Session, packet: ConnectPacket): void;
+  /** An AUTH of a connected client. */
+  onAuth(session: Session, packet: AuthPacket): void;
+  onSubscribe(session: Session, packet: SubscribePacket): void;
+  onUnsubscribe(session: Session, packet: UnsubscribePacket): void;
+  /** Entry of a retained message that a feed has still to hand out for this topic. */
+  pendingRetained(feed: RetainedFeed, topic: string): Message | undefined;
+  publishWill(session: Session, will: WillState): void;
+  /** The stream has closed; whatever the connection held is free. */
+  streamClosed(connection: Connection): void;
+  /** Make the actor of a session that is offline again. */
+  revive(session: Session): void;
+  /** The session has ended: take it out of the index. */
+  forget(session: Session): void;
+  sessionChanged(session: Session): void;
+  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void;
+  failed(error: unknown, during: string, client: ClientInfo | undefined): void;
+}

@@ -1,0 +1,38 @@
+/**
+ * A set of packet ids, one bit each: at most 8 KiB however many of the 65,535 are in it.
+ */
+export class IdSet {
+  size = 0;
+  #bits: Uint8Array = new Uint8Array(16);
+
+  has(id: number): boolean {
+    return ((this.#bits[id >> 3] ?? 0) & (1 << (id & 7))) !== 0;
+  }
+
+  /** @returns false if it was there already */
+  add(id: number): boolean {
+    const at = id >> 3;
+    if (at >= this.#bits.length) {
+      const grown = new Uint8Array(Math.min(8192, Math.max(at + 1, this.#bits.length * 4)));
+      grown.set(this.#bits);
+      this.#bits = grown;
+    }
+    const bit = 1 << (id & 7);
+    if ((this.#bits[at] & bit) !== 0) return false;
+    this.#bits[at] |= bit;
+    this.size++;
+    return true;
+  }
+
+  /** @returns false if it was not there */
+  delete(id: number): boolean {
+    if (!this.has(id)) return false;
+    this.#bits[id >> 3] &= ~(1 << (id & 7));
+    this.size--;
+    return true;
+  }
+
+  *[Symbol.iterator](): IterableIterator<number> {
+    for (let id = 1; id < this.#bits.length * 8; id++) if (this.has(id)) yield id;
+  }
+}

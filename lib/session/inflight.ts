@@ -1,0 +1,114 @@
+import type { Message } from '../packets/message.ts';
+
+/** What an outgoing packet id waits for. */
+export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
+
+/**
+ * Outgoing QoS 1 and 2 messages that wait for an acknowledgement, in a ring indexed by the low bits of the packet id: no map and no
+ * object per message. Ids are handed out in sequence; one whose place is still taken by an older id is passed over, so an id in
+ * flight is never used again [MQTT-2.2.1-4].
+ */
+export class Inflight {
+  /** Ids in use, those that wait for PUBCOMP included. */
+  count = 0;
+  #last = 0;
+  #sent = 0;
+  #mask = 15;
+  #ids = new Uint16Array(16);
+  #states = new Uint8Array(16);
+  #flags = new Uint8Array(16);
+  #order = new Uint32Array(16);
+  #messages: (Message | undefined)[] = new Array(16).fill(undefined);
+  #subscriptionIds: Map<number, readonly number[]> | undefined;
+
+  /**
+   * Take the next free id.
+   * @param message what to send again on reconnect, or to tell of when acknowledged; undefined where neither can happen
+   * @param flags QoS in bits 0-1, retain in bit 2
+   */
+  take(state: number, message: Message | undefined, flags: number, ids: readonly number[] | undefined): number {
+    if ((this.count + 1) * 2 > this.#mask + 1) this.#grow();
+    let id = this.#last;
+    do {
+      id = id === 65_535 ? 1 : id + 1;
+    } while (this.#ids[id & this.#mask] !== 0);
+    this.#last = id;
+    const at = id & this.#mask;
+    this.#ids[at] = id;
+    this.#states[at] = state;
+    this.#flags[at] = flags;
+    this.#order[at] = this.#sent++;
+    this.#messages[at] = message;
+    if (ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, ids);
+    this.count++;
+    return id;
+  }
+
+  /** What an id waits for; `Awaiting.nothing` if it is not in use. */
+  stateOf(id: number): number {
+    const at = id & this.#mask;
+    return this.#ids[at] === id ? this.#states[at] : Awaiting.nothing;
+  }
+
+  /** PUBREC came: from now on only PUBREL is sent again [MQTT-4.3.3-6]. @returns the message, which need not be kept any longer */
+  released(id: number): Message | undefined {
+    const at = id & this.#mask;
+    const message = this.#messages[at];
+    this.#states[at] = Awaiting.pubcomp;
+    this.#messages[at] = undefined;
+    this.#order[at] = this.#sent++; // PUBRELs go again in the order of the PUBRECs [MQTT-4.6.0-4]
+    this.#subscriptionIds?.delete(id);
+    return message;
+  }
+
+  /** The flow of an id has ended. @returns its message, if it was kept */
+  free(id: number): Message | undefined {
+    const at = id & this.#mask;
+    const message = this.#messages[at];
+    this.#ids[at] = 0;
+    this.#states[at] = Awaiting.nothing;
+    this.#messages[at] = undefined;
+    this.#subscriptionIds?.delete(id);
+    this.count--;
+    return message;
+  }
+
+  flagsOf(id: number): number {
+    return this.#flags[id & this.#mask];
+  }
+
+  messageOf(id: number): Message | undefined {
+    return this.#messages[id & this.#mask];
+  }
+
+  subscriptionIdsOf(id: number): readonly number[] | undefined {
+    return this.#subscriptionIds?.get(id);
+  }
+
+  /** Every id in use, in the order in which its last packet was first sent [MQTT-4.6.0-1]. */
+  inOrder(): number[] {
+    const places: number[] = [];
+    for (let at = 0; at <= this.#mask; at++) if (this.#ids[at] !== 0) places.push(at);
+    return places.sort((a, b) => this.#order[a] - this.#order[b]).map((at) => this.#ids[at]);
+  }
+
+  #grow(): void {
+    const size = (this.#mask + 1) * 2;
+    const [ids, states, flags, order, messages] = [this.#ids, this.#states, this.#flags, this.#order, this.#messages];
+    this.#mask = size - 1;
+    this.#ids = new Uint16Array(size);
+    this.#states = new Uint8Array(size);
+    this.#flags = new Uint8Array(size);
+    this.#order = new Uint32Array(size);
+    this.#messages = new Array(size).fill(undefined);
+    for (let from = 0; from < ids.length; from++) {
+      if (ids[from] === 0) continue;
+      const at = ids[from] & this.#mask;
+      this.#ids[at] = ids[from];
+      this.#states[at] = states[from];
+      this.#flags[at] = flags[from];
+      this.#order[at] = order[from];
+      this.#messages[at] = messages[from];
+    }
+  }
+}

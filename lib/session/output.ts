@@ -1,0 +1,216 @@
+import type { Duplex } from 'node:stream';
+import { type Frame, outputSlab, reserve } from '../packets/message.ts';
+
+/** Frames at least this long are written from where they lie instead of being gathered. */
+const LARGE_BYTES = 4096;
+/** Copies shorter than this are faster as a loop than as a call into native code. */
+const LOOP_BYTES = 48;
+
+/**
+ * What a connection sends in one turn, in order. An entry is a frame with `mark` -1 (send as it is), a frame with its first byte and
+ * packet id in `mark` (`first << 16 | id`: send a copy with these), or no frame and a four-byte acknowledgement in `mark`.
+ */
+export class Output {
+  frames: (Frame | undefined)[] = [];
+  marks: number[] = [];
+  count = 0;
+}
+
+/** What `gather` built last: the next connection often sends the very same frames. */
+const lastFrames: (Frame | undefined)[] = [];
+const lastMarks: number[] = [];
+let lastCount = 0;
+let lastBuffer: Buffer | undefined;
+let lastStart = 0;
+let lastEnd = 0;
+
+/** Forget what was gathered last: its buffers must not outlive the turn. */
+export function endTurn(): void {
+  if (lastCount === 0) return;
+  lastFrames.fill(undefined);
+  lastCount = 0;
+  lastBuffer = undefined;
+}
+
+/**
+ * Write an output to a stream, gathered into as few buffers as is good, and leave it empty.
+ * @param bytes its size
+ * @returns what the last `stream.write` returned
+ */
+export function writeOutput(output: Output, bytes: number, stream: Duplex): boolean {
+  const { frames, marks, count } = output;
+  output.count = 0;
+  if (count === 1 && marks[0] === -1) {
+    const frame = frames[0] as Frame;
+    frames[0] = undefined;
+    return stream.write(slice(frame.buf, frame.start, frame.end));
+  }
+  const more =
+    bytes >= LARGE_BYTES && hasLarge(frames, count)
+      ? writePieces(frames, marks, count, stream)
+      : stream.write(gather(frames, marks, count, bytes));
+  for (let i = 0; i < count; i++) frames[i] = undefined;
+  return more;
+}
+
+function slice(buf: Buffer, start: number, end: number): Buffer {
+  return start === 0 && end === buf.length ? buf : buf.subarray(start, end);
+}
+
+function hasLarge(frames: readonly (Frame | undefined)[], count: number): boolean {
+  for (let i = 0; i < count; i++) {
+    const frame = frames[i];
+    if (frame !== undefined && frame.end - frame.start >= LARGE_BYTES) return true;
+  }
+  return false;
+}
+
+/** One buffer with all entries. Frames that lie one behind the other are copied at once, then marked. */
+function gather(frames: (Frame | undefined)[], marks: number[], count: number, bytes: number): Buffer {
+  const same = isLast(frames, count);
+  if (same && sameMarks(marks, count)) return (lastBuffer as Buffer).subarray(lastStart, lastEnd);
+  const start = reserve(bytes);
+  const target = outputSlab();
+  if (same) {
+    copy(lastBuffer as Buffer, lastStart, lastEnd, target, start);
+    markAll(frames, marks, count, target, start);
+  } else {
+    fill(frames, marks, count, target, start);
+  }
+  remember(frames, marks, count, target, start, start + bytes);
+  return target.subarray(start, start + bytes);
+}
+
+function isLast(frames: readonly (Frame | undefined)[], count: number): boolean {
+  if (count !== lastCount || frames[0] !== lastFrames[0]) return false;
+  for (let i = 1; i < count; i++) if (frames[i] !== lastFrames[i]) return false;
+  return frames[0] !== undefined; // acknowledgements alone are not worth it
+}
+
+function sameMarks(marks: readonly number[], count: number): boolean {
+  for (let i = 0; i < count; i++) if (marks[i] !== lastMarks[i]) return false;
+  return true;
+}
+
+function remember(
+  frames: readonly (Frame | undefined)[],
+  marks: readonly number[],
+  count: number,
+  buffer: Buffer,
+  start: number,
+  end: number
+): void {
+  for (let i = 0; i < count; i++) {
+    lastFrames[i] = frames[i];
+    lastMarks[i] = marks[i];
+  }
+  lastCount = count;
+  lastBuffer = buffer;
+  lastStart = start;
+  lastEnd = end;
+}
+
+function fill(
+  frames: readonly (Frame | undefined)[],
+  marks: readonly number[],
+  count: number,
+  target: Buffer,
+  at: number
+): void {
+  for (let i = 0; i < count; ) {
+    const frame = frames[i];
+    if (frame === undefined) {
+      at = writeAck(target, at, marks[i++]);
+      continue;
+    }
+    let end = frame.end;
+    let next = i + 1;
+    for (; next < count; next++) {
+      const following = frames[next];
+      if (following === undefined || following.buf !== frame.buf || following.start !== end) break;
+      end = following.end;
+    }
+    copy(frame.buf, frame.start, end, target, at);
+    const shift = at - frame.start;
+    for (; i < next; i++) mark(frames[i] as Frame, marks[i], target, shift);
+    at = end + shift;
+  }
+}
+
+function markAll(
+  frames: readonly (Frame | undefined)[],
+  marks: readonly number[],
+  count: number,
+  target: Buffer,
+  at: number
+): void {
+  for (let i = 0; i < count; i++) {
+    const frame = frames[i];
+    if (frame === undefined) {
+      at = writeAck(target, at, marks[i]);
+      continue;
+    }
+    mark(frame, marks[i], target, at - frame.start);
+    at += frame.end - frame.start;
+  }
+}
+
+function mark(frame: Frame, value: number, target: Buffer, shift: number): void {
+  if (value === -1) return;
+  target[frame.start + shift] = value >>> 16;
+  const idAt = frame.idAt;
+  if (idAt === 0) return;
+  target[idAt + shift] = (value >>> 8) & 255;
+  target[idAt + shift + 1] = value & 255;
+}
+
+function writeAck(target: Buffer, at: number, value: number): number {
+  target[at] = value >>> 24;
+  target[at + 1] = (value >>> 16) & 255;
+  target[at + 2] = (value >>> 8) & 255;
+  target[at + 3] = value & 255;
+  return at + 4;
+}
+
+function copy(source: Buffer, start: number, end: number, target: Buffer, at: number): void {
+  if (end - start <= LOOP_BYTES) for (let i = start; i < end; i++) target[at++] = source[i];
+  else source.copy(target, at, start, end);
+}
+
+/** Large payloads are not copied: their heads are, and what is small goes out gathered between them, in one system call. */
+function writePieces(frames: (Frame | undefined)[], marks: number[], count: number, stream: Duplex): boolean {
+  let more = true;
+  stream.cork();
+  for (let i = 0; i < count; ) {
+    const frame = frames[i];
+    if (frame !== undefined && frame.end - frame.start >= LARGE_BYTES) {
+      if (marks[i] === -1) more = stream.write(slice(frame.buf, frame.start, frame.end));
+      else {
+        const headEnd = frame.idAt === 0 ? frame.start + 1 : frame.idAt + 2;
+        const at = reserve(headEnd - frame.start);
+        const target = outputSlab();
+        copy(frame.buf, frame.start, headEnd, target, at);
+        mark(frame, marks[i], target, at - frame.start);
+        stream.write(target.subarray(at, at + headEnd - frame.start));
+        more = stream.write(frame.buf.subarray(headEnd, frame.end));
+      }
+      i++;
+      continue;
+    }
+    let bytes = 0;
+    let next = i;
+    for (; next < count; next++) {
+      const small = frames[next];
+      const size = small === undefined ? 4 : small.end - small.start;
+      if (size >= LARGE_BYTES) break;
+      bytes += size;
+    }
+    const at = reserve(bytes);
+    const target = outputSlab();
+    fill(frames.slice(i, next), marks.slice(i, next), next - i, target, at);
+    more = stream.write(target.subarray(at, at + bytes));
+    i = next;
+  }
+  stream.uncork();
+  return more;
+}

@@ -1,0 +1,185 @@
+import type { DropReason } from '../events.ts';
+import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+
+/** A message that waits in a session's backlog, with what delivery will need. */
+export interface Queued {
+  readonly message: Message;
+  readonly qos: QoS;
+  readonly retain: boolean;
+  readonly ids: readonly number[] | undefined;
+  /** Position in the backlog: tells which of two heads is the older. */
+  readonly sequence: number;
+}
+
+/** Bounds and order of a backlog, from the zone. */
+export interface BacklogLimits {
+  readonly maxMqueueLen: number;
+  readonly maxMqueueBytes: number;
+  readonly mqueuePriorities: ReadonlyMap<string, number> | undefined;
+  readonly mqueueDefaultPriority: 'lowest' | 'highest';
+}
+
+/**
+ * The bounded backlog of a session: what waits for the client to come back, to read, or to acknowledge.
+ *
+ * First in, first out within a priority; higher priorities leave first. When it is full the oldest message of the same priority goes
+ * (count bound) or the oldest of the lowest (byte bound), and `onDrop` tells of it.
+ */
+export class Backlog {
+  length = 0;
+  /** Those of QoS 0 among them. */
+  zeroes = 0;
+  bytes = 0;
+  #sequence = 0;
+  readonly #limits: BacklogLimits;
+  readonly #onDrop: (message: Message, reason: DropReason) => void;
+  /** Highest priority first. */
+  readonly #lanes: Lane[] = [];
+
+  constructor(limits: BacklogLimits, onDrop: (message: Message, reason: DropReason) => void) {
+    this.#limits = limits;
+    this.#onDrop = onDrop;
+  }
+
+  push(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): void {
+    const { maxMqueueLen, maxMqueueBytes } = this.#limits;
+    const lane = this.#laneOf(message.topic);
+    if (maxMqueueLen > 0 && lane.length >= maxMqueueLen) this.#drop(lane, 'queue_full');
+    (qos === 0 ? lane.unacknowledged : lane.acknowledged).push({
+      message,
+      qos,
+      retain,
+      ids,
+      sequence: this.#sequence++
+    });
+    lane.length++;
+    this.length++;
+    if (qos === 0) this.zeroes++;
+    this.bytes += message.bytes;
+    if (maxMqueueBytes > 0)
+      while (this.bytes > maxMqueueBytes && this.length > 0) this.#drop(this.#lowest(), 'queue_full');
+  }
+
+  /**
+   * Take the next message.
+   * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 leaves [MQTT-3.3.4-10]
+   */
+  shift(windowOpen: boolean): Queued | undefined {
+    for (const lane of this.#lanes) {
+      if (lane.length === 0) continue;
+      const from = lane.oldest(windowOpen);
+      const queued = from?.shift();
+      if (queued === undefined) continue;
+      this.#took(lane, queued);
+      return queued;
+    }
+    return undefined;
+  }
+
+  /** Everything, in the order in which it would leave, without taking it. */
+  *[Symbol.iterator](): IterableIterator<Queued> {
+    for (const lane of this.#lanes) {
+      const all = [...lane.unacknowledged, ...lane.acknowledged];
+      yield* all.sort((a, b) => a.sequence - b.sequence);
+    }
+  }
+
+  /** Drop everything, telling why. */
+  clear(reason: DropReason): void {
+    for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
+      this.#onDrop(queued.message, reason);
+  }
+
+  /** Drop all QoS 0 messages: what is shed first when memory is short. */
+  shed(reason: DropReason): void {
+    for (const lane of this.#lanes) {
+      for (let queued = lane.unacknowledged.shift(); queued !== undefined; queued = lane.unacknowledged.shift()) {
+        this.#took(lane, queued);
+        this.#onDrop(queued.message, reason);
+      }
+    }
+  }
+
+  #drop(lane: Lane, reason: DropReason): void {
+    const queued = lane.oldest(true)?.shift();
+    if (queued === undefined) return;
+    this.#took(lane, queued);
+    this.#onDrop(queued.message, reason);
+  }
+
+  #took(lane: Lane, queued: Queued): void {
+    lane.length--;
+    this.length--;
+    if (queued.qos === 0) this.zeroes--;
+    this.bytes -= queued.message.bytes;
+  }
+
+  #lowest(): Lane {
+    for (let at = this.#lanes.length - 1; at > 0; at--) if (this.#lanes[at].length > 0) return this.#lanes[at];
+    return this.#lanes[0];
+  }
+
+  #laneOf(topic: string): Lane {
+    const { mqueuePriorities, mqueueDefaultPriority } = this.#limits;
+    const unnamed = mqueueDefaultPriority === 'lowest' ? -1 : 256;
+    const priority = mqueuePriorities === undefined ? 0 : (mqueuePriorities.get(topic) ?? unnamed);
+    let at = 0;
+    for (; at < this.#lanes.length; at++) {
+      if (this.#lanes[at].priority === priority) return this.#lanes[at];
+      if (this.#lanes[at].priority < priority) break;
+    }
+    const lane = new Lane(priority);
+    this.#lanes.splice(at, 0, lane);
+    return lane;
+  }
+}
+
+/** One priority: QoS 0 apart from QoS 1 and 2, so that a full window does not hold it back. */
+class Lane {
+  length = 0;
+  readonly priority: number;
+  readonly unacknowledged = new Fifo();
+  readonly acknowledged = new Fifo();
+
+  constructor(priority: number) {
+    this.priority = priority;
+  }
+
+  oldest(windowOpen: boolean): Fifo | undefined {
+    const [zero, more] = [this.unacknowledged.head, windowOpen ? this.acknowledged.head : undefined];
+    if (zero === undefined) return more === undefined ? undefined : this.acknowledged;
+    return more !== undefined && more.sequence < zero.sequence ? this.acknowledged : this.unacknowledged;
+  }
+}
+
+class Fifo {
+  #items: (Queued | undefined)[] = [];
+  #head = 0;
+
+  get head(): Queued | undefined {
+    return this.#items[this.#head];
+  }
+
+  push(queued: Queued): void {
+    this.#items.push(queued);
+  }
+
+  shift(): Queued | undefined {
+    const queued = this.#items[this.#head];
+    if (queued === undefined) return undefined;
+    this.#items[this.#head++] = undefined;
+    if (this.#head === this.#items.length) {
+      this.#items = [];
+      this.#head = 0;
+    } else if (this.#head >= 64 && this.#head * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
+      this.#head = 0;
+    }
+    return queued;
+  }
+
+  *[Symbol.iterator](): IterableIterator<Queued> {
+    for (let at = this.#head; at < this.#items.length; at++) yield this.#items[at] as Queued;
+  }
+}

@@ -1,0 +1,894 @@
+import type { Duplex } from 'node:stream';
+import type { ActorRef } from 'xstate';
+import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import { ProtocolError } from '../errors.ts';
+import { asError, type DisconnectReason } from '../events.ts';
+import { Metric } from '../metrics.ts';
+import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
+import type { Frame, Message, MessageInput, Publisher } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperty } from '../packets/types.ts';
+import type { Alarm } from '../timing-wheel.ts';
+import { TextMap } from '../topics/text-map.ts';
+import type { Zone } from '../zone.ts';
+import { TopicAliases } from './aliases.ts';
+import { Connection, Pause } from './connection.ts';
+import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handlers/tables.ts';
+import type { SessionHost } from './host.ts';
+import { IdSet } from './id-set.ts';
+import { Awaiting, Inflight } from './inflight.ts';
+import { Backlog } from './queue.ts';
+import type { RetainedFeed } from './retained-feed.ts';
+import type { SessionDeeds, SessionEvent } from './session.machine.ts';
+import type { Route, Subscriber, Subscription } from './subscription.ts';
+
+/** A will as it waits with its session. */
+export interface WillState {
+  readonly message: MessageInput;
+  readonly delayMs: number;
+}
+
+/** How a connection ends. */
+export interface Ending {
+  readonly reason: DisconnectReason;
+  readonly reasonCode: number;
+  /** Publish the will, unless it is deleted; `drop` deletes it [MQTT-3.14.4-3]. */
+  readonly will: 'publish' | 'drop' | 'keep';
+  /** Cut the stream instead of ending it. */
+  readonly isAbrupt: boolean;
+}
+
+/** One round of an authentication exchange in progress; the broker's. */
+export interface AuthExchange {
+  readonly method: string;
+  receive(data: Buffer | undefined): void;
+}
+
+const LARGEST_PACKET = 268_435_460;
+const NONE = new TextMap<Subscription>();
+/** Messages of a backlog or of retained feeds sent in one go, before others have their turn. */
+const PUMP_AT_ONCE = 500;
+
+/**
+ * What MQTT promises about one client id: subscriptions, messages in flight and waiting, the will. It lives while its chart is not
+ * `gone`; its connection comes and goes. Deeds of the chart are here, and the path of a message towards the client.
+ */
+export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds, Alarm {
+  readonly host: SessionHost;
+  zoneSettings: Zone;
+  /** Where the chart is: `idle`, `connected`, `disconnected` or `gone`. */
+  state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
+  link: Connection | undefined = undefined;
+  /** The beginning of a session whose connection this one takes over at the next `admit`. */
+  incoming: Session | undefined = undefined;
+  actor: ActorRef<never, SessionEvent> | undefined = undefined;
+
+  // who
+  clientId = '';
+  username: string | undefined = undefined;
+  protocolVersion: ProtocolVersion = 4;
+  keepalive = 0;
+  cleanStart = true;
+  sessionExpiry = 0;
+  mountpoint = '';
+  isBridge = false;
+  isSuperuser = false;
+  connection: ConnectionMeta;
+  userProperties: readonly UserProperty[] = [];
+  connectedAt: number | undefined = undefined;
+  disconnectedAt: number | undefined = undefined;
+  createdAt = 0;
+
+  // what the client said in CONNECT
+  maxFrame = LARGEST_PACKET;
+  wantsProblemInformation = true;
+  authMethod: string | undefined = undefined;
+  auth: AuthExchange | undefined = undefined;
+  /** Told when the connection goes while a hook decides on it. */
+  abort: { abort(reason: Error): void } | undefined = undefined;
+  /** Its CONNECT has been decided on. */
+  isDecided = false;
+  aliases: TopicAliases | undefined = undefined;
+  will: WillState | undefined = undefined;
+
+  // the state MQTT keeps
+  /** By filter as stored: rewritten, mounted, with the share prefix. */
+  subscriptions: TextMap<Subscription> = NONE;
+  inflight: Inflight | undefined = undefined;
+  window = 0;
+  backlog: Backlog | undefined = undefined;
+  feeds: RetainedFeed[] | undefined = undefined;
+  awaitingRel: IdSet | undefined = undefined;
+  /** Incoming QoS 1 and 2 messages whose acknowledgement waits for a hook. */
+  unacknowledged = 0;
+  dropped = 0;
+
+  rawLayout: 0 | 4 | 5 = 0;
+
+  // times, monotonic milliseconds
+  dueMs = Infinity;
+  slot: Alarm['slot'] = undefined;
+  previous: Alarm | undefined = undefined;
+  next: Alarm | undefined = undefined;
+  acceptedMs = 0;
+  deadlineMs = Infinity;
+  willDueMs = Infinity;
+  expiresMs = Infinity;
+  ending: Ending | undefined = undefined;
+  #awaitingSince: Map<number, number> | undefined = undefined;
+
+  constructor(host: SessionHost, zone: Zone, stream: Duplex, meta: ConnectionMeta) {
+    this.host = host;
+    this.zoneSettings = zone;
+    this.connection = meta;
+    this.acceptedMs = host.nowMs;
+    this.link = new Connection(stream, meta, host, this, zone.maxPacketSize);
+  }
+
+  get zone(): string {
+    return this.zoneSettings.name;
+  }
+
+  get isOnline(): boolean {
+    return this.state === 'connected';
+  }
+
+  get hasRoom(): boolean {
+    return (
+      this.link !== undefined &&
+      this.state === 'connected' &&
+      !this.link.isBlocked &&
+      (this.inflight?.count ?? 0) < this.window
+    );
+  }
+
+  get isPersistent(): boolean {
+    return this.sessionExpiry > 0;
+  }
+
+  send(event: SessionEvent['type']): void {
+    (this.actor as unknown as { send(event: { type: string }): void }).send({ type: event });
+  }
+
+  // ------------------------------------------------------------------------------------------------------- deeds of the chart
+
+  awaitConnect(): void {
+    const { zoneSettings, link, host } = this;
+    (link as Connection).table = BEFORE_CONNECT;
+    this.deadlineMs = this.acceptedMs + zoneSettings.connectTimeout;
+    host.wheel.armAt(this, Math.min(this.deadlineMs, this.acceptedMs + zoneSettings.idleTimeout));
+  }
+
+  authenticate(): void {
+    (this.link as Connection).table = AUTHENTICATING;
+  }
+
+  admit(): void {
+    const { host } = this;
+    if (this.incoming !== undefined) this.#takeFrom(this.incoming);
+    const link = this.link as Connection;
+    link.session = this;
+    this.state = 'connected';
+    this.connection = link.meta;
+    this.connectedAt = host.clock.now();
+    this.disconnectedAt = undefined;
+    this.ending = undefined;
+    this.willDueMs = this.expiresMs = Infinity;
+    host.sessionChanged(this);
+  }
+
+  goLive(): void {
+    const link = this.link as Connection;
+    link.table = LIVE;
+    this.updateLane();
+    this.rearm();
+  }
+
+  reauthenticate(): void {
+    (this.link as Connection).table = REAUTHENTICATING;
+  }
+
+  release(): void {
+    const { host, link } = this;
+    const ending = this.ending ?? CLOSED;
+    this.link = undefined;
+    this.rawLayout = 0;
+    this.state = 'disconnected';
+    this.connectedAt = undefined;
+    this.disconnectedAt = host.clock.now();
+    this.aliases = undefined;
+    this.auth = undefined;
+    this.unacknowledged = 0;
+    host.wheel.disarm(this);
+    this.#keepFeeds();
+    host.sessionChanged(this);
+    if (ending.isAbrupt) link?.destroy();
+    else link?.end();
+    host.metrics.counts[Metric.clientDisconnected]++;
+    if (host.events.heard['client.disconnected'])
+      host.events.emit('client.disconnected', { client: this, reason: ending.reason, reasonCode: ending.reasonCode });
+  }
+
+  awaitExpiry(): void {
+    const { host } = this;
+    const nowMs = host.clock.monotonic();
+    this.actor = undefined;
+    this.expiresMs = nowMs + this.sessionExpiry * 1000;
+    if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
+    if (this.willDueMs <= nowMs) this.#publishWill();
+    else host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
+  }
+
+  cancelExpiry(): void {
+    this.host.wheel.disarm(this);
+    this.will = undefined; // a reconnect in time [MQTT-3.1.3-9]; the new CONNECT brings its own
+    this.willDueMs = this.expiresMs = Infinity;
+  }
+
+  forget(): void {
+    const { host, link } = this;
+    const reached = this.state !== 'idle';
+    this.state = 'gone';
+    host.wheel.disarm(this);
+    if (!reached) {
+      // never got as far as CONNACK, or its connection is now another session's
+      this.link = undefined;
+      if (link !== undefined && link.session === this) link.end();
+    } else {
+      this.#publishWill();
+    }
+    this.actor = undefined;
+    host.forget(this);
+    this.backlog?.clear('session_terminated');
+    this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- endings
+
+  /** A rule of MQTT was broken, or a bound passed: answer where the version allows an answer, and close. */
+  fail(error: ProtocolError, reason: DisconnectReason = reasonOf(error.reasonCode)): void {
+    const { link } = this;
+    if (link === undefined || link.isClosed) return;
+    this.close(reason, error.reasonCode, { reasonString: error.message });
+  }
+
+  /** Something of ours broke while it worked for this session: that session alone ends, and it is told of. */
+  broke(error: unknown, during: string): void {
+    this.host.failed(error, during, this);
+    const { link } = this;
+    if (link === undefined || link.isClosed) {
+      if (this.state === 'disconnected') this.end('expired', 'internal_error');
+      return;
+    }
+    try {
+      this.close('internal_error', ReasonCode.implementationSpecificError);
+    } catch (second) {
+      this.host.failed(second, 'closing', this);
+      link.destroy();
+    }
+  }
+
+  streamFailed(error: Error): void {
+    const code = (error as NodeJS.ErrnoException).code;
+    // A peer that vanishes is nobody's fault and told by client.disconnected.
+    if (code !== 'ECONNRESET' && code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE' && code !== 'ETIMEDOUT')
+      this.host.failed(error, 'stream', this);
+  }
+
+  /** The stream is gone. */
+  connectionLost(reason: DisconnectReason): void {
+    this.#ended({ reason, reasonCode: ReasonCode.unspecifiedError, will: 'publish', isAbrupt: true });
+  }
+
+  /** DISCONNECT came. */
+  left(reasonCode: number): void {
+    const isNormal = reasonCode === ReasonCode.success;
+    this.#ended({
+      reason: isNormal ? 'normal' : 'disconnect_with_will',
+      reasonCode,
+      will: isNormal ? 'drop' : 'publish',
+      isAbrupt: false
+    });
+  }
+
+  /**
+   * Close the connection from our side, with CONNACK or DISCONNECT where the version has them.
+   * @param options `end`: the session ends too; `will`: what becomes of it
+   */
+  close(
+    reason: DisconnectReason,
+    reasonCode: number,
+    options: {
+      reasonString?: string;
+      serverReference?: string;
+      end?: boolean;
+      will?: Ending['will'];
+      isAbrupt?: boolean;
+    } = {}
+  ): void {
+    const { link } = this;
+    const { reasonString, serverReference, will = 'publish', isAbrupt = false } = options;
+    if (options.end) this.sessionExpiry = 0;
+    if (link !== undefined && !link.isClosed) {
+      if (this.state === 'connected') {
+        if (this.protocolVersion === 5)
+          link.send(this.#disconnectPacket(reasonCode, reasonString, serverReference), Metric.packetsDisconnectSent);
+      } else if (this.state === 'idle') {
+        this.#refuse(link, reasonCode, reasonString, serverReference);
+      }
+    }
+    this.#ended({ reason, reasonCode, will, isAbrupt });
+  }
+
+  /**
+   * The connection gives way to another one of the same client id.
+   * @returns the will to be published once CONNACK is out; one that was to wait is deleted by the reconnect [MQTT-3.1.3-9]
+   */
+  takeOver(): WillState | undefined {
+    const { link, will } = this;
+    if (link !== undefined && !link.isClosed && this.protocolVersion === 5) {
+      link.send(
+        this.#disconnectPacket(ReasonCode.sessionTakenOver, undefined, undefined),
+        Metric.packetsDisconnectSent
+      ); // [MQTT-3.1.4-3]
+    }
+    this.will = undefined;
+    this.ending = { reason: 'takeovered', reasonCode: ReasonCode.sessionTakenOver, will: 'drop', isAbrupt: false };
+    this.send('takenOver');
+    return will?.delayMs === 0 ? will : undefined;
+  }
+
+  /** End a session that is offline. */
+  end(event: 'expired' | 'discarded', reason: DisconnectReason): void {
+    this.ending = { ...(this.ending ?? CLOSED), reason };
+    if (this.state !== 'disconnected') return;
+    if (this.actor === undefined) this.host.revive(this);
+    this.send(event);
+  }
+
+  #ended(ending: Ending): void {
+    if (this.state === 'gone') return;
+    this.ending = ending;
+    if (this.state === 'idle') {
+      this.send('closed');
+      return;
+    }
+    if (this.state !== 'connected') return;
+    if (ending.will === 'drop') this.will = undefined;
+    else if (ending.will === 'keep') this.will = undefined;
+    this.send(this.isPersistent ? 'detached' : 'closed');
+  }
+
+  #refuse(
+    link: Connection,
+    reasonCode: number,
+    reasonString: string | undefined,
+    serverReference: string | undefined
+  ): void {
+    const version = link.answerVersion;
+    const { host } = this;
+    if (version === undefined) return; // nothing is sent before a CONNECT that can be read
+    const code = version === 5 && !CONNACK_CODES.has(reasonCode) ? ReasonCode.unspecifiedError : reasonCode;
+    host.metrics.counts[Metric.packetsConnackError]++;
+    if (AUTH_CODES.has(reasonCode)) host.metrics.counts[Metric.packetsConnackAuthError]++;
+    host.metrics.counts[Metric.clientConnack]++;
+    if (host.events.heard['client.connack']) host.events.emit('client.connack', { client: this, reasonCode: code });
+    const properties: Properties = {};
+    if (reasonString !== undefined) properties.reasonString = reasonString;
+    if (serverReference !== undefined) properties.serverReference = serverReference;
+    let packet = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: code, properties }, version);
+    // [MQTT-3.2.2-19]
+    if (packet.length > this.maxFrame)
+      packet = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: code }, version);
+    link.send(packet, Metric.packetsConnackSent);
+  }
+
+  #disconnectPacket(reasonCode: number, reasonString: string | undefined, serverReference: string | undefined): Buffer {
+    const properties: Properties = {};
+    if (reasonString !== undefined) properties.reasonString = reasonString;
+    if (serverReference !== undefined) properties.serverReference = serverReference;
+    const packet = encodeDisconnect({ cmd: 'disconnect', reasonCode, properties });
+    return packet.length <= this.maxFrame ? packet : encodeDisconnect({ cmd: 'disconnect', reasonCode }); // [MQTT-3.14.2-3]
+  }
+
+  #publishWill(): void {
+    const { will } = this;
+    this.will = undefined;
+    this.willDueMs = Infinity;
+    if (will !== undefined) this.host.publishWill(this, will);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------- times
+
+  /** Set the alarm to the next thing that can be due. */
+  rearm(): void {
+    const { link, host, zoneSettings } = this;
+    if (link === undefined || this.state !== 'connected') return;
+    let dueMs = Infinity;
+    if (this.keepalive > 0) dueMs = link.lastReceivedMs + this.#keepAliveMs();
+    if (link.isBlocked && zoneSettings.slowConsumerTimeout > 0)
+      dueMs = Math.min(dueMs, link.lastProgressMs + zoneSettings.slowConsumerTimeout);
+    if (zoneSettings.retryInterval > 0 && this.protocolVersion !== 5)
+      dueMs = Math.min(dueMs, host.clock.monotonic() + zoneSettings.retryInterval);
+    if (this.#awaitingSince !== undefined) dueMs = Math.min(dueMs, this.#forgetAwaitingRel(host.clock.monotonic()));
+    if (dueMs !== this.dueMs) host.wheel.armAt(this, dueMs);
+  }
+
+  #keepAliveMs(): number {
+    return this.keepalive * 1000 * this.zoneSettings.keepaliveBackoff * 2; // [MQTT-3.1.2-22]
+  }
+
+  ring(nowMs: number): void {
+    const { link, zoneSettings } = this;
+    this.host.nowMs = nowMs;
+    if (this.state === 'idle') {
+      if (nowMs >= this.deadlineMs) this.close('connect_timeout', ReasonCode.keepAliveTimeout);
+      else if (link !== undefined && link.receivedBytes === 0) this.close('idle_timeout', ReasonCode.keepAliveTimeout);
+      else this.host.wheel.armAt(this, this.deadlineMs);
+    } else if (this.state === 'disconnected') {
+      if (nowMs >= this.expiresMs) this.end('expired', 'expired');
+      else {
+        if (nowMs >= this.willDueMs) this.#publishWill();
+        this.host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
+      }
+    } else if (link !== undefined) {
+      if (this.keepalive > 0 && link.pauses === 0 && nowMs >= link.lastReceivedMs + this.#keepAliveMs()) {
+        this.close('keepalive_timeout', ReasonCode.keepAliveTimeout);
+        return;
+      }
+      if (link.pauses !== 0) link.lastReceivedMs = nowMs;
+      if (
+        link.isBlocked &&
+        zoneSettings.slowConsumerTimeout > 0 &&
+        nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout
+      ) {
+        this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
+        return;
+      }
+      if (zoneSettings.retryInterval > 0 && this.protocolVersion !== 5) this.resend();
+      this.rearm();
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------------------------- towards the client
+
+  /** May runs of QoS 0 frames pass untouched, in and out? */
+  updateLane(): void {
+    const { link } = this;
+    const isPlain = link !== undefined && !link.isClosed && this.state === 'connected' && this.mountpoint === '';
+    const layout = this.protocolVersion === 5 ? 5 : 4;
+    if (link !== undefined) link.laneLayout = isPlain ? layout : 0;
+    const isClear =
+      isPlain &&
+      !link.isBlocked &&
+      this.aliases === undefined &&
+      this.feeds === undefined &&
+      (this.backlog?.zeroes ?? 0) === 0;
+    this.rawLayout = isClear ? layout : 0;
+  }
+
+  deliverRun(run: Frame, bytes: number, count: number): void {
+    const link = this.link as Connection;
+    const { counts } = this.host.metrics;
+    link.push(run, -1, bytes);
+    link.sentPackets += count;
+    link.sentMessages += count;
+    counts[Metric.packetsSent] += count;
+    counts[Metric.packetsPublishSent] += count;
+    counts[Metric.messagesSent] += count;
+    counts[Metric.messagesQos0Sent] += count;
+    counts[Metric.messagesDelivered] += count;
+  }
+
+  deliver(message: Message, subscription: Subscription): boolean {
+    const { host, zoneSettings } = this;
+    if (this.state === 'gone') return false; // its subscriptions are being taken out
+    if (message.origin === this && (subscription.nl || zoneSettings.ignoreLoopDeliver)) {
+      const { own } = subscription;
+      if (own !== undefined && !zoneSettings.ignoreLoopDeliver) return this.deliver(message, own);
+      this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
+      return false;
+    }
+    if (host.hooks.deliver.length > 0 && !message.isSystem && !host.mayDeliver(message, this)) {
+      this.#drop(message, 'hook');
+      return false;
+    }
+    const { qos } = message;
+    const granted = subscription.qos;
+    const atQos = zoneSettings.upgradeQos ? (qos > granted ? qos : granted) : qos < granted ? qos : granted; // [MQTT-3.8.4-8]
+    if (this.feeds !== undefined) this.#feedAhead(message.topic);
+    return this.#offer(message, atQos, subscription.rap && message.retain, subscription.ids); // [MQTT-3.3.1-12, -13]
+  }
+
+  #offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
+    const { link, backlog } = this;
+    if (link === undefined || link.isBlocked || link.isClosed) return this.#enqueue(message, qos, retain, ids);
+    if (qos === 0) {
+      if (backlog !== undefined && backlog.zeroes > 0) return this.#enqueue(message, qos, retain, ids);
+    } else if (
+      (this.inflight !== undefined && this.inflight.count >= this.window) ||
+      (backlog !== undefined && backlog.length > backlog.zeroes)
+    ) {
+      return this.#enqueue(message, qos, retain, ids);
+    }
+    return this.#transmit(link, message, qos, retain, ids);
+  }
+
+  #enqueue(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
+    const { zoneSettings, host } = this;
+    if (qos === 0 && ((this.link === undefined && !zoneSettings.mqueueStoreQos0) || host.isShedding)) {
+      this.#drop(message, 'qos0_msg');
+      return false;
+    }
+    message.keep();
+    this.backlog ??= new Backlog(zoneSettings, (dropped, reason) => this.#drop(dropped, reason));
+    const before = this.dropped;
+    this.backlog.push(message, qos, retain, ids);
+    if (qos === 0) this.rawLayout = 0;
+    return this.dropped === before;
+  }
+
+  /** Send one message now. @returns false if it was dropped: expired, or too large for this client */
+  #transmit(
+    link: Connection,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined
+  ): boolean {
+    const { host } = this;
+    let expirySec = -1;
+    let isAged = false;
+    if (message.expiryInterval >= 0) {
+      const seconds = message.secondsHere(host.nowMs);
+      if (host.nowMs >= message.expiresAtMs) {
+        this.#drop(message, 'expired'); // [MQTT-3.3.2-5]
+        return false;
+      }
+      expirySec = message.expiryInterval - seconds; // [MQTT-3.3.2-6]
+      isAged = seconds > 0;
+    }
+    const layout = this.protocolVersion === 5 ? 5 : 4;
+    const first = 0x30 | (qos << 1) | (retain ? 1 : 0);
+    const isPlain =
+      this.mountpoint === '' &&
+      this.aliases === undefined &&
+      (layout === 4 ||
+        (ids === undefined && (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.idAt > 0))));
+    let frame: Frame;
+    let id = 0;
+    if (isPlain) {
+      frame = message.form(layout, qos > 0);
+      if (frame.end - frame.start > this.maxFrame) {
+        this.#drop(message, 'too_large'); // [MQTT-3.1.2-24, -25]
+        return false;
+      }
+      if (qos > 0) id = this.#takeId(message, qos, retain, ids);
+      link.push(frame, (first << 16) | id, frame.end - frame.start);
+    } else {
+      if (qos > 0) id = this.#takeId(message, qos, retain, ids);
+      const packet = this.#encodeOwn(message, layout, qos, retain, false, id, ids, expirySec);
+      if (packet === undefined) {
+        if (qos > 0) this.inflight?.free(id);
+        this.#drop(message, 'too_large');
+        return false;
+      }
+      link.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
+    }
+    this.#count(link, qos);
+    if (host.isTapped) host.tapSent(link, this.#tapped(message, layout, qos, retain, id, ids, expirySec));
+    if (host.events.heard['message.delivered'] && !message.isSystem)
+      host.events.emit('message.delivered', { message, client: this, qos, retain });
+    return true;
+  }
+
+  #count(link: Connection, qos: QoS): void {
+    const { counts } = this.host.metrics;
+    link.sentPackets++;
+    link.sentMessages++;
+    counts[Metric.packetsSent]++;
+    counts[Metric.packetsPublishSent]++;
+    counts[Metric.messagesSent]++;
+    counts[QOS_SENT[qos]]++;
+    counts[Metric.messagesDelivered]++;
+  }
+
+  #takeId(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): number {
+    this.inflight ??= new Inflight();
+    let kept: Message | undefined;
+    if (this.isPersistent || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
+      message.keep();
+      kept = message;
+    }
+    return this.inflight.take(
+      qos === 1 ? Awaiting.puback : Awaiting.pubrec,
+      kept,
+      qos | (retain ? 4 : 0),
+      kept === undefined ? undefined : ids
+    );
+  }
+
+  /** A packet that nobody else can share: mount point, alias, subscription identifiers, time left. */
+  #encodeOwn(
+    message: Message,
+    layout: 4 | 5,
+    qos: QoS,
+    retain: boolean,
+    dup: boolean,
+    messageId: number,
+    ids: readonly number[] | undefined,
+    expirySec: number
+  ): Buffer | undefined {
+    let topic = this.mountpoint === '' ? undefined : unmounted(message.topic, this.mountpoint);
+    let alias = 0;
+    if (this.aliases !== undefined && layout === 5) {
+      const choice = this.aliases.choose(message.topic);
+      alias = choice < 0 ? -choice : choice;
+      if (choice > 0) topic = '';
+    }
+    const packet = message.encode(layout, { qos, retain, dup, messageId, ids, expirySec, alias, topic });
+    if (packet.length <= this.maxFrame) return packet;
+    if (alias !== 0) this.aliases?.forget(message.topic);
+    return undefined;
+  }
+
+  #tapped(
+    message: Message,
+    layout: 4 | 5,
+    qos: QoS,
+    retain: boolean,
+    messageId: number,
+    ids: readonly number[] | undefined,
+    expirySec: number
+  ): Buffer {
+    const topic = this.mountpoint === '' ? undefined : unmounted(message.topic, this.mountpoint);
+    return message.encode(layout, { qos, retain, dup: false, messageId, ids, expirySec, alias: 0, topic });
+  }
+
+  /** Send what waits, as far as the window and the stream allow. */
+  pump(): void {
+    const { host, backlog } = this;
+    const link = this.link;
+    if (link === undefined || this.state !== 'connected') return;
+    if (backlog === undefined && this.feeds === undefined) return;
+    let left = PUMP_AT_ONCE;
+    if (backlog !== undefined) {
+      while (backlog.length > 0 && !link.isBlocked && left > 0) {
+        const queued = backlog.shift((this.inflight?.count ?? 0) < this.window);
+        if (queued === undefined) break;
+        left--;
+        this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids);
+      }
+    }
+    while (this.feeds !== undefined && !link.isBlocked && left > 0 && (backlog === undefined || backlog.length === 0)) {
+      if ((this.inflight?.count ?? 0) >= this.window) break;
+      left--;
+      this.#feedOne(this.feeds);
+    }
+    if (left === 0) host.pumpLater(this);
+    else if (this.rawLayout === 0) this.updateLane();
+  }
+
+  /** Hand out retained messages for a new subscription, as there is room. */
+  feed(feed: RetainedFeed): void {
+    if (this.state !== 'connected') return;
+    if (this.feeds === undefined) this.feeds = [];
+    this.feeds.push(feed);
+    this.rawLayout = 0;
+    this.pump();
+  }
+
+  #feedOne(feeds: RetainedFeed[]): void {
+    const feed = feeds[0];
+    const message = feed.next();
+    if (message !== undefined) this.#handOut(feed, message);
+    if (feed.isDone) {
+      feeds.shift();
+      if (feeds.length === 0) this.feeds = undefined;
+    }
+  }
+
+  #handOut(feed: RetainedFeed, message: Message): void {
+    const { subscription } = feed;
+    if (this.host.hooks.deliver.length > 0 && !message.isSystem && !this.host.mayDeliver(message, this)) {
+      this.#drop(message, 'hook');
+      return;
+    }
+    const qos = message.qos < subscription.qos ? message.qos : subscription.qos;
+    this.#offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
+  }
+
+  /** A newer message must not overtake the retained one of its topic. */
+  #feedAhead(topic: string): void {
+    for (const feed of this.feeds as RetainedFeed[]) {
+      const message = this.host.pendingRetained(feed, topic);
+      if (message !== undefined) this.#handOut(feed, message);
+    }
+  }
+
+  /** The connection goes before all retained messages are out: a session that outlives it keeps the rest in its backlog. */
+  #keepFeeds(): void {
+    const { feeds } = this;
+    this.feeds = undefined;
+    if (feeds === undefined || !this.isPersistent) return;
+    for (const feed of feeds) {
+      for (let message = feed.next(); message !== undefined; message = feed.next()) {
+        const qos = message.qos < feed.subscription.qos ? message.qos : feed.subscription.qos;
+        if (qos > 0) this.#enqueue(message, qos, true, feed.subscription.ids);
+      }
+    }
+  }
+
+  /** Send again what was not acknowledged, in order, with DUP [MQTT-4.4.0-1, MQTT-3.3.1-1]. */
+  resend(): void {
+    const { link, inflight, host } = this;
+    if (link === undefined || inflight === undefined) return;
+    const layout = this.protocolVersion === 5 ? 5 : 4;
+    for (const id of inflight.inOrder()) {
+      if (inflight.stateOf(id) === Awaiting.pubcomp) {
+        link.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
+        host.metrics.counts[Metric.packetsPubrelSent]++;
+        continue;
+      }
+      const message = inflight.messageOf(id);
+      if (message === undefined) continue;
+      const flags = inflight.flagsOf(id);
+      const qos = (flags & 3) as QoS;
+      const left =
+        message.expiryInterval < 0 ? -1 : Math.max(0, message.expiryInterval - message.secondsHere(host.nowMs)); // [MQTT-4.3.3-7]
+      const packet = this.#encodeOwn(
+        message,
+        layout,
+        qos,
+        (flags & 4) !== 0,
+        true,
+        id,
+        inflight.subscriptionIdsOf(id),
+        left
+      );
+      if (packet === undefined) {
+        inflight.free(id);
+        this.#drop(message, 'too_large');
+        continue;
+      }
+      link.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
+      this.#count(link, qos);
+      if (host.isTapped) host.tapSent(link, packet);
+    }
+  }
+
+  /** Take over the connection, and what was agreed on it. */
+  #takeFrom(other: Session): void {
+    this.link = other.link;
+    other.link = undefined;
+    this.incoming = undefined;
+    this.zoneSettings = other.zoneSettings;
+    this.username = other.username;
+    this.protocolVersion = other.protocolVersion;
+    this.keepalive = other.keepalive;
+    this.cleanStart = other.cleanStart;
+    this.sessionExpiry = other.sessionExpiry;
+    this.mountpoint = other.mountpoint;
+    this.isBridge = other.isBridge;
+    this.isSuperuser = other.isSuperuser;
+    this.userProperties = other.userProperties;
+    this.maxFrame = other.maxFrame;
+    this.wantsProblemInformation = other.wantsProblemInformation;
+    this.authMethod = other.authMethod;
+    this.aliases = other.aliases;
+    this.window = other.window;
+    this.will = other.will;
+  }
+
+  /** Adopt what a CONNECT says of the connection and the session. */
+  adopt(packet: ConnectPacket): void {
+    const { properties = {} } = packet;
+    const { zoneSettings } = this;
+    this.protocolVersion = packet.protocolVersion;
+    this.cleanStart = packet.clean;
+    this.isBridge = packet.bridge;
+    this.userProperties = properties.userProperties ?? [];
+    this.maxFrame = properties.maximumPacketSize ?? LARGEST_PACKET;
+    this.wantsProblemInformation = properties.requestProblemInformation !== 0;
+    this.authMethod = properties.authenticationMethod;
+    const receiveMaximum = properties.receiveMaximum ?? 65_535;
+    this.window = zoneSettings.maxInflight === 0 ? receiveMaximum : Math.min(receiveMaximum, zoneSettings.maxInflight);
+    const aliases = Math.min(properties.topicAliasMaximum ?? 0, zoneSettings.maxOutboundTopicAlias);
+    this.aliases = aliases > 0 ? new TopicAliases(aliases) : undefined;
+  }
+
+  #drop(message: Message, reason: Parameters<SessionHost['dropped']>[1]): void {
+    this.dropped++;
+    this.host.dropped(message, reason, this);
+  }
+
+  /** Room between what it may have unacknowledged and what it has [MQTT-3.3.4-7]. */
+  get inboundUnacknowledged(): number {
+    return (this.awaitingRel?.size ?? 0) + this.unacknowledged;
+  }
+
+  /** @throws ProtocolError 0x90 for a topic with too many levels */
+  checkLevels(route: Route): void {
+    const { maxTopicLevels } = this.zoneSettings;
+    if (maxTopicLevels > 0 && route.levels > maxTopicLevels) {
+      throw new ProtocolError(
+        ReasonCode.topicNameInvalid,
+        `a topic of ${route.levels} levels, ${maxTopicLevels} are allowed (option maxTopicLevels)`
+      );
+    }
+  }
+
+  /** When an incoming QoS 2 id came, where the zone forgets those that get no PUBREL. */
+  noteAwaitingRel(id: number): void {
+    if (this.zoneSettings.awaitRelTimeout === 0) return;
+    (this.#awaitingSince ??= new Map()).delete(id);
+    this.#awaitingSince.set(id, this.host.nowMs);
+    if (this.dueMs > this.host.nowMs + this.zoneSettings.awaitRelTimeout) this.rearm();
+  }
+
+  /** @returns monotonic milliseconds at which the next one is to be forgotten */
+  #forgetAwaitingRel(nowMs: number): number {
+    const { awaitRelTimeout } = this.zoneSettings;
+    for (const [id, sinceMs] of this.#awaitingSince ?? []) {
+      if (sinceMs + awaitRelTimeout > nowMs) return sinceMs + awaitRelTimeout;
+      this.#awaitingSince?.delete(id);
+      if (this.awaitingRel?.delete(id)) this.host.metrics.counts[Metric.messagesQos2Expired]++;
+    }
+    return Infinity;
+  }
+
+  wantSubscriptions(): TextMap<Subscription> {
+    if (this.subscriptions === NONE) this.subscriptions = new TextMap();
+    return this.subscriptions;
+  }
+
+  wantIdSet(): IdSet {
+    return (this.awaitingRel ??= new IdSet());
+  }
+
+  pauseForHook(): void {
+    this.link?.pause(Pause.hook);
+  }
+
+  resumeAfterHook(link: Connection): void {
+    try {
+      link.resume(Pause.hook);
+    } catch (error) {
+      this.broke(asError(error), 'going on after a hook');
+    }
+  }
+}
+
+const CLOSED: Ending = { reason: 'closed', reasonCode: ReasonCode.unspecifiedError, will: 'publish', isAbrupt: true };
+
+const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
+
+const AUTH_CODES = new Set<number>([
+  ReasonCode.badUserNameOrPassword,
+  ReasonCode.notAuthorized,
+  ReasonCode.badAuthenticationMethod,
+  ReasonCode.banned
+]);
+
+/** Codes of the CONNACK table [MQTT-3.2.2-8]. */
+const CONNACK_CODES = new Set<number>([
+  0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c,
+  0x9d, 0x9f
+]);
+
+function reasonOf(reasonCode: number): DisconnectReason {
+  switch (reasonCode) {
+    case ReasonCode.packetTooLarge:
+      return 'packet_too_large';
+    case ReasonCode.notAuthorized:
+    case ReasonCode.badUserNameOrPassword:
+      return 'not_authorized';
+    default:
+      return 'protocol_error';
+  }
+}
+
+/** A topic as the client knows it: without the mount point. */
+export function unmounted(topic: string, mountpoint: string): string {
+  return topic.startsWith(mountpoint) ? topic.slice(mountpoint.length) : topic;
+}

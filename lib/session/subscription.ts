@@ -1,0 +1,115 @@
+import type { Frame, Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+
+/**
+ * What a message can be delivered to: a session of this process, a handler of the app, later a session of another node. This is the
+ * whole of what routing knows of its targets.
+ */
+export interface Subscriber {
+  readonly clientId: string;
+  /** Has a connection (or needs none). */
+  readonly isOnline: boolean;
+  /** Could send a QoS 1 or 2 message at once. */
+  readonly hasRoom: boolean;
+  /** Layout in which whole runs of QoS 0 frames may be handed over untouched; 0: each message by `deliver`. */
+  readonly rawLayout: 0 | 4 | 5;
+  /** Longest frame it takes. */
+  readonly maxFrame: number;
+  /** Send, queue or drop; never throws. @returns false if the message was dropped */
+  deliver(message: Message, subscription: Subscription): boolean;
+  /** Take frames that lie one behind the other, all QoS 0 and not retained. Only while `rawLayout` is theirs. */
+  deliverRun(run: Frame, bytes: number, count: number): void;
+}
+
+/** One subscription, or what several of one subscriber that match a topic come to. */
+export class Subscription {
+  readonly subscriber: Subscriber;
+  /** As subscribed, with the share prefix where there is one. */
+  readonly filter: string;
+  qos: QoS;
+  /** No Local */
+  nl: boolean;
+  /** Retain As Published */
+  rap: boolean;
+  /** Retain Handling */
+  rh: 0 | 1 | 2;
+  /** Subscription Identifiers, one for each matching subscription that has one. */
+  ids: readonly number[] | undefined;
+  constructor(
+    subscriber: Subscriber,
+    filter: string,
+    qos: QoS,
+    nl: boolean,
+    rap: boolean,
+    rh: 0 | 1 | 2,
+    ids: readonly number[] | undefined
+  ) {
+    this.subscriber = subscriber;
+    this.filter = filter;
+    this.qos = qos;
+    this.nl = nl;
+    this.rap = rap;
+    this.rh = rh;
+    this.ids = ids;
+  }
+
+  /** For the subscriber's own messages, where only some of several subscriptions have No Local. */
+  get own(): Subscription | undefined {
+    return undefined;
+  }
+}
+
+/** What several subscriptions of one subscriber come to for one topic. */
+export class MergedSubscription extends Subscription {
+  readonly #own: Subscription | undefined;
+
+  /** @param all at least two, of one subscriber */
+  constructor(all: readonly Subscription[]) {
+    const qos = all.reduce<QoS>((highest, { qos }) => (qos > highest ? qos : highest), 0); // [MQTT-3.3.4-2]
+    const ids = all.flatMap(({ ids }) => ids ?? []); // [MQTT-3.3.4-4]
+    const isLocal = all.filter(({ nl }) => !nl);
+    const hasNoLocal = isLocal.length < all.length;
+    super(
+      all[0].subscriber,
+      all[0].filter,
+      qos,
+      hasNoLocal,
+      all.some(({ rap }) => rap),
+      0,
+      ids.length > 0 ? ids : undefined
+    );
+    this.#own = hasNoLocal && isLocal.length > 0 ? merge(isLocal) : undefined;
+  }
+
+  override get own(): Subscription | undefined {
+    return this.#own;
+  }
+}
+
+/** One subscription that stands for all of one subscriber's. */
+export function merge(all: readonly Subscription[]): Subscription {
+  return all.length === 1 ? all[0] : new MergedSubscription(all);
+}
+
+/** What kind of topic a PUBLISH names. */
+export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
+
+/** A share group, as far as delivery goes. */
+export interface Group {
+  choose(message: Message): Subscription | undefined;
+}
+
+/** Where the messages of one topic go: computed once, kept until a subscription changes it. */
+export interface Route {
+  readonly topic: string;
+  /** The topic's bytes as they stand in packets. */
+  readonly bytes: Buffer;
+  readonly kind: number;
+  readonly levels: number;
+  /** One for each subscriber, overlapping subscriptions merged. */
+  readonly targets: readonly Subscription[];
+  readonly groups: readonly Group[];
+  stale: boolean;
+  generation: number;
+  weight: number;
+}

@@ -1,0 +1,144 @@
+import type { Broker } from '../broker/broker.ts';
+import { BrokerError, InvalidInput } from '../errors.ts';
+import { type Duration, durationMs } from '../options-table.ts';
+import type { Message } from '../packets/message.ts';
+import type { Properties, QoS } from '../packets/types.ts';
+import { checkTopicFilter, matches } from '../topics/topic.ts';
+import type { VirtualClock } from './clock.ts';
+
+/** A message that the broker accepted while an expectation watched. */
+export interface SeenMessage {
+  readonly topic: string;
+  readonly payload: Buffer;
+  /** The payload as UTF-8. */
+  readonly text: string;
+  readonly qos: QoS;
+  readonly retain: boolean;
+  readonly properties: Properties;
+  /** Client id of the publisher; empty for the app and the broker. */
+  readonly clientId: string;
+  /** Virtual wall time, in milliseconds. */
+  readonly at: number;
+}
+
+export interface ExpectOptions {
+  /** Virtual time to wait: milliseconds, or text such as `5s`. Default one second. */
+  readonly within?: Duration;
+  /** Only messages for which this is true. */
+  readonly where?: (message: SeenMessage) => boolean;
+}
+
+/** What was expected did not come, or what was not did. `code` is MESSAGE_EXPECTED or MESSAGE_UNEXPECTED. */
+export class ExpectationFailed extends BrokerError {
+  /** What came meanwhile, matching or not. */
+  readonly seen: readonly SeenMessage[];
+
+  constructor(code: string, message: string, seen: readonly SeenMessage[]) {
+    super(code, message);
+    this.seen = seen;
+  }
+}
+
+/** Messages named in an error, the newest. */
+const NAMED_MAX = 20;
+
+/** Watches a broker for a message while it turns the clock. */
+export class Expectation {
+  readonly filter: string;
+  readonly #broker: Broker;
+  readonly #clock: VirtualClock;
+  readonly #withinMs: number;
+  readonly #where: ((message: SeenMessage) => boolean) | undefined;
+  readonly #startMs: number;
+  readonly #seen: SeenMessage[] = [];
+  readonly #unwatch: () => void;
+  #found: SeenMessage | undefined;
+  #whereFailed: { readonly error: unknown } | undefined;
+
+  constructor(broker: Broker, clock: VirtualClock, filter: string, options: ExpectOptions) {
+    const fault = checkTopicFilter(filter);
+    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    this.filter = filter;
+    this.#broker = broker;
+    this.#clock = clock;
+    this.#withinMs = durationMs(options.within ?? '1s', 'within');
+    this.#where = options.where;
+    this.#startMs = clock.monotonic();
+    this.#unwatch = this.#watch();
+  }
+
+  /** Let time pass until the message has come, at most to the end of the time given. */
+  async comes(): Promise<SeenMessage> {
+    const found = await this.#wait();
+    if (found !== undefined) return found;
+    throw this.#failure('MESSAGE_EXPECTED', `no message ${this.#wanted()} came within ${this.#withinMs} ms`);
+  }
+
+  /** Let all of the time pass, and fail at the first message that comes. */
+  async staysAway(): Promise<void> {
+    const found = await this.#wait();
+    if (found === undefined) return;
+    const text = `a message ${this.#wanted()} came, none was expected within ${this.#withinMs} ms`;
+    throw this.#failure('MESSAGE_UNEXPECTED', text);
+  }
+
+  async #wait(): Promise<SeenMessage | undefined> {
+    const clock = this.#clock;
+    const untilMs = this.#startMs + this.#withinMs;
+    try {
+      await clock.settle();
+      while (this.#found === undefined) {
+        const withinMs = untilMs - clock.monotonic();
+        if (withinMs < 0 || !(await clock.runNext({ within: withinMs }))) break;
+      }
+      const leftMs = untilMs - clock.monotonic();
+      if (this.#found === undefined && leftMs > 0) await clock.advance(leftMs);
+    } finally {
+      this.#unwatch();
+    }
+    if (this.#whereFailed !== undefined) throw this.#whereFailed.error;
+    return this.#found;
+  }
+
+  #watch(): () => void {
+    const broker = this.#broker;
+    // the broker's own messages are not announced
+    if (this.filter.startsWith('$SYS')) return broker.subscribe(this.filter, (message) => this.#see(message));
+    const listener = ({ message }: { message: Message }) => this.#see(message);
+    broker.on('message.publish', listener);
+    return () => void broker.off('message.publish', listener);
+  }
+
+  #see(message: Message): void {
+    const { topic, qos, retain, properties, clientId } = message;
+    const payload = Buffer.from(message.payload); // a copy: the broker's bytes are soon others
+    const seen = { topic, payload, text: payload.toString(), qos, retain, properties, clientId, at: this.#clock.now() };
+    this.#seen.push(seen);
+    if (this.#found !== undefined || !matches(this.filter, topic)) return;
+    try {
+      if (this.#where?.(seen) !== false) this.#found = seen;
+    } catch (error) {
+      this.#whereFailed ??= { error };
+      this.#found = seen; // it is over
+    }
+  }
+
+  #wanted(): string {
+    return `on "${this.filter}"${this.#where === undefined ? '' : ' that fits "where"'}`;
+  }
+
+  #failure(code: string, text: string): ExpectationFailed {
+    const startWallMs = this.#clock.now() - this.#clock.monotonic() + this.#startMs;
+    const lines = this.#seen.slice(-NAMED_MAX).map((message) => `\n  ${line(message, startWallMs)}`);
+    const more = this.#seen.length > lines.length ? `, the last ${lines.length} of ${this.#seen.length}` : '';
+    const came = lines.length === 0 ? '. Nothing came meanwhile.' : `. What came meanwhile${more}:${lines.join('')}`;
+    return new ExpectationFailed(code, text + came, this.#seen);
+  }
+}
+
+function line(message: SeenMessage, startMs: number): string {
+  const { topic, text, qos, retain, clientId, at } = message;
+  const shown = text.length > 60 ? `${text.slice(0, 57)}...` : text;
+  const from = clientId === '' ? 'the app' : `client "${clientId}"`;
+  return `+${at - startMs} ms  ${topic}  ${JSON.stringify(shown)}  QoS ${qos}${retain ? ', retained' : ''}  from ${from}`;
+}

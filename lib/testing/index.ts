@@ -1,0 +1,8 @@
+/**
+ * The test kit: a broker without ports, time that a test turns, wires that can be spoiled. Works under any test runner.
+ */
+export { type ArmedTimer, VirtualClock, type VirtualClockOptions } from './clock.ts';
+export { ExpectationFailed, type ExpectOptions, type SeenMessage } from './expectation.ts';
+export { createTestBroker, LeakError, type LinkTarget, TestBroker, type TestBrokerOptions } from './kit.ts';
+export type { Command, PacketChoice } from './lane.ts';
+export type { Direction, Link, LoggedPacket } from './link.ts';

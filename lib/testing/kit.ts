@@ -1,0 +1,238 @@
+import type { Duplex } from 'node:stream';
+import { Broker } from '../broker/broker.ts';
+import type { BrokerOptions } from '../broker/options.ts';
+import { type Client, connectClient } from '../client/client.ts';
+import { duplexPair } from '../client/duplex.ts';
+import type { ClientOptions } from '../client/options.ts';
+import type { ConnectionMeta } from '../client-info.ts';
+import { BrokerError, NotFound } from '../errors.ts';
+import type { Hooks, Refusal, Verdict } from '../hooks.ts';
+import { VirtualClock, type VirtualClockOptions } from './clock.ts';
+import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
+import { Link, type LoggedPacket } from './link.ts';
+
+export interface TestBrokerOptions extends Omit<BrokerOptions, 'clock'> {
+  /** A clock of your own, or options of the one that is made. */
+  readonly clock?: VirtualClock | VirtualClockOptions;
+  /** Complain at dispose of what was left open. Default true. */
+  readonly leakCheck?: boolean;
+}
+
+/** What a test left behind. `code` is TEST_LEAKS; one line of the message for each of `leaks`. */
+export class LeakError extends BrokerError {
+  readonly leaks: readonly string[];
+
+  constructor(leaks: readonly string[]) {
+    super('TEST_LEAKS', `the test left ${leaks.length} thing(s) behind (option leakCheck):\n  ${leaks.join('\n  ')}`);
+    this.leaks = leaks;
+  }
+}
+
+/** A client in the kit: its id (the newest connection counts), the client itself, or its stream. */
+export type LinkTarget = string | Client | Duplex;
+
+/**
+ * Make a started broker for one test: no port, no real time.
+ *
+ * ```ts
+ * await using kit = await createTestBroker();
+ * await using client = await kit.connect({ clientId: 'c', keepalive: 60 });
+ * kit.link('c').halfOpen();
+ * await kit.clock.advance('90s'); // the broker gives the client up
+ * ```
+ *
+ * Options are the broker's. Other defaults than the broker's own: `timerResolution` 1 ms, so that a timeout comes to the millisecond; no
+ * look at the memory of the process (`memoryHighWatermark` 0), which would differ from run to run.
+ *
+ * A device under test takes the clock as an argument, `kit.clock` here and `systemClock` in the field; its timers then pass with
+ * `kit.clock.advance`. MQTT.js does not: its reconnect, connect timeout and keep alive run on real timers. For its keep alive pass
+ * `timerVariant: kit.mqttTimers`; switch reconnecting off (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
+ */
+export async function createTestBroker(options: TestBrokerOptions = {}): Promise<TestBroker> {
+  const kit = new TestBroker(options);
+  await kit.broker.start();
+  return kit;
+}
+
+/** A broker, the time it lives in, and the wires to it. Made by `createTestBroker`. */
+export class TestBroker {
+  readonly broker: Broker;
+  /** The broker's time, and the time of whatever takes it. */
+  readonly clock: VirtualClock;
+  /** Interval timers on the clock, for MQTT.js' option `timerVariant`: its keep alive then runs in virtual time. */
+  readonly mqttTimers: {
+    readonly set: (run: () => void, delayMs?: number) => number;
+    readonly clear: (id: number) => void;
+  };
+  readonly #leakCheck: boolean;
+  readonly #links: Link[] = [];
+  readonly #byEnd = new Map<object, Link>();
+  readonly #expectations = new Set<Expectation>();
+  readonly #intervals = new Map<number, unknown>();
+  #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
+  #isReachable = true;
+  #lastInterval = 0;
+  #lastClient = 0;
+
+  constructor(options: TestBrokerOptions = {}) {
+    const { clock, leakCheck = true, hooks = {}, ...rest } = options;
+    this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
+    this.#leakCheck = leakCheck;
+    this.broker = new Broker({
+      timerResolution: 1,
+      memoryHighWatermark: 0,
+      ...rest,
+      clock: this.clock,
+      hooks: { ...hooks, preConnect: (request) => this.#refusal(request) ?? hooks.preConnect?.(request) }
+    });
+    this.clock.attach(this.broker.work);
+    this.mqttTimers = {
+      set: (run, delayMs = 0) => this.#setInterval(run, delayMs),
+      clear: (id) => this.#clearInterval(id)
+    };
+  }
+
+  /** A client inside this process, over a link that can be spoiled. `clientId` is by default `client-1`, `client-2` and so on. */
+  async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
+    const { connection, ...rest } = options;
+    const stream = this.stream(connection);
+    const client = await connectClient(stream, {
+      clientId: `client-${++this.#lastClient}`,
+      clock: this.clock,
+      ...rest
+    });
+    this.#byEnd.set(client, this.#byEnd.get(stream) as Link);
+    return client;
+  }
+
+  /** A stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
+  stream(connection: Partial<ConnectionMeta> = {}): Duplex {
+    const [end, client] = duplexPair(this.broker.work);
+    if (!this.#isReachable) {
+      end.destroy();
+      client.destroy(
+        Object.assign(new Error('the broker can not be reached (kit.isReachable)'), { code: 'ECONNREFUSED' })
+      );
+      return client;
+    }
+    const link = new Link(end, this.broker.stream(connection), this.clock);
+    this.#links.push(link);
+    this.#byEnd.set(client, link);
+    return client;
+  }
+
+  /** While false, connections and streams are refused as by a network that is down; those that are open stay, see `link(...).cut()`. */
+  get isReachable(): boolean {
+    return this.#isReachable;
+  }
+
+  set isReachable(isReachable: boolean) {
+    this.#isReachable = isReachable;
+  }
+
+  /**
+   * The wire to a client, to spoil it: `cut`, `halfOpen`, `delay`, `drop`, `duplicate`, `withholdAcks`, `slowReader`.
+   * @throws NotFound LINK_NOT_FOUND
+   */
+  link(target: LinkTarget): Link {
+    const link = typeof target === 'string' ? this.#linksOf(target).at(-1) : this.#byEnd.get(target);
+    if (link !== undefined) return link;
+    const name = typeof target === 'string' ? `client "${target}"` : 'that stream or client';
+    throw new NotFound('LINK_NOT_FOUND', `${name} did not connect through this kit (kit.connect, kit.stream)`);
+  }
+
+  /** What a client and the broker sent each other, over all of the client's connections, in order. Empty for one that never came. */
+  packets(target: LinkTarget): LoggedPacket[] {
+    const links = typeof target === 'string' ? this.#linksOf(target) : [this.link(target)];
+    return links.flatMap((link) => link.packets());
+  }
+
+  /**
+   * Answer the next CONNECT, or the next one of this client, with a CONNACK of this reason code (0x80 or above; return codes of 3.x are
+   * translated).
+   */
+  refuseNext(reasonCode: number, options?: Omit<Refusal, 'allow' | 'reasonCode'>): void;
+  refuseNext(clientId: string | undefined, reasonCode: number, options?: Omit<Refusal, 'allow' | 'reasonCode'>): void;
+  refuseNext(first: string | number | undefined, second?: unknown, third?: object): void {
+    const [clientId, reasonCode, options] =
+      typeof first === 'number' ? [undefined, first, second as object] : [first, second as number, third];
+    this.#refusals = [...this.#refusals, { clientId, refusal: { ...options, allow: false, reasonCode } }];
+  }
+
+  /**
+   * Wait for a message that the broker accepts from now on, letting virtual time pass until it comes.
+   * @throws ExpectationFailed MESSAGE_EXPECTED naming what came instead; what `where` throws; InvalidInput
+   */
+  async expectMessage(filter: string, options: ExpectOptions = {}): Promise<SeenMessage> {
+    return this.#expect(filter, options, (expectation) => expectation.comes());
+  }
+
+  /**
+   * Let the time pass, one second by default, and see to it that no such message comes.
+   * @throws ExpectationFailed MESSAGE_UNEXPECTED, at the time of the message
+   */
+  async expectNoMessage(filter: string, options: ExpectOptions = {}): Promise<void> {
+    return this.#expect(filter, options, (expectation) => expectation.staysAway());
+  }
+
+  /** Cut what is open, stop the broker. @throws LeakError TEST_LEAKS for clients, timers of the clock and expectations left */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.clock.settle();
+    const leaks = this.#leakCheck ? this.#leaks() : [];
+    for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
+    for (const link of this.#links) link.cut();
+    await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
+    this.clock.detach(this.broker.work);
+    if (leaks.length > 0) throw new LeakError(leaks);
+  }
+
+  #leaks(): string[] {
+    const open = this.#links.filter(({ isOpen }) => isOpen);
+    return [
+      ...open.map(
+        ({ clientId }) => `client "${clientId}" is still connected: disconnect it, or declare it with "await using"`
+      ),
+      ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
+      ...[...this.#expectations].map(({ filter }) => `an expectation on "${filter}" was not awaited`)
+    ];
+  }
+
+  async #expect<T>(filter: string, options: ExpectOptions, wait: (expectation: Expectation) => Promise<T>): Promise<T> {
+    const expectation = new Expectation(this.broker, this.clock, filter, options);
+    this.#expectations.add(expectation);
+    try {
+      return await wait(expectation);
+    } finally {
+      this.#expectations.delete(expectation);
+    }
+  }
+
+  #linksOf(clientId: string): Link[] {
+    return this.#links.filter((link) => link.clientId === clientId);
+  }
+
+  #refusal({ client }: Parameters<Hooks['preConnect']>[0]): Verdict {
+    const found = this.#refusals.find(({ clientId }) => clientId === undefined || clientId === client.clientId);
+    if (found === undefined) return undefined;
+    this.#refusals = this.#refusals.filter((refusal) => refusal !== found);
+    return found.refusal;
+  }
+
+  #setInterval(run: () => void, delayMs: number): number {
+    const id = ++this.#lastInterval;
+    const again = () => {
+      this.#intervals.set(id, this.clock.internal.setTimeout(ring, delayMs));
+    };
+    const ring = () => {
+      again();
+      run();
+    };
+    again();
+    return id;
+  }
+
+  #clearInterval(id: number): void {
+    this.clock.clearTimeout(this.#intervals.get(id));
+    this.#intervals.delete(id);
+  }
+}

@@ -1,0 +1,159 @@
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../clock.ts';
+import { type Duration, durationMs } from '../options-table.ts';
+import { decodeClientPacket } from '../packets/decode.ts';
+import { decodeServerPacket } from '../packets/decode-server.ts';
+import type { Packet, ProtocolVersion } from '../packets/types.ts';
+import { type Command, Lane, type PacketChoice } from './lane.ts';
+
+export type Direction = 'toBroker' | 'toClient';
+
+/** A packet as it was sent over a link. */
+export interface LoggedPacket {
+  readonly direction: Direction;
+  /** `malformed` where the bytes are no packet. */
+  readonly cmd: Command | 'malformed';
+  /** Absent for `malformed`. */
+  readonly packet: Packet | undefined;
+  /** Virtual wall time of sending, in milliseconds. */
+  readonly at: number;
+  /** A fault of the link kept it from arriving. */
+  readonly isDropped: boolean;
+}
+
+interface Record {
+  readonly direction: Direction;
+  readonly bytes: Buffer;
+  readonly at: number;
+  readonly isDropped: boolean;
+}
+
+/** Packets a link remembers, the newest. */
+const LOG_MAX = 10_000;
+const CONNECT = 0x10;
+const CONNACK = 0x20;
+const ACKS: readonly Command[] = ['puback', 'pubrec', 'pubrel', 'pubcomp'];
+
+/**
+ * The wire between one client and the broker: remembers the packets, and spoils them where a test wants it. Faults hold until `heal`,
+ * `cut` and `halfOpen` for ever.
+ */
+export class Link {
+  readonly #client: Duplex;
+  readonly #broker: Duplex;
+  readonly #clock: Clock;
+  readonly #lanes: { readonly [D in Direction]: Lane };
+  #log: Record[] = [];
+  #clientId = '';
+  #version: ProtocolVersion = 5;
+  #isOpen = true;
+
+  /** @param client the stream whose other end the client has, @param broker the one whose other end the broker has */
+  constructor(client: Duplex, broker: Duplex, clock: Clock) {
+    this.#client = client;
+    this.#broker = broker;
+    this.#clock = clock;
+    const inner = clock.internal ?? clock;
+    this.#lanes = {
+      toBroker: new Lane(client, broker, inner, (bytes, isDropped) => this.#note('toBroker', bytes, isDropped)),
+      toClient: new Lane(broker, client, inner, (bytes, isDropped) => this.#note('toClient', bytes, isDropped))
+    };
+    client.on('close', () => {
+      this.#isOpen = false;
+    });
+  }
+
+  /** Client id of the CONNECT, or the one that the broker assigned; empty before. */
+  get clientId(): string {
+    return this.#clientId;
+  }
+
+  /** The client has not closed its end. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** The cable is cut: both ends close at once, without a DISCONNECT. What is on its way is lost. */
+  cut(): void {
+    this.#cutOff();
+    this.#client.destroy();
+    this.#broker.destroy();
+  }
+
+  /** The peers lose each other and neither is told, as when a router dies: nothing arrives any more, no end closes. */
+  halfOpen(): void {
+    this.#cutOff();
+  }
+
+  /** Everything arrives so much later, in virtual time. */
+  delay(duration: Duration, options: { readonly direction?: Direction } = {}): void {
+    const ms = durationMs(duration, 'duration');
+    for (const lane of this.#choose(options.direction)) lane.delay(ms);
+  }
+
+  /** The chosen packets do not arrive. Without a direction each direction is counted by itself. */
+  drop(choice: PacketChoice & { readonly direction?: Direction } = {}): void {
+    for (const lane of this.#choose(choice.direction)) lane.add('drop', choice);
+  }
+
+  /** The chosen packets arrive twice. */
+  duplicate(choice: PacketChoice & { readonly direction?: Direction } = {}): void {
+    for (const lane of this.#choose(choice.direction)) lane.add('duplicate', choice);
+  }
+
+  /** No PUBACK, PUBREC, PUBREL or PUBCOMP arrives: by default none that the client sends, so that it looks like one that never acknowledges. */
+  withholdAcks(options: { readonly direction?: Direction } = {}): void {
+    this.drop({ cmd: ACKS, count: Infinity, direction: options.direction ?? 'toBroker' });
+  }
+
+  /** The client takes no more than so many bytes a second of virtual time; default 0: it does not read at all. */
+  slowReader(bytesPerSec = 0): void {
+    this.#lanes.toClient.throttle(bytesPerSec);
+  }
+
+  /** Forget all faults but a cut or a half-open connection. */
+  heal(): void {
+    for (const lane of this.#choose(undefined)) lane.heal();
+  }
+
+  /** Packets in the order of sending, the newest 10,000. */
+  packets(): LoggedPacket[] {
+    return this.#log.map(({ direction, bytes, at, isDropped }) => {
+      const packet = this.#decode(direction, bytes);
+      return { direction, cmd: packet?.cmd ?? 'malformed', packet, at, isDropped };
+    });
+  }
+
+  #choose(direction: Direction | undefined): Lane[] {
+    return direction === undefined ? [this.#lanes.toBroker, this.#lanes.toClient] : [this.#lanes[direction]];
+  }
+
+  #cutOff(): void {
+    for (const lane of this.#choose(undefined)) lane.cutOff();
+  }
+
+  #note(direction: Direction, bytes: Buffer, isDropped: boolean): void {
+    this.#log.push({ direction, bytes, at: this.#clock.now(), isDropped });
+    if (this.#log.length > LOG_MAX * 2) this.#log = this.#log.slice(-LOG_MAX);
+    if (bytes[0] === CONNECT || (bytes[0] === CONNACK && this.#clientId === '')) this.#learn(direction, bytes);
+  }
+
+  #learn(direction: Direction, bytes: Buffer): void {
+    const packet = this.#decode(direction, bytes);
+    if (packet?.cmd === 'connect') {
+      this.#clientId = packet.clientId;
+      this.#version = packet.protocolVersion;
+    } else if (packet?.cmd === 'connack') this.#clientId = packet.properties?.assignedClientIdentifier ?? '';
+  }
+
+  #decode(direction: Direction, bytes: Buffer): Packet | undefined {
+    let start = 1;
+    while (bytes[start++] > 127);
+    const decode = direction === 'toBroker' ? decodeClientPacket : decodeServerPacket;
+    try {
+      return decode(bytes[0] >> 4, bytes[0] & 15, bytes, start, bytes.length, this.#version);
+    } catch {
+      return undefined; // what a test sends on purpose need not be MQTT
+    }
+  }
+}

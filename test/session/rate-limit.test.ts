@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { RateLimit } from '../../lib/session/rate-limit.ts';
+
+describe('RateLimit', () => {
+  it('lets the whole amount through at once, then asks to pause', () => {
+    const limit = new RateLimit({ amount: 100, perMs: 10_000 });
+    for (let i = 0; i < 100; i++) assert.equal(limit.take(1, 5000), 0);
+    assert.equal(limit.take(1, 5000), 100);
+  });
+
+  it('lets go on once the pause it named is over, and not before', () => {
+    const limit = new RateLimit({ amount: 10, perMs: 1000 });
+    limit.take(10, 0);
+    const pauseMs = limit.take(3, 0);
+    assert.equal(pauseMs, 300);
+    assert.ok(limit.take(0, pauseMs - 1) > 0);
+    assert.equal(limit.take(0, pauseMs), 0);
+  });
+
+  it('asks for the longer pauses the deeper the debt', () => {
+    const limit = new RateLimit({ amount: 1024, perMs: 1000 });
+    assert.equal(limit.take(1024 + 65_536, 0), 64_000);
+    assert.equal(limit.take(1024, 0), 65_000);
+  });
+
+  it('saves up no more than the amount, however long it rested', () => {
+    const limit = new RateLimit({ amount: 10, perMs: 1000 });
+    limit.take(10, 0);
+    assert.equal(limit.take(10, 3_600_000), 0);
+    assert.equal(limit.take(1, 3_600_000), 100);
+  });
+
+  it('holds a client that obeys its pauses to the rate', () => {
+    const limit = new RateLimit({ amount: 100, perMs: 10_000 });
+    let nowMs = 0;
+    let taken = 0;
+    while (nowMs < 600_000) {
+      nowMs += limit.take(1, nowMs);
+      taken++;
+    }
+    // 10 a second for 600 s, and the first burst
+    assert.ok(Math.abs(taken - 6100) <= 2, `${taken} messages`);
+  });
+});
