@@ -41,13 +41,11 @@ const sources = ['lib', 'adapters', 'examples', 'bench', 'test'].flatMap((tree) 
 );
 const texts = new Map(sources.map((file) => [file, readFileSync(join(root, file), 'utf8')]));
 const imports = sources.flatMap((file) =>
-  ts
-    .preProcessFile(texts.get(file) as string, true, true)
-    .importedFiles.map(({ fileName: name }) => ({
-      file,
-      name,
-      target: name.startsWith('.') ? posix.join(posix.dirname(file), name) : undefined
-    }))
+  ts.preProcessFile(texts.get(file) as string, true, true).importedFiles.map(({ fileName: name }) => ({
+    file,
+    name,
+    target: name.startsWith('.') ? posix.join(posix.dirname(file), name) : undefined
+  }))
 );
 
 function treeOf(path: string): string {

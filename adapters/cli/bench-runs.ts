@@ -1,9 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from '../../lib/client/client.ts';
-import type { ClientOptions } from '../../lib/client/options.ts';
-import { InvalidInput } from '../../lib/errors.ts';
-import type { QoS } from '../../lib/packets/types.ts';
+import { type Client, type ClientOptions, InvalidInput, type QoS } from '../../lib/index.ts';
 import type { Spread } from './spread.ts';
 
 /** What a bench is told. */

@@ -1,6 +1,4 @@
-import { InvalidInput } from '../../lib/errors.ts';
-import { nearest } from '../../lib/options-table.ts';
-import type { QoS } from '../../lib/packets/types.ts';
+import { InvalidInput, nearest, type QoS } from '../../lib/index.ts';
 import { type BenchPlan, benchConnect, benchLatency, benchPublish, benchSubscribe, type Tally } from './bench-runs.ts';
 import type { Command, Shell } from './command.ts';
 import { DIAL_FLAGS, dialEndpoint, INTERRUPTED, interrupted } from './dial.ts';
@@ -111,7 +109,7 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
     dial: (options) =>
       dialEndpoint(
         endpoint,
-        { ...clientOptions(flags, endpoint), ...options, clientId: undefined },
+        { ...clientOptions({ ...flags, id: undefined }, endpoint), ...options },
         flags.connectTimeout
       ),
     ended: over.signal,

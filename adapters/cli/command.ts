@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
-import { BrokerError } from '../../lib/errors.ts';
+import { BrokerError } from '../../lib/index.ts';
 
 /** What a command can reach of the process it runs in; tests hand it something else. */
 export interface Shell {

@@ -1,6 +1,4 @@
-import { type Client, connectClient } from '../../lib/client/client.ts';
-import type { ClientOptions } from '../../lib/client/options.ts';
-import { BrokerError } from '../../lib/errors.ts';
+import { BrokerError, type Client, type ClientOptions, connectClient } from '../../lib/index.ts';
 import type { Shell } from './command.ts';
 import { ENDPOINT_FLAGS, type Endpoint, nameOf, openStream, readEndpoint } from './endpoint.ts';
 import type { FlagValues } from './flags.ts';

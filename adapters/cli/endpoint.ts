@@ -1,7 +1,7 @@
 import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import { BrokerError, InvalidInput } from '../../lib/errors.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
 import { type FlagValues, flag } from './flags.ts';
 

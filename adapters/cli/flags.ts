@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { InvalidInput } from '../../lib/errors.ts';
-import { documentedName, durationMs, nearest, type OptionRow, readOptions } from '../../lib/options-table.ts';
+import { documentedName, durationMs, InvalidInput, nearest, type OptionRow, readOptions } from '../../lib/index.ts';
 
 /** A flag: an option that can also be written on the command line, `maxPacketSize` as `--max-packet-size`. */
 export interface FlagRow<T = unknown> extends OptionRow<T> {
@@ -150,5 +149,5 @@ function shownDefault(row: FlagRow): string {
   const { default: value } = row;
   if (row.check === checkTime) return value === 0 ? '' : ` [${Number(value) / 1000}]`;
   if (value === undefined || value === false || (Array.isArray(value) && value.length === 0) || value === '') return '';
-  return ` [${String(value)}]`;
+  return ` [${String(value)}${row.unit === undefined ? '' : ` ${row.unit}`}]`;
 }

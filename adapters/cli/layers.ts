@@ -1,6 +1,5 @@
 import { extname } from 'node:path';
-import { BrokerError, InvalidInput } from '../../lib/errors.ts';
-import { documentedName, nearest } from '../../lib/options-table.ts';
+import { BrokerError, documentedName, InvalidInput, optionName, unknownKey } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
 
@@ -30,7 +29,7 @@ export function environmentLayer(env: Shell['env'], table: FlagTable): Layer {
   for (const [variable, text] of Object.entries(env)) {
     if (!variable.startsWith(PREFIX) || FROM_KUBERNETES.test(variable) || text === undefined) continue;
     const name = names.get(variable);
-    if (name === undefined) throw unknown(variable, [...names.keys()], 'the environment');
+    if (name === undefined) throw unknownKey(variable, [...names.keys()], 'the environment');
     given[name] = fromText(table, name, text, variable);
   }
   return { given, spelled: spelledAsVariable };
@@ -87,7 +86,7 @@ function place(
     given.zones = zones;
     return;
   }
-  const name = nameOf(table, key);
+  const name = optionName(table, key);
   if (key === 'clock' || key === 'hooks') {
     throw new InvalidInput(
       'OPTION_UNKNOWN',
@@ -97,14 +96,9 @@ function place(
       `${path}: "${key}" can only be given in code`
     );
   }
-  if (name === undefined) throw unknown(key, Object.keys(table), path);
+  if (name === undefined) throw unknownKey(key, Object.keys(table), path);
   given[name] = value;
   spelled.set(name, key);
-}
-
-function nameOf(table: FlagTable, key: string): string | undefined {
-  if (Object.hasOwn(table, key)) return key;
-  return Object.keys(table).find((name) => documentedName(name) === key || table[name].aliases?.includes(key) === true);
 }
 
 async function parse(path: string, text: string): Promise<unknown> {
@@ -121,10 +115,4 @@ async function yaml(): Promise<{ parse(text: string): unknown }> {
   return import(name).catch((cause) => {
     throw new BrokerError('PACKAGE_MISSING', 'a YAML config file needs the package yaml: npm install yaml', { cause });
   });
-}
-
-function unknown(key: string, known: readonly string[], place: string): InvalidInput {
-  const near = nearest(key, known);
-  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
-  return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option "${key}" in ${place}${hint}`);
 }

@@ -1,8 +1,7 @@
 import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { InvalidInput } from '../../lib/errors.ts';
-import type { QoS } from '../../lib/packets/types.ts';
+import { InvalidInput, type QoS } from '../../lib/index.ts';
 import { type Command, readFileFor, type Shell } from './command.ts';
 import { closed, DIAL_FLAGS, dial, INTERRUPTED, interrupted, leave } from './dial.ts';
 import { describeFlags, type FlagValues, flag, readFlags, timeFlag } from './flags.ts';
@@ -53,8 +52,10 @@ ${describeFlags(DIAL_FLAGS)}`,
     const signal = interrupted(shell);
     const options = { qos: flags.qos as QoS, retain: flags.retain, properties };
     try {
-      const payloads = source(AbortSignal.any([signal, closed(client)]));
+      const lost = closed(client);
+      const payloads = source(AbortSignal.any([signal, lost]));
       await publishAll(payloads, (payload) => client.publish(topic, payload, options));
+      lost.throwIfAborted(); // then not everything has been read
     } finally {
       await leave(client);
     }

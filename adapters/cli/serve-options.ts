@@ -1,6 +1,4 @@
-import { BROKER_OPTIONS } from '../../lib/broker/options.ts';
-import { InvalidInput } from '../../lib/errors.ts';
-import { ZONE_OPTIONS } from '../../lib/zone.ts';
+import { BROKER_OPTIONS, InvalidInput, ZONE_OPTIONS } from '../../lib/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
 
 /** A port of the command: a number, where 0 takes a free one, or `off`. */

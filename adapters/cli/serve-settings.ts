@@ -1,5 +1,4 @@
-import { type BrokerOptions, readBrokerOptions } from '../../lib/broker/options.ts';
-import { InvalidInput } from '../../lib/errors.ts';
+import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../lib/index.ts';
 import type { Shell } from './command.ts';
 import { type FlagValues, gatherFlags, readAs, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';

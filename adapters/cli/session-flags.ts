@@ -1,6 +1,13 @@
-import type { ClientOptions, WillInput } from '../../lib/client/options.ts';
-import { InvalidInput } from '../../lib/errors.ts';
-import type { Properties, ProtocolVersion, QoS, UserProperty } from '../../lib/packets/types.ts';
+import { randomBytes } from 'node:crypto';
+import {
+  type ClientOptions,
+  InvalidInput,
+  type Properties,
+  type ProtocolVersion,
+  type QoS,
+  type UserProperty,
+  type WillInput
+} from '../../lib/index.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type FlagValues, flag, listFlag, timeFlag } from './flags.ts';
 
@@ -50,13 +57,18 @@ export const MESSAGE_PROPERTY_FLAGS = {
 /** The options to connect with. */
 export function clientOptions(flags: FlagValues<typeof SESSION_FLAGS>, endpoint: Endpoint): ClientOptions {
   return {
-    clientId: flags.id,
+    clientId: flags.id ?? (flags.mqttVersion === 3 ? ownId() : undefined),
     protocolVersion: flags.mqttVersion,
     keepalive: flags.keepalive,
     username: endpoint.username,
     password: endpoint.password,
     will: will(flags)
   };
+}
+
+/** MQTT 3.1 knows no client id given by the broker, and none above 23 characters. */
+function ownId(): string {
+  return `embermq-${randomBytes(7).toString('hex')}`;
 }
 
 function will({

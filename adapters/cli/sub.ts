@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import type { ReceivedMessage } from '../../lib/client/options.ts';
-import { BrokerError, InvalidInput } from '../../lib/errors.ts';
-import type { QoS } from '../../lib/packets/types.ts';
+import { BrokerError, InvalidInput, type QoS, type ReceivedMessage } from '../../lib/index.ts';
 import { type Command, type Shell, tell } from './command.ts';
 import { closed, DIAL_FLAGS, dial, interrupted, leave } from './dial.ts';
 import { describeFlags, type FlagValues, flag, listFlag, readFlags, timeFlag } from './flags.ts';

@@ -1,0 +1,70 @@
+import { createRequire } from 'node:module';
+import { BrokerError, InvalidInput, nearest } from '../../lib/index.ts';
+import type { Command, Shell } from './command.ts';
+import { tell } from './command.ts';
+
+/** Loaded when asked for, so that `pub` does not wait for the broker to load. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve.ts')).serve,
+  pub: async () => (await import('./pub.ts')).pub,
+  sub: async () => (await import('./sub.ts')).sub,
+  bench: async () => (await import('./bench.ts')).bench
+};
+
+/**
+ * Run `embermq <command> ...`.
+ * @returns the exit code: 0, 1 where something failed, 2 where the command line or the configuration is wrong
+ */
+export async function runCommand(args: readonly string[], shell: Shell): Promise<number> {
+  try {
+    return await dispatch(args, shell);
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    tell(shell, `embermq: ${error.message}`);
+    return error instanceof InvalidInput ? 2 : 1;
+  }
+}
+
+async function dispatch([name, ...args]: readonly string[], shell: Shell): Promise<number> {
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') return help(args[0], shell);
+  if (name === 'version' || name === '--version') {
+    shell.stdout.write(`embermq ${version()}\n`);
+    return 0;
+  }
+  const command = await find(name);
+  if (args.includes('--help')) return help(name, shell);
+  return command.run(args, shell);
+}
+
+async function help(name: string | undefined, shell: Shell): Promise<number> {
+  shell.stdout.write(`${await helpFor(name)}\n`);
+  return 0;
+}
+
+async function helpFor(name: string | undefined): Promise<string> {
+  if (name === undefined) return overview();
+  if (name === 'options') return (await import('./serve-options.ts')).optionsHelp();
+  return (await find(name)).help();
+}
+
+async function overview(): Promise<string> {
+  const lines = ['embermq: an MQTT broker and its tools', '', 'usage: embermq <command> [flags]', ''];
+  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(9)}${(await load()).summary}`);
+  return [
+    ...lines,
+    '  help     what a command takes: embermq help serve; all options: embermq help options',
+    '  version  the version'
+  ].join('\n');
+}
+
+async function find(name: string): Promise<Command> {
+  if (Object.hasOwn(COMMANDS, name)) return COMMANDS[name]();
+  const near = nearest(name, [...Object.keys(COMMANDS), 'help', 'version']);
+  const hint = near === undefined ? 'see embermq help' : `did you mean "${near}"?`;
+  throw new InvalidInput('COMMAND_UNKNOWN', 'command', 'a known command', name, `unknown command "${name}"; ${hint}`);
+}
+
+/** By its own name the package finds its package.json both from source and from `dist`. */
+function version(): string {
+  return (createRequire(import.meta.url)('embermq/package.json') as { version: string }).version;
+}

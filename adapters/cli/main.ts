@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+import { readFile } from 'node:fs/promises';
+import { runCommand } from './commands.ts';
+
+process.exitCode = await runCommand(process.argv.slice(2), {
+  env: process.env,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  readFile: (path) => readFile(path),
+  onSignal(listener) {
+    process.on('SIGINT', listener).on('SIGTERM', listener);
+    return () => process.off('SIGINT', listener).off('SIGTERM', listener);
+  },
+  exit: (code) => process.exit(code)
+});

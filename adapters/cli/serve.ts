@@ -1,0 +1,86 @@
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { type Listening, listen, tcp, tls, unix, ws, wss } from '../net/index.ts';
+import { type Command, type Shell, tell } from './command.ts';
+import { describeFlags } from './flags.ts';
+import { spelledAsVariable } from './layers.ts';
+import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
+import { type PlannedListener, readServeSettings, type ServeSettings } from './serve-settings.ts';
+
+const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** `embermq serve`: a broker with listeners, until a signal ends it. */
+export const serve: Command = {
+  summary: 'run a broker',
+  help: () => `usage: embermq serve [flags]
+
+Runs an MQTT broker. When everything accepts, one line goes to standard output: "ready" and the real ports as JSON.
+All else goes to standard error. SIGTERM and SIGINT drain and end with code 0; a second one ends at once.
+
+${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
+
+Each can also stand in the config file (mqttPort) and in the environment (${spelledAsVariable('mqttPort')}). So can every option of the
+library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags go over the
+environment, the environment over the file. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
+  async run(args, shell) {
+    const settings = await readServeSettings(args, shell);
+    const { first, release } = hearSignals(shell);
+    try {
+      const { broker, ready } = prepare(settings, shell);
+      await broker.start();
+      shell.stdout.write(`ready ${JSON.stringify(ready())}\n`);
+      if (!settings.own.memory) {
+        tell(
+          shell,
+          'state is in memory: sessions, queued and retained messages end with this process (--memory: do not tell)'
+        );
+      }
+      tell(shell, `${await first}: draining`);
+      await broker.stop({ timeoutMs: settings.own.drainTimeout });
+      return 0;
+    } finally {
+      release();
+    }
+  }
+};
+
+/** The first signal; the second ends the process. */
+function hearSignals(shell: Shell): { first: Promise<string>; release: () => void } {
+  let release = () => {};
+  const first = new Promise<string>((resolve) => {
+    let isStopping = false;
+    release = shell.onSignal((signal) => {
+      if (isStopping) shell.exit(SECOND_SIGNAL_CODE[signal]);
+      isStopping = true;
+      resolve(signal);
+    });
+  });
+  return { first, release };
+}
+
+function prepare(settings: ServeSettings, shell: Shell): { broker: Broker; ready: () => Record<string, unknown> } {
+  const broker = createBroker(settings.broker);
+  broker.on('error', ({ error, during }) => tell(shell, `error in ${during}: ${error.stack ?? error.message}`));
+  if (settings.own.verbose) tellClients(broker, shell);
+  const listeners = settings.listeners.map((plan) => ({ plan, listening: listen(broker, described(plan)) }));
+  return { broker, ready: () => Object.fromEntries(listeners.map(({ plan, listening }) => placeOf(plan, listening))) };
+}
+
+function described({ kind, options }: PlannedListener) {
+  const transports = { tcp, tls, ws, wss, unix } as Readonly<
+    Record<string, (options: never) => ReturnType<typeof tcp>>
+  >;
+  return transports[kind](options as never);
+}
+
+function placeOf({ label }: PlannedListener, listening: Listening): [string, unknown] {
+  return [label ?? listening.name, listening.port ?? listening.address?.path];
+}
+
+function tellClients(broker: Broker, shell: Shell): void {
+  broker.on('client.connected', ({ client }) => {
+    const { remoteAddress, remotePort, transport } = client.connection;
+    const place = remoteAddress === undefined ? '' : ` from ${remoteAddress}:${remotePort}`;
+    tell(shell, `${client.clientId} connected${place} (${transport}, MQTT version ${client.protocolVersion})`);
+  });
+  broker.on('client.disconnected', ({ client, reason }) => tell(shell, `${client.clientId} disconnected: ${reason}`));
+}

@@ -1,0 +1,21 @@
+// A broker inside an app: no port, no socket. The app and its devices meet on topics.
+import { createBroker } from 'embermq';
+
+const broker = createBroker();
+await broker.start();
+
+broker.subscribe('sensors/+/temperature', ({ topic, payload }) => {
+  console.log(`${topic} is ${payload}`);
+});
+
+await broker.publish({ topic: 'sensors/attic/temperature', payload: '21.5', retain: true });
+await broker.publish({ topic: 'sensors/cellar/temperature', payload: '12', retain: true });
+
+for await (const message of broker.retained('sensors/#')) console.log(`retained: ${message.topic}`);
+
+await broker.stop();
+// prints:
+// sensors/attic/temperature is 21.5
+// sensors/cellar/temperature is 12
+// retained: sensors/attic/temperature
+// retained: sensors/cellar/temperature

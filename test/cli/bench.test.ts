@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import { Spread } from '../../adapters/cli/spread.ts';
+import { listen } from '../../adapters/net/index.ts';
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { testShell } from './shell.ts';
+
+describe('bench', () => {
+  let broker: Broker;
+  let port: string;
+
+  before(async () => {
+    broker = createBroker();
+    const listener = listen(broker, 0);
+    await broker.start();
+    port = String(listener.port);
+  });
+
+  after(() => broker.stop());
+
+  /** The JSON that a bench prints. */
+  async function measured(args: string[]): Promise<Record<string, number & Record<string, number>>> {
+    const shell = testShell();
+    assert.equal(await runCommand(['bench', ...args, '-p', port], shell), 0, shell.err());
+    return JSON.parse(shell.out());
+  }
+
+  it('connects as often as it is told and gives the time to CONNACK', async () => {
+    const { count, latencyMs, perSecond } = await measured(['connect', '--count', '20', '-n', '3']);
+    assert.equal(count, 20);
+    assert.ok(latencyMs.p50 > 0 && latencyMs.p50 <= latencyMs.max && perSecond > 0);
+  });
+
+  it('publishes for as long as it is told', async () => {
+    const { count, seconds, latencyMs } = await measured(['publish', '-n', '2', '-d', '0.2', '-q', '1']);
+    assert.ok(count > 0 && seconds >= 0.19 && latencyMs.mean > 0);
+    assert.equal((await measured(['publish', '-n', '1', '-d', '0.1'])).latencyMs, null, 'QoS 0 is not acknowledged');
+  });
+
+  it('counts what each subscriber gets, what is lost and what is out of order', async () => {
+    const { count, lost, outOfOrder } = await measured([
+      'subscribe',
+      '-n',
+      '4',
+      '-d',
+      '0.2',
+      '--rate',
+      '200',
+      '-q',
+      '1'
+    ]);
+    assert.ok(count > 0 && count % 4 === 0);
+    assert.deepEqual([lost, outOfOrder], [0, 0]);
+  });
+
+  it('measures from publisher to subscriber at a rate', async () => {
+    const { count, latencyMs, lost } = await measured(['latency', '-n', '2', '-d', '0.3', '--rate', '300']);
+    assert.ok(count > 20 && count <= 110, String(count));
+    assert.ok(latencyMs.p99 > 0);
+    assert.equal(lost, 0);
+  });
+
+  it('writes for people on a terminal, and JSON there with --json', async () => {
+    const shell = testShell();
+    shell.stdout.isTTY = true;
+    await runCommand(['bench', 'connect', '--count', '2', '-p', port], shell);
+    assert.match(shell.out(), /^connect: mqtt:\/\/localhost:\d+, 10 clients\n2 connections in /);
+    await runCommand(['bench', 'connect', '--count', '2', '-p', port, '--json'], shell);
+    assert.equal(JSON.parse(shell.out()).count, 2);
+  });
+
+  it('ends early at SIGINT with what it has', async () => {
+    const shell = testShell();
+    const connected = broker.nextEvent('client.connected');
+    const code = runCommand(['bench', 'publish', '-n', '1', '-d', '10m', '-p', port], shell);
+    await connected;
+    shell.signal('SIGINT');
+    assert.equal(await code, 130);
+    assert.equal(JSON.parse(shell.out()).bench, 'publish');
+  });
+
+  it('refuses an unknown bench with a suggestion, and payloads without room for time and number', async () => {
+    const shell = testShell();
+    assert.equal(await runCommand(['bench', 'publsh', '-p', port], shell), 2);
+    assert.match(shell.err(), /unknown bench "publsh": did you mean publish/);
+    assert.equal(await runCommand(['bench', 'latency', '-s', '4', '-p', port], shell), 2);
+    assert.match(shell.err(), /--size: expected 12 bytes at least/);
+  });
+});
+
+describe('Spread', () => {
+  it('gives quantiles to within two percent', () => {
+    const spread = new Spread();
+    for (let ms = 1; ms <= 10_000; ms++) spread.add(ms);
+    for (const share of [0.1, 0.5, 0.9, 0.99, 1]) {
+      const found = spread.quantile(share);
+      assert.ok(Math.abs(found / (share * 10_000) - 1) < 0.02, `${share}: ${found}`);
+    }
+    assert.equal(spread.summary().mean, 5000);
+  });
+
+  it('is all zero while empty', () => {
+    assert.deepEqual(new Spread().summary(), { mean: 0, p50: 0, p90: 0, p99: 0, max: 0 });
+  });
+});

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '../..');
+
+/** The command `embermq` in a process of its own, run from source. */
+export class CommandProcess {
+  readonly child: ChildProcess;
+  stdout = '';
+  stderr = '';
+  readonly #ended: Promise<[number | null, NodeJS.Signals | null]>;
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', 'adapters/cli/main.ts', ...args];
+    this.child = spawn(process.execPath, flags, { cwd: root, env: { ...process.env, ...env } });
+    this.child.stdout?.on('data', (chunk) => {
+      this.stdout += chunk;
+    });
+    this.child.stderr?.on('data', (chunk) => {
+      this.stderr += chunk;
+    });
+    this.#ended = once(this.child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  }
+
+  /** The ports of the `ready` line. Rejects when the process ends before it. */
+  async ready(): Promise<Record<string, number>> {
+    for (;;) {
+      const line = /^ready (\{.*\})$/m.exec(this.stdout);
+      if (line !== null) return JSON.parse(line[1]);
+      const ended = await Promise.race([
+        once(this.child.stdout as NonNullable<ChildProcess['stdout']>, 'data'),
+        this.#ended.then(() => 'ended')
+      ]);
+      if (ended === 'ended') throw new Error(`ended before it was ready:\n${this.stderr}`);
+    }
+  }
+
+  /** @returns the exit code, or the signal that ended it */
+  async end(): Promise<number | NodeJS.Signals | null> {
+    const [code, signal] = await this.#ended;
+    return code ?? signal;
+  }
+}

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import { listen, unix, ws } from '../../adapters/net/index.ts';
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { type TestShell, testShell } from './shell.ts';
+
+let broker: Broker;
+let port: number;
+let wsPort: number;
+
+before(async () => {
+  broker = createBroker();
+  const tcpListener = listen(broker, 0);
+  const wsListener = listen(broker, ws({ port: 0 }));
+  await broker.start();
+  port = tcpListener.port as number;
+  wsPort = wsListener.port as number;
+});
+
+after(() => broker.stop());
+
+/** Start `sub` and wait until the broker has its subscription. */
+async function startSub(args: string[], shell = testShell()): Promise<{ shell: TestShell; code: Promise<number> }> {
+  const subscribed = broker.nextEvent('session.subscribed');
+  const code = runCommand(['sub', '-p', String(port), ...args], shell);
+  await Promise.race([subscribed, code]);
+  return { shell, code };
+}
+
+function pub(args: string[], shell = testShell()): Promise<number> {
+  return runCommand(['pub', '-p', String(port), ...args], shell);
+}
+
+describe('pub and sub', () => {
+  for (const version of ['3.1', '3.1.1', '5']) {
+    for (const qos of ['0', '1', '2']) {
+      it(`carry a message with QoS ${qos} over MQTT ${version}`, async () => {
+        const topic = `a/${version}/${qos}`;
+        const { shell, code } = await startSub(['-t', topic, '-q', qos, '-V', version, '-C', '1', '-v']);
+        assert.equal(await pub(['-t', topic, '-m', 'hello', '-q', qos, '-V', version]), 0);
+        assert.equal(await code, 0);
+        assert.equal(shell.out(), `${topic} hello\n`);
+      });
+    }
+  }
+
+  it('carry every line of standard input, in order', async () => {
+    const { shell, code } = await startSub(['-t', 'lines', '-q', '1', '-C', '300']);
+    const feeder = testShell();
+    const lines = Array.from({ length: 300 }, (_, at) => `line ${at}`);
+    feeder.stdin.end(`${lines.join('\n')}\n`);
+    assert.equal(await pub(['-t', 'lines', '-q', '1', '-l'], feeder), 0);
+    await code;
+    assert.equal(shell.out(), `${lines.join('\n')}\n`);
+  });
+
+  it('carry a file, all of standard input, and nothing', async () => {
+    const { shell, code } = await startSub(['-t', 'b', '-C', '3', '-N']);
+    const feeder = testShell();
+    feeder.files.set('payload', 'from file,');
+    feeder.stdin.end('from\nstdin');
+    await pub(['-t', 'b', '-f', 'payload'], feeder);
+    await pub(['-t', 'b', '-s'], feeder);
+    await pub(['-t', 'b', '-n']);
+    await code;
+    assert.equal(shell.out(), 'from file,from\nstdin');
+  });
+
+  it('carry properties, shown as JSON', async () => {
+    const { shell, code } = await startSub(['-t', 'p', '-C', '1', '--json']);
+    const properties = [
+      '--user-property',
+      'a=1',
+      '--user-property',
+      'a=2=3',
+      '--content-type',
+      'text',
+      '--correlation-data',
+      'c'
+    ];
+    await pub(['-t', 'p', '-m', 'x', '-r', '--response-topic', 'r', '--message-expiry', '60', ...properties]);
+    await code;
+    assert.deepEqual(JSON.parse(shell.out()), {
+      topic: 'p',
+      payload: 'x',
+      qos: 0,
+      retain: false,
+      dup: false,
+      properties: {
+        messageExpiryInterval: 60,
+        contentType: 'text',
+        responseTopic: 'r',
+        correlationData: Buffer.from('c').toString('base64'),
+        userProperties: [
+          ['a', '1'],
+          ['a', '2=3']
+        ]
+      }
+    });
+  });
+
+  it('show a payload that is no text in base64', async () => {
+    const { shell, code } = await startSub(['-t', 'binary', '-C', '1', '--json']);
+    await broker.publish({ topic: 'binary', payload: Buffer.from([0xff, 0]) });
+    await code;
+    assert.equal(JSON.parse(shell.out()).payloadBase64, '/wA=');
+  });
+
+  it('go over WebSocket and Unix sockets by URL', async () => {
+    const path = `/tmp/embermq-test-${process.pid}.sock`;
+    const unixListener = await listen(broker, unix({ path }));
+    const { shell, code } = await startSub(['-t', 'url', '-C', '1', '-L', `ws://localhost:${wsPort}`]);
+    assert.equal(await pub(['-t', 'url', '-m', 'x', '--url', `unix:${path}`]), 0);
+    assert.equal(await code, 0);
+    assert.equal(shell.out(), 'x\n');
+    await unixListener.close();
+  });
+
+  it('leave a session behind with -c and go on with it', async () => {
+    const args = ['-t', 'kept', '-q', '1', '-c', '-i', 'keeper'];
+    const first = await startSub(args);
+    first.shell.signal('SIGINT');
+    assert.equal(await first.code, 0);
+    await pub(['-t', 'kept', '-q', '1', '-m', 'while away']);
+    const second = testShell();
+    assert.equal(await runCommand(['sub', '-p', String(port), ...args, '-C', '1'], second), 0);
+    assert.equal(second.out(), 'while away\n');
+  });
+
+  it('publish the will when the connection is cut, and not when pub ends by itself', async () => {
+    const { shell, code } = await startSub(['-t', 'wills', '-C', '1']);
+    const feeder = testShell();
+    const will = ['--will-topic', 'wills', '--will-payload'];
+    assert.equal(await pub(['-t', 'x', '-m', 'y', ...will, 'must not come']), 0);
+    const connected = broker.nextEvent('client.connected');
+    const dying = pub(['-i', 'dying', '-t', 'x', '-l', ...will, 'came'], feeder);
+    await connected;
+    await broker.session('dying').kick();
+    assert.equal(await dying, 1);
+    assert.match(feeder.err(), /the connection was closed|is closed/);
+    await code;
+    assert.equal(shell.out(), 'came\n');
+  });
+});
+
+describe('sub', () => {
+  it('passes over retained messages with -R', async () => {
+    await broker.publish({ topic: 'r/1', payload: 'old', retain: true });
+    const { shell, code } = await startSub(['-t', 'r/#', '-R', '-C', '1']);
+    await broker.publish({ topic: 'r/2', payload: 'new' });
+    await code;
+    assert.equal(shell.out(), 'new\n');
+  });
+
+  it('ends with code 27 when its time is up, and with 0 at SIGINT', async () => {
+    assert.equal(await runCommand(['sub', '-p', String(port), '-t', 'q', '-W', '0.01'], testShell()), 27);
+    const { shell, code } = await startSub(['-t', 'q']);
+    shell.signal('SIGINT');
+    assert.equal(await code, 0);
+    assert.equal(shell.signalListeners.size, 0, 'a second signal would end the process');
+  });
+
+  it('ends with code 1 when the connection goes', async () => {
+    const { shell, code } = await startSub(['-t', 'q', '-i', 'cut']);
+    await broker.session('cut').kick();
+    assert.equal(await code, 1);
+    assert.match(shell.err(), /^embermq: the connection was closed/);
+  });
+
+  it('stops reading while its output has no room', async () => {
+    const { shell, code } = await startSub(['-t', 'big', '-C', '40', '-q', '1']);
+    for (let at = 0; at < 40; at++) await broker.publish({ topic: 'big', payload: Buffer.alloc(100_000, 'x'), qos: 1 });
+    let bytes = 0;
+    shell.stdout.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    await code;
+    assert.equal(bytes, 40 * 100_001);
+  });
+});
+
+describe('what is wrong with a command line of pub or sub', () => {
+  const refusals: [string[], RegExp][] = [
+    [['pub', '-m', 'x'], /pub needs -t TOPIC/],
+    [['pub', '-t', 'a'], /one of -m, -f, -l, -s and -n/],
+    [['pub', '-t', 'a', '-m', 'x', '-n'], /one of -m, -f, -l, -s and -n/],
+    [['pub', '-t', 'a', '-m', 'x', '-V', '3.1.1', '--content-type', 'x'], /only in MQTT 5\.0/],
+    [['pub', '-t', 'a', '-m', 'x', '--user-property', 'x'], /NAME=VALUE/],
+    [['pub', '-t', 'a', '-m', 'x', '--will-payload', 'x'], /a will needs --will-topic/],
+    [['pub', '-t', 'a', '-m', 'x', '-V', '6'], /--mqtt-version: expected 3\.1, 3\.1\.1 or 5/],
+    [['pub', '-t', 'a', '-m', 'x', '-L', 'http://x'], /expected a URL such as mqtt/],
+    [['sub'], /sub needs -t FILTER/],
+    [['sub', '-t', 'a', '-c'], /-c needs -i ID/],
+    [['sub', '-t', 'a', '-V', '3.1', '--no-local'], /only in MQTT 5\.0/],
+    [['subb'], /unknown command "subb"; did you mean "sub"/]
+  ];
+  for (const [args, message] of refusals) {
+    it(`is told without connecting: ${args.join(' ')}`, async () => {
+      const shell = testShell();
+      assert.equal(await runCommand(args, shell), 2);
+      assert.match(shell.err(), message);
+    });
+  }
+
+  it('is told apart from a broker that is not there, by the code', async () => {
+    const shell = testShell();
+    const free = listen(createBroker(), 0);
+    await free.close();
+    assert.equal(await runCommand(['pub', '-t', 'a', '-m', 'x', '-L', 'unix:/nowhere.sock'], shell), 1);
+    assert.match(shell.err(), /^embermq: can not reach unix:\/nowhere\.sock: /);
+  });
+
+  it('is told with a broker that refuses', async () => {
+    const remove = broker.hook('authenticate', () => ({ allow: false, reasonCode: 0x86 }));
+    const shell = testShell();
+    assert.equal(await pub(['-t', 'a', '-m', 'x'], shell), 1);
+    assert.match(shell.err(), /CONNECT was refused: Bad User Name or Password/i);
+    remove();
+  });
+});
+
+describe('help', () => {
+  for (const name of [[], ['serve'], ['pub'], ['sub'], ['bench'], ['options']]) {
+    it(`is there for ${name[0] ?? 'the whole command'}`, async () => {
+      const shell = testShell();
+      assert.equal(await runCommand(['help', ...name], shell), 0);
+      assert.match(shell.out(), /^(embermq|usage|options)/);
+    });
+  }
+
+  it('is also what --help prints', async () => {
+    const shell = testShell();
+    assert.equal(await runCommand(['pub', '--help'], shell), 0);
+    assert.match(shell.out(), /^usage: embermq pub/);
+  });
+});

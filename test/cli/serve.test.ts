@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { afterEach, describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import { mosquitto, withMosquitto } from './mosquitto.ts';
+import { CommandProcess } from './process.ts';
+import { testShell } from './shell.ts';
+
+const FREE = ['--mqtt-port', '0', '--ws-port', '0'];
+
+describe('serve', () => {
+  it('prints one line on standard output when everything accepts: ready and the real ports', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE], shell);
+    const ready = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    assert.deepEqual(Object.keys(ready), ['mqtt', 'ws']);
+    assert.ok(ready.mqtt > 0 && ready.ws > 0 && ready.mqtt !== ready.ws);
+    const sent = testShell();
+    assert.equal(
+      await runCommand(['pub', '-L', `ws://localhost:${ready.ws}`, '-t', 'a', '-m', 'x', '-q', '2'], sent),
+      0
+    );
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+    assert.equal(shell.out(), '', 'nothing else goes there');
+  });
+
+  it('says that its state is in memory, unless --memory says that this is known', async () => {
+    for (const flags of [[], ['--memory']]) {
+      const shell = testShell();
+      const code = runCommand(['serve', ...FREE, ...flags], shell);
+      await shell.line(/^ready /);
+      shell.signal('SIGTERM');
+      await code;
+      assert.equal(/state is in memory/.test(shell.err()), flags.length === 0);
+    }
+  });
+
+  it('ends with code 1 and the address when a port is taken, and leaves nothing open', async () => {
+    const first = testShell();
+    const firstCode = runCommand(['serve', ...FREE], first);
+    const { mqtt } = JSON.parse((await first.line(/^ready /)).slice('ready '.length));
+    const second = testShell();
+    assert.equal(await runCommand(['serve', '--mqtt-port', String(mqtt), '--ws-port', '0'], second), 1);
+    assert.match(second.err(), new RegExp(`127\\.0\\.0\\.1:${mqtt}`));
+    assert.equal(second.signalListeners.size, 0);
+    first.signal('SIGINT');
+    assert.equal(await firstCode, 0);
+  });
+
+  it('ends at once at a second signal', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE], shell);
+    await shell.line(/^ready /);
+    shell.signal('SIGTERM');
+    assert.deepEqual(shell.exits, []);
+    shell.signal('SIGINT');
+    assert.deepEqual(shell.exits, [130]);
+    await code;
+  });
+
+  it('tells of clients that come and go with --verbose', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE, '-v'], shell);
+    const { mqtt } = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    await runCommand(['pub', '-p', String(mqtt), '-i', 'visitor', '-t', 'a', '-m', 'x'], testShell());
+    shell.signal('SIGTERM');
+    await code;
+    const told = shell.err();
+    assert.match(told, /^visitor connected from 127\.0\.0\.1:\d+ \(tcp, MQTT version 5\)$/m);
+    assert.match(told, /^visitor disconnected: normal$/m);
+  });
+
+  it('opens the further listeners of its config file under their own names', async () => {
+    const shell = testShell();
+    const path = `/tmp/embermq-serve-${process.pid}.sock`;
+    const listeners = [
+      { kind: 'unix', path },
+      { kind: 'tcp', port: 0, name: 'inner', zone: 'internal' }
+    ];
+    shell.files.set('c.json', JSON.stringify({ mqttPort: 'off', wsPort: 'off', listeners }));
+    const code = runCommand(['serve', '-c', 'c.json'], shell);
+    const ready = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    assert.equal(ready[`unix:${path}`], path);
+    assert.ok(ready.inner > 0);
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+  });
+
+  it('lets an option of the library take effect', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE, '--no-retain-available'], shell);
+    const { mqtt } = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    const sent = testShell();
+    assert.equal(await runCommand(['pub', '-p', String(mqtt), '-t', 'a', '-m', 'x', '-r', '-q', '1'], sent), 1);
+    shell.signal('SIGTERM');
+    await code;
+  });
+});
+
+describe('serve in a process of its own', () => {
+  let command: CommandProcess | undefined;
+
+  afterEach(() => command?.child.kill('SIGKILL'));
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`drains and ends with code 0 at ${signal}`, async () => {
+      command = new CommandProcess(['serve', ...FREE]);
+      const { mqtt } = await command.ready();
+      const client = connect(mqtt, '127.0.0.1');
+      client.on('error', () => {});
+      command.child.kill(signal);
+      assert.equal(await command.end(), 0);
+      assert.match(command.stderr, new RegExp(`^${signal}: draining$`, 'm'));
+    });
+  }
+
+  it('ends with code 2 and a message on standard error when it is told something wrong', async () => {
+    command = new CommandProcess(['serve', '--mqtt-prot', '0']);
+    assert.equal(await command.end(), 2);
+    assert.equal(command.stdout, '');
+    assert.equal(command.stderr, 'embermq: unknown flag --mqtt-prot; did you mean --mqtt-port?\n');
+  });
+
+  it('is served to mosquitto_pub and mosquitto_sub in all three versions', withMosquitto, async () => {
+    command = new CommandProcess(['serve', ...FREE]);
+    const port = String((await command.ready()).mqtt);
+    for (const version of ['mqttv31', 'mqttv311', 'mqttv5']) {
+      const topic = `m/${version}`;
+      await mosquitto('pub', ['-p', port, '-V', version, '-t', topic, '-m', version, '-q', '2', '-r']);
+      assert.equal(
+        await mosquitto('sub', ['-p', port, '-V', version, '-t', topic, '-q', '2', '-C', '1', '-W', '10']),
+        `${version}\n`
+      );
+    }
+  });
+});

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import ts from 'typescript';
+
+const root = join(import.meta.dirname, '..');
+const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  exports: Record<string, string | { 'embermq-source': string; types: string; default: string }>;
+  bin: Record<string, string>;
+  dependencies: Record<string, string>;
+  peerDependencies?: Record<string, string>;
+};
+const entries = Object.entries(packageJson.exports).flatMap(([name, target]) =>
+  typeof target === 'string' ? [] : [{ name: name.replace('.', 'embermq'), target }]
+);
+
+/** Run in a process of its own: import a module, then tell what that loaded and left open. */
+const PROBE = `
+  import { register } from 'node:module';
+  import { MessageChannel } from 'node:worker_threads';
+  const { port1, port2 } = new MessageChannel();
+  const seen = [];
+  port1.on('message', (url) => seen.push(url));
+  port1.unref();
+  register('data:text/javascript,' + encodeURIComponent(
+    'let port; export function initialize(p) { port = p; }' +
+    'export async function resolve(name, context, next) { const found = await next(name, context); port.postMessage(found.url); return found; }'
+  ), { data: port2, transferList: [port2] });
+  const handles = () => process.getActiveResourcesInfo().filter((name) => name !== 'MessagePort').sort();
+  // A dependency (debug) asks whether standard error is a terminal, for which Node makes a stream of it.
+  void [process.stdin, process.stdout, process.stderr];
+  const before = handles();
+  await import(process.argv[1]);
+  const after = handles();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  process.stdout.write(JSON.stringify({ seen, before, after }) + '\\n');
+`;
+
+interface Probed {
+  seen: string[];
+  before: string[];
+  after: string[];
+}
+
+async function probe(module: string, flags: string[]): Promise<Probed> {
+  const args = [...flags, '--input-type=module', '--eval', PROBE, module];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, timeout: 60_000 });
+  return JSON.parse(stdout) as Probed;
+}
+
+/** Names of the packages among some URLs. */
+function packagesOf(urls: readonly string[]): string[] {
+  const names = urls.map((url) => /\/node_modules\/(?!.*\/node_modules\/)((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]);
+  return [...new Set(names.filter((name) => name !== undefined))];
+}
+
+function assertQuiet({ seen, before, after }: Probed): void {
+  assert.ok(seen.length > 5, 'the probe saw what was imported');
+  const optional = Object.keys(packageJson.peerDependencies ?? {});
+  const allowed = Object.keys(packageJson.dependencies);
+  const direct = packagesOf(seen);
+  assert.deepEqual(
+    direct.filter((name) => optional.includes(name)),
+    []
+  );
+  // CommonJS dependencies load their own dependencies unseen by the hook; what ours import is seen.
+  assert.deepEqual(
+    direct.filter((name) => !allowed.includes(name) && !name.startsWith('.')),
+    []
+  );
+  assert.deepEqual(after, before, 'importing opens nothing and starts no timer');
+}
+
+describe('importing from source', () => {
+  for (const { name } of entries) {
+    it(`${name} loads no optional package and opens nothing`, async () => {
+      assertQuiet(await probe(name, ['--import', 'tsx', '--conditions=embermq-source']));
+    });
+  }
+});
+
+describe('the compiled package', () => {
+  let out: string;
+
+  before(() => {
+    out = mkdtempSync(join(root, 'dist-test-')); // inside the package, where its own name and its dependencies resolve
+    const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+    execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', out], {
+      cwd: root,
+      stdio: 'inherit'
+    });
+  });
+
+  after(() => rmSync(out, { recursive: true, force: true }));
+
+  const compiled = (path: string) => join(out, path.replace('./dist/', '').replace(/^dist\//, ''));
+
+  for (const { name, target } of entries) {
+    it(`has code and types for ${name}, and imports quietly`, async () => {
+      assert.ok(statSync(compiled(target.types)).isFile());
+      assertQuiet(await probe(compiled(target.default), []));
+    });
+  }
+
+  it('shows no type of xstate, mqtt-packet, lru-cache or eventemitter3 outside embermq/machines', () => {
+    for (const { name, target } of entries) {
+      if (name === 'embermq/machines') continue;
+      const packages = packagesInTypes(compiled(target.types));
+      assert.deepEqual(
+        packages.filter((used) => !used.startsWith('node:')),
+        [],
+        name
+      );
+    }
+  });
+
+  it('has a command that Node can run', () => {
+    const main = compiled(packageJson.bin.embermq);
+    assert.equal(readFileSync(main, 'utf8').split('\n')[0], '#!/usr/bin/env node');
+    const text = execFileSync(process.execPath, [main, 'version'], { encoding: 'utf8' });
+    assert.match(text, /^embermq \d+\.\d+\.\d+\n$/);
+  });
+});
+
+/** Packages that the declarations reachable from one file import. */
+function packagesInTypes(start: string): string[] {
+  const found = new Set<string>();
+  const done = new Set<string>();
+  const waiting = [start];
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    if (done.has(file)) continue;
+    done.add(file);
+    for (const { fileName } of ts.preProcessFile(readFileSync(file, 'utf8')).importedFiles) {
+      if (fileName.startsWith('.')) waiting.push(resolve(dirname(file), fileName.replace(/\.(js|ts)$/, '.d.ts')));
+      else found.add(fileName);
+    }
+  }
+  return [...found].sort();
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { BROKER_OPTIONS, EVENT_NAMES, type OptionRow, type OptionTable, ZONE_OPTIONS } from '../lib/index.ts';
+
+const root = join(import.meta.dirname, '..');
+const path = join(root, 'README.md');
+const readme = readFileSync(path, 'utf8');
+const tables = { zone: ZONE_OPTIONS, broker: BROKER_OPTIONS } as Readonly<Record<string, OptionTable>>;
+
+/** Defaults that depend on the machine are told in words. */
+const IN_WORDS: Readonly<Record<string, string>> = { memoryHighWatermark: '85 % of the heap Node may have' };
+
+function markdown(table: OptionTable): string {
+  const rows = Object.entries(table).map(([name, row]) => {
+    return `| \`${name}\` | ${IN_WORDS[name] ?? shown(row)} | ${range(row)} | ${row.about.replaceAll('|', '\\|')} |`;
+  });
+  return ['| option | default | values | what it is for |', '|---|---|---|---|', ...rows].join('\n');
+}
+
+function shown({ default: value, kind, unit }: OptionRow): string {
+  if (value === undefined) return 'none';
+  if (value === Infinity) return '`infinity`';
+  if (kind === 'size' && (value as number) > 0) return `${size(value as number)}`;
+  if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
+  const isNumber = typeof value === 'number';
+  return isNumber ? `${value}${unit === undefined || value === 0 ? '' : ` ${unit}`}` : `\`${String(value)}\``;
+}
+
+function size(bytes: number): string {
+  for (const [unit, factor] of [
+    ['GB', 1024 ** 3],
+    ['MB', 1024 ** 2],
+    ['KB', 1024]
+  ] as const) {
+    if (bytes % factor === 0) return `${bytes / factor} ${unit}`;
+  }
+  return `${bytes} bytes`;
+}
+
+function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
+  if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
+  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind;
+  const of = unit === undefined ? '' : ` ${unit}`;
+  return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
+}
+
+function withTables(text: string): string {
+  return Object.entries(tables).reduce((changed, [name, table]) => {
+    const [begin, end] = [`<!-- ${name} options: begin -->\n`, `<!-- ${name} options: end -->`];
+    const [head, rest] = changed.split(begin);
+    return `${head}${begin}\n${markdown(table)}\n\n${end}${rest.split(end)[1]}`;
+  }, text);
+}
+
+describe('README', () => {
+  it('lists every option with default, values and purpose (UPDATE_README=1 writes the tables)', () => {
+    const right = withTables(readme);
+    if (process.env.UPDATE_README === '1') writeFileSync(path, right);
+    else assert.equal(readme, right);
+  });
+
+  it('names every event', () => {
+    assert.deepEqual(
+      EVENT_NAMES.filter((name) => !readme.includes(`\`${name}\``)),
+      []
+    );
+  });
+
+  it('begins with a program that runs', async () => {
+    const program = /```js\n(.*?)```/s.exec(readme)?.[1].replace('1883', '0');
+    assert.ok(program);
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval'];
+    const run = promisify(execFile)(process.execPath, [...flags, `${program}\nawait broker.stop();`], {
+      cwd: root,
+      timeout: 30_000
+    });
+    assert.equal((await run).stdout, 'sensors/attic 21.5\n');
+  });
+
+  it('gives the commands that set up, start and test', () => {
+    for (const command of ['npm ci && npm start', 'npm ci && npm test']) assert.ok(readme.includes(`\n${command}\n`));
+  });
+});
