@@ -1,0 +1,469 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpsServer } from 'node:https';
+import { connect as connectTcp } from 'node:net';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { WebSocket } from 'ws';
+import {
+  attachWebSocket,
+  type Listener,
+  listen,
+  parsePskFile,
+  type TlsOptions,
+  tls,
+  wss
+} from '../../adapters/net/index.ts';
+import { type BrokerError, InvalidInput } from '../../lib/errors.ts';
+import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
+
+let certificates: Certificates;
+let broker: StubBroker;
+const clients: { destroy(): void }[] = [];
+
+before(() => {
+  certificates = makeCertificates();
+});
+after(() => certificates[Symbol.dispose]());
+
+beforeEach(() => {
+  broker = new StubBroker();
+});
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.destroy();
+  await broker.stop();
+});
+
+function open(options: Partial<TlsOptions> = {}): PromiseLike<Listener> {
+  const { certFile, keyFile } = certificates.server;
+  return listen(broker, tls({ port: 0, certFile, keyFile, ...options }));
+}
+
+function openForKeys(options: Partial<TlsOptions>): PromiseLike<Listener> {
+  return listen(broker, tls({ port: 0, ...options }));
+}
+
+function dial({ port }: Listener, options: ConnectionOptions = {}): TLSSocket {
+  const socket = connect({ port, host: '127.0.0.1', ca: certificates.ca.cert, ...options });
+  socket.on('error', () => {});
+  clients.push(socket);
+  return socket;
+}
+
+/** A client whose identity and key the server is to check. */
+function dialWithKey(listener: Listener, identity: string, key: string, options: ConnectionOptions = {}): TLSSocket {
+  const psk = Buffer.from(key, 'hex');
+  return dial(listener, {
+    ciphers: 'PSK',
+    pskCallback: () => ({ identity, psk }),
+    checkServerIdentity: () => undefined,
+    ...options
+  });
+}
+
+function serialOf(socket: TLSSocket): string {
+  return socket.getPeerCertificate().serialNumber;
+}
+
+describe('a TLS listener', () => {
+  it('makes the handshake with certificates from files and hands the plain bytes over', async () => {
+    const listener = await open();
+    assert.equal(listener.name, `tls:${listener.port}`);
+    assert.equal(listener.protocol, 'mqtt:ssl');
+    const client = dial(listener);
+    const { stream, meta } = await broker.next();
+    assert.equal(meta.transport, 'tls');
+    assert.equal(meta.remoteAddress, '127.0.0.1');
+    assert.equal(meta.remotePort, client.localPort);
+    assert.equal(meta.username, undefined);
+    assert.equal(meta.authenticated, false);
+    client.write('there');
+    assert.equal((await readBytes(stream, 5)).toString(), 'there');
+    stream.write('back');
+    assert.equal((await readBytes(client, 4)).toString(), 'back');
+    assert.equal(client.authorized, true);
+  });
+
+  it('takes certificates as PEM, and listen takes them beside the port', async () => {
+    const { cert, key } = certificates.server;
+    const listener = await listen(broker, { port: 0, tls: { cert, key: Buffer.from(key) } });
+    await once(dial(listener), 'secureConnect');
+    assert.equal((await broker.next()).meta.transport, 'tls');
+  });
+
+  it('speaks mqtt by ALPN, lets clients in that name nothing, and refuses others', async () => {
+    const listener = await open();
+    const client = dial(listener, { ALPNProtocols: ['mqtt'] });
+    await once(client, 'secureConnect');
+    assert.equal(client.alpnProtocol, 'mqtt');
+    await closed(dial(listener, { ALPNProtocols: ['smtp'] }));
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
+  });
+
+  it('refuses versions below 1.2 unless told otherwise', async () => {
+    const listener = await open();
+    await closed(dial(listener, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
+    assert.deepEqual(broker.taken, []);
+  });
+
+  it('ends connections that speak no TLS, leave in the middle, or never finish, and counts them', async () => {
+    const listener = await open({ handshakeTimeout: 50 });
+    const plain = connectTcp(listener.port as number, '127.0.0.1');
+    plain.on('error', () => {});
+    plain.write('\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00');
+    await closed(plain);
+    const leaving = connectTcp(listener.port as number, '127.0.0.1');
+    await once(leaving, 'connect');
+    leaving.destroy();
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 2);
+    await closed(connectTcp(listener.port as number, '127.0.0.1'));
+    assert.deepEqual(listener.info().shutdownCount, { tls_failed: 2, handshake_timeout: 1 });
+    assert.deepEqual(broker.taken, []);
+    await turnsUntil(() => listener.info().currentConnections === 0);
+  });
+
+  it('keeps many handshakes at a time apart', async () => {
+    const { ca, client, nameless } = certificates;
+    const listener = await open({ ca: ca.cert, requestCert: true, rejectUnauthorized: false });
+    const kinds = Array.from(
+      { length: 30 },
+      (_, at) => [{}, client, nameless][at % 3] as { cert?: string; key?: string }
+    );
+    const dialed = kinds.map(({ cert, key }) => dial(listener, { cert, key }));
+    await Promise.all(dialed.map((socket) => once(socket, 'secureConnect')));
+    for (let taken = 0; taken < kinds.length; taken++) await broker.next();
+    for (const [at, socket] of dialed.entries()) {
+      const found = broker.taken.find(({ meta }) => meta.remotePort === socket.localPort);
+      const subject = [undefined, 'CN=device-1,O=Plant', 'O=Plant'][at % 3];
+      assert.equal(found?.meta.certificate?.subject, subject);
+    }
+  });
+
+  it('fails to open, naming the file, when a certificate can not be read, and when key and certificate do not belong together', async () => {
+    const missing = join(certificates.directory, 'absent.crt');
+    await assert.rejects(
+      async () => await open({ certFile: missing }),
+      (error: BrokerError) => error.code === 'TLS_INVALID' && error.message.includes(missing)
+    );
+    await assert.rejects(async () => await open({ keyFile: certificates.client.keyFile }), { code: 'TLS_INVALID' });
+  });
+
+  it('wants a certificate with its key, or pre-shared keys', () => {
+    assert.throws(() => tls({ port: 0 }), { code: 'OPTION_MISSING', field: 'cert' });
+    assert.throws(() => tls({ port: 0, certFile: 'x' }), { code: 'OPTION_MISSING', field: 'key' });
+    assert.throws(
+      () => tls({ port: 0, cert: 1 as never, key: 'secret' }),
+      (error: Error) => !error.message.includes('secret')
+    );
+  });
+});
+
+describe('client certificates', () => {
+  it('are verified and give the user name by their common name', async () => {
+    const { ca, client } = certificates;
+    const listener = await open({ ca: ca.cert, usernameFrom: 'cn' });
+    dial(listener, { cert: client.cert, key: client.key });
+    const { meta } = await broker.next();
+    assert.equal(meta.username, 'device-1');
+    assert.equal(meta.authenticated, false, 'a certificate names the user; the authenticate hooks still run');
+    assert.equal(meta.certificate?.commonName, 'device-1');
+    assert.equal(meta.certificate?.subject, 'CN=device-1,O=Plant');
+    assert.match(meta.certificate?.fingerprint256 ?? '', /^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
+  });
+
+  it('give the user name by their whole subject', async () => {
+    const { ca, client } = certificates;
+    const listener = await open({ caFile: ca.certFile, usernameFrom: 'subject' });
+    dial(listener, { cert: client.cert, key: client.key });
+    assert.equal((await broker.next()).meta.username, 'CN=device-1,O=Plant');
+  });
+
+  it('also name the user of a resumed TLS session', async () => {
+    const { ca, client } = certificates;
+    const listener = await open({ ca: ca.cert, usernameFrom: 'cn' });
+    const first = dial(listener, { cert: client.cert, key: client.key });
+    const [[session]] = await Promise.all([once(first, 'session'), broker.next()]);
+    const second = dial(listener, { cert: client.cert, key: client.key, session });
+    const { meta } = await broker.next();
+    assert.equal(second.isSessionReused(), true);
+    assert.equal(meta.username, 'device-1');
+  });
+
+  it('are demanded: none, one from elsewhere, and a revoked one end the connection', async () => {
+    const { ca, crl, client, stranger, revoked } = certificates;
+    const listener = await open({ ca: ca.cert, crl });
+    for (const { cert, key } of [{}, stranger, revoked] as { cert?: string; key?: string }[])
+      await closed(dial(listener, { cert, key }));
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 3);
+    assert.deepEqual(broker.taken, []);
+    dial(listener, { cert: client.cert, key: client.key });
+    await broker.next();
+  });
+
+  it('without a name end the connection where the user name comes from them', async () => {
+    const { ca, nameless, stranger } = certificates;
+    const listener = await open({ ca: ca.cert, usernameFrom: 'cn', rejectUnauthorized: false });
+    for (const { cert, key } of [nameless, stranger, { cert: undefined, key: undefined }])
+      await closed(dial(listener, { cert, key }));
+    assert.deepEqual(listener.info().shutdownCount, { no_username: 3 });
+    assert.deepEqual(broker.taken, []);
+  });
+
+  it('that do not verify are not shown where they are not demanded', async () => {
+    const { ca, stranger } = certificates;
+    const listener = await open({ ca: ca.cert, rejectUnauthorized: false });
+    dial(listener, { cert: stranger.cert, key: stranger.key });
+    assert.equal((await broker.next()).meta.certificate, undefined);
+  });
+
+  it('can not give a name on a listener without TLS', () => {
+    assert.throws(() => listen(broker, { port: 0, usernameFrom: 'cn' }), {
+      code: 'OPTION_INVALID',
+      field: 'usernameFrom'
+    });
+  });
+});
+
+describe('reloading certificates', () => {
+  it('uses the new ones for the next handshake and leaves connections alone', async () => {
+    const { server, renewed, directory } = certificates;
+    const [certFile, keyFile] = [join(directory, 'live.crt'), join(directory, 'live.key')];
+    copyFileSync(server.certFile, certFile);
+    copyFileSync(server.keyFile, keyFile);
+    const listener = await open({ certFile, keyFile });
+    const before = dial(listener);
+    const { stream } = await broker.next();
+    copyFileSync(renewed.certFile, certFile);
+    copyFileSync(renewed.keyFile, keyFile);
+    await listener.reload();
+    const afterwards = dial(listener);
+    await broker.next();
+    assert.notEqual(serialOf(afterwards), serialOf(before));
+    before.write('x');
+    await readBytes(stream, 1);
+  });
+
+  it('keeps the old ones where the new ones are not good', async () => {
+    const listener = await open();
+    await assert.rejects(listener.reload({ cert: certificates.client.cert }), { code: 'TLS_INVALID' });
+    await assert.rejects(listener.reload({ certFile: '/does/not/exist' }), { code: 'TLS_INVALID' });
+    await listener.reload();
+    await once(dial(listener), 'secureConnect');
+  });
+
+  it('takes new ones from memory', async () => {
+    const { server, renewed } = certificates;
+    const listener = await open({ certFile: undefined, keyFile: undefined, cert: server.cert, key: server.key });
+    const [before] = await Promise.all([dial(listener), broker.next()]);
+    await listener.reload({ cert: renewed.cert, key: renewed.key });
+    const [afterwards] = await Promise.all([dial(listener), broker.next()]);
+    assert.notEqual(serialOf(afterwards), serialOf(before));
+  });
+
+  it('refuses certificates that have been revoked since, also in resumed sessions', async () => {
+    const { ca, crl, revoked } = certificates;
+    const listener = await open({ ca: ca.cert });
+    const first = dial(listener, { cert: revoked.cert, key: revoked.key });
+    const [[session]] = await Promise.all([once(first, 'session'), broker.next()]);
+    await listener.reload({ crl });
+    await closed(dial(listener, { cert: revoked.cert, key: revoked.key, session }));
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
+  });
+
+  it('happens by itself when a watched file changes, and reports files that are not good', async () => {
+    const { server, directory } = certificates;
+    const pskFile = join(directory, 'watched.txt');
+    writeFileSync(pskFile, 'a:0011\n');
+    const listener = await open({ certFile: server.certFile, keyFile: server.keyFile, pskFile, watchInterval: 10 });
+    const reported = broker.reported();
+    writeFileSync(pskFile, 'a:broken\n');
+    await reported;
+    assert.equal((broker.reports[0].error as BrokerError).code, 'TLS_INVALID');
+    assert.match(broker.reports[0].error.message, /line 1/);
+    assert.doesNotMatch(broker.reports[0].error.message, /broken/);
+    await once(dialWithKey(listener, 'a', '0011'), 'secureConnect');
+  });
+
+  it('is refused by a listener without TLS', async () => {
+    const listener = await listen(broker, 0);
+    await assert.rejects(listener.reload(), { code: 'LISTENER_WITHOUT_TLS' });
+  });
+});
+
+describe('pre-shared keys', () => {
+  const keys = { 'device-7': '00112233445566778899aabbccddeeff' };
+
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    it(`prove the identity, which becomes the user name, without a certificate over ${version}`, async () => {
+      const listener = await openForKeys({ psk: keys });
+      const client = dialWithKey(listener, 'device-7', keys['device-7'], { minVersion: version, maxVersion: version });
+      const { stream, meta } = await broker.next();
+      assert.equal(client.getProtocol(), version);
+      assert.equal(meta.username, 'device-7');
+      assert.equal(meta.authenticated, true);
+      client.write('x');
+      await readBytes(stream, 1);
+    });
+
+    it(`work beside certificates on one listener over ${version}`, async () => {
+      const { ca, client } = certificates;
+      const listener = await open({ psk: keys, ca: ca.cert, usernameFrom: 'cn' });
+      const only = { minVersion: version, maxVersion: version };
+      dialWithKey(listener, 'device-7', keys['device-7'], only);
+      const byKey = await broker.next();
+      assert.deepEqual([byKey.meta.username, byKey.meta.authenticated], ['device-7', true]);
+      dial(listener, { cert: client.cert, key: client.key, ...only });
+      const byCertificate = await broker.next();
+      assert.deepEqual([byCertificate.meta.username, byCertificate.meta.authenticated], ['device-1', false]);
+      await closed(dial(listener, only));
+    });
+
+    it(`end the handshake over ${version} where the identity is unknown or the key is wrong`, async () => {
+      const listener = await openForKeys({ psk: keys });
+      const only = { minVersion: version, maxVersion: version };
+      await closed(dialWithKey(listener, 'device-8', keys['device-7'], only));
+      await closed(dialWithKey(listener, 'device-7', 'ff', only));
+      await turnsUntil(() => listener.info().shutdownCount.tls_failed === 2);
+      assert.deepEqual(broker.taken, []);
+    });
+  }
+
+  it('do not name anybody who is let in by the certificate handshake instead', async () => {
+    const listener = await open({ psk: keys });
+    // The identity is known to the client but not the key: with a suite that does not suit pre-shared keys the server falls back.
+    const client = dialWithKey(listener, 'device-7', 'ff', {
+      ciphers: 'TLS_AES_256_GCM_SHA384',
+      minVersion: 'TLSv1.3'
+    });
+    await once(client, 'secureConnect');
+    const { meta } = await broker.next();
+    assert.equal(meta.username, undefined);
+    assert.equal(meta.authenticated, false);
+  });
+
+  it('are not left out by resuming a session', async () => {
+    const listener = await open({ psk: keys });
+    const first = dialWithKey(listener, 'device-7', keys['device-7'], { maxVersion: 'TLSv1.2' });
+    await Promise.all([broker.next(), once(first, 'secureConnect')]);
+    const session = first.getSession();
+    const second = dialWithKey(listener, 'device-7', keys['device-7'], { maxVersion: 'TLSv1.2', session });
+    const { meta } = await broker.next();
+    assert.equal(second.isSessionReused(), false);
+    assert.equal(meta.username, 'device-7');
+  });
+
+  it('come from a function, whose failure is an unknown identity', async () => {
+    const asked: string[] = [];
+    const listener = await openForKeys({
+      psk: (identity) => {
+        asked.push(identity);
+        if (identity === 'bad') throw new Error('the vault is shut');
+        return identity === 'good' ? Buffer.from('0011', 'hex') : undefined;
+      }
+    });
+    await closed(dialWithKey(listener, 'bad', '0011', { maxVersion: 'TLSv1.2' }));
+    assert.equal(broker.reports[0].error.message, 'the vault is shut');
+    dialWithKey(listener, 'good', '0011', { maxVersion: 'TLSv1.2' });
+    assert.equal((await broker.next()).meta.username, 'good');
+    assert.deepEqual(asked, ['bad', 'good']);
+  });
+
+  it('come from a file, read again at a reload', async () => {
+    const pskFile = join(certificates.directory, 'psk.txt');
+    writeFileSync(pskFile, 'first=0011\n');
+    const listener = await openForKeys({ pskFile, pskDelimiter: '=' });
+    dialWithKey(listener, 'first', '0011');
+    assert.equal((await broker.next()).meta.username, 'first');
+    writeFileSync(pskFile, 'second=2233\n');
+    await listener.reload();
+    await closed(dialWithKey(listener, 'first', '0011'));
+    dialWithKey(listener, 'second', '2233');
+    assert.equal((await broker.next()).meta.username, 'second');
+  });
+
+  it('are read from lines of identity, delimiter and hexadecimal key', () => {
+    const read = parsePskFile('# keys\r\n\r\nurn:dev:1:00ff\n  b:AB  \n');
+    assert.deepEqual(
+      [...read],
+      [
+        ['urn:dev:1', Buffer.from([0, 255])],
+        ['b', Buffer.from([0xab])]
+      ]
+    );
+    assert.deepEqual([...parsePskFile('a::00', '::')], [['a', Buffer.from([0])]]);
+    for (const text of ['nothing', ':00', 'a:', 'a:0', 'a:xy', 'b:00\na:0g']) {
+      assert.throws(
+        () => parsePskFile(text),
+        (error: InvalidInput) =>
+          error.code === 'PSK_INVALID' && error.message.startsWith(`line ${text.split('\n').length} `)
+      );
+    }
+    assert.throws(() => tls({ port: 0, psk: { a: 'no hex' } }), InvalidInput);
+  });
+});
+
+describe('a secure WebSocket listener', () => {
+  it('upgrades over TLS and knows the client certificate', async () => {
+    const { ca, server, client } = certificates;
+    const listener = await listen(
+      broker,
+      wss({ port: 0, cert: server.cert, key: server.key, ca: ca.cert, usernameFrom: 'cn' })
+    );
+    assert.equal(listener.name, `wss:${listener.port}`);
+    assert.equal(listener.protocol, 'mqtt:wss');
+    const socket = new WebSocket(`wss://127.0.0.1:${listener.port}/mqtt`, 'mqtt', {
+      ca: ca.cert,
+      cert: client.cert,
+      key: client.key
+    });
+    clients.push({ destroy: () => socket.terminate() });
+    const [{ stream, meta }] = await Promise.all([broker.next(), once(socket, 'open')]);
+    assert.equal(meta.transport, 'wss');
+    assert.equal(meta.username, 'device-1');
+    assert.equal(meta.headers?.['sec-websocket-protocol'], 'mqtt');
+    socket.send(Buffer.from('x'));
+    await readBytes(stream, 1);
+  });
+
+  it('is made by listen with both tls and ws', async () => {
+    const { ca, server } = certificates;
+    const listener = await listen(broker, {
+      port: 0,
+      tls: { cert: server.cert, key: server.key },
+      ws: true,
+      path: '/here'
+    });
+    const socket = new WebSocket(`wss://127.0.0.1:${listener.port}/here`, 'mqtt', { ca: ca.cert });
+    clients.push({ destroy: () => socket.terminate() });
+    await once(socket, 'open');
+  });
+
+  it('can be attached to an HTTPS server and knows its client certificates', async () => {
+    const { ca, server, client } = certificates;
+    const https = createHttpsServer({
+      cert: server.cert,
+      key: server.key,
+      ca: ca.cert,
+      requestCert: true,
+      rejectUnauthorized: false
+    });
+    https.listen(0, '127.0.0.1');
+    await once(https, 'listening');
+    const listener = await attachWebSocket(broker, https, { usernameFrom: 'cn' });
+    assert.equal(listener.protocol, 'mqtt:wss');
+    const address = `wss://127.0.0.1:${listener.port}/mqtt`;
+    const named = new WebSocket(address, 'mqtt', { ca: ca.cert, cert: client.cert, key: client.key });
+    clients.push({ destroy: () => named.terminate() });
+    const { meta } = await broker.next();
+    assert.deepEqual([meta.transport, meta.username], ['wss', 'device-1']);
+    const nameless = new WebSocket(address, 'mqtt', { ca: ca.cert });
+    nameless.on('error', () => {});
+    await new Promise((resolve) => nameless.on('close', resolve));
+    assert.deepEqual(listener.info().shutdownCount, { no_username: 1 });
+    https.close();
+  });
+});
