@@ -38,7 +38,7 @@ export async function bind(
     return await ('path' in place ? bindPath(place, accept, failed) : bindPort(place, accept, failed));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const remedy = REMEDIES[code ?? ''] ?? (error as Error).message;
+    const remedy = ('path' in place ? PATH_REMEDIES : PORT_REMEDIES)[code ?? ''] ?? (error as Error).message;
     throw new BrokerError('LISTENER_BIND_FAILED', `cannot listen on ${placeName(place)}: ${remedy}`, { cause: error });
   }
 }
@@ -56,14 +56,19 @@ export function placeName(place: Place): string {
   return place.host.includes(':') ? `[${place.host}]:${place.port}` : `${place.host}:${place.port}`;
 }
 
-const REMEDIES: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'somebody listens there already; stop that, or choose another (port 0 takes a free one)',
-  EACCES: 'permission denied; choose a port from 1024 up, or a directory that may be written to',
+const PORT_REMEDIES: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'somebody listens there already; stop that, or choose another port (0 takes a free one)',
+  EACCES: 'permission denied; choose a port from 1024 up',
   EADDRNOTAVAIL: 'this machine has no such address; "0.0.0.0" or "::" binds all it has',
-  ENOTFOUND: 'the host name is unknown; check its spelling, or give an address',
-  ENOENT: 'the directory does not exist; create it first',
+  ENOTFOUND: 'the host name is unknown; check its spelling, or give an address'
+};
+
+const PATH_REMEDIES: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'somebody listens there already; stop that, or choose another path',
+  // What a missing directory is reported as, too.
+  EACCES: 'its directory does not exist or may not be written to',
   EEXIST: 'a file that is not a socket is there; move it away, or choose another path',
-  EINVAL: 'the address is not one that can be bound; a socket path may have at most some 100 characters'
+  EINVAL: 'the path is too long for a socket; at most some 100 characters can be bound'
 };
 
 async function bindPort(

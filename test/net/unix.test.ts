@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { listen, unix } from '../../adapters/net/index.ts';
+import type { BrokerError } from '../../lib/errors.ts';
+import { readBytes, StubBroker } from './stub-broker.ts';
+
+let broker: StubBroker;
+let directory: string;
+let path: string;
+const clients: Socket[] = [];
+
+function client(): Socket {
+  const socket = connect(path);
+  socket.on('error', () => {});
+  clients.push(socket);
+  return socket;
+}
+
+beforeEach(() => {
+  broker = new StubBroker();
+  directory = mkdtempSync(join(tmpdir(), 'listener-'));
+  path = join(directory, 'mqtt.sock');
+});
+
+afterEach(async () => {
+  for (const socket of clients.splice(0)) socket.destroy();
+  await broker.stop();
+  rmSync(directory, { recursive: true });
+});
+
+describe('a Unix socket listener', () => {
+  it('carries bytes, and takes its file away on close', async () => {
+    const listener = await listen(broker, { path });
+    assert.equal(listener.name, `unix:${path}`);
+    assert.equal(listener.protocol, 'mqtt:unix');
+    assert.deepEqual(listener.address, { path });
+    assert.equal(listener.port, undefined);
+    const socket = client();
+    const { stream, meta } = await broker.next();
+    assert.equal(meta.transport, 'unix');
+    assert.equal(meta.remoteAddress, undefined);
+    socket.write('there');
+    assert.equal((await readBytes(stream, 5)).toString(), 'there');
+    await listener.close();
+    assert.equal(existsSync(path), false);
+  });
+
+  it('gives the socket the mode it was told, whatever the umask', async () => {
+    const mask = process.umask();
+    await listen(broker, unix({ path, mode: '620' }));
+    assert.equal(statSync(path).mode & 0o777, 0o620);
+    assert.equal(process.umask(), mask);
+  });
+
+  it('takes the place of a socket that a dead process has left', async () => {
+    const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+    await once(spawn(process.execPath, ['-e', script]), 'exit');
+    assert.equal(existsSync(path), true);
+    await listen(broker, { path });
+    client();
+    await broker.next();
+  });
+
+  it('leaves a socket alone that somebody listens on', async () => {
+    const other = createServer().listen(path);
+    await once(other, 'listening');
+    await assert.rejects(
+      async () => await listen(broker, { path }),
+      (error: BrokerError) => error.code === 'LISTENER_BIND_FAILED' && error.message.includes(path)
+    );
+    assert.equal(existsSync(path), true);
+    const socket = client();
+    await once(socket, 'connect');
+    socket.destroy();
+    other.close();
+  });
+
+  it('leaves a file alone that is no socket', async () => {
+    writeFileSync(path, "somebody's data");
+    await assert.rejects(
+      async () => await listen(broker, { path }),
+      /cannot listen on .*mqtt\.sock: a file that is not a socket is there/
+    );
+    assert.equal(statSync(path).size, 15);
+  });
+
+  it('says what is missing where the directory does not exist', async () => {
+    await assert.rejects(
+      async () => await listen(broker, { path: join(directory, 'absent', 'x.sock') }),
+      /its directory does not exist or may not be written to/
+    );
+  });
+});
