@@ -1,0 +1,494 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { describe, it, mock } from 'node:test';
+import mqtt from 'mqtt';
+import type { ReceivedMessage, Refused } from '../../lib/client/options.ts';
+import { createTestBroker, ExpectationFailed, LeakError, VirtualClock } from '../../lib/testing/index.ts';
+
+const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
+  assert.equal((error as Refused).code, code, String(error));
+  if (reasonCode !== undefined) assert.equal((error as Refused).reasonCode, reasonCode);
+  return true;
+};
+
+describe('createTestBroker', () => {
+  it('gives a started broker that in-process clients talk through, without time passing', async () => {
+    await using kit = await createTestBroker();
+    await using one = await kit.connect();
+    await using two = await kit.connect({ protocolVersion: 4 });
+    assert.deepEqual([one.clientId, two.clientId], ['client-1', 'client-2']);
+    const got: ReceivedMessage[] = [];
+    assert.deepEqual(await two.subscribe('a/+', { qos: 2 }, (message) => got.push(message)), [2]);
+    await one.publish('a/1', 'x', { qos: 2 });
+    await kit.clock.settle();
+    assert.deepEqual(
+      got.map(({ topic, payload, qos }) => [topic, String(payload), qos]),
+      [['a/1', 'x', 2]]
+    );
+    assert.equal(kit.clock.monotonic(), 0);
+  });
+
+  it('takes options of the broker, a clock of your own, and complains of options that do not exist', async () => {
+    const clock = new VirtualClock({ now: 0 });
+    await using kit = await createTestBroker({ clock, maxQosAllowed: 1 });
+    assert.equal(kit.clock, clock);
+    assert.equal(kit.broker.clock, clock);
+    await using client = await kit.connect();
+    assert.deepEqual(await client.subscribe('a', { qos: 2 }), [1]);
+    await assert.rejects(createTestBroker({ maxQoS: 1 } as object), hasCode('OPTION_UNKNOWN'));
+  });
+
+  it('fires keep alive, will delay, message expiry and session expiry in their order', async () => {
+    await using kit = await createTestBroker();
+    const log: string[] = [];
+    const start = kit.clock.monotonic();
+    const note = (text: string) => log.push(`${text}@${(kit.clock.monotonic() - start) / 1000}`);
+    kit.broker.on('client.disconnected', ({ client, reason }) => note(`${client.clientId} ${reason}`));
+    kit.broker.on('session.terminated', ({ client }) => note(`${client.clientId} gone`));
+    kit.broker.on('message.publish', ({ message }) => note(message.topic));
+    await kit.connect({
+      clientId: 'd',
+      properties: { sessionExpiryInterval: 60 },
+      will: { topic: 'will', properties: { willDelayInterval: 10 } }
+    });
+    kit.link('d').halfOpen();
+    await kit.clock.advance('1h');
+    assert.deepEqual(log, []); // no keep alive: nobody notices
+    kit.link('d').cut();
+    await kit.clock.advance('2m');
+    assert.deepEqual(log, ['d closed@3600', 'will@3610', 'd gone@3660']);
+  });
+
+  it('notices by keep alive that a half-open client is gone', async () => {
+    await using kit = await createTestBroker();
+    const client = await kit.connect({ clientId: 'd', keepalive: 60 });
+    await kit.clock.advance('1h');
+    assert.ok(client.isConnected, 'pings kept it alive');
+    kit.link(client).halfOpen();
+    const gone = kit.broker.nextEvent('client.disconnected');
+    await kit.clock.advance('121s');
+    assert.equal((await gone).reason, 'keepalive_timeout');
+    assert.equal(client.isConnected, false);
+  });
+
+  it('does not deadlock with hooks that wait for the clock, and times out those that never answer', async () => {
+    await using kit = await createTestBroker({ clock: { patienceMs: 10 } });
+    kit.broker.on('error', () => {});
+    let isHanging = false;
+    kit.broker.hook('authenticate', async () => {
+      if (isHanging) await new Promise(() => {});
+      await new Promise<void>((resolve) => kit.clock.setTimeout(resolve, 1_000));
+      await readFile(new URL(import.meta.url)); // and something real
+      return true;
+    });
+    const connecting = kit.connect();
+    await kit.clock.advance('2s');
+    await using client = await connecting;
+    assert.ok(client.isConnected);
+    isHanging = true;
+    const refused = assert.rejects(kit.connect(), hasCode('CONNECT_REFUSED'));
+    await kit.clock.advance('5s');
+    await refused;
+    assert.equal(kit.broker.work.count, 0);
+  });
+
+  it('stands still for a hook that does something real', async () => {
+    await using kit = await createTestBroker();
+    let askedAt = -1;
+    kit.broker.hook('authorizePublish', async () => {
+      await readFile(new URL(import.meta.url));
+      await readFile(new URL(import.meta.url));
+      askedAt = kit.clock.monotonic();
+      return true;
+    });
+    await using client = await kit.connect();
+    kit.clock.setTimeout(() => void client.publish('t', 'x'), 10);
+    kit.clock.setTimeout(() => assert.equal(askedAt, 10), 11);
+    await kit.clock.advance(20);
+    assert.equal(askedAt, 10);
+  });
+
+  it('is indifferent to faked timers, immediates and dates', async () => {
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'setImmediate', 'Date'] });
+    try {
+      await using kit = await createTestBroker();
+      await using client = await kit.connect({ keepalive: 10 });
+      await client.subscribe('a', { qos: 1 });
+      kit.clock.setTimeout(() => void client.publish('a', 'x', { qos: 1 }), 30_000);
+      await kit.expectMessage('a', { within: '30s' });
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('turns a day of 1,000 idle sessions quickly', async () => {
+    await using kit = await createTestBroker({ leakCheck: false });
+    for (let n = 0; n < 1_000; n++) await kit.connect();
+    const startMs = performance.now();
+    await kit.clock.advance('1d');
+    const tookMs = performance.now() - startMs;
+    // 17 ms on an idle machine; the bound is for a busy one
+    assert.ok(tookMs < 1_000, `${tookMs} ms`);
+  });
+});
+
+describe('expectMessage', () => {
+  it('gives the message, with no more time passed than it took to come', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'dev' });
+    kit.clock.setTimeout(
+      () => void client.publish('t/1', '{"v":1}', { qos: 1, properties: { contentType: 'json' } }),
+      2_000
+    );
+    const message = await kit.expectMessage('t/+', { within: '5s' });
+    assert.equal(message.text, '{"v":1}');
+    assert.equal(message.clientId, 'dev');
+    assert.equal(message.qos, 1);
+    assert.equal(message.properties.contentType, 'json');
+    assert.equal(kit.clock.monotonic(), 2_000);
+  });
+
+  it('sees what is still on its way, and what comes at the last millisecond', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect();
+    void client.publish('now', '');
+    await kit.expectMessage('now', { within: 0 });
+    kit.clock.setTimeout(() => void client.publish('late', ''), 1_000);
+    await kit.expectMessage('late', { within: '1s' });
+  });
+
+  it('looks at "where", and passes on what that throws', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect();
+    for (const n of [1, 2, 3]) kit.clock.setTimeout(() => void client.publish('n', String(n)), n * 100);
+    assert.equal((await kit.expectMessage('n', { where: ({ text }) => text === '2' })).text, '2');
+    const failing = kit.expectMessage('n', {
+      where: () => {
+        throw new Error('mine');
+      }
+    });
+    await assert.rejects(failing, /mine/);
+  });
+
+  it('fails naming what came instead', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'dev' });
+    kit.clock.setTimeout(() => void client.publish('other', 'hello'), 300);
+    await assert.rejects(kit.expectMessage('t', { within: '1s' }), (error) => {
+      assert.ok(error instanceof ExpectationFailed);
+      assert.equal(error.code, 'MESSAGE_EXPECTED');
+      assert.match(error.message, /no message on "t" came within 1000 ms/);
+      assert.match(error.message, /\+300 ms {2}other {2}"hello" {2}QoS 0 {2}from client "dev"/);
+      return true;
+    });
+    assert.equal(kit.clock.monotonic(), 1_000);
+  });
+
+  it('can wait for two messages at once', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect();
+    kit.clock.setTimeout(() => void client.publish('a', ''), 2_000);
+    kit.clock.setTimeout(() => void client.publish('b', ''), 1_000);
+    const [a, b] = await Promise.all(['a', 'b'].map((filter) => kit.expectMessage(filter, { within: '3s' })));
+    assert.ok(a.at > b.at);
+  });
+
+  it('sees the $SYS topics of the broker', async () => {
+    await using kit = await createTestBroker({ sysHeartbeat: '10s' });
+    await kit.expectMessage('$SYS/brokers/+/uptime', { within: '10s' });
+  });
+
+  it('refuses a filter that is none', async () => {
+    await using kit = await createTestBroker();
+    await assert.rejects(kit.expectMessage('a/#/b'), hasCode('TOPIC_FILTER_INVALID'));
+  });
+});
+
+describe('expectNoMessage', () => {
+  it('lets all of the time pass, and fails at the first message', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect();
+    await kit.expectNoMessage('a', { within: '5s' });
+    assert.equal(kit.clock.monotonic(), 5_000);
+    kit.clock.setTimeout(() => void client.publish('a', 'x'), 100);
+    await assert.rejects(kit.expectNoMessage('a', { within: '5s' }), hasCode('MESSAGE_UNEXPECTED'));
+    assert.equal(kit.clock.monotonic(), 5_100);
+  });
+});
+
+describe('the packet log', () => {
+  it('has every packet of a client in order, over its reconnects', async () => {
+    await using kit = await createTestBroker();
+    const first = await kit.connect({ clientId: 'c' });
+    await first.subscribe('a', { qos: 1 });
+    await first.publish('a', 'x', { qos: 1 });
+    await first.disconnect();
+    await kit.clock.advance('1s');
+    await using second = await kit.connect({ clientId: 'c', protocolVersion: 4 });
+    const log = kit.packets('c').map(({ direction, cmd }) => `${direction === 'toBroker' ? '>' : '<'}${cmd}`);
+    assert.equal(
+      log.sort().join(' '),
+      '<connack <connack <puback <publish <suback >connect >connect >disconnect >puback >publish >subscribe'
+    );
+    const [connect] = kit.packets(second);
+    assert.ok(connect.packet?.cmd === 'connect');
+    assert.equal(connect.packet.protocolVersion, 4);
+    assert.equal(connect.at, kit.clock.now());
+    assert.deepEqual(kit.packets('nobody'), []);
+  });
+
+  it('knows a client by the id that the broker assigned', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: '' });
+    assert.notEqual(client.clientId, '');
+    assert.equal(kit.packets(client.clientId).length, 2);
+  });
+
+  it('shows bytes that are no packet as malformed', async () => {
+    await using kit = await createTestBroker();
+    const stream = kit.stream();
+    stream.resume();
+    stream.write(Buffer.from([0x10, 0x02, 0xff, 0xff]));
+    await once(stream, 'close');
+    assert.equal(kit.packets(stream)[0].cmd, 'malformed');
+  });
+});
+
+describe('faults of a link', () => {
+  it('cut closes both ends without a DISCONNECT, and the will goes out', async () => {
+    await using kit = await createTestBroker();
+    const client = await kit.connect({ clientId: 'c', will: { topic: 'will', payload: 'gone' } });
+    const closed = new Promise((resolve) => client.on('close', resolve));
+    kit.link('c').cut();
+    await kit.expectMessage('will');
+    await closed;
+  });
+
+  it('delay lets everything arrive later in virtual time, in order', async () => {
+    await using kit = await createTestBroker();
+    await using slow = await kit.connect({ clientId: 'slow' });
+    await using fast = await kit.connect();
+    const got: string[] = [];
+    await slow.subscribe('t', ({ payload }) => got.push(`${payload}@${kit.clock.monotonic()}`));
+    kit.link(slow).delay('200ms', { direction: 'toClient' });
+    await fast.publish('t', '1');
+    await kit.clock.advance(100);
+    await fast.publish('t', '2');
+    await kit.clock.advance(1_000);
+    assert.deepEqual(got, ['1@200', '2@300']);
+    kit.link(slow).heal();
+  });
+
+  it('drop loses the nth packet of a kind in one direction', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'c' });
+    const got: string[] = [];
+    await client.subscribe('t', ({ payload }) => got.push(String(payload)));
+    kit.link('c').drop({ nth: 2, cmd: 'publish', direction: 'toBroker' });
+    for (const n of ['1', '2', '3', '4']) void client.publish('t', n); // one chunk, as it may be
+    await kit.clock.settle();
+    assert.deepEqual(got, ['1', '3', '4']);
+    assert.deepEqual(
+      kit
+        .packets('c')
+        .filter(({ isDropped }) => isDropped)
+        .map(({ packet }) => packet?.cmd === 'publish' && String(packet.payload)),
+      ['2']
+    );
+  });
+
+  it('duplicate lets the chosen packets arrive twice: QoS 2 stays exactly once', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'c' });
+    const got: string[] = [];
+    await client.subscribe('#', { qos: 2 }, ({ topic }) => got.push(topic));
+    kit.link('c').duplicate({ cmd: 'publish', direction: 'toBroker', count: Infinity });
+    await client.publish('qos0', '');
+    await client.publish('qos2', '', { qos: 2 });
+    await kit.clock.settle();
+    assert.deepEqual(got, ['qos0', 'qos0', 'qos2']);
+  });
+
+  it('withholdAcks makes a subscriber that never acknowledges: its window fills, and what it missed comes on reconnect', async () => {
+    await using kit = await createTestBroker({ maxInflight: 2 });
+    await using sender = await kit.connect();
+    const stuck = await kit.connect({ clientId: 's', clean: false, sessionExpiry: 100 });
+    const got: string[] = [];
+    await stuck.subscribe('t', { qos: 1 }, ({ payload }) => got.push(String(payload)));
+    kit.link('s').withholdAcks();
+    for (const n of [1, 2, 3]) await sender.publish('t', String(n), { qos: 1 });
+    await kit.clock.advance('1s');
+    assert.deepEqual(got, ['1', '2']);
+    kit.link('s').cut();
+    await kit.clock.settle();
+    await using again = await kit.connect({ clientId: 's', clean: false });
+    again.on('message', ({ payload, dup }) => got.push(`${payload} ${dup}`));
+    await kit.clock.settle();
+    assert.deepEqual(got.slice(2), ['1 true', '2 true', '3 false']);
+  });
+
+  it('slowReader holds the broker back, and time passes nonetheless', async () => {
+    await using kit = await createTestBroker({ slowConsumerTimeout: '10s', outputHighWaterMark: 1_000 });
+    await using sender = await kit.connect();
+    const slow = await kit.connect({ clientId: 's' });
+    let bytes = 0;
+    await slow.subscribe('t', ({ payload }) => {
+      bytes += payload.length;
+    });
+    kit.link('s').slowReader();
+    const gone = kit.broker.nextEvent('client.disconnected');
+    for (let n = 0; n < 40; n++) await sender.publish('t', Buffer.alloc(10_000));
+    await kit.clock.advance('30s');
+    assert.equal((await gone).reason, 'slow_consumer');
+    assert.ok(bytes < 400_000);
+    assert.equal(slow.isConnected, true); // the end lies behind what it does not read
+    kit.link('s').heal();
+    await kit.clock.settle();
+    assert.equal(slow.isConnected, false);
+  });
+
+  it('slowReader with a rate lets so many bytes through each second', async () => {
+    await using kit = await createTestBroker();
+    await using sender = await kit.connect();
+    await using slow = await kit.connect({ clientId: 's' });
+    let last = 0;
+    let count = 0;
+    await slow.subscribe('t', () => {
+      count++;
+      last = kit.clock.monotonic();
+    });
+    kit.link('s').slowReader(10_000);
+    for (let n = 0; n < 5; n++) {
+      await sender.publish('t', Buffer.alloc(10_000));
+      await kit.clock.settle();
+    }
+    await kit.clock.advance('10s');
+    assert.equal(count, 5);
+    assert.ok(last >= 3_000 && last <= 6_000, `the last came at ${last} ms`);
+    kit.link('s').heal();
+  });
+
+  it('passes bytes that are no whole packet as they come', async () => {
+    await using kit = await createTestBroker({ connectTimeout: '10s', leakCheck: false });
+    const stream = kit.stream();
+    stream.resume();
+    stream.write(Buffer.from([0x10]));
+    await kit.clock.advance('9s');
+    stream.write(Buffer.from([0x20, 0x00]));
+    await kit.clock.settle();
+    assert.equal(stream.destroyed, false);
+    await kit.clock.advance('2s');
+    assert.equal(stream.destroyed, true); // trickling does not renew the time
+  });
+
+  it('refuseNext answers one CONNECT, of anybody or of one client, with the code', async () => {
+    await using kit = await createTestBroker();
+    kit.refuseNext(0x97, { reasonString: 'full' });
+    await assert.rejects(
+      kit.connect(),
+      (error) => hasCode('CONNECT_REFUSED', 0x97)(error) && /full/.test(String(error))
+    );
+    kit.refuseNext('b', 0x88);
+    await using a = await kit.connect({ clientId: 'a' });
+    assert.ok(a.isConnected);
+    await assert.rejects(kit.connect({ clientId: 'b', protocolVersion: 4 }), hasCode('CONNECT_REFUSED', 0x88));
+    await using b = await kit.connect({ clientId: 'b' });
+    assert.ok(b.isConnected);
+  });
+
+  it('an unreachable broker refuses new connections', async () => {
+    await using kit = await createTestBroker();
+    kit.isReachable = false;
+    await assert.rejects(kit.connect(), hasCode('CONNECTION_CLOSED'));
+    kit.isReachable = true;
+    await using client = await kit.connect();
+    assert.ok(client.isConnected);
+  });
+
+  it('of a client that never came is an error', async () => {
+    await using kit = await createTestBroker();
+    assert.throws(() => kit.link('nobody'), hasCode('LINK_NOT_FOUND'));
+  });
+});
+
+describe('the leak check', () => {
+  it('names clients, timers and expectations that were left, and still releases everything', async () => {
+    const kit = await createTestBroker();
+    const client = await kit.connect({ clientId: 'forgotten', keepalive: 10 });
+    kit.clock.setTimeout(() => {}, 5_000);
+    let isOver = false;
+    const pending = kit.expectMessage('never', { within: '1h' }).catch(() => {
+      isOver = true;
+    });
+    await assert.rejects(kit[Symbol.asyncDispose](), (error) => {
+      assert.ok(error instanceof LeakError);
+      assert.equal(error.leaks.length, 3);
+      assert.match(error.message, /client "forgotten" is still connected/);
+      assert.match(error.message, /due in 5000 ms, set at .*kit\.test\.ts/);
+      assert.match(error.message, /expectation on "never"/);
+      return true;
+    });
+    await kit.clock.settle();
+    assert.equal(client.isConnected, false);
+    assert.equal(kit.broker.state, 'disconnected');
+    await pending;
+    assert.equal(isOver, true);
+  });
+
+  it('finds nothing after a tidy test, and can be switched off', async () => {
+    const tidy = await createTestBroker();
+    const client = await tidy.connect({ keepalive: 60 });
+    await client.disconnect();
+    tidy.clock.clearTimeout(tidy.clock.setTimeout(() => {}, 5));
+    await tidy[Symbol.asyncDispose]();
+    const messy = await createTestBroker({ leakCheck: false });
+    await messy.connect();
+    await messy[Symbol.asyncDispose]();
+  });
+});
+
+function next(client: mqtt.MqttClient, event: 'connect' | 'close'): Promise<void> {
+  return new Promise((resolve) => client.once(event, () => resolve()));
+}
+
+describe('MQTT.js over a stream of the kit', () => {
+  for (const protocolVersion of [4, 5] as const) {
+    it(`publishes and receives at every QoS (protocol version ${protocolVersion})`, async () => {
+      await using kit = await createTestBroker();
+      const client = new mqtt.MqttClient(() => kit.stream(), {
+        protocolVersion,
+        clientId: 'js',
+        keepalive: 0,
+        reconnectPeriod: 0
+      });
+      await next(client, 'connect');
+      const got: string[] = [];
+      client.on('message', (topic, payload) => got.push(`${topic} ${payload}`));
+      await client.subscribeAsync('t/#', { qos: 2 });
+      for (const qos of [0, 1, 2] as const) await client.publishAsync(`t/${qos}`, 'x', { qos });
+      await kit.clock.settle();
+      assert.deepEqual(got, ['t/0 x', 't/1 x', 't/2 x']);
+      assert.equal(kit.packets('js')[0].cmd, 'connect');
+      await client.endAsync();
+    });
+  }
+
+  it('keeps alive in virtual time with the timers of the kit', async () => {
+    await using kit = await createTestBroker();
+    const client = new mqtt.MqttClient(() => kit.stream(), {
+      clientId: 'js',
+      keepalive: 60,
+      reconnectPeriod: 0,
+      timerVariant: kit.mqttTimers
+    });
+    await next(client, 'connect');
+    await kit.clock.advance('10m');
+    assert.equal(client.connected, true);
+    assert.ok(kit.packets('js').filter(({ cmd }) => cmd === 'pingreq').length >= 9);
+    const closed = next(client, 'close');
+    kit.link('js').cut();
+    await closed;
+    await client.endAsync(true);
+  });
+});
