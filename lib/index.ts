@@ -1,5 +1,5 @@
 /** The public names of `embermq`. */
-export { Broker, createBroker, type PacketTap, type StopOptions } from './broker/broker.ts';
+export { Broker, createBroker, type Inspection, type PacketTap, type StopOptions } from './broker/broker.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/message-stream.ts';
 export {

@@ -1,14 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
-import {
-  type Actor,
-  type ActorLogic,
-  type ActorRef,
-  createActor,
-  type EventObject,
-  type InspectionEvent,
-  type Snapshot
-} from 'xstate';
+import { type Actor, type ActorLogic, type ActorRef, createActor, type EventObject, type Snapshot } from 'xstate';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
@@ -24,10 +16,11 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import { replay } from '../replay.ts';
 import type { Connection } from '../session/connection.ts';
+import type { SessionDeeds } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
 import { endTurn } from '../session/output.ts';
 import { RetainedFeed } from '../session/retained-feed.ts';
-import { type SessionDeeds, sessionMachine } from '../session/session.machine.ts';
+import { sessionMachine } from '../session/session.machine.ts';
 import { Session, type WillState } from '../session/session.ts';
 import type { Route, Subscription } from '../session/subscription.ts';
 import { TimingWheel } from '../timing-wheel.ts';
@@ -36,7 +29,8 @@ import { checkTopicFilter } from '../topics/topic.ts';
 import { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
 import { Admission } from './admission.ts';
-import { type BrokerDeeds, type BrokerEvent, brokerMachine } from './broker.machine.ts';
+import { brokerMachine } from './broker.machine.ts';
+import type { BrokerDeeds, BrokerEvent } from './deeds.ts';
 import { DelayedMessages } from './delayed.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from './handler-subscriber.ts';
 import { Memory } from './memory.ts';
@@ -66,6 +60,17 @@ export interface PacketTap {
   readonly client: ClientInfo;
   /** The whole packet. Copy it to keep it. */
   readonly bytes: Buffer;
+}
+
+/** One step of an actor, as `inspect` shows it: xstate's inspection event, of which the fields that matter are told here. */
+export interface Inspection {
+  /** `@xstate.actor`: one was made. `@xstate.event`: it is sent something. `@xstate.snapshot`: that is where it is now. */
+  readonly type: `@xstate.${string}`;
+  /** Which actor; `id` is `broker`, a client id, or `session` where none was known when the actor was made. */
+  readonly actorRef: { readonly id?: string; readonly sessionId: string };
+  readonly event?: { readonly type: string };
+  /** `snapshot.value` is the state. */
+  readonly snapshot?: unknown;
 }
 
 /** How `stop` ends what is connected. */
@@ -341,7 +346,7 @@ export class Broker implements SessionHost, BrokerDeeds {
   }
 
   /** Every transition of every actor of this broker, in xstate's inspection events. @returns a function that ends it */
-  inspect(observer: (event: InspectionEvent) => void): () => void {
+  inspect(observer: (event: Inspection) => void): () => void {
     const subscription = this.#root.system.inspect({ next: observer });
     return () => subscription.unsubscribe();
   }

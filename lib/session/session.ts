@@ -1,5 +1,4 @@
 import type { Duplex } from 'node:stream';
-import type { ActorRef } from 'xstate';
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { ProtocolError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
@@ -13,13 +12,13 @@ import { TextMap } from '../topics/text-map.ts';
 import type { Zone } from '../zone.ts';
 import { TopicAliases } from './aliases.ts';
 import { Connection, Pause } from './connection.ts';
+import type { SessionDeeds, SessionEvent } from './deeds.ts';
 import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import { Backlog } from './queue.ts';
 import type { RetainedFeed } from './retained-feed.ts';
-import type { SessionDeeds, SessionEvent } from './session.machine.ts';
 import type { Route, Subscriber, Subscription } from './subscription.ts';
 
 /** A will as it waits with its session. */
@@ -61,7 +60,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   link: Connection | undefined = undefined;
   /** The beginning of a session whose connection this one takes over at the next `admit`. */
   incoming: Session | undefined = undefined;
-  actor: ActorRef<never, SessionEvent> | undefined = undefined;
+  actor: { send(event: SessionEvent): void } | undefined = undefined;
 
   // who
   clientId = '';

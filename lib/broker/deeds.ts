@@ -1,0 +1,17 @@
+/** The deeds that the broker's chart names. `Broker` does them. */
+export interface BrokerDeeds {
+  /** Listeners are bound and accept; timers run. */
+  accept(): void;
+  /** Nothing is accepted any more; connections are told to go. */
+  drain(): void;
+  /** Everything is released. */
+  release(): void;
+}
+
+export type BrokerEvent =
+  | { type: 'start' }
+  | { type: 'started' }
+  /** a listener could not bind */
+  | { type: 'failed' }
+  | { type: 'stop' }
+  | { type: 'stopped' };
