@@ -1,0 +1,72 @@
+// The thermometer of device/thermometer.ts, tested in process: a broker without a port, and hours that pass in milliseconds.
+// Run it with: node --test examples/unit-test-your-device.ts
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createTestBroker, type TestBroker } from 'embermq/testing';
+import { Thermometer } from './device/thermometer.ts';
+
+function thermometer(kit: TestBroker): AsyncDisposable {
+  let celsius = 20;
+  const device = new Thermometer({
+    clock: kit.clock, // in the field: systemClock
+    connect: (options) => kit.connect(options), // in the field: connectClient(net.connect(1883), options)
+    read: () => celsius++
+  });
+  device.start();
+  return { [Symbol.asyncDispose]: () => device.stop() };
+}
+
+describe('a thermometer', () => {
+  it('sends its temperature every ten seconds', async () => {
+    await using kit = await createTestBroker();
+    await using _ = thermometer(kit);
+    await kit.expectNoMessage('thermometer/celsius', { within: '9s' });
+    const { text } = await kit.expectMessage('thermometer/celsius', { within: '1s' });
+    assert.equal(text, '20.0');
+    await kit.clock.advance('1h');
+    const sent = kit
+      .packets('thermometer')
+      .filter(({ cmd, direction }) => cmd === 'publish' && direction === 'toBroker');
+    assert.equal(sent.length, 1 + 361); // "online", and one each ten seconds
+  });
+
+  it('waits 1, 2, 4 seconds while the broker is busy', async () => {
+    await using kit = await createTestBroker();
+    for (let n = 0; n < 3; n++) kit.refuseNext(0x89); // server busy
+    const startMs = kit.clock.now();
+    await using _ = thermometer(kit);
+    await kit.expectMessage('thermometer/state', { within: '10s', where: ({ text }) => text === 'online' });
+    const connects = kit.packets('thermometer').filter(({ cmd }) => cmd === 'connect');
+    assert.deepEqual(
+      connects.map(({ at }) => at - startMs),
+      [0, 1_000, 3_000, 7_000]
+    );
+  });
+
+  it('sends later what it measured while the network was down', async () => {
+    await using kit = await createTestBroker();
+    await using _ = thermometer(kit);
+    await kit.expectMessage('thermometer/celsius', { within: '10s' });
+    kit.isReachable = false;
+    kit.link('thermometer').cut();
+    await kit.expectMessage('thermometer/state', { where: ({ text }) => text === 'offline' }); // its will
+    await kit.clock.advance('25s');
+    kit.isReachable = true;
+    const { text } = await kit.expectMessage('thermometer/celsius', { within: '60s' });
+    assert.equal(text, '21.0');
+  });
+
+  it('notices a dead line by its keep alive', async () => {
+    await using kit = await createTestBroker();
+    await using _ = thermometer(kit);
+    await kit.clock.settle();
+    kit.link('thermometer').halfOpen();
+    await kit.expectMessage('thermometer/state', { within: '2m', where: ({ text }) => text === 'online' });
+  });
+});
+// shows, under the spec reporter:
+// ▶ a thermometer
+//   ✔ sends its temperature every ten seconds
+//   ✔ waits 1, 2, 4 seconds while the broker is busy
+//   ✔ sends later what it measured while the network was down
+//   ✔ notices a dead line by its keep alive

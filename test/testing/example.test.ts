@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+
+const root = join(import.meta.dirname, '../..');
+const example = 'examples/unit-test-your-device.ts';
+
+describe('the example of the test kit', () => {
+  it('passes, and shows what it says', async () => {
+    const shown = readFileSync(join(root, example), 'utf8').split('// shows, under the spec reporter:\n')[1];
+    const lines = shown
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.replace('// ', ''));
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--test', '--test-reporter=spec', example];
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env; // it is a run of its own
+    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: root, env, timeout: 30_000 });
+    assert.equal(lines.length, 5);
+    for (const line of lines) assert.ok(stdout.includes(line), `${line}\n is not in\n${stdout}`);
+  });
+});
