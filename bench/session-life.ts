@@ -1,6 +1,5 @@
+import { replay, type SessionDeeds, type SessionEvent, sessionMachine } from 'embermq/machines';
 import { createActor } from 'xstate';
-import { replay } from '../lib/replay.ts';
-import { type SessionDeeds, type SessionEvent, sessionMachine } from '../lib/session/session.machine.ts';
 import { median } from './report.ts';
 
 /** What one session's actor costs. */

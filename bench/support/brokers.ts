@@ -36,15 +36,19 @@ const MOSQUITTO_SETTINGS = [
   'log_type error'
 ];
 
-/**
- * Find a broker on this machine.
- * @param peers folder whose `node_modules` has aedes; by default the project's own
- * @param nodeFlags flags for the process of embermq, such as `--cpu-prof`
- */
+export interface FindOptions {
+  /** Folder whose `node_modules` has aedes; by default the project's own. */
+  readonly peers?: string;
+  /** Flags for the process of embermq, such as `--cpu-prof`. */
+  readonly nodeFlags?: readonly string[];
+  /** JSON of options of embermq over those it is measured with. */
+  readonly options?: string;
+}
+
+/** Find a broker on this machine. */
 export function findBroker(
   name: BrokerName,
-  peers: string | undefined,
-  nodeFlags: readonly string[]
+  { peers, nodeFlags = [], options = '{}' }: FindOptions = {}
 ): BrokerKind | Absent {
   switch (name) {
     case 'embermq': {
@@ -53,7 +57,8 @@ export function findBroker(
         process.execPath,
         ...nodeFlags,
         program('brokers/embermq.js'),
-        String(port)
+        String(port),
+        options
       ]);
     }
     case 'raw':
