@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import type { Duplex } from 'node:stream';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { ConnectionMeta } from '../../lib/client-info.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { PacketReader } from '../../lib/packets/packet-reader.ts';
+import type { ConnackPacket, ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
+
+/** Real milliseconds after which a packet that does not come is a failure, not a wait. */
+const PATIENCE_MS = 3_000;
+
+type PacketOf<C extends Packet['cmd']> = Extract<Packet, { cmd: C }>;
+
+/** What a client says in CONNECT, and how it comes to the broker. */
+export interface RawClientOptions extends Partial<Omit<ConnectPacket, 'cmd' | 'protocolVersion'>> {
+  /** Default 5. */
+  readonly version?: ProtocolVersion;
+  /** `false`: open the stream and send nothing. */
+  readonly connect?: boolean;
+  /** What the listener would tell of the connection. */
+  readonly meta?: Partial<ConnectionMeta>;
+}
+
+let lastClient = 0;
+
+/** A CONNECT with what a test does not care for filled in. */
+export function connectPacket(options: RawClientOptions = {}): ConnectPacket {
+  const { version = 5, connect: _connect, meta: _meta, ...rest } = options;
+  return {
+    cmd: 'connect',
+    protocolVersion: version,
+    bridge: false,
+    clientId: `raw${++lastClient}`,
+    clean: true,
+    keepalive: 0,
+    ...rest
+  };
+}
+
+/** A client that sends what it is told to, right or wrong, over `broker.stream()`. Unless told otherwise it has its CONNACK. */
+export async function rawClient(broker: Broker, options: RawClientOptions = {}): Promise<RawClient> {
+  const client = new RawClient(broker.stream(options.meta), options.version ?? 5);
+  if (options.connect === false) return client;
+  client.send(connectPacket(options));
+  client.connack = await client.next('connack');
+  return client;
+}
+
+/** Packets over a stream, one by one. */
+export class RawClient {
+  readonly stream: Duplex;
+  readonly version: ProtocolVersion;
+  /** Everything that came, in order. */
+  readonly received: Packet[] = [];
+  /** Set by `rawClient`. */
+  connack: ConnackPacket | undefined;
+  /** The broker has ended or cut the stream. */
+  isClosed = false;
+  readonly #reader: PacketReader;
+  readonly #waiting = new Set<() => void>();
+  #at = 0;
+  #error: unknown;
+
+  constructor(stream: Duplex, version: ProtocolVersion) {
+    this.stream = stream;
+    this.version = version;
+    this.#reader = new PacketReader({ side: 'client', version });
+    stream.on('data', (chunk: Buffer) => this.#take(chunk));
+    stream.on('error', () => this.#close());
+    stream.on('end', () => this.#close());
+    stream.on('close', () => this.#close());
+  }
+
+  /** Send packets in one write. */
+  send(...packets: readonly (Packet | Buffer)[]): void {
+    const parts = packets.map((packet) => (Buffer.isBuffer(packet) ? packet : encode(packet, this.version)));
+    this.stream.write(Buffer.concat(parts));
+  }
+
+  /** Send bytes, written in hexadecimal; blanks do not matter. */
+  sendBytes(hex: string): void {
+    this.stream.write(Buffer.from(hex.replaceAll(/\s/g, ''), 'hex'));
+  }
+
+  /** The packet after the last one handed out; it must be of that kind. */
+  async next<C extends Packet['cmd']>(cmd: C): Promise<PacketOf<C>>;
+  async next(): Promise<Packet>;
+  async next(cmd?: string): Promise<Packet> {
+    await this.#until(() => this.#at < this.received.length || this.isClosed, cmd ?? 'a packet');
+    if (this.#error !== undefined) throw this.#error;
+    const packet = this.received[this.#at];
+    assert.ok(packet !== undefined, `the connection was closed, ${cmd ?? 'a packet'} was waited for`);
+    this.#at++;
+    if (cmd !== undefined) assert.equal(packet.cmd, cmd, `waited for ${cmd}, got ${JSON.stringify(packet)}`);
+    return packet;
+  }
+
+  /** Come to the end of what the broker has to say: a PINGREQ is answered, and these packets came before the answer. */
+  async rest(): Promise<Packet[]> {
+    this.send({ cmd: 'pingreq' });
+    const packets: Packet[] = [];
+    for (let packet = await this.next(); packet.cmd !== 'pingresp'; packet = await this.next()) packets.push(packet);
+    return packets;
+  }
+
+  /** Nothing came since the last packet handed out, and the connection lives. */
+  async nothing(): Promise<void> {
+    assert.deepEqual(await this.rest(), []);
+  }
+
+  /** The broker closes the connection; v5 is told why, 3.x nothing. @returns what came before that */
+  async refused(reasonCode: number): Promise<Packet[]> {
+    await this.closed();
+    const packets = this.received.slice(this.#at);
+    this.#at = this.received.length;
+    const last = packets.at(-1);
+    if (this.version !== 5) {
+      assert.ok(last?.cmd !== 'disconnect');
+      return packets;
+    }
+    assert.equal(last?.cmd, 'disconnect', `closed without DISCONNECT, after ${JSON.stringify(packets)}`);
+    const got = (last as PacketOf<'disconnect'>).reasonCode;
+    assert.equal(got, reasonCode, `DISCONNECT 0x${got.toString(16)}, not 0x${reasonCode.toString(16)}`);
+    return packets.slice(0, -1);
+  }
+
+  /** The broker has closed the connection. @returns all that came */
+  async closed(): Promise<Packet[]> {
+    await this.#until(() => this.isClosed, 'the close');
+    if (this.#error !== undefined) throw this.#error;
+    return this.received;
+  }
+
+  /** Cut the connection, without DISCONNECT. */
+  cut(): void {
+    this.stream.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    try {
+      this.received.push(...this.#reader.push(chunk));
+    } catch (error) {
+      this.#error = error;
+      this.isClosed = true;
+    }
+    this.#wake();
+  }
+
+  #close(): void {
+    this.isClosed = true;
+    if (!this.stream.destroyed) this.stream.destroy();
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  #until(isThere: () => boolean, what: string): Promise<void> {
+    if (isThere()) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(guard);
+        this.#waiting.delete(look);
+      };
+      const look = () => {
+        if (!isThere()) return;
+        end();
+        resolve();
+      };
+      const guard = setTimeout(() => {
+        end();
+        const last = this.received.slice(-3).map((packet) => JSON.stringify(packet));
+        reject(new Error(`${what} did not come; the last packets were ${last.join(', ') || 'none'}`));
+      }, PATIENCE_MS);
+      this.#waiting.add(look);
+    });
+  }
+}
