@@ -6,9 +6,11 @@ import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
+import { createBroker } from '../lib/index.ts';
 
 const root = join(import.meta.dirname, '..');
 const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  version: string;
   exports: Record<string, string | { 'embermq-source': string; types: string; default: string }>;
   bin: Record<string, string>;
   dependencies: Record<string, string>;
@@ -74,6 +76,12 @@ function assertQuiet({ seen, before, after }: Probed): void {
   );
   assert.deepEqual(after, before, 'importing opens nothing and starts no timer');
 }
+
+describe('the version', () => {
+  it('is the same in package.json and in the code', () => {
+    assert.equal(createBroker().version, packageJson.version);
+  });
+});
 
 describe('importing from source', () => {
   for (const { name } of entries) {

@@ -105,12 +105,13 @@ function portListeners(own: ServeSettings['own']): PlannedListener[] {
       '--cert, --key and --ca are for --mqtts-port or --wss-port'
     );
   }
-  const tls = { certFile: cert, keyFile: key, ...(ca === undefined ? {} : { caFile: ca }) };
+  // A renewed certificate is put in the place of the old one: it is taken without a restart.
+  const tls = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
   const plans = [
     { kind: 'tcp', label: 'mqtt', port: own.mqttPort, more: {} },
-    { kind: 'tls', label: 'mqtts', port: own.mqttsPort, more: { tls } },
+    { kind: 'tls', label: 'mqtts', port: own.mqttsPort, more: tls },
     { kind: 'ws', label: 'ws', port: own.wsPort, more: {} },
-    { kind: 'wss', label: 'wss', port: own.wssPort, more: { tls } }
+    { kind: 'wss', label: 'wss', port: own.wssPort, more: tls }
   ] as const;
   return plans
     .filter(({ port }) => port !== 'off')
@@ -137,12 +138,8 @@ function furtherListeners(list: unknown, config: string | undefined): PlannedLis
  * @throws InvalidInput ANONYMOUS_EXPOSED
  */
 function checkExposure({ kind, options }: PlannedListener, broker: BrokerOptions): void {
-  const {
-    host = '127.0.0.1',
-    zone = 'external',
-    tls
-  } = options as { host?: string; zone?: string; tls?: { caFile?: string } };
-  if (kind === 'unix' || isLoopback(host) || tls?.caFile !== undefined) return;
+  const { host = '127.0.0.1', zone = 'external' } = options as { host?: string; zone?: string };
+  if (kind === 'unix' || isLoopback(host) || asksForIdentity(options)) return;
   const settings = (broker.zones?.[zone] ?? {}) as Record<string, unknown>;
   if ((settings.allowAnonymous ?? settings.allow_anonymous ?? broker.allowAnonymous) !== undefined) return;
   throw new InvalidInput(
@@ -153,6 +150,13 @@ function checkExposure({ kind, options }: PlannedListener, broker: BrokerOptions
     `${host} can be reached from other machines, and anybody could connect: ask for client certificates (--ca), ` +
       'or write allowAnonymous: true (--allow-anonymous) if that is wanted'
   );
+}
+
+/** Client certificates that must verify, or nothing but pre-shared keys. */
+function asksForIdentity(options: PlannedListener['options']): boolean {
+  const { ca, caFile, rejectUnauthorized, psk, pskFile, cert, certFile } = options;
+  const asksForCertificate = (ca ?? caFile) !== undefined && rejectUnauthorized !== false;
+  return asksForCertificate || ((psk ?? pskFile) !== undefined && (cert ?? certFile) === undefined);
 }
 
 function isLoopback(host: string): boolean {

@@ -126,6 +126,11 @@ describe('options of serve', () => {
     await read(['--host', '0.0.0.0'], { file: { allowAnonymous: true } });
     await read(['--host', '0.0.0.0'], { env: { EMBERMQ_ALLOW_ANONYMOUS: 'true' } });
     await read(['--host', '0.0.0.0'], { file: { 'zone.external.allow_anonymous': true } });
+    const psk = { kind: 'tls', port: 0, host: '::', pskFile: 'keys' };
+    await read([], { file: { listeners: [psk] } });
+    await assert.rejects(read([], { file: { listeners: [{ ...psk, certFile: 'c' }] } }), {
+      code: 'ANONYMOUS_EXPOSED'
+    });
     for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) await read(['--host', host]);
   });
 
@@ -153,7 +158,14 @@ describe('options of serve', () => {
       '--ws-port',
       'off'
     ]);
-    const options = { port: 0, host: '0.0.0.0', tls: { certFile: 'c', keyFile: 'k', caFile: 'a' } };
+    const options = {
+      port: 0,
+      host: '0.0.0.0',
+      certFile: 'c',
+      keyFile: 'k',
+      caFile: 'a',
+      watchInterval: '1m'
+    };
     assert.deepEqual(listeners, [
       { kind: 'tls', label: 'mqtts', options },
       { kind: 'wss', label: 'wss', options }

@@ -4,7 +4,7 @@ import { afterEach, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { mosquitto, withMosquitto } from './mosquitto.ts';
 import { CommandProcess } from './process.ts';
-import { testShell } from './shell.ts';
+import { readyPorts, testShell } from './shell.ts';
 
 const FREE = ['--mqtt-port', '0', '--ws-port', '0'];
 
@@ -12,7 +12,7 @@ describe('serve', () => {
   it('prints one line on standard output when everything accepts: ready and the real ports', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
-    const ready = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    const ready = await readyPorts(shell, code);
     assert.deepEqual(Object.keys(ready), ['mqtt', 'ws']);
     assert.ok(ready.mqtt > 0 && ready.ws > 0 && ready.mqtt !== ready.ws);
     const sent = testShell();
@@ -29,7 +29,7 @@ describe('serve', () => {
     for (const flags of [[], ['--memory']]) {
       const shell = testShell();
       const code = runCommand(['serve', ...FREE, ...flags], shell);
-      await shell.line(/^ready /);
+      await readyPorts(shell, code);
       shell.signal('SIGTERM');
       await code;
       assert.equal(/state is in memory/.test(shell.err()), flags.length === 0);
@@ -39,7 +39,7 @@ describe('serve', () => {
   it('ends with code 1 and the address when a port is taken, and leaves nothing open', async () => {
     const first = testShell();
     const firstCode = runCommand(['serve', ...FREE], first);
-    const { mqtt } = JSON.parse((await first.line(/^ready /)).slice('ready '.length));
+    const { mqtt } = await readyPorts(first, firstCode);
     const second = testShell();
     assert.equal(await runCommand(['serve', '--mqtt-port', String(mqtt), '--ws-port', '0'], second), 1);
     assert.match(second.err(), new RegExp(`127\\.0\\.0\\.1:${mqtt}`));
@@ -51,7 +51,7 @@ describe('serve', () => {
   it('ends at once at a second signal', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
-    await shell.line(/^ready /);
+    await readyPorts(shell, code);
     shell.signal('SIGTERM');
     assert.deepEqual(shell.exits, []);
     shell.signal('SIGINT');
@@ -62,7 +62,7 @@ describe('serve', () => {
   it('tells of clients that come and go with --verbose', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE, '-v'], shell);
-    const { mqtt } = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    const { mqtt } = await readyPorts(shell, code);
     await runCommand(['pub', '-p', String(mqtt), '-i', 'visitor', '-t', 'a', '-m', 'x'], testShell());
     shell.signal('SIGTERM');
     await code;
@@ -80,7 +80,7 @@ describe('serve', () => {
     ];
     shell.files.set('c.json', JSON.stringify({ mqttPort: 'off', wsPort: 'off', listeners }));
     const code = runCommand(['serve', '-c', 'c.json'], shell);
-    const ready = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    const ready = await readyPorts(shell, code);
     assert.equal(ready[`unix:${path}`], path);
     assert.ok(ready.inner > 0);
     shell.signal('SIGTERM');
@@ -90,7 +90,7 @@ describe('serve', () => {
   it('lets an option of the library take effect', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE, '--no-retain-available'], shell);
-    const { mqtt } = JSON.parse((await shell.line(/^ready /)).slice('ready '.length));
+    const { mqtt } = await readyPorts(shell, code);
     const sent = testShell();
     assert.equal(await runCommand(['pub', '-p', String(mqtt), '-t', 'a', '-m', 'x', '-r', '-q', '1'], sent), 1);
     shell.signal('SIGTERM');

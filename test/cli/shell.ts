@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import type { Shell } from '../../adapters/cli/command.ts';
 
-/** A process for a command to run in: what it writes can be read, files are a table, signals are sent by hand. */
+/** A process for a command to run in: what it writes can be read, files may be made up, signals are sent by hand. */
 export interface TestShell extends Shell {
   readonly env: Record<string, string | undefined>;
   readonly stdin: PassThrough;
@@ -38,8 +39,7 @@ export function testShell(): TestShell {
     signalListeners: listeners,
     async readFile(path) {
       const text = files.get(path);
-      if (text === undefined) throw new Error(`ENOENT: no such file, open '${path}'`);
-      return Buffer.from(text);
+      return text === undefined ? readFile(path) : Buffer.from(text);
     },
     onSignal(listener) {
       listeners.add(listener);
@@ -64,4 +64,11 @@ export function testShell(): TestShell {
       }
     }
   };
+}
+
+/** The ports in the `ready` line of a `serve` under way. Rejects when it ends before. */
+export async function readyPorts(shell: TestShell, code: Promise<number>): Promise<Record<string, number>> {
+  const line = await Promise.race([shell.line(/^ready \{.*\}$/), code]);
+  if (typeof line === 'number') throw new Error(`serve ended with ${line} before it was ready: ${shell.err()}`);
+  return JSON.parse(line.slice('ready '.length));
 }

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { readyPorts, testShell } from './shell.ts';
+
+describe('serve with TLS', () => {
+  let certificates: Certificates;
+  const shell = testShell();
+  let code: Promise<number>;
+  let ready: Record<string, number>;
+
+  before(async () => {
+    certificates = makeCertificates();
+    const { certFile, keyFile } = certificates.server;
+    const ports = ['--mqtt-port', 'off', '--ws-port', 'off', '--mqtts-port', '0', '--wss-port', '0'];
+    const files = ['--cert', certFile, '--key', keyFile, '--ca', certificates.ca.certFile];
+    code = runCommand(['serve', ...ports, ...files], shell);
+    ready = await readyPorts(shell, code);
+  });
+
+  after(async () => {
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+    certificates[Symbol.dispose]();
+  });
+
+  /** Publish with QoS 1 to one of its ports. */
+  async function pub(args: string[]): Promise<{ code: number; err: string }> {
+    const own = testShell();
+    return { code: await runCommand(['pub', '-t', 'a', '-m', 'x', '-q', '1', ...args], own), err: own.err() };
+  }
+
+  it('names its ports mqtts and wss', () => {
+    assert.deepEqual(Object.keys(ready), ['mqtts', 'wss']);
+  });
+
+  it('lets in who has a certificate of the authority, over TCP and WebSocket', async () => {
+    const { certFile, keyFile } = certificates.client;
+    const files = ['--ca', certificates.ca.certFile, '--cert', certFile, '--key', keyFile];
+    assert.deepEqual(await pub(['-p', String(ready.mqtts), ...files]), { code: 0, err: '' });
+    assert.deepEqual(await pub(['-L', `wss://localhost:${ready.wss}`, ...files]), { code: 0, err: '' });
+  });
+
+  it('refuses who has none', async () => {
+    assert.equal((await pub(['-p', String(ready.mqtts), '--ca', certificates.ca.certFile])).code, 1);
+  });
+
+  it('is not believed by a client that does not know the authority, unless with --insecure', async () => {
+    const { certFile, keyFile } = certificates.client;
+    const own = ['-p', String(ready.mqtts), '--cert', certFile, '--key', keyFile];
+    const refused = await pub(own);
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /^embermq: can not reach mqtts:\/\/localhost:\d+: .*certificate/);
+    assert.equal((await pub([...own, '--insecure'])).code, 0);
+  });
+});
