@@ -1,5 +1,5 @@
-import { nextTick as processNextTick } from 'node:process';
 import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, ProtocolError } from '../errors.ts';
 import { asError } from '../events.ts';
@@ -33,9 +33,6 @@ import {
   type SubscribeOptions
 } from './options.ts';
 import { ClientSession, type Outgoing } from './session.ts';
-
-// Taken at import: fake timers of a test framework must not hold it up.
-const nextTick = processNextTick;
 
 const FOR_EVER = 0xffff_ffff;
 const READ_AHEAD = 1_000;
@@ -592,11 +589,13 @@ export class Client {
     try {
       handler(value);
     } catch (error) {
-      const isHeard = (this.#listeners.error?.length ?? 0) > 0 && value !== error;
-      nextTick(() => {
-        if (!isHeard) throw error;
-        this.#emit('error', asError(error));
-      });
+      const isHeard = (this.#listeners.error?.length ?? 0) > 0 && !(value instanceof Error); // not its own failure
+      if (isHeard) this.#emit('error', asError(error));
+      else {
+        setImmediate(() => {
+          throw error;
+        });
+      }
     }
   }
 }

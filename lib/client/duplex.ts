@@ -1,9 +1,6 @@
-import { nextTick as processNextTick } from 'node:process';
 import { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers';
 import type { WorkCount } from '../work.ts';
-
-// Taken at import: fake timers of a test framework must not hold up the bytes.
-const nextTick = processNextTick;
 
 /** Bytes that lie in an end unread before its peer's writes wait, and written before `write` returns false. */
 const HIGH_WATER_MARK = 65_536;
@@ -13,7 +10,7 @@ type Done = (error?: Error | null) => void;
 /**
  * Two streams, each of which reads what the other writes: a connection without a socket.
  *
- * Bytes arrive in a later tick, as they would from a socket, so no write runs the other side's code. A reader that pauses holds the writer
+ * Bytes arrive later, as they would from a socket, so no write runs the other side's code. A reader that pauses holds the writer
  * back (`write` returns false, then 'drain'). `end` reaches the other side as 'end'; `destroy` as 'end' behind what was written before, or,
  * with an error, as an error with code ECONNRESET. What is written to an end that is gone is lost without an error.
  *
@@ -25,6 +22,21 @@ export function duplexPair(work?: WorkCount): [Duplex, Duplex] {
   one.peer = other;
   other.peer = one;
   return [one, other];
+}
+
+const settled = Promise.resolve();
+
+/** Run behind the code in hand. A promise, because test frameworks fake `process.nextTick` and `queueMicrotask`. */
+function defer(run: () => void): void {
+  void settled.then(() => {
+    try {
+      run();
+    } catch (error) {
+      setImmediate(() => {
+        throw error; // a reader's mistake is an uncaught exception, as with a socket
+      });
+    }
+  });
 }
 
 class End extends Duplex {
@@ -59,7 +71,7 @@ class End extends Duplex {
   }
 
   override _final(done: Done): void {
-    nextTick(() => {
+    defer(() => {
       this.peer.#endReading();
       done();
     });
@@ -72,7 +84,7 @@ class End extends Duplex {
 
   override _destroy(error: Error | null, done: Done): void {
     this.peer.#recount();
-    nextTick(() => {
+    defer(() => {
       this.peer.#lose(error, this.#outgoing);
       this.#outgoing = [];
       this.#recount();
@@ -100,7 +112,7 @@ class End extends Duplex {
 
   #send(chunks: Buffer[], done: Done): void {
     if (this.#isPeerGone) {
-      nextTick(done);
+      defer(done);
       return;
     }
     this.#outgoing = chunks;
@@ -112,7 +124,7 @@ class End extends Duplex {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     this.#recount();
-    nextTick(() => this.#deliver());
+    defer(() => this.#deliver());
   }
 
   #deliver(): void {

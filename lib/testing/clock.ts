@@ -1,19 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import {
-  clearTimeout as nodeClearTimeout,
-  setImmediate as nodeSetImmediate,
-  setTimeout as nodeSetTimeout
-} from 'node:timers';
+// By name from this module they are out of the reach of fake timers, whenever those are put in place.
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import type { Clock } from '../clock.ts';
 import { InvalidInput, StateError } from '../errors.ts';
 import { type Duration, durationMs } from '../options-table.ts';
 import { WorkCount } from '../work.ts';
 import { TimerHeap, type VirtualTimer } from './timer-heap.ts';
-
-// Taken at import: fake timers of a test framework, put in place later, do not reach us.
-const setImmediate = nodeSetImmediate;
-const setTimeout = nodeSetTimeout;
-const clearTimeout = nodeClearTimeout;
 
 export interface VirtualClockOptions {
   /** Wall time at the start. Default 2026-01-01T00:00:00Z. */
