@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { IdSet } from '../../lib/session/id-set.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
+
+describe('IdSet', () => {
+  it('says whether an id was new, and whether it was there', () => {
+    const ids = new IdSet();
+    assert.equal(ids.has(7), false);
+    assert.equal(ids.add(7), true);
+    assert.equal(ids.add(7), false);
+    assert.equal(ids.has(7), true);
+    assert.equal(ids.size, 1);
+    assert.equal(ids.delete(8), false);
+    assert.equal(ids.delete(7), true);
+    assert.equal(ids.delete(7), false);
+    assert.equal(ids.size, 0);
+  });
+
+  it('tells neighbours in one byte apart', () => {
+    const ids = new IdSet();
+    for (let id = 8; id < 16; id++) assert.equal(ids.add(id), true);
+    ids.delete(11);
+    assert.deepEqual([...ids], [8, 9, 10, 12, 13, 14, 15]);
+  });
+
+  it('holds every id there is, and lets go of all of them', () => {
+    const ids = new IdSet();
+    for (let id = 65_535; id > 0; id--) assert.equal(ids.add(id), true);
+    assert.equal(ids.size, 65_535);
+    assert.equal([...ids].length, 65_535);
+    for (let id = 1; id <= 65_535; id++) assert.equal(ids.delete(id), true);
+    assert.equal(ids.size, 0);
+    assert.deepEqual([...ids], []);
+  });
+
+  it('does as a Set does', () => {
+    const { below } = randomSource('IdSet');
+    const ids = new IdSet();
+    const slow = new Set<number>();
+    for (let step = 0; step < 20_000; step++) {
+      const id = 1 + (below(2) === 0 ? below(40) : below(65_535));
+      if (below(2) === 0) assert.equal(ids.add(id), !slow.has(id) && slow.add(id) !== undefined);
+      else assert.equal(ids.delete(id), slow.delete(id));
+      assert.equal(ids.has(id), slow.has(id));
+      assert.equal(ids.size, slow.size);
+    }
+    assert.deepEqual(
+      [...ids],
+      [...slow].sort((a, b) => a - b)
+    );
+  });
+});

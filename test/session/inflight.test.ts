@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Message } from '../../lib/packets/message.ts';
+import { Awaiting, Inflight } from '../../lib/session/inflight.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
+
+const message = (topic: string) => Message.from({ topic, qos: 1 }, undefined, 0, 0);
+const take = (inflight: Inflight, topic?: string) =>
+  inflight.take(Awaiting.puback, topic === undefined ? undefined : message(topic), 1, undefined);
+
+describe('Inflight', () => {
+  it('hands out ids in sequence, from 1, and goes on behind the last one when some are free again', () => {
+    const inflight = new Inflight();
+    assert.deepEqual([take(inflight), take(inflight), take(inflight)], [1, 2, 3]);
+    inflight.free(1);
+    inflight.free(2);
+    assert.equal(take(inflight), 4);
+    assert.equal(inflight.count, 2);
+  });
+
+  it('keeps with an id what it waits for, its message, flags and subscription identifiers', () => {
+    const inflight = new Inflight();
+    const kept = message('a');
+    const id = inflight.take(Awaiting.pubrec, kept, 6, [3, 9]);
+    assert.equal(inflight.stateOf(id), Awaiting.pubrec);
+    assert.equal(inflight.messageOf(id), kept);
+    assert.equal(inflight.flagsOf(id), 6);
+    assert.deepEqual(inflight.subscriptionIdsOf(id), [3, 9]);
+    assert.equal(inflight.stateOf(id + 1), Awaiting.nothing);
+    assert.equal(inflight.free(id), kept);
+    assert.equal(inflight.stateOf(id), Awaiting.nothing);
+    assert.equal(inflight.messageOf(id), undefined);
+    assert.equal(inflight.subscriptionIdsOf(id), undefined);
+    assert.equal(inflight.count, 0);
+  });
+
+  it('does not take an id for another one with the same low bits', () => {
+    const inflight = new Inflight();
+    const id = take(inflight);
+    for (const other of [id + 16, id + 32, id + 4096]) assert.equal(inflight.stateOf(other), Awaiting.nothing);
+  });
+
+  it('gives up the message once PUBREC came, and waits for PUBCOMP under the same id', () => {
+    const inflight = new Inflight();
+    const kept = message('a');
+    const id = inflight.take(Awaiting.pubrec, kept, 2, [1]);
+    assert.equal(inflight.released(id), kept);
+    assert.equal(inflight.stateOf(id), Awaiting.pubcomp);
+    assert.equal(inflight.messageOf(id), undefined);
+    assert.equal(inflight.subscriptionIdsOf(id), undefined);
+    assert.equal(inflight.count, 1, 'the id is in use until PUBCOMP');
+  });
+
+  it('lists ids in the order their messages went out, those with PUBREC in the order of the PUBRECs', () => {
+    const inflight = new Inflight();
+    for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
+    inflight.free(2);
+    inflight.released(4);
+    inflight.released(1);
+    assert.deepEqual(inflight.inOrder(), [3, 5, 4, 1]);
+  });
+
+  it('keeps the order of sending when the ids begin again at 1', () => {
+    const inflight = new Inflight();
+    for (let i = 0; i < 65_533; i++) inflight.free(take(inflight));
+    assert.deepEqual(
+      [1, 2, 3, 4].map(() => take(inflight)),
+      [65_534, 65_535, 1, 2]
+    );
+    assert.deepEqual(inflight.inOrder(), [65_534, 65_535, 1, 2]);
+  });
+
+  it('can have every id in flight at once, each of them once', () => {
+    const inflight = new Inflight();
+    const ids = new Set<number>();
+    for (let i = 0; i < 65_535; i++) ids.add(take(inflight));
+    assert.equal(ids.size, 65_535);
+    assert.ok(!ids.has(0));
+    inflight.free(40_000);
+    assert.equal(take(inflight), 40_000);
+  });
+
+  it('does as a Map does, and never hands out an id that is in use', () => {
+    const { below, pick } = randomSource('Inflight');
+    const inflight = new Inflight();
+    const slow = new Map<number, { state: number; topic: string; ids: readonly number[] | undefined }>();
+    for (let step = 0; step < 30_000; step++) {
+      const bound = 1 + (step >> 7);
+      if (slow.size === 0 || (slow.size < bound && below(2) === 0)) {
+        const topic = `t${step}`;
+        const ids = below(3) === 0 ? [step] : undefined;
+        const state = pick([Awaiting.puback, Awaiting.pubrec]);
+        const id = inflight.take(state, message(topic), 1, ids);
+        assert.ok(id > 0 && id < 65_536 && !slow.has(id), `id ${id}`);
+        slow.set(id, { state, topic, ids });
+      } else {
+        const id = pick([...slow.keys()].slice(0, 40));
+        const known = slow.get(id)!;
+        assert.equal(inflight.stateOf(id), known.state);
+        assert.deepEqual(inflight.subscriptionIdsOf(id), known.ids);
+        if (known.state === Awaiting.pubrec) {
+          assert.equal(inflight.released(id)?.topic, known.topic);
+          slow.delete(id);
+          slow.set(id, { state: Awaiting.pubcomp, topic: '', ids: undefined });
+        } else {
+          assert.equal(inflight.free(id)?.topic ?? '', known.topic);
+          slow.delete(id);
+        }
+      }
+      assert.equal(inflight.count, slow.size);
+      if (step % 500 === 0) assert.deepEqual(inflight.inOrder(), [...slow.keys()]);
+    }
+  });
+});

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Message } from '../../lib/packets/message.ts';
+import type { QoS } from '../../lib/packets/types.ts';
+import { Backlog, type BacklogLimits } from '../../lib/session/queue.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
+
+const message = (topic: string, qos: QoS = 1, payload = '') => Message.from({ topic, qos, payload }, undefined, 0, 0);
+
+function backlogOf(limits: Partial<BacklogLimits> = {}): { backlog: Backlog; drops: string[] } {
+  const drops: string[] = [];
+  const backlog = new Backlog(
+    { maxMqueueLen: 0, maxMqueueBytes: 0, mqueuePriorities: undefined, mqueueDefaultPriority: 'lowest', ...limits },
+    ({ topic, payload }, reason) => drops.push(`${topic}${payload} ${reason}`)
+  );
+  return { backlog, drops };
+}
+
+function push(backlog: Backlog, ...topics: string[]): void {
+  for (const topic of topics) backlog.push(message(topic), 1, false, undefined);
+}
+
+/** Topics in the order in which they leave. */
+function drain(backlog: Backlog, windowOpen = true): string[] {
+  const topics: string[] = [];
+  for (let next = backlog.shift(windowOpen); next !== undefined; next = backlog.shift(windowOpen))
+    topics.push(next.message.topic);
+  return topics;
+}
+
+const PRIORITIES = new Map([
+  ['high', 10],
+  ['low', 2]
+]);
+
+describe('Backlog', () => {
+  it('is one queue without a table of priorities', () => {
+    const { backlog } = backlogOf({ mqueueDefaultPriority: 'highest' });
+    push(backlog, 'c', 'a', 'b', 'a');
+    assert.deepEqual(
+      [...backlog].map(({ message }) => message.topic),
+      ['c', 'a', 'b', 'a']
+    );
+    assert.deepEqual(drain(backlog), ['c', 'a', 'b', 'a']);
+    assert.equal(backlog.length, 0);
+    assert.equal(backlog.bytes, 0);
+  });
+
+  it('keeps what delivery will need', () => {
+    const { backlog } = backlogOf();
+    backlog.push(message('a'), 2, true, [4, 5]);
+    const { qos, retain, ids } = backlog.shift(true)!;
+    assert.deepEqual({ qos, retain, ids }, { qos: 2, retain: true, ids: [4, 5] });
+  });
+
+  it('lets higher priorities leave first, each in its order, unnamed topics last by default', () => {
+    const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
+    push(backlog, 'other', 'low', 'high', 'low', 'high', 'other');
+    assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low', 'other', 'other']);
+  });
+
+  it('lets unnamed topics leave first when their priority is the highest', () => {
+    const { backlog } = backlogOf({
+      mqueuePriorities: new Map([
+        ['top', 255],
+        ['zero', 0]
+      ]),
+      mqueueDefaultPriority: 'highest'
+    });
+    push(backlog, 'zero', 'top', 'other');
+    assert.deepEqual(drain(backlog), ['other', 'top', 'zero']);
+  });
+
+  it('tells unnamed topics and those of priority 0 apart', () => {
+    const { backlog } = backlogOf({ mqueuePriorities: new Map([['zero', 0]]) });
+    push(backlog, 'other', 'zero');
+    assert.deepEqual(drain(backlog), ['zero', 'other']);
+  });
+
+  it('drops the oldest of the same priority when that one is full, and takes the new one', () => {
+    const { backlog, drops } = backlogOf({ maxMqueueLen: 2, mqueuePriorities: PRIORITIES });
+    for (const n of [1, 2, 3]) backlog.push(message('low', 1, String(n)), 1, false, undefined);
+    for (const n of [1, 2]) backlog.push(message('high', 1, String(n)), 1, false, undefined);
+    assert.deepEqual(drops, ['low1 queue_full']);
+    assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low']);
+  });
+
+  it('drops the oldest by age, whichever QoS it has', () => {
+    const { backlog, drops } = backlogOf({ maxMqueueLen: 2 });
+    backlog.push(message('zero', 0), 0, false, undefined);
+    push(backlog, 'one', 'two');
+    backlog.push(message('nought', 0), 0, false, undefined);
+    assert.deepEqual(drops, ['zero queue_full', 'one queue_full']);
+    assert.deepEqual(drain(backlog), ['two', 'nought']);
+  });
+
+  it('is unlimited with a bound of 0', () => {
+    const { backlog, drops } = backlogOf();
+    for (let n = 0; n < 5000; n++) backlog.push(message('a'), 1, false, undefined);
+    assert.equal(backlog.length, 5000);
+    assert.deepEqual(drops, []);
+  });
+
+  it('drops the oldest of the lowest priority when it holds too many bytes', () => {
+    const { bytes } = message('high', 1, 'x'.repeat(100));
+    const { backlog, drops } = backlogOf({ maxMqueueBytes: bytes * 2, mqueuePriorities: PRIORITIES });
+    const big = (topic: string) => backlog.push(message(topic, 1, 'x'.repeat(100)), 1, false, undefined);
+    big('other');
+    big('high');
+    big('low');
+    assert.deepEqual(drops, [`other${'x'.repeat(100)} queue_full`]);
+    big('high');
+    assert.deepEqual(drain(backlog), ['high', 'high']);
+  });
+
+  it('does not keep a message that alone has too many bytes', () => {
+    const { backlog, drops } = backlogOf({ maxMqueueBytes: 100 });
+    backlog.push(message('a', 1, 'x'.repeat(200)), 1, false, undefined);
+    assert.equal(backlog.length, 0);
+    assert.equal(drops.length, 1);
+  });
+
+  it('lets only QoS 0 leave while the window is closed', () => {
+    const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
+    push(backlog, 'high', 'low');
+    backlog.push(message('low', 0), 0, false, undefined);
+    backlog.push(message('other', 0), 0, false, undefined);
+    assert.equal(backlog.zeroes, 2);
+    assert.deepEqual(drain(backlog, false), ['low', 'other']);
+    assert.equal(backlog.zeroes, 0);
+    assert.deepEqual(drain(backlog), ['high', 'low']);
+  });
+
+  it('sheds its QoS 0 messages alone', () => {
+    const { backlog, drops } = backlogOf();
+    push(backlog, 'one');
+    backlog.push(message('zero', 0), 0, false, undefined);
+    backlog.shed('qos0_msg');
+    assert.deepEqual(drops, ['zero qos0_msg']);
+    assert.equal(backlog.length, 1);
+    assert.equal(backlog.bytes, message('one').bytes);
+  });
+
+  it('tells of everything it is cleared of', () => {
+    const { backlog, drops } = backlogOf();
+    push(backlog, 'a', 'b');
+    backlog.clear('session_terminated');
+    assert.deepEqual(drops, ['a session_terminated', 'b session_terminated']);
+    assert.equal(backlog.bytes, 0);
+  });
+
+  it('does as a sorted list does', () => {
+    const { below, pick } = randomSource('Backlog');
+    for (let round = 0; round < 30; round++) {
+      const maxMqueueLen = pick([0, 1, 3, 20]);
+      const { backlog, drops } = backlogOf({ maxMqueueLen, mqueuePriorities: PRIORITIES });
+      let slow: { topic: string; qos: QoS; n: string }[] = [];
+      const priority = (topic: string) => PRIORITIES.get(topic) ?? -1;
+      const slowDrops: string[] = [];
+      for (let step = 0; step < 600; step++) {
+        if (below(5) < 3) {
+          const entry = { topic: pick(['high', 'low', 'x', 'y']), qos: below(3) as QoS, n: String(step) };
+          const same = slow.filter(({ topic }) => priority(topic) === priority(entry.topic));
+          if (maxMqueueLen > 0 && same.length >= maxMqueueLen) {
+            slow = slow.filter((other) => other !== same[0]);
+            slowDrops.push(`${same[0]!.topic}${same[0]!.n} queue_full`);
+          }
+          slow.push(entry);
+          backlog.push(message(entry.topic, entry.qos, entry.n), entry.qos, false, undefined);
+        } else {
+          const windowOpen = below(3) > 0;
+          const [first] = slow
+            .filter(({ qos }) => windowOpen || qos === 0)
+            .sort((a, b) => priority(b.topic) - priority(a.topic));
+          slow = slow.filter((other) => other !== first);
+          assert.equal(String(backlog.shift(windowOpen)?.message.payload ?? 'none'), first?.n ?? 'none');
+        }
+        assert.equal(backlog.length, slow.length);
+        assert.equal(backlog.zeroes, slow.filter(({ qos }) => qos === 0).length);
+      }
+      assert.deepEqual(drops, slowDrops);
+      assert.deepEqual(
+        [...backlog].map(({ message }) => String(message.payload)),
+        slow.sort((a, b) => priority(b.topic) - priority(a.topic)).map(({ n }) => n)
+      );
+    }
+  });
+});
