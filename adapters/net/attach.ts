@@ -2,13 +2,18 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket, Server as TlsServer } from 'node:tls';
-import { BrokerError, InvalidInput } from '../../lib/errors.ts';
-import type { ListenerAddress, ListenerFigures, ListenerProtocol } from '../../lib/listener.ts';
-import { readOptions } from '../../lib/options-table.ts';
+import {
+  BrokerError,
+  InvalidInput,
+  type ListenerAddress,
+  type ListenerFigures,
+  type ListenerProtocol,
+  readOptions
+} from '../../lib/index.ts';
 import { usernameStage, verifiedCertificate } from './certificate.ts';
 import { type Acceptor, Gate, type Stage } from './gate.ts';
 import { Listening } from './listen.ts';
-import { type Listener, noTls } from './net-listener.ts';
+import { freeName, type Listener, noTls } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions, type Values } from './options.ts';
 import { answer, pathOf, WEBSOCKET_OPTIONS, WebSocketEndpoint, type WebSocketSettings } from './websocket.ts';
 
@@ -27,7 +32,7 @@ const ATTACH_OPTIONS = {
  *
  * Upgrade requests for other paths are left to the app's own `upgrade` listeners. Only where the app has none are they answered with 404:
  * nobody else would ever answer them. While the broker is stopped, and after `close()`, nothing of it is left on the server.
- * @throws InvalidInput OPTION_UNKNOWN or OPTION_INVALID
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function attachWebSocket(broker: Acceptor, server: Server, options: AttachOptions = {}): Listening {
   const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as Values<typeof ATTACH_OPTIONS>;
@@ -39,9 +44,7 @@ export function attachWebSocket(broker: Acceptor, server: Server, options: Attac
       read.usernameFrom
     );
   }
-  const listener = new AttachedListener(broker, server, read);
-  broker.attach(listener);
-  return new Listening(broker, listener);
+  return new Listening(broker, new AttachedListener(broker, server, read));
 }
 
 class AttachedListener implements Listener {
@@ -57,12 +60,11 @@ class AttachedListener implements Listener {
   constructor(acceptor: Acceptor, http: Server, options: Values<typeof ATTACH_OPTIONS>) {
     const isSecure = http instanceof TlsServer;
     this.path = options.path;
-    this.name = options.name ?? `${isSecure ? 'wss' : 'ws'}:${options.path}`;
+    this.name = options.name ?? freeName(acceptor, `${isSecure ? 'wss' : 'ws'}:${options.path}`);
     this.protocol = isSecure ? 'mqtt:wss' : 'mqtt:ws';
     this.#http = http;
-    this.#gate = new Gate(acceptor, options);
-    this.#gate.name = this.name;
-    this.#endpoint = new WebSocketEndpoint(this.#gate, options);
+    this.#gate = new Gate(acceptor, this.name, options);
+    this.#endpoint = new WebSocketEndpoint(this.#gate, options, acceptor.zone(options.zone).maxPacketSize);
     const handOver: Stage = (arrival) => this.#gate.handOver(arrival);
     this.#enter =
       options.usernameFrom === undefined ? handOver : usernameStage(this.#gate, options.usernameFrom, handOver);
@@ -78,14 +80,11 @@ class AttachedListener implements Listener {
     return this.address?.port;
   }
 
-  get opening(): Promise<void> | undefined {
-    return this.#isOpen ? Promise.resolve() : undefined;
-  }
-
   async open(): Promise<void> {
     if (this.#isOpen) return;
     switchboard(this.#http).add(this);
     this.#isOpen = true;
+    this.#gate.open();
   }
 
   async close(): Promise<void> {
@@ -97,10 +96,6 @@ class AttachedListener implements Listener {
 
   async reload(): Promise<void> {
     throw noTls(this.name);
-  }
-
-  report(error: unknown): void {
-    this.#gate.report(error, 'opening');
   }
 
   info(): ListenerFigures {

@@ -8,8 +8,7 @@ import {
   type Server,
   type Socket
 } from 'node:net';
-import { BrokerError } from '../../lib/errors.ts';
-import type { ListenerAddress } from '../../lib/listener.ts';
+import { BrokerError, type ListenerAddress } from '../../lib/index.ts';
 
 /** Where to bind, as read from a listener's options. */
 export type Place =

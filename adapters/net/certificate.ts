@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { ConnectionMeta } from '../../lib/client-info.ts';
+import type { ConnectionMeta } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
 
 /** What is known of the peer's certificate; undefined where there is none that was verified. */

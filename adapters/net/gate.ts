@@ -1,22 +1,34 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ConnectionMeta } from '../../lib/client-info.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { asError } from '../../lib/events.ts';
-import type { ListenerFigures, ListenerHandle } from '../../lib/listener.ts';
-import type { ProtocolVersion } from '../../lib/packets/types.ts';
+import type {
+  BrokerEvents,
+  Clock,
+  ConnectionMeta,
+  ListenerFigures,
+  ListenerHandle,
+  ProtocolVersion
+} from '../../lib/index.ts';
 
 /** What a listener needs of a broker. `Broker` fits; so does a stub in a test. */
 export interface Acceptor {
+  readonly clock: Clock;
+  /** `connected` once it has started. */
+  readonly state: string;
+  /** Settings of a zone. Throws InvalidInput ZONE_UNKNOWN. */
+  zone(name: string | undefined): { readonly maxPacketSize: number };
   /** Take a connection: its bytes and what the listener knows of it. */
   handle(stream: Duplex, meta: ConnectionMeta): void;
-  /** Keep a listener: `start` opens it, `stop` closes it; a broker that is started already opens it at once. */
-  attach(listener: ListenerHandle): unknown;
-  /** `connected` once it has started. */
-  readonly state?: string;
-  /** Tell of an error that no caller can be told of: the broker's `error` event. */
-  report?(error: Error, during: string): void;
+  /** Open this listener at the next start, close it at the next stop. */
+  attach(listener: ListenerHandle): void;
+  detach(listener: ListenerHandle): void;
+  listeners(): readonly ListenerHandle[];
+  /** Announce an error that no caller can be told of. */
+  failed(thrown: unknown, during: string, client: undefined): void;
+  on(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
+  off(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
 }
+
+type Disconnected = Pick<BrokerEvents['client.disconnected'], 'client' | 'reason'>;
 
 /** Why a listener itself ended a connection, before the broker had it. */
 export type RefusalReason =
@@ -40,7 +52,6 @@ export interface GateSettings {
   readonly maxConnections: number;
   readonly maxConnRate: number;
   readonly handshakeTimeout: number;
-  readonly clock: Clock;
 }
 
 /** A connection on its way from accept to the broker, and what has been learnt of it so far. */
@@ -80,21 +91,24 @@ export interface KnownLocal {
  */
 export class Gate {
   /** The listener's name, as the broker is told it. */
-  name = '';
+  readonly name: string;
   current = 0;
   readonly shutdownCount: Record<string, number> = {};
   readonly settings: GateSettings;
+  readonly clock: Clock;
   readonly #acceptor: Acceptor;
   readonly #arriving = new Map<Duplex, Arrival>();
   readonly #left: (this: Duplex) => void;
   #tokens: number;
   #filledAt: number;
 
-  constructor(acceptor: Acceptor, settings: GateSettings) {
+  constructor(acceptor: Acceptor, name: string, settings: GateSettings) {
+    this.name = name;
+    this.clock = acceptor.clock;
     this.#acceptor = acceptor;
     this.settings = settings;
     this.#tokens = settings.maxConnRate;
-    this.#filledAt = settings.clock.monotonic();
+    this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
     // One function for all sockets: a closure for each would cost an idle connection some 100 bytes.
     this.#left = function left() {
@@ -139,7 +153,7 @@ export class Gate {
     };
     if (isStaged) {
       this.#arriving.set(socket, arrival);
-      arrival.timer = this.settings.clock.setTimeout(
+      arrival.timer = this.clock.setTimeout(
         () => this.refuse(arrival, 'handshake_timeout'),
         this.settings.handshakeTimeout
       );
@@ -204,21 +218,29 @@ export class Gate {
 
   /** Tell the broker of an error that belongs to no caller. */
   report(error: unknown, during: string): void {
-    const { report } = this.#acceptor;
-    if (report !== undefined) report.call(this.#acceptor, asError(error), `listener ${this.name}: ${during}`);
-    else process.emitWarning(asError(error));
+    this.#acceptor.failed(error, `listener ${this.name}: ${during}`, undefined);
+  }
+
+  /** Count why clients go, as the broker tells it, while the listener is open. */
+  open(): void {
+    this.#acceptor.on('client.disconnected', this.#disconnected);
   }
 
   /** End what has not reached the broker yet. */
   shut(): void {
+    this.#acceptor.off('client.disconnected', this.#disconnected);
     for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
   }
 
   #settle(arrival: Arrival): void {
     arrival.isOver = true;
     if (!this.#arriving.delete(arrival.socket)) return;
-    this.settings.clock.clearTimeout(arrival.timer);
+    this.clock.clearTimeout(arrival.timer);
   }
+
+  readonly #disconnected = ({ client, reason }: Disconnected): void => {
+    if (client.connection.listener === this.name) this.count(reason);
+  };
 
   #turnAway(socket: Duplex, reason: RefusalReason): undefined {
     this.count(reason);
@@ -228,9 +250,9 @@ export class Gate {
 
   /** A bucket that holds one second's worth. */
   #hasToken(): boolean {
-    const { maxConnRate, clock } = this.settings;
+    const { maxConnRate } = this.settings;
     if (maxConnRate === 0) return true;
-    const now = clock.monotonic();
+    const now = this.clock.monotonic();
     this.#tokens = Math.min(Math.max(maxConnRate, 1), this.#tokens + ((now - this.#filledAt) * maxConnRate) / 1000);
     this.#filledAt = now;
     if (this.#tokens < 1) return false;

@@ -18,7 +18,7 @@ export type ListenOptions =
  *
  * Before `broker.start()` the listener is only made known: the broker opens it when it starts, and rejects its start if the address can not be
  * had. On a broker that has started it is opened at once: `await` it to have it open or to catch the error; without `await` an error
- * becomes the broker's `error` event. The broker closes it when it stops.
+ * becomes the broker's `error` event. The broker closes it when it stops, and opens it again when it starts again; `close()` takes it away for good.
  *
  * ```ts
  * listen(broker, 1883);
@@ -26,33 +26,20 @@ export type ListenOptions =
  * listen(broker, ws({ port: 8083, path: '/mqtt' }));
  * ```
  * @param where a port of 127.0.0.1, options, or what `tcp`, `tls`, `ws`, `wss` or `unix` described
- * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID or OPTION_MISSING
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function listen(broker: Acceptor, where: number | ListenOptions | Transport): Listening {
-  const listener = new NetListener(broker, describe(where));
-  broker.attach(listener);
-  return new Listening(broker, listener);
+  return new Listening(broker, new NetListener(broker, describe(where)));
 }
 
-/** What `Listening` needs besides of a listener. */
-interface Openable extends Listener {
-  readonly opening: Promise<void> | undefined;
-  report(error: unknown): void;
-}
+/** A listener in the hands of the app: what it opens and closes itself, the broker learns of. */
+class AppListener implements Listener {
+  readonly #broker: Acceptor;
+  readonly #listener: Listener;
 
-/** A listener that can also be awaited: resolves to it when it is open, or at once where the broker has not started yet. */
-export class Listening implements Listener, PromiseLike<Listener> {
-  readonly #listener: Openable;
-  readonly #opened: Promise<Listener>;
-  #isAwaited = false;
-
-  constructor(broker: Acceptor, listener: Openable) {
+  constructor(broker: Acceptor, listener: Listener) {
+    this.#broker = broker;
     this.#listener = listener;
-    const isStarted = broker.state === 'connected' || listener.opening !== undefined;
-    this.#opened = isStarted ? listener.open().then(() => listener) : Promise.resolve(listener);
-    this.#opened.catch((error) => {
-      if (!this.#isAwaited) listener.report(error);
-    });
   }
 
   get name(): string {
@@ -71,11 +58,19 @@ export class Listening implements Listener, PromiseLike<Listener> {
     return this.#listener.port;
   }
 
-  open(): Promise<void> {
-    return this.#listener.open();
+  async open(): Promise<void> {
+    if (!this.#broker.listeners().includes(this.#listener)) this.#broker.attach(this.#listener);
+    try {
+      await this.#listener.open();
+    } catch (error) {
+      // What could not be opened must not keep the broker from its next start.
+      this.#broker.detach(this.#listener);
+      throw error;
+    }
   }
 
   close(): Promise<void> {
+    this.#broker.detach(this.#listener);
     return this.#listener.close();
   }
 
@@ -89,6 +84,24 @@ export class Listening implements Listener, PromiseLike<Listener> {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+}
+
+/** A listener that can also be awaited: resolves to it when it is open, or at once where the broker has not started yet. */
+export class Listening extends AppListener implements PromiseLike<Listener> {
+  readonly #opened: Promise<Listener>;
+  #isAwaited = false;
+
+  /** @throws InvalidInput LISTENER_NAME_IN_USE */
+  constructor(broker: Acceptor, listener: Listener) {
+    super(broker, listener);
+    broker.attach(listener);
+    // Not this: what is awaited must not be awaitable again.
+    const open = new AppListener(broker, listener);
+    this.#opened = broker.state === 'connected' ? open.open().then(() => open) : Promise.resolve(open);
+    this.#opened.catch((error) => {
+      if (!this.#isAwaited) broker.failed(error, `opening listener ${listener.name}`, undefined);
+    });
   }
 
   // biome-ignore lint/suspicious/noThenProperty: being awaited is what this class is for

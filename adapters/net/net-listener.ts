@@ -1,6 +1,11 @@
 import type { Server, Socket } from 'node:net';
-import { BrokerError } from '../../lib/errors.ts';
-import type { ListenerAddress, ListenerFigures, ListenerHandle, ListenerProtocol } from '../../lib/listener.ts';
+import {
+  BrokerError,
+  type ListenerAddress,
+  type ListenerFigures,
+  type ListenerHandle,
+  type ListenerProtocol
+} from '../../lib/index.ts';
 import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
 import { type Acceptor, Gate, type KnownLocal, type Stage } from './gate.ts';
@@ -31,6 +36,7 @@ const PROTOCOLS: Readonly<Record<Transport['kind'], ListenerProtocol>> = {
 
 /** A listener with a socket of its own. */
 export class NetListener implements Listener {
+  readonly name: string;
   readonly protocol: ListenerProtocol;
   readonly #transport: Transport;
   readonly #gate: Gate;
@@ -41,21 +47,18 @@ export class NetListener implements Listener {
   #opening: Promise<void> | undefined;
 
   constructor(acceptor: Acceptor, transport: Transport) {
-    const { common, kind, tls, webSocket } = transport;
+    const { common, kind, place, tls, webSocket } = transport;
     this.#transport = transport;
+    this.name = common.name ?? freeName(acceptor, `${kind}:${'path' in place ? place.path : place.port}`);
     this.protocol = PROTOCOLS[kind];
-    this.#gate = new Gate(acceptor, common);
-    this.#gate.name = this.name;
+    const { maxPacketSize } = acceptor.zone(common.zone);
+    this.#gate = new Gate(acceptor, this.name, common);
     this.#tls = tls === undefined ? undefined : new TlsEndpoint(this.#gate, tls);
     let stage: Stage = (arrival) => this.#gate.handOver(arrival);
-    if (webSocket !== undefined) stage = upgradeStage(new WebSocketEndpoint(this.#gate, webSocket), stage);
+    if (webSocket !== undefined)
+      stage = upgradeStage(new WebSocketEndpoint(this.#gate, webSocket, maxPacketSize), stage);
     if (common.usernameFrom !== undefined) stage = usernameStage(this.#gate, common.usernameFrom, stage);
     this.#inner = stage;
-  }
-
-  get name(): string {
-    const { common, kind, place } = this.#transport;
-    return common.name ?? `${kind}:${'path' in place ? place.path : (this.port ?? place.port)}`;
   }
 
   get address(): ListenerAddress | undefined {
@@ -64,11 +67,6 @@ export class NetListener implements Listener {
 
   get port(): number | undefined {
     return this.address?.port;
-  }
-
-  /** The bind under way or done; undefined while closed. */
-  get opening(): Promise<void> | undefined {
-    return this.#opening;
   }
 
   open(): Promise<void> {
@@ -88,11 +86,6 @@ export class NetListener implements Listener {
 
   reload(material?: TlsMaterial): Promise<void> {
     return this.#tls === undefined ? Promise.reject(noTls(this.name)) : this.#tls.reload(material);
-  }
-
-  /** Tell the broker of an error nobody waits for. */
-  report(error: unknown): void {
-    this.#gate.report(error, 'opening');
   }
 
   info(): ListenerFigures {
@@ -119,13 +112,24 @@ export class NetListener implements Listener {
       };
       this.#server = await bind(place, accept, (error) => gate.report(error, 'accepting a connection'));
       local = knownLocal(this.address);
-      gate.name = this.name;
+      gate.open();
     } catch (error) {
       this.#tls?.close();
       this.#opening = undefined;
       throw error;
     }
   }
+}
+
+/**
+ * The name of a listener that was given none: what it listens on, with a number where another of this broker has that name already, as
+ * with several that take any free port.
+ */
+export function freeName(acceptor: Acceptor, base: string): string {
+  const taken = new Set(acceptor.listeners().map(({ name }) => name));
+  let name = base;
+  for (let number = 2; taken.has(name); number++) name = `${base}#${number}`;
+  return name;
 }
 
 /** The answer to `reload` of a listener that has nothing to reload. */

@@ -1,7 +1,10 @@
-import { type Clock, systemClock } from '../../lib/clock.ts';
-import { InvalidInput } from '../../lib/errors.ts';
-import type { Duration, OptionRow, OptionTable } from '../../lib/options-table.ts';
-import type { ProtocolVersion } from '../../lib/packets/types.ts';
+import {
+  type Duration,
+  InvalidInput,
+  type OptionRow,
+  type OptionTable,
+  type ProtocolVersion
+} from '../../lib/index.ts';
 
 /** What every listener can be told. Durations are numbers in milliseconds or text such as `10s`. */
 export interface ListenerOptions {
@@ -34,8 +37,6 @@ export interface ListenerOptions {
    * one is closed. Needs TLS, or a proxy that ends TLS and passes the common name on.
    */
   usernameFrom?: 'cn' | 'subject';
-  /** Time, for tests; the machine's by default. */
-  clock?: Clock;
 }
 
 export const LISTENER_OPTIONS = {
@@ -56,8 +57,7 @@ export const LISTENER_OPTIONS = {
   usernameFrom: row('choice', undefined as 'cn' | 'subject' | undefined, 'User name from the client certificate.', {
     choices: ['cn', 'subject'],
     aliases: ['peerCertAsUsername', 'peer_cert_as_username']
-  }),
-  clock: row('object', systemClock as Clock, 'Time.')
+  })
 };
 
 /** Where a TCP listener binds, also under TLS and WebSocket. */

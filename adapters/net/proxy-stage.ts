@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { InvalidInput } from '../../lib/errors.ts';
+import { InvalidInput } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
 import { plainAddress } from './gate.ts';
 import { type ProxyHeader, parseProxyHeader } from './proxy-header.ts';

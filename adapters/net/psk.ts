@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls';
-import { InvalidInput } from '../../lib/errors.ts';
+import { InvalidInput } from '../../lib/index.ts';
 
 /** A pre-shared key: bytes, or hexadecimal text. */
 export type PresharedKey = Uint8Array | string;

@@ -11,8 +11,7 @@ import {
   type Server,
   type TLSSocket
 } from 'node:tls';
-import { BrokerError, InvalidInput } from '../../lib/errors.ts';
-import type { Duration } from '../../lib/options-table.ts';
+import { BrokerError, type Duration, InvalidInput } from '../../lib/index.ts';
 import { verifiedCertificate } from './certificate.ts';
 import { type Arrival, type Gate, ignore, plainAddress, type Stage } from './gate.ts';
 import { checkTexts, row, type Values } from './options.ts';
@@ -169,7 +168,7 @@ export class TlsEndpoint {
 
   close(): void {
     for (const { file, changed } of this.#watched.splice(0)) unwatchFile(file, changed);
-    this.#gate.settings.clock.clearTimeout(this.#reloadTimer);
+    this.#gate.clock.clearTimeout(this.#reloadTimer);
   }
 
   /** The stage that makes the handshake. */
@@ -291,7 +290,7 @@ export class TlsEndpoint {
   }
 
   #reloadSoon(): void {
-    const { clock } = this.#gate.settings;
+    const { clock } = this.#gate;
     clock.clearTimeout(this.#reloadTimer);
     this.#reloadTimer = clock.setTimeout(() => {
       this.reload().catch((error) => this.#gate.report(error, 'reloading certificates'));

@@ -1,6 +1,5 @@
 import type { BlockList } from 'node:net';
-import { InvalidInput } from '../../lib/errors.ts';
-import { type OptionTable, readOptions } from '../../lib/options-table.ts';
+import { InvalidInput, type OptionTable, readOptions } from '../../lib/index.ts';
 import type { Place } from './bind.ts';
 import {
   type LISTENER_OPTIONS,

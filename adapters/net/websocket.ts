@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import { InvalidInput } from '../../lib/errors.ts';
-import type { Duration, Size } from '../../lib/options-table.ts';
+import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
 import { checkTexts, row, type Values } from './options.ts';
 import { WebSocketStream } from './websocket-stream.ts';
@@ -21,7 +20,10 @@ export interface WebSocketSettings {
   origins?: readonly string[] | OriginCheck;
   /** Refuse clients that offer none of the subprotocols `mqtt`, `mqttv3.1.1` and `mqttv3.1` [MQTT-6.0.0-3]. Default true. */
   requireSubprotocol?: boolean;
-  /** Largest WebSocket message; it is in memory as a whole before it is read. Must be above the zone's `maxPacketSize`. Default `2MB`. */
+  /**
+   * Largest WebSocket message (1009 past it). A message is in memory as a whole before its packets are read, and some clients gather many
+   * packets in one. Default: 4 times the zone's `maxPacketSize`.
+   */
   maxPayload?: Size;
   /** Compress frames, at the price of memory and time for each connection. Default false. */
   perMessageDeflate?: boolean;
@@ -35,7 +37,12 @@ export const WEBSOCKET_OPTIONS = {
     check: checkOrigins
   }),
   requireSubprotocol: row('boolean', true, 'Refuse clients without an MQTT subprotocol.'),
-  maxPayload: row('size', 2_097_152, 'Largest WebSocket message.', { unit: 'bytes', min: 16 }),
+  maxPayload: row(
+    'size',
+    undefined as number | undefined,
+    'Largest WebSocket message; by default 4 times maxPacketSize.',
+    { unit: 'bytes', min: 16 }
+  ),
   perMessageDeflate: row('boolean', false, 'Compress frames.', { aliases: ['compress'] }),
   pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
 };
@@ -44,6 +51,8 @@ export type WebSocketRead = Values<typeof WEBSOCKET_OPTIONS>;
 
 /** Preferred first. */
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
+/** How many packets of the greatest size a message may hold, unless its bound is given. */
+const MESSAGE_PACKETS = 4;
 /** How long a peer may take to answer our close. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
@@ -55,10 +64,11 @@ export class WebSocketEndpoint {
   readonly #pinged = new Set<WebSocketStream>();
   #pingTimer: unknown;
 
-  constructor(gate: Gate, settings: WebSocketRead) {
+  /** @param maxPacketSize of the listener's zone */
+  constructor(gate: Gate, settings: WebSocketRead, maxPacketSize: number) {
     this.#gate = gate;
     this.#settings = settings;
-    const { maxPayload, perMessageDeflate } = settings;
+    const { maxPayload = MESSAGE_PACKETS * maxPacketSize, perMessageDeflate } = settings;
     // closeTimeout is newer than the type definitions of ws.
     const options: ServerOptions & { closeTimeout: number } = {
       noServer: true,
@@ -131,7 +141,7 @@ export class WebSocketEndpoint {
   }
 
   #armPing(): void {
-    const { clock } = this.#gate.settings;
+    const { clock } = this.#gate;
     clock.clearTimeout(this.#pingTimer);
     this.#pingTimer = clock.setTimeout(() => {
       for (const stream of this.#pinged) {

@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { Acceptor } from '../../adapters/net/index.ts';
-import type { ConnectionMeta } from '../../lib/client-info.ts';
-import type { ListenerHandle } from '../../lib/listener.ts';
+import { type Clock, type ConnectionMeta, type ListenerHandle, systemClock } from '../../lib/index.ts';
 
 export interface Taken {
   readonly stream: Duplex;
@@ -10,8 +9,9 @@ export interface Taken {
 
 /** Stands for a broker where only the listener is looked at: keeps what it is handed, and can be awaited for it. */
 export class StubBroker implements Acceptor {
+  clock: Clock = systemClock;
   state = 'connected';
-  readonly attached: ListenerHandle[] = [];
+  attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
   readonly reports: { error: Error; during: string }[] = [];
   readonly #waiting: ((taken: Taken) => void)[] = [];
@@ -31,8 +31,23 @@ export class StubBroker implements Acceptor {
     this.attached.push(listener);
   }
 
-  report(error: Error, during: string): void {
-    this.reports.push({ error, during });
+  detach(listener: ListenerHandle): void {
+    this.attached = this.attached.filter((other) => other !== listener);
+  }
+
+  listeners(): ListenerHandle[] {
+    return this.attached;
+  }
+
+  zone(): { maxPacketSize: number } {
+    return { maxPacketSize: 1_048_576 };
+  }
+
+  on(): void {}
+  off(): void {}
+
+  failed(error: unknown, during: string): void {
+    this.reports.push({ error: error as Error, during });
     for (const wake of this.#awaitingReport.splice(0)) wake();
   }
 

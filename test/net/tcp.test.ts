@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { listen, tcp } from '../../adapters/net/index.ts';
-import { BrokerError, InvalidInput } from '../../lib/errors.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
 
 let broker: StubBroker;
@@ -30,7 +30,7 @@ describe('a TCP listener', () => {
     const listener = await listen(broker, 0);
     assert.equal(listener.address?.host, '127.0.0.1');
     assert.ok((listener.port as number) > 0);
-    assert.equal(listener.name, `tcp:${listener.port}`);
+    assert.equal(listener.name, 'tcp:0');
     assert.equal(listener.protocol, 'mqtt:tcp');
   });
 
@@ -143,6 +143,27 @@ describe('a TCP listener', () => {
     assert.notEqual(listener.address, undefined);
   });
 
+  it('is taken away from the broker when the app closes it or it can not be opened, and comes back when it is opened', async () => {
+    const listener = await listen(broker, 0);
+    assert.deepEqual(
+      broker.attached.map(({ name }) => name),
+      ['tcp:0']
+    );
+    await listener.close();
+    assert.deepEqual(broker.attached, []);
+    await listener.open();
+    assert.equal(broker.attached.length, 1);
+    await assert.rejects(async () => await listen(broker, listener.port as number));
+    assert.equal(broker.attached.length, 1);
+  });
+
+  it('has a name of its own among the listeners of a broker', async () => {
+    const names = [];
+    for (const name of [undefined, undefined, 'mine', undefined])
+      names.push((await listen(broker, { port: 0, name })).name);
+    assert.deepEqual(names, ['tcp:0', 'tcp:0#2', 'mine', 'tcp:0#3']);
+  });
+
   it('serves beside others on the same broker', async () => {
     const listeners = [await listen(broker, 0), await listen(broker, { port: 0, name: 'second' })];
     for (const { port } of listeners) client(port);
@@ -175,7 +196,8 @@ describe('a TCP listener', () => {
   it('accepts no more per second than its rate, with one second as burst', async () => {
     let now = 0;
     const clock = { now: () => now, monotonic: () => now, setTimeout: () => undefined, clearTimeout: () => {} };
-    const listener = await listen(broker, { port: 0, maxConnRate: 2, clock });
+    broker.clock = clock;
+    const listener = await listen(broker, { port: 0, maxConnRate: 2 });
     client(listener.port);
     client(listener.port);
     await broker.next();

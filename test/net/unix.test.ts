@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { listen, unix } from '../../adapters/net/index.ts';
-import type { BrokerError } from '../../lib/errors.ts';
+import type { BrokerError } from '../../lib/index.ts';
 import { readBytes, StubBroker } from './stub-broker.ts';
 
 let broker: StubBroker;

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
 import { attachWebSocket, type Listener, listen, type WsOptions, ws } from '../../adapters/net/index.ts';
-import type { BrokerError } from '../../lib/errors.ts';
+import type { BrokerError } from '../../lib/index.ts';
 import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
 
 let broker: StubBroker;
@@ -103,7 +103,7 @@ afterEach(async () => {
 describe('a WebSocket listener', () => {
   it('hands over a stream with the addresses and the headers of the upgrade', async () => {
     const listener = await open();
-    assert.equal(listener.name, `ws:${listener.port}`);
+    assert.equal(listener.name, 'ws:0');
     assert.equal(listener.protocol, 'mqtt:ws');
     dial(listener.port, { path: '/mqtt?token=x', origin: 'https://app.example' });
     const { meta } = await broker.next();
@@ -269,6 +269,7 @@ describe('a WebSocket listener', () => {
     let sent = 0;
     // Nobody reads the stream: in the end the client's own buffer must fill.
     while (client.bufferedAmount < 1_000_000) {
+      assert.equal(client.readyState, WebSocket.OPEN);
       client.send(chunk);
       sent += chunk.length;
       await new Promise(setImmediate);
@@ -343,6 +344,16 @@ describe('a WebSocket listener', () => {
     await rawGone;
   });
 
+  it('takes messages of several packets of the greatest size the zone allows', async () => {
+    broker.zone = () => ({ maxPacketSize: 50 });
+    const { client, stream } = await pair();
+    client.send(Buffer.alloc(200));
+    await readBytes(stream, 200);
+    stream.resume();
+    client.send(Buffer.alloc(201));
+    assert.equal((await once(client, 'close'))[0], 1009);
+  });
+
   it('ends a connection that floods it with pings instead of piling up the answers', async () => {
     const { socket, stream } = await rawPair();
     stream.resume();
@@ -359,8 +370,9 @@ describe('a WebSocket listener', () => {
       setTimeout: (run: () => void, delayMs: number) => (delayMs === 30_000 ? timers.push(run) : undefined),
       clearTimeout: () => {}
     };
-    const { client } = await pair({ pingInterval: '30s', clock });
-    const silent = await rawPair({ pingInterval: '30s', clock });
+    broker.clock = clock;
+    const { client } = await pair({ pingInterval: '30s' });
+    const silent = await rawPair({ pingInterval: '30s' });
     assert.equal(timers.length, 2);
     const pinged = once(client, 'ping');
     timers.shift()?.();
