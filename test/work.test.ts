@@ -34,4 +34,20 @@ describe('WorkCount', () => {
     }
     assert.equal(work.count, 0);
   });
+
+  it('counts a promise that code of the app returns until it settles, and nothing for a plain answer', async () => {
+    const work = new WorkCount();
+    assert.equal(
+      work.run((n: number) => n + 1, 1),
+      2
+    );
+    assert.equal(work.count, 0);
+    const good = work.run(async (n: number) => n + 1, 1);
+    const bad = work.run(() => Promise.reject(new Error('mine')), undefined);
+    assert.equal(work.count, 2);
+    assert.equal(await good, 2);
+    await assert.rejects(bad, /mine/);
+    await work.settled();
+    assert.equal(work.count, 0);
+  });
 });

@@ -72,24 +72,41 @@ describe('createTestBroker', () => {
     assert.equal(client.isConnected, false);
   });
 
-  it('does not deadlock with hooks that wait for the clock, and times out those that never answer', async () => {
-    await using kit = await createTestBroker({ clock: { patienceMs: 10 } });
-    kit.broker.on('error', () => {});
-    let isHanging = false;
-    kit.broker.hook('authenticate', async () => {
-      if (isHanging) await new Promise(() => {});
+  it('does not stand still for hooks that wait for the clock', async () => {
+    await using kit = await createTestBroker({ clock: { patienceMs: 20_000 } });
+    const startMs = performance.now();
+    const slowly = async () => {
       await new Promise<void>((resolve) => kit.clock.setTimeout(resolve, 1_000));
       await readFile(new URL(import.meta.url)); // and something real
       return true;
-    });
+    };
+    for (const name of ['preConnect', 'authenticate', 'authorizeSubscribe', 'authorizePublish', 'publish'] as const) {
+      kit.broker.hook(name, slowly);
+    }
     const connecting = kit.connect();
-    await kit.clock.advance('2s');
+    await kit.clock.advance('1h');
     await using client = await connecting;
-    assert.ok(client.isConnected);
-    isHanging = true;
+    const subscribing = client.subscribe('t', { qos: 1 });
+    await kit.clock.advance('1h');
+    assert.deepEqual(await subscribing, [1]);
+    const publishing = client.publish('t', 'x', { qos: 1 });
+    const fromApp = kit.broker.publish('t', 'y');
+    await kit.clock.advance('1h');
+    assert.equal((await publishing).reasonCode, 0);
+    await fromApp;
+    assert.equal(kit.broker.work.count, 0);
+    assert.ok(performance.now() - startMs < 10_000, 'it was not its patience that let it go on');
+  });
+
+  it('lets hooks that never answer time out', async () => {
+    await using kit = await createTestBroker({ clock: { patienceMs: 10 } });
+    const reported: string[] = [];
+    kit.broker.on('error', ({ error }) => reported.push((error as { code?: string }).code ?? ''));
+    kit.broker.hook('authenticate', () => new Promise<true>(() => {}));
     const refused = assert.rejects(kit.connect(), hasCode('CONNECT_REFUSED'));
     await kit.clock.advance('5s');
     await refused;
+    assert.deepEqual(reported, ['HOOK_TIMEOUT']);
     assert.equal(kit.broker.work.count, 0);
   });
 
