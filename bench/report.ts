@@ -47,7 +47,8 @@ export function markdown(report: Report): string {
     versionTable(report),
     '## Rates and latencies',
     'Medians. Times run from the stamp in the payload to its reading in the load generator; rows with a window keep each queue full, so ' +
-      'their latency is the queue. `load`: the load generator, one process on its own core. Where it is busier than the broker, the rate is its own.',
+      'their latency is the queue. `load`: the load generator, one process on its own core. Where it is busier than the broker, the rate is its own. `others`: what part of the two cores neither of them used but somebody else; ' +
+      'latencies mean little where that is much.',
     rateTable(report),
     faults(report),
     ...[...extras].flatMap(([heading, text]) => [`## ${heading}`, text])
@@ -179,6 +180,7 @@ const RATES: readonly { readonly key: string; readonly label: string; readonly s
   { key: 'p99Us', label: 'p99 us', show: whole },
   { key: 'brokerBusy', label: 'broker busy', show: share },
   { key: 'loadBusy', label: 'load busy', show: share },
+  { key: 'othersBusy', label: 'others', show: share },
   { key: 'loadUs', label: 'load us each', show: (value) => value.toFixed(2) },
   { key: 'residentBytes', label: 'broker MiB', show: (value) => (value / 2 ** 20).toFixed(0) }
 ];

@@ -148,13 +148,16 @@ function notes(): string[] {
 
 function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
   const wanted = options.brokers?.split(',') ?? (options.smoke ? ['embermq'] : NAMES);
-  const flags = options.profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profile];
   const kinds: BrokerKind[] = [];
   const absent: Absent[] = [];
   for (const name of wanted) {
     if (!NAMES.includes(name as BrokerName))
       throw new RangeError(`--brokers: "${name}" is none of ${NAMES.join(', ')}`);
-    const found = findBroker(name as BrokerName, { peers: options.peers, nodeFlags: flags, options: options.set });
+    const found = findBroker(name as BrokerName, {
+      peers: options.peers,
+      profiles: options.profile,
+      options: options.set
+    });
     if ('command' in found) kinds.push(found);
     else {
       absent.push(found);

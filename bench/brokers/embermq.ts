@@ -1,3 +1,6 @@
+import { writeFileSync } from 'node:fs';
+import { Session } from 'node:inspector';
+import { join } from 'node:path';
 import { type BrokerOptions, createBroker } from 'embermq';
 import { listen } from 'embermq/net';
 
@@ -6,9 +9,9 @@ import { listen } from 'embermq/net';
  * nothing back. `maxInflight` stays at its default, which fan-in at QoS 1 does reach. The backlog of a session is longer than its default:
  * fan-in keeps 2,000 messages under way to one subscriber, of which the default of 1,000 would drop some.
  *
- *     node embermq.js PORT [JSON of options that go over these]
+ *     node embermq.js PORT [JSON of options that go over these] [FOLDER for a CPU profile, from when it listens until SIGTERM]
  */
-const [port, more = '{}'] = process.argv.slice(2);
+const [port, more = '{}', profiles] = process.argv.slice(2);
 const options: BrokerOptions = {
   allowAnonymous: true,
   publishLimit: { amount: 1e9, perMs: 1000 },
@@ -25,4 +28,20 @@ const broker = createBroker(options);
 broker.on('session.discarded', () => {});
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
-process.on('SIGTERM', () => process.exit(0));
+if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
+else recordProfile(profiles);
+
+/** Not `--cpu-prof`: that would begin with a second of loading modules. */
+function recordProfile(folder: string): void {
+  const inspector = new Session();
+  inspector.connect();
+  inspector.post('Profiler.enable');
+  inspector.post('Profiler.setSamplingInterval', { interval: 500 });
+  inspector.post('Profiler.start');
+  process.once('SIGTERM', () => {
+    inspector.post('Profiler.stop', (_, { profile }) => {
+      writeFileSync(join(folder, `CPU.${process.pid}.cpuprofile`), JSON.stringify(profile));
+      process.exit(0);
+    });
+  });
+}

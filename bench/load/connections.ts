@@ -7,7 +7,7 @@ import { meter } from './meter.ts';
 
 /** CONNECT, CONNACK, DISCONNECT and close, over and over. */
 export async function runStorm(load: Load): Promise<Record<string, number>> {
-  const { concurrency, warmMs, measureMs, pid } = load.task;
+  const { concurrency, warmMs, measureMs } = load.task;
   const latencies = new Histogram();
   let connections = 0;
   let running = true;
@@ -30,7 +30,7 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
     (async () => {
       await sleep(warmMs);
       measuring = true;
-      const read = meter(pid);
+      const read = meter(load.task);
       await sleep(measureMs);
       const span = read();
       measuring = running = false;
@@ -47,17 +47,18 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
     brokerBusy: span.brokerCpuUs / span.seconds / 1e6,
     loadUs: span.loadCpuUs / connections,
     loadBusy: span.loadCpuUs / span.seconds / 1e6,
+    othersBusy: span.othersBusy,
     residentBytes: span.residentBytes
   };
 }
 
 /** Connections that do nothing: what each keeps resident. */
 export async function runIdle(load: Load): Promise<Record<string, number>> {
-  const { pid, warmMs } = load.task;
+  const { warmMs } = load.task;
   // Both sides need a file each; the limit of the broker is taken to be the same as ours.
   const count = Math.min(load.task.count, openFilesLimit() - 200);
   const clients = Array.from({ length: count }, (_, i) => load.client(i, `idle${i}`));
-  const read = meter(pid);
+  const read = meter(load.task);
   await load.connect(clients);
   const opened = read();
   await sleep(warmMs);

@@ -29,11 +29,11 @@ export async function runFlow(load: Load): Promise<Record<string, number>> {
 
 /** Many wildcard filters, of which each message reaches exactly one. */
 export async function runWild(load: Load): Promise<Record<string, number>> {
-  const { filters, hotTopics, qos, pid } = load.task;
+  const { filters, hotTopics, qos } = load.task;
   const subscribers = Array.from({ length: load.task.subscribers }, (_, i) => load.client(i, `wsub${i}`));
   const publishers = Array.from({ length: load.task.publishers }, (_, i) => load.client(i, `wpub${i}`));
   await load.connect(subscribers);
-  const read = meter(pid);
+  const read = meter(load.task);
   // Each connection takes every nth filter, 50 at a time, two SUBSCRIBEs under way.
   await Promise.all(
     subscribers.map(async (client, i) => {
@@ -73,7 +73,7 @@ export async function runWild(load: Load): Promise<Record<string, number>> {
 
 /** Warm up, measure, drain. */
 async function measureFlow(load: Load, publishers: Client[]): Promise<Record<string, number>> {
-  const { warmMs, measureMs, pid } = load.task;
+  const { warmMs, measureMs } = load.task;
   load.publishers = publishers;
   fitWindows(load, publishers);
   load.startPublishing();
@@ -81,7 +81,7 @@ async function measureFlow(load: Load, publishers: Client[]): Promise<Record<str
   load.latencies.clear();
   load.measuring = true;
   const [received, sent] = [load.received, load.sent];
-  const read = meter(pid);
+  const read = meter(load.task);
   await sleep(measureMs);
   const span = read();
   load.measuring = false;
@@ -98,6 +98,7 @@ async function measureFlow(load: Load, publishers: Client[]): Promise<Record<str
     brokerBusy: span.brokerCpuUs / span.seconds / 1e6,
     loadUs: span.loadCpuUs / messages,
     loadBusy: span.loadCpuUs / span.seconds / 1e6,
+    othersBusy: span.othersBusy,
     residentBytes: span.residentBytes
   };
 }

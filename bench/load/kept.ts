@@ -6,7 +6,7 @@ import { meter } from './meter.ts';
 
 /** Store retained messages, then deliver all of them to three new subscribers, one after the other. */
 export async function runRetained(load: Load): Promise<Record<string, number>> {
-  const { count, qos, pid } = load.task;
+  const { count, qos } = load.task;
   const publisher = load.client(0, 'rpub');
   const topics = Array.from({ length: count }, (_, i) => `r/${Math.floor(i / 100)}/${i % 100}`);
   supply(load, publisher, topics, Array(count).fill(0), true);
@@ -15,7 +15,7 @@ export async function runRetained(load: Load): Promise<Record<string, number>> {
   await load.connect([publisher]);
   fitWindows(load, [publisher]);
   load.publishers = [publisher];
-  const readStore = meter(pid);
+  const readStore = meter(load.task);
   load.startPublishing();
   await load.until(() => publisher.sent === count && publisher.inFlight === 0, 'storing retained messages');
   // The SUBACK says that everything before it was read, also at QoS 0.
@@ -38,7 +38,7 @@ export async function runRetained(load: Load): Promise<Record<string, number>> {
     await load.connect([subscriber]);
     load.expected += count;
     const before = load.received;
-    const read = meter(pid);
+    const read = meter(load.task);
     const subscribed = subscriber.subscribe(['r/#'], qos);
     await load.settled(() => load.received - before >= count, load.task.patienceMs);
     const span = read();
@@ -62,7 +62,7 @@ export async function runRetained(load: Load): Promise<Record<string, number>> {
 
 /** Fill the backlogs of sessions that are away, then let all of them come back. */
 export async function runOffline(load: Load): Promise<Record<string, number>> {
-  const { count, perSession, qos, pid } = load.task;
+  const { count, perSession, qos } = load.task;
   const total = count * perSession;
   const sessions = Array.from({ length: count }, (_, i) => load.client(i, `off${i}`));
   await load.connect(sessions, false);
@@ -84,13 +84,13 @@ export async function runOffline(load: Load): Promise<Record<string, number>> {
   await load.connect([publisher]);
   fitWindows(load, [publisher]);
   load.publishers = [publisher];
-  const readEnqueue = meter(pid);
+  const readEnqueue = meter(load.task);
   load.startPublishing();
   await load.until(() => publisher.sent === total && publisher.inFlight === 0, 'filling backlogs');
   const enqueued = readEnqueue();
   load.publishing = false;
 
-  const readDrain = meter(pid);
+  const readDrain = meter(load.task);
   const connected = load.connect(sessions, false);
   await load.settled(() => load.received >= total, load.task.patienceMs);
   const drained = readDrain();

@@ -5,6 +5,8 @@ export interface Task {
   readonly port: number;
   /** The broker's process, whose CPU time and memory are read. */
   readonly pid: number;
+  /** The cores that broker and generator are pinned to; others' work there is told. */
+  readonly cores?: readonly number[];
   readonly v5?: boolean;
   readonly qos?: 0 | 1 | 2;
   readonly payloadBytes?: number;
@@ -32,6 +34,7 @@ export interface Task {
 export type FullTask = Required<Task>;
 
 export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
+  cores: [],
   v5: false,
   qos: 0,
   payloadBytes: 64,

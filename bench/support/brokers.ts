@@ -39,8 +39,8 @@ const MOSQUITTO_SETTINGS = [
 export interface FindOptions {
   /** Folder whose `node_modules` has aedes; by default the project's own. */
   readonly peers?: string;
-  /** Flags for the process of embermq, such as `--cpu-prof`. */
-  readonly nodeFlags?: readonly string[];
+  /** Folder for a CPU profile of embermq. */
+  readonly profiles?: string;
   /** JSON of options of embermq over those it is measured with. */
   readonly options?: string;
 }
@@ -48,17 +48,17 @@ export interface FindOptions {
 /** Find a broker on this machine. */
 export function findBroker(
   name: BrokerName,
-  { peers, nodeFlags = [], options = '{}' }: FindOptions = {}
+  { peers, profiles, options = '{}' }: FindOptions = {}
 ): BrokerKind | Absent {
   switch (name) {
     case 'embermq': {
       const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
       return kind(name, commit(version), (port) => [
         process.execPath,
-        ...nodeFlags,
         program('brokers/embermq.js'),
         String(port),
-        options
+        options,
+        ...(profiles === undefined ? [] : [profiles])
       ]);
     }
     case 'raw':

@@ -52,7 +52,12 @@ export async function measure(
     await listening(broker, port);
     // The first connection above costs something, too.
     await sleep(200);
-    const work: Task = { ...task, port, pid: broker.child.pid ?? 0 };
+    const work: Task = {
+      ...task,
+      port,
+      pid: broker.child.pid ?? 0,
+      cores: cores === undefined ? [] : [cores.broker, cores.load]
+    };
     const load = start(pinned([process.execPath, program('load/main.js'), JSON.stringify(work)], cores?.load));
     const code = await ended(load.child, 150_000);
     if (broker.child.exitCode !== null) throw new Error(`${kind.name} ended by itself: ${tail(broker.output())}`);

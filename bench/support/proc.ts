@@ -42,6 +42,19 @@ export function residentBytes(pid: number): number {
   return line === null ? Number.NaN : Number(line[1]) * 1024;
 }
 
+/** CPU time that anybody used on the given cores, in microseconds, by ticks of 10 ms; NaN when unknown. */
+export function coresBusyUs(cores: readonly number[]): number {
+  const stat = read('/proc/stat');
+  if (stat === undefined || cores.length === 0) return Number.NaN;
+  let ticks = 0;
+  for (const core of cores) {
+    const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(stat)?.[1] ?? '';
+    const [user, nice, system, , , irq, softirq, steal] = line.split(' ').map(Number);
+    ticks += user + nice + system + irq + softirq + steal;
+  }
+  return ticks * 10_000;
+}
+
 /** Files this process may have open; Infinity when unknown. */
 export function openFilesLimit(): number {
   const line = /^Max open files\s+(\d+)/m.exec(read('/proc/self/limits') ?? '');

@@ -10,6 +10,9 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
+/** Waiting, what the profiler can not tell, and the profiler itself. */
+const NOT_WORK = ['(root)', '(idle)', '(program)', 'dispatch'];
+
 /** Gives the profile that was written last into a folder a name that says what was profiled; undefined when there is none. */
 export function nameProfile(folder: string, name: string): string | undefined {
   const file = readdirSync(folder).find((entry) => entry.startsWith('CPU.') && entry.endsWith('.cpuprofile'));
@@ -27,7 +30,7 @@ export function profileTable(path: string, lines = 12): string {
   let busyUs = 0;
   profile.samples.forEach((id, at) => {
     const { functionName, url, lineNumber } = nodes.get(id) ?? { functionName: '', url: '', lineNumber: 0 };
-    if (functionName === '(idle)' || functionName === '(program)') return;
+    if (NOT_WORK.includes(functionName) && url === '') return;
     const place = url === '' ? 'native' : `${url.split('/').slice(-2).join('/')}:${lineNumber + 1}`;
     const name = `${functionName || 'anonymous'} | ${place}`;
     own.set(name, (own.get(name) ?? 0) + profile.timeDeltas[at]);
