@@ -1,5 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
+// By name from this module they are out of the reach of a test framework's fake timers.
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { type Actor, type ActorLogic, type ActorRef, createActor, type EventObject, type Snapshot } from 'xstate';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
@@ -44,9 +46,6 @@ import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
 import { Subscribing } from './subscribing.ts';
 import { SysTopics } from './sys.ts';
 import { VERSION } from './version.ts';
-
-// Taken at import: a test framework's fake timers must not stop the broker's turns.
-const { setImmediate } = globalThis;
 
 const PACKET_RECEIVED = channel('embermq:packet:received');
 const PACKET_SENT = channel('embermq:packet:sent');
