@@ -21,7 +21,7 @@ export const ZONE_OPTIONS = {
     'Largest packet accepted, decided at the fixed header (0x95). Announced to v5 clients.',
     { unit: 'bytes', min: 16, max: 268_435_460 }
   ),
-  maxClientidLen: row('integer', 65_535, 'Longest client id (0x85).', { unit: 'bytes of UTF-8', min: 23, max: 65_535 }),
+  maxClientidLen: row('integer', 4_096, 'Longest client id (0x85).', { unit: 'bytes of UTF-8', min: 23, max: 65_535 }),
   serverKeepalive: row('duration', 0, 'Keep alive forced on v5 clients (Server Keep Alive); 0 leaves it to them.', {
     unit: 's',
     max: 65_535
@@ -84,7 +84,7 @@ export const ZONE_OPTIONS = {
   maxSubscriptions: row('integer', 100_000, 'Subscriptions of one session (0x97); 0: unlimited.', { unit: 'filters' }),
   maxInflight: row(
     'integer',
-    32,
+    128,
     'QoS 1 and 2 messages in flight to one client, at most its Receive Maximum; 0: 65535.',
     { unit: 'messages', max: 65_535 }
   ),
@@ -127,7 +127,7 @@ export const ZONE_OPTIONS = {
   }),
   maxMqueueLen: row(
     'integer',
-    1_000,
+    10_000,
     'Backlog of a session, in messages (per priority where priorities are set); 0: unlimited.',
     { unit: 'messages' }
   ),

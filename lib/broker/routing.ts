@@ -12,9 +12,12 @@ import { ShareGroup } from './shared.ts';
 
 /** Places of the table that finds a route by the bytes of its topic. */
 const PLACES = 8192;
+/** Marks of topics seen once; a power of two. */
+const MARKS = 32_768;
 /** Bytes of a topic that its place depends on. */
 const HASHED_BYTES = 64;
 
+const NO_BYTES = Buffer.alloc(0);
 const NOBODY: readonly Subscription[] = [];
 const NO_GROUPS: readonly Group[] = [];
 
@@ -56,6 +59,8 @@ export class Routing {
   readonly #groups = new TextMap<RoutedGroup>();
   readonly #cache: RouteCache<Route>;
   readonly #table: (Route | undefined)[] = new Array(PLACES).fill(undefined);
+  /** Hashes of topics that came once: only those that come again are worth a place in the cache. */
+  readonly #seen = new Int32Array(MARKS);
   readonly #settings: SharedSettings;
   #found: Routed[] = [];
 
@@ -135,7 +140,7 @@ export class Routing {
 
   /** The route of a topic name known to be valid. */
   of(topic: string): Route {
-    return this.#cache.get(topic) ?? this.#compute(topic, undefined);
+    return this.#cache.get(topic) ?? this.#compute(topic, Buffer.from(topic));
   }
 
   /**
@@ -154,18 +159,33 @@ export class Routing {
       this.#table[place] = route;
       return route;
     }
-    if (!checkUtf8(buf, start, end))
+    if (!checkUtf8(buf, start, end)) {
       throw new ProtocolError(ReasonCode.malformedPacket, 'the topic name is not well-formed UTF-8'); // [MQTT-1.5.4-1]
+    }
     if (end === start) throw new ProtocolError(ReasonCode.protocolError, 'PUBLISH: the topic is empty'); // [MQTT-4.7.3-1]
-    if (!checkTopicBytes(buf, start, end))
+    if (!checkTopicBytes(buf, start, end)) {
       throw new ProtocolError(ReasonCode.topicNameInvalid, 'a topic name has no wildcards'); // [MQTT-3.3.2-2]
+    }
     const topic = buf.toString('utf8', start, end);
-    const route = this.#cache.get(topic) ?? this.#compute(topic, Buffer.from(buf.subarray(start, end)));
+    const mark = hash & (MARKS - 1);
+    if (this.#seen[mark] !== hash) {
+      this.#seen[mark] = hash;
+      const cached = this.#cache.get(topic);
+      return cached ?? this.#match(topic, NO_BYTES);
+    }
+    const route = this.#cache.get(topic) ?? this.#compute(topic, copyOf(buf, start, end));
     this.#table[place] = route;
     return route;
   }
 
-  #compute(topic: string, bytes: Buffer | undefined): Route {
+  #compute(topic: string, bytes: Buffer): Route {
+    const route = this.#match(topic, bytes);
+    this.#cache.set(topic, route);
+    return route;
+  }
+
+  /** Ask the index. The route is good for this once: it is in no cache. */
+  #match(topic: string, bytes: Buffer): Route {
     const found = this.#found;
     const count = this.#index.match(topic, found);
     const targets: Subscription[] = [];
@@ -177,24 +197,29 @@ export class Routing {
     }
     found.length = 0;
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;
-    const route: Route = {
+    return {
       topic,
-      bytes: bytes ?? Buffer.from(topic),
+      bytes,
       kind: kindOf(topic),
       levels: levelCount(topic),
       targets: merged.length === 0 ? NOBODY : merged,
       groups: groups ?? (NO_GROUPS as readonly RoutedGroup[]),
-      stale: false,
+      stale: true,
       generation: 0,
       weight: 1 + merged.length + (groups?.length ?? 0)
     };
-    this.#cache.set(topic, route);
-    return route;
   }
 
   #countSystem(filter: string, by: number): void {
     if (filter.startsWith('$SYS')) this.#systemFilters += by;
   }
+}
+
+/** A topic's bytes, out of the read chunk and out of any pool. */
+function copyOf(buf: Buffer, start: number, end: number): Buffer {
+  const own = Buffer.allocUnsafeSlow(end - start);
+  buf.copy(own, 0, start, end);
+  return own;
 }
 
 /** One entry for each subscriber, in order of their first. */

@@ -168,7 +168,7 @@ describe('readBrokerOptions', () => {
   });
 
   it('takes undefined as not given', () => {
-    assert.equal(external({ maxInflight: undefined }).maxInflight, 32);
+    assert.equal(external({ maxInflight: undefined }).maxInflight, 128);
   });
 
   it('refuses an unknown key and suggests the nearest', () => {

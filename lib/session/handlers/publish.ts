@@ -85,12 +85,7 @@ export function onPublish(
     host.wallMs,
     expiry
   );
-  if (
-    alias !== 0 ||
-    route.bytes.length !== topicEnd - topicAt ||
-    session.mountpoint !== '' ||
-    isRewritten(route, buf, topicAt)
-  ) {
+  if (alias !== 0 || session.mountpoint !== '' || (host.hasRewrites && isRewritten(route, buf, topicAt, topicEnd))) {
     message = withTopic(message, route.topic);
   }
   if (route.kind === TopicKind.system && !session.isSuperuser) {
@@ -254,8 +249,8 @@ function routeOfAlias(
   return session.host.routeOf(topic);
 }
 
-function isRewritten(route: Route, buf: Buffer, topicAt: number): boolean {
-  return route.bytes.compare(buf, topicAt, topicAt + route.bytes.length) !== 0;
+function isRewritten(route: Route, buf: Buffer, topicAt: number, topicEnd: number): boolean {
+  return route.bytes.compare(buf, topicAt, topicEnd) !== 0;
 }
 
 /** The same message under the topic it is routed by. */
