@@ -233,6 +233,28 @@ describe('client.publish', () => {
     await assert.rejects(client.publish('t', 'x'), hasCode('NOT_CONNECTED'));
   });
 
+  it('of QoS 0 waits while the stream is full, and is told when it goes', async () => {
+    const { peer, client } = await connected();
+    peer.stream.pause();
+    const settled: string[] = [];
+    const publishing = Array.from({ length: 20 }, () =>
+      client.publish('t', Buffer.alloc(20_000)).then(
+        () => settled.push('sent'),
+        (error) => settled.push(error.code)
+      )
+    );
+    await immediate();
+    assert.ok(settled.length < 10, `${settled.length} went at once`);
+    peer.stream.resume();
+    await Promise.all(publishing);
+    assert.deepEqual(new Set(settled), new Set(['sent']));
+    peer.stream.pause();
+    for (let n = 0; n < 9; n++) void client.publish('t', Buffer.alloc(20_000)).catch(() => {});
+    const stuck = client.publish('t', 'x');
+    client.destroy();
+    await assert.rejects(stuck, hasCode('CONNECTION_CLOSED'));
+  });
+
   it('refuses a packet larger than the server takes', async () => {
     const { client } = await connected({}, { maximumPacketSize: 50 });
     await assert.rejects(client.publish('t', 'x'.repeat(60)), hasCode('PACKET_TOO_LARGE'));
@@ -414,6 +436,13 @@ describe('messages to a client', () => {
     const next = messages.next();
     abort.abort(new Error('enough'));
     await assert.rejects(next, /enough/);
+    const later = new AbortController();
+    const unread = client.messages({ signal: later.signal });
+    peer.publish('t', 'x');
+    await immediate();
+    later.abort(new Error('later'));
+    await assert.rejects(unread.next(), /later/);
+    assert.equal((await unread.next()).done, true);
     peer.publish('t', 'x');
     for await (const { payload } of client.messages()) {
       assert.equal(payload.toString(), 'x');
@@ -482,6 +511,32 @@ describe('the end of a client', () => {
     await immediate();
     assert.deepEqual(errors, ['mine', 'mine']);
     assert.deepEqual(peer.cmds(), ['puback', 'puback']);
+    client.destroy();
+  });
+
+  it('is told when onAuth fails, and can stop listening', async () => {
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, {
+      clientId: 'c',
+      properties: { authenticationMethod: 'M' },
+      onAuth: () => {
+        throw new Error('no password');
+      }
+    });
+    peer.send({ cmd: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'M' } });
+    await assert.rejects(connecting, /no password/);
+
+    const { peer: other, client } = await connected();
+    const heard: string[] = [];
+    const listener = ({ topic }: ReceivedMessage) => heard.push(topic);
+    const tap = () => heard.push('packet');
+    client.on('message', listener).on('packet', tap);
+    other.publish('a', '');
+    await immediate();
+    client.off('message', listener).off('packet', tap);
+    other.publish('b', '');
+    await immediate();
+    assert.deepEqual(heard, ['packet', 'a']);
     client.destroy();
   });
 
