@@ -23,6 +23,7 @@ const HELP = `npm run bench -- [options]
 
 Each measurement has a broker of its own and a load generator of its own, on a core each where taskset can pin them. Repetitions are
 outermost, brokers innermost, so that what is compared ran side by side.
+CPU time and memory are read from /proc: Linux only.
 min and raw are relays on Node's sockets, the floor: min frames and routes, raw forwards blindly.`;
 
 /** Measurements without a broker. */
@@ -32,7 +33,7 @@ const EXTRAS: Readonly<Record<string, string>> = {
 };
 /** Rows that show nothing which others do not show in a small size as well. */
 const SMOKE_LEAVES_OUT =
-  /1KiB|w1\b|fanin50 q1|fanout1000 q0|(fanin|fanout|wild|retained|offline|storm|idle|latency).* v5/;
+  /^match$|1KiB|w1\b|fanin50 q1|fanout1000 q0|(fanin|fanout|wild|retained|offline|storm|idle|latency).* v5/;
 const NAMES: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto', 'min', 'raw'];
 
 const { values: options } = parseArgs({
