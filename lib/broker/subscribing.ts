@@ -1,7 +1,8 @@
-import { ProtocolError } from '../errors.ts';
+import { InvalidInput, ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
 import { isThenable, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
+import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';
@@ -29,15 +30,15 @@ export class Subscribing {
     const link = session.link as Connection;
     const ids = properties?.subscriptionIdentifier;
     for (const { topic, nl } of subscriptions) {
-      if (nl && topic.startsWith('$share/'))
+      if (nl && (topic.startsWith('$share/') || topic.startsWith('$queue/')))
         throw new ProtocolError(ReasonCode.protocolError, 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
     }
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
     const answer = () => {
       if (session.link !== link || link.isClosed) return;
-      link.send(encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion), Metric.packetsSubackSent);
-      for (const feed of feeds) session.feed(feed);
+      const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
+      if (this.#answer(session, link, suback, Metric.packetsSubackSent)) for (const feed of feeds) session.feed(feed);
     };
     const next = (at: number): void | Promise<void> => {
       for (; at < subscriptions.length; at++) {
@@ -53,6 +54,17 @@ export class Subscribing {
       answer();
     };
     this.#holding(session, link, next(0), 'subscribing');
+  }
+
+  /** @returns false where the client takes no packet of that size, which ends its connection [MQTT-3.1.2-24] */
+  #answer(session: Session, link: Connection, packet: Buffer, metric: number): boolean {
+    if (packet.length <= session.maxFrame) {
+      link.send(packet, metric);
+      return true;
+    }
+    const why = `the answer takes ${packet.length} bytes, the client allows ${session.maxFrame} (Maximum Packet Size)`;
+    session.fail(new ProtocolError(ReasonCode.packetTooLarge, why));
+    return false;
   }
 
   /** Hold the connection's later packets while hooks decide. */
@@ -94,13 +106,29 @@ export class Subscribing {
       session
     );
     const act = (answer: Verdict | number | undefined): number => {
-      const code = codeOf(answer, request.qos);
+      const code = this.#codeOf(answer, request.qos, session);
       if (session.state !== 'connected') return ReasonCode.unspecifiedError;
       return code >= 0x80
         ? this.#refused(session, code)
         : this.#grant(session, filter, request, code as QoS, ids, feeds);
     };
     return isThenable(verdict) ? verdict.then(act) : act(verdict);
+  }
+
+  /** What an authorizeSubscribe hook's answer comes to in the SUBACK. */
+  #codeOf(answer: Verdict | number | undefined, asked: QoS, session: Session): number {
+    if (answer === undefined || answer === true) return asked;
+    const code =
+      answer === false
+        ? ReasonCode.notAuthorized
+        : typeof answer === 'number'
+          ? answer
+          : (answer.reasonCode ?? ReasonCode.notAuthorized);
+    if (code <= 2 && isAllowedCode('suback', code)) return Math.min(asked, code);
+    if (isAllowedCode('suback', code)) return code;
+    const fault = new InvalidInput('HOOK_ANSWER_INVALID', 'reason code', 'a code of the table of SUBACK', code);
+    this.#broker.failed(fault, 'hook authorizeSubscribe', session);
+    return ReasonCode.unspecifiedError; // [MQTT-3.9.3-2]
   }
 
   #refused(session: Session, code: number): number {
@@ -122,7 +150,7 @@ export class Subscribing {
     if (shared !== undefined && !zoneSettings.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
     if (!zoneSettings.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
     if (hasId && !zoneSettings.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
-    if (inner.startsWith('$SYS') && !this.#maySeeSystem(session)) return ReasonCode.notAuthorized;
+    if (/^\$SYS(\/|$)/.test(inner) && !this.#maySeeSystem(session)) return ReasonCode.notAuthorized;
     return 0;
   }
 
@@ -206,10 +234,8 @@ export class Subscribing {
       const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
       granted.push(this.remove(session, filter) ? ReasonCode.success : ReasonCode.noSubscriptionExisted);
     }
-    session.link?.send(
-      encodeUnsuback({ cmd: 'unsuback', messageId: packet.messageId, granted }, session.protocolVersion),
-      Metric.packetsUnsubackSent
-    );
+    const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId: packet.messageId, granted }, session.protocolVersion);
+    if (session.link !== undefined) this.#answer(session, session.link, unsuback, Metric.packetsUnsubackSent);
   }
 
   /** Take one subscription away. @returns false if there was none */
@@ -253,13 +279,6 @@ export class Subscribing {
   unsubscribeFor(session: Session, filter: string): boolean {
     return this.remove(session, mounted(filter, session.mountpoint));
   }
-}
-
-function codeOf(answer: Verdict | number | undefined, asked: QoS): number {
-  if (answer === undefined || answer === true) return asked;
-  if (answer === false) return ReasonCode.notAuthorized;
-  if (typeof answer === 'number') return answer >= 0x80 ? answer : Math.min(asked, answer);
-  return answer.reasonCode ?? ReasonCode.notAuthorized;
 }
 
 /** A filter under a mount point; the share prefix stays in front. */

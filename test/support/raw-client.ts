@@ -9,7 +9,8 @@ import type { ConnackPacket, ConnectPacket, Packet, ProtocolVersion } from '../.
 /** Real milliseconds after which a packet that does not come is a failure, not a wait. */
 const PATIENCE_MS = 3_000;
 
-type PacketOf<C extends Packet['cmd']> = Extract<Packet, { cmd: C }>;
+/** AckPacket has four values of `cmd`, so Extract would not find it. */
+type PacketOf<C extends Packet['cmd'], P = Packet> = P extends { cmd: infer K } ? (C extends K ? P : never) : never;
 
 /** What a client says in CONNECT, and how it comes to the broker. */
 export interface RawClientOptions extends Partial<Omit<ConnectPacket, 'cmd' | 'protocolVersion'>> {
