@@ -201,11 +201,20 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     host.wheel.disarm(this);
     this.#keepFeeds();
     host.sessionChanged(this);
-    if (ending.isAbrupt) link?.destroy();
-    else link?.end();
+    this.#endLink(link, ending.isAbrupt);
     host.metrics.counts[Metric.clientDisconnected]++;
     if (host.events.heard['client.disconnected'])
       host.events.emit('client.disconnected', { client: this, reason: ending.reason, reasonCode: ending.reasonCode });
+  }
+
+  #endLink(link: Connection | undefined, isAbrupt: boolean): void {
+    try {
+      if (isAbrupt) link?.destroy();
+      else link?.end();
+    } catch (error) {
+      link?.destroy();
+      throw error;
+    }
   }
 
   awaitExpiry(): void {

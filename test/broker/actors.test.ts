@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createBroker } from '../../lib/index.ts';
+
+describe('the actors of a broker', () => {
+  it('hand out the state of broker and session', async () => {
+    const broker = createBroker();
+    assert.equal(broker.state, 'idle');
+    await broker.start();
+    assert.equal(broker.state, 'connected');
+    const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
+    assert.equal(broker.session('a').state, 'connected');
+    const gone = broker.nextEvent('client.disconnected');
+    await client.disconnect();
+    await gone;
+    assert.equal(broker.session('a').state, 'disconnected');
+    await broker.stop();
+    assert.equal(broker.state, 'disconnected');
+  });
+
+  it('show every transition of every actor to an inspector, until it has seen enough', async () => {
+    const broker = createBroker();
+    const seen: string[] = [];
+    const end = broker.inspect((event) => {
+      if (event.type !== '@xstate.snapshot') return;
+      const { value } = event.snapshot as unknown as { value?: string };
+      if (value !== undefined) seen.push(`${event.actorRef.id}: ${event.event.type} -> ${value}`);
+    });
+    await broker.start();
+    const client = await broker.connect({ clientId: 'a' });
+    const terminated = broker.nextEvent('session.terminated');
+    await client.disconnect();
+    await terminated;
+    assert.deepEqual(seen, [
+      'broker: start -> idle.starting',
+      'broker: started -> connected.accepting',
+      'session: xstate.init -> idle.awaitingConnect',
+      'session: connect -> idle.authenticating',
+      'session: accepted -> connected.live',
+      'session: closed -> gone'
+    ]);
+    end();
+    await broker.connect({ clientId: 'b' });
+    assert.equal(seen.length, 6);
+    await broker.stop();
+  });
+
+  it('keep no actor for a session that is offline', async () => {
+    const broker = createBroker();
+    await broker.start();
+    const actors = new Set<string>();
+    const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
+    const gone = broker.nextEvent('client.disconnected');
+    await client.disconnect();
+    await gone;
+    broker.inspect((event) => {
+      if (event.type === '@xstate.actor') actors.add(event.actorRef.sessionId);
+    });
+    const again = await broker.connect({ clientId: 'a', clean: false, sessionExpiry: 60 });
+    assert.equal(again.connack?.sessionPresent, true);
+    // one for the connection that began, one made again for the session that took it over
+    assert.equal(actors.size, 2);
+    await broker.stop();
+  });
+
+  it('end one session alone when a deed of it throws', async () => {
+    const broker = createBroker();
+    await broker.start();
+    const failures: string[] = [];
+    broker.on('error', ({ error, during, client }) => failures.push(`${client?.clientId} ${during}: ${error.message}`));
+    const healthy = await broker.connect({ clientId: 'healthy' });
+    const got: string[] = [];
+    await healthy.subscribe('t', (message) => got.push(message.payload.toString()));
+    const stream = broker.stream();
+    const faulty = await import('../../lib/client/client.ts').then(({ connectClient }) =>
+      connectClient(stream, { clientId: 'faulty', sessionExpiry: 60 })
+    );
+    const served = [...broker.sessions()].find(({ clientId }) => clientId === 'faulty');
+    assert.ok(served);
+    const terminated = broker.nextEvent('session.terminated', { where: ({ client }) => client.clientId === 'faulty' });
+    // the deed `release` ends the stream
+    const [session] = [served as unknown as { client: { link: { stream: { end(): void; destroy(): void } } } }];
+    session.client.link.stream.end = () => {
+      throw new Error('broken');
+    };
+    await faulty.disconnect();
+    await terminated;
+    assert.ok(failures.includes("faulty the session's release: broken"), failures.join('; '));
+    assert.equal(broker.hasSession('faulty'), false);
+    await healthy.publish('t', 'still here', { qos: 1 });
+    assert.deepEqual(got, ['still here']);
+    await broker.stop();
+  });
+});
