@@ -54,7 +54,8 @@ class AttachedListener implements Listener {
   readonly #http: Server;
   readonly #gate: Gate;
   readonly #endpoint: WebSocketEndpoint;
-  readonly #enter: Stage;
+  readonly #usernameFrom: 'cn' | 'subject' | undefined;
+  readonly #handOver: Stage = (arrival) => this.#gate.handOver(arrival);
   #isOpen = false;
 
   constructor(acceptor: Acceptor, http: Server, options: Values<typeof ATTACH_OPTIONS>) {
@@ -65,9 +66,7 @@ class AttachedListener implements Listener {
     this.#http = http;
     this.#gate = new Gate(acceptor, this.name, options);
     this.#endpoint = new WebSocketEndpoint(this.#gate, options, acceptor.zone(options.zone).maxPacketSize);
-    const handOver: Stage = (arrival) => this.#gate.handOver(arrival);
-    this.#enter =
-      options.usernameFrom === undefined ? handOver : usernameStage(this.#gate, options.usernameFrom, handOver);
+    this.#usernameFrom = options.usernameFrom;
   }
 
   get address(): ListenerAddress | undefined {
@@ -111,7 +110,9 @@ class AttachedListener implements Listener {
     const arrival = this.#gate.admit(socket, isSecure ? 'wss' : 'ws', undefined, true);
     if (arrival === undefined) return;
     if (isSecure) arrival.certificate = verifiedCertificate(socket);
-    this.#endpoint.upgrade(arrival, request, socket, head, this.#enter);
+    const upgrade: Stage = (named) => this.#endpoint.upgrade(named, request, socket, head, this.#handOver);
+    if (this.#usernameFrom === undefined) upgrade(arrival);
+    else usernameStage(this.#gate, this.#usernameFrom, upgrade)(arrival);
   }
 }
 

@@ -107,7 +107,7 @@ export class Gate {
     this.clock = acceptor.clock;
     this.#acceptor = acceptor;
     this.settings = settings;
-    this.#tokens = settings.maxConnRate;
+    this.#tokens = Math.max(settings.maxConnRate, 1);
     this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
     // One function for all sockets: a closure for each would cost an idle connection some 100 bytes.

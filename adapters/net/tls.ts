@@ -132,6 +132,8 @@ export function settleTls(
 
 /** Changes to files often come in pairs, certificate and key. */
 const SETTLE_MS = 100;
+/** Node's timers fire at once past this. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The TLS side of a listener: handshakes, and certificates that can be changed while it runs. */
 export class TlsEndpoint {
@@ -167,7 +169,7 @@ export class TlsEndpoint {
   }
 
   close(): void {
-    for (const { file, changed } of this.#watched.splice(0)) unwatchFile(file, changed);
+    this.#unwatch();
     this.#gate.clock.clearTimeout(this.#reloadTimer);
   }
 
@@ -194,10 +196,18 @@ export class TlsEndpoint {
    */
   async reload(material: TlsMaterial = {}): Promise<void> {
     const settings = withMaterial(this.#settings, material);
+    if (usesKeys(settings) !== usesKeys(this.#settings)) {
+      const message = `listener ${this.#gate.name} can not begin or end to use pre-shared keys while it runs; close it and listen anew`;
+      throw new BrokerError('TLS_INVALID', message);
+    }
     const { context, keys } = await this.#load(settings);
     this.#server?.setSecureContext(context);
     this.#keys = keys;
     this.#settings = settings;
+    if (this.#watched.length > 0 && Object.keys(material).some((name) => name.endsWith('File'))) {
+      this.#unwatch();
+      this.#watch();
+    }
   }
 
   async #load(settings: TlsRead): Promise<{ context: SecureContextOptions; keys: KeyLookup }> {
@@ -237,7 +247,7 @@ export class TlsEndpoint {
       rejectUnauthorized,
       ALPNProtocols: [...alpn],
       // The gate's own time limit comes first.
-      handshakeTimeout: this.#gate.settings.handshakeTimeout + 1000,
+      handshakeTimeout: Math.min(this.#gate.settings.handshakeTimeout + 1000, LONGEST_TIMEOUT_MS),
       ...(usesKeys(this.#settings) ? { pskCallback } : {})
     });
     server.on('secureConnection', (socket) => this.#secured(socket, next));
@@ -287,6 +297,10 @@ export class TlsEndpoint {
       watchFile(file, { interval, persistent: false }, changed);
       this.#watched.push({ file, changed });
     }
+  }
+
+  #unwatch(): void {
+    for (const { file, changed } of this.#watched.splice(0)) unwatchFile(file, changed);
   }
 
   #reloadSoon(): void {

@@ -211,6 +211,19 @@ describe('a TCP listener', () => {
     assert.deepEqual(listener.info().shutdownCount, { max_conn_rate: 2 });
   });
 
+  it('accepts one connection at once also with a rate below one per second', async () => {
+    let now = 0;
+    broker.clock = { now: () => now, monotonic: () => now, setTimeout: () => undefined, clearTimeout: () => {} };
+    const listener = await listen(broker, { port: 0, maxConnRate: 0.5 });
+    client(listener.port);
+    await broker.next();
+    now = 1999;
+    await closed(client(listener.port));
+    now = 2000;
+    client(listener.port);
+    await broker.next();
+  });
+
   it('outlives a reset by the peer before and after the broker has the connection', async () => {
     const listener = await listen(broker, 0);
     const socket = client(listener.port);

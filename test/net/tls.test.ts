@@ -288,6 +288,24 @@ describe('reloading certificates', () => {
     await once(dialWithKey(listener, 'a', '0011'), 'secureConnect');
   });
 
+  it('watches the files it is told of at a reload', async () => {
+    const { server, renewed, directory } = certificates;
+    const listener = await open({ watchInterval: 10 });
+    const [certFile, keyFile] = [join(directory, 'moved.crt'), join(directory, 'moved.key')];
+    copyFileSync(server.certFile, certFile);
+    copyFileSync(server.keyFile, keyFile);
+    await listener.reload({ certFile, keyFile });
+    const reported = broker.reported();
+    copyFileSync(renewed.certFile, certFile);
+    await reported;
+    assert.equal((broker.reports[0].error as BrokerError).code, 'TLS_INVALID');
+  });
+
+  it('can not add pre-shared keys to a listener that has none', async () => {
+    const listener = await open();
+    await assert.rejects(listener.reload({ psk: { a: '00' } }), { code: 'TLS_INVALID' });
+  });
+
   it('is refused by a listener without TLS', async () => {
     const listener = await listen(broker, 0);
     await assert.rejects(listener.reload(), { code: 'LISTENER_WITHOUT_TLS' });
