@@ -132,11 +132,11 @@ describe('import directions', () => {
     assert.deepEqual(list(wrong), []);
   });
 
-  it('examples import the package by name', () => {
-    assert.deepEqual(
-      list(imports.filter(({ file, target }) => treeOf(file) === 'examples' && target !== undefined)),
-      []
+  it('examples import the package by name, and nothing from outside their folder by path', () => {
+    const wrong = imports.filter(
+      ({ file, target }) => treeOf(file) === 'examples' && target !== undefined && treeOf(target) !== 'examples'
     );
+    assert.deepEqual(list(wrong), []);
   });
 
   it('only the entry points re-export', () => {

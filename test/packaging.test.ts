@@ -35,6 +35,8 @@ const PROBE = `
   const handles = () => process.getActiveResourcesInfo().filter((name) => name !== 'MessagePort').sort();
   // A dependency (debug) asks whether standard error is a terminal, for which Node makes a stream of it.
   void [process.stdin, process.stdout, process.stderr];
+  // tsx is still connecting to its own cache.
+  while (handles().includes('ConnectWrap')) await new Promise((resolve) => setImmediate(resolve));
   const before = handles();
   await import(process.argv[1]);
   const after = handles();

@@ -56,11 +56,17 @@ function withTables(text: string): string {
   }, text);
 }
 
+/** Short where the texts are long: what is in one and not in the other. */
+function linesOnlyIn(text: string, other: string): string[] {
+  const known = new Set(other.split('\n'));
+  return text.split('\n').filter((line) => !known.has(line));
+}
+
 describe('README', () => {
   it('lists every option with default, values and purpose (UPDATE_README=1 writes the tables)', () => {
     const right = withTables(readme);
     if (process.env.UPDATE_README === '1') writeFileSync(path, right);
-    else assert.equal(readme, right);
+    else assert.deepEqual(linesOnlyIn(readme, right), linesOnlyIn(right, readme));
   });
 
   it('names every event', () => {

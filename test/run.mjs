@@ -16,7 +16,7 @@ const files = readdirSync(here, { recursive: true })
 
 // The files run in child processes that inherit this process' flags: --import tsx --conditions=embermq-source.
 let ran = 0;
-const results = run({ files, concurrency: Math.max(2, availableParallelism()), timeout: 300_000 });
+const results = run({ files, concurrency: Math.max(2, availableParallelism()), timeout: 120_000 });
 results.on('test:pass', ({ name, details, skip }) => {
   if (files.includes(name))
     fail(`${relative(here, name)} contains no test`); // Node passes such a file under its path
