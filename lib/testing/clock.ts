@@ -127,8 +127,8 @@ export class VirtualClock implements Clock {
   }
 
   /** Come to rest without letting time pass. */
-  settle(): Promise<void> {
-    return this.#alone(() => this.#rest());
+  async settle(): Promise<void> {
+    await this.#alone(() => this.#rest());
   }
 
   /** Move the wall clock alone, as a correction by NTP would: no timer fires. */
@@ -177,20 +177,24 @@ export class VirtualClock implements Clock {
     this.#monotonicMs = Math.max(this.#monotonicMs, untilMs);
   }
 
-  /** Fire the next timer if it is due by then, and come to rest. */
-  async #fire(untilMs: number): Promise<boolean> {
+  /** Fire the next timer if it is due by then, and come to rest. @returns false when there is none */
+  #fire(untilMs: number): Promise<boolean> | false {
     const timer = this.#heap.take(untilMs) as (VirtualTimer & { readonly call?: Call }) | undefined;
     if (timer === undefined) return false;
-    this.#monotonicMs = Math.max(this.#monotonicMs, timer.dueMs);
+    if (timer.dueMs > this.#monotonicMs) this.#monotonicMs = timer.dueMs;
     const { call, run } = timer;
     try {
-      call?.disarmed();
       if (call === undefined) run();
-      else this.#calls.run(call, run); // what it arms is still that hook's
-    } finally {
-      await this.#rest();
+      else {
+        call.disarmed();
+        this.#calls.run(call, run); // what it arms is still that hook's
+      }
+    } catch (error) {
+      return this.#rest().then(() => {
+        throw error;
+      });
     }
-    return true;
+    return this.#rest();
   }
 
   /** One after the other: time is one. */
@@ -204,20 +208,31 @@ export class VirtualClock implements Clock {
     return result;
   }
 
-  /**
-   * Wait until nothing is in flight. An immediate comes behind all that hangs on promises and ticks; the counts tell of the rest, which may
-   * need any number of turns.
-   */
-  async #rest(): Promise<void> {
-    let stuckMs = 0;
-    for (;;) {
-      await new Promise<void>((resolve) => setImmediate(resolve));
+  /** Wait until nothing is in flight. An immediate comes behind all that hangs on promises and ticks; the counts tell of the rest. */
+  #rest(): Promise<true> {
+    return new Promise((resolve, reject) => {
+      setImmediate(() => {
+        if (this.#isIdle()) resolve(true);
+        else this.#restFromWork().then(resolve, reject);
+      });
+    });
+  }
+
+  #isIdle(): boolean {
+    for (const { count } of this.#works) if (count > 0) return false;
+    return true;
+  }
+
+  /** Work that ends may begin other work, any number of times. */
+  async #restFromWork(): Promise<true> {
+    for (let stuckMs = 0; !this.#isIdle(); ) {
       const busy = this.#works.filter(({ count }) => count > 0);
-      if (busy.length === 0) return;
       if (await settledWithin(busy, this.#patienceMs)) stuckMs = 0;
       else if (this.#open.size > 0) for (const call of this.#open) call.abandon();
       else if ((stuckMs += this.#patienceMs) >= this.#stuckMs) throw this.#stuck(busy);
+      await new Promise<void>((resolve) => setImmediate(resolve));
     }
+    return true;
   }
 
   #stuck(busy: readonly WorkCount[]): StateError {

@@ -6,7 +6,7 @@ import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
 import type { ConnectionMeta } from '../client-info.ts';
 import { BrokerError, NotFound } from '../errors.ts';
-import type { Hooks, Refusal, Verdict } from '../hooks.ts';
+import type { Hooks, Refusal } from '../hooks.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { Link, type LoggedPacket } from './link.ts';
@@ -75,16 +75,10 @@ export class TestBroker {
   #lastClient = 0;
 
   constructor(options: TestBrokerOptions = {}) {
-    const { clock, leakCheck = true, hooks = {}, ...rest } = options;
+    const { clock, leakCheck = true, ...rest } = options;
     this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
     this.#leakCheck = leakCheck;
-    this.broker = new Broker({
-      timerResolution: 1,
-      memoryHighWatermark: 0,
-      ...rest,
-      clock: this.clock,
-      hooks: { ...hooks, preConnect: (request) => this.#refusal(request) ?? hooks.preConnect?.(request) }
-    });
+    this.broker = new Broker({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
     this.clock.attach(this.broker.work);
     this.mqttTimers = {
       set: (run, delayMs = 0) => this.#setInterval(run, delayMs),
@@ -157,6 +151,9 @@ export class TestBroker {
     const [clientId, reasonCode, options] =
       typeof first === 'number' ? [undefined, first, second as object] : [first, second as number, third];
     this.#refusals = [...this.#refusals, { clientId, refusal: { ...options, allow: false, reasonCode } }];
+    // in front of the test's own hooks, and only while there is something to refuse
+    const { hooks } = this.broker;
+    if (!hooks.preConnect.includes(this.#refuse)) hooks.preConnect = [this.#refuse, ...hooks.preConnect];
   }
 
   /**
@@ -211,12 +208,14 @@ export class TestBroker {
     return this.#links.filter((link) => link.clientId === clientId);
   }
 
-  #refusal({ client }: Parameters<Hooks['preConnect']>[0]): Verdict {
+  readonly #refuse: Hooks['preConnect'] = ({ client }) => {
     const found = this.#refusals.find(({ clientId }) => clientId === undefined || clientId === client.clientId);
     if (found === undefined) return undefined;
     this.#refusals = this.#refusals.filter((refusal) => refusal !== found);
+    const { hooks } = this.broker;
+    if (this.#refusals.length === 0) hooks.preConnect = hooks.preConnect.filter((hook) => hook !== this.#refuse);
     return found.refusal;
-  }
+  };
 
   #setInterval(run: () => void, delayMs: number): number {
     const id = ++this.#lastInterval;
