@@ -171,6 +171,7 @@ export class Admission {
   #admit(session: Session, link: Connection, packet: ConnectPacket, approval: Approval): void {
     const broker = this.#broker;
     const { metrics, events } = broker;
+    broker.readTime(); // hooks took their time, and what waits for the client may have expired
     if (approval.username !== undefined) {
       session.username = approval.username;
       session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? session.zoneSettings.mountpoint);

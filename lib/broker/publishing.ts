@@ -43,7 +43,10 @@ export class Publishing {
     };
     if (!isThenable(verdict)) return act(verdict);
     message.keep();
-    return verdict.then(act);
+    return verdict.then((answer) => {
+      this.#broker.readTime(); // the hook took its time [MQTT-3.3.2-6]
+      return act(answer);
+    });
   }
 
   /** What a delayed message will be when its time has come: that is what rights are asked for. */
@@ -74,6 +77,7 @@ export class Publishing {
       if (isThenable(answer)) {
         message.keep();
         return answer.then((value) => {
+          this.#broker.readTime();
           const outcome = this.#apply(value, message, route);
           return outcome.reasonCode === 0 ? this.#change(outcome.message, outcome.route, client, at + 1) : outcome;
         });

@@ -15,6 +15,8 @@ export interface RetainedSettings {
 export interface RetainedHost {
   readonly wheel: TimingWheel;
   readonly nowMs: number;
+  /** Read `nowMs` anew: what subscribes need not be a chunk that came just now. */
+  readTime(): void;
 }
 
 /** The retained messages of the broker, each until it is replaced, deleted or expired. */
@@ -68,7 +70,9 @@ export class RetainedMessages {
   /** What a filter matches, oldest first. */
   match(filter: string): RetainedEntry<Message>[] {
     const found = this.#store.match(filter);
-    return this.#expiries.size === 0 ? found : found.filter((entry) => this.#isAlive(entry));
+    if (this.#expiries.size === 0) return found;
+    this.#host.readTime();
+    return found.filter((entry) => this.#isAlive(entry));
   }
 
   expire(entry: RetainedEntry<Message>): void {

@@ -373,7 +373,7 @@ export class Connection {
   }
 
   drained(): void {
-    this.lastProgressMs = this.host.clock.monotonic();
+    this.lastProgressMs = this.host.nowMs = this.host.clock.monotonic(); // what waited may have expired
     if (!this.isBlocked) return;
     this.isBlocked = false;
     this.flush();
