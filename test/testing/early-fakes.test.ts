@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it, mock } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 
-// A file of its own, because the library must not have been imported before: some set-ups fake timers for every test file.
+// A file of its own, because the library must not have been imported before: jest can fake timers for every test file
+// (`fakeTimers: { enableGlobally: true }`) before its first import. It replaces the globals.
 describe('the kit, imported while timers are faked', () => {
-  const { queueMicrotask } = globalThis;
+  const { setTimeout, setInterval, setImmediate, queueMicrotask, Date: RealDate, performance } = globalThis;
   before(() => {
-    mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'setImmediate', 'Date'] });
-    globalThis.queueMicrotask = () => {};
+    const never = (() => ({ unref() {}, ref() {} })) as never;
+    class Epoch extends RealDate {
+      static override now = () => 0;
+    }
+    const fakes = { setTimeout: never, setInterval: never, setImmediate: never, queueMicrotask: never, Date: Epoch };
+    Object.assign(globalThis, fakes, { performance: { now: () => 0 } });
   });
   after(() => {
-    mock.timers.reset();
-    globalThis.queueMicrotask = queueMicrotask;
+    Object.assign(globalThis, { setTimeout, setInterval, setImmediate, queueMicrotask, Date: RealDate, performance });
   });
 
   it('works all the same', async () => {
