@@ -6,7 +6,7 @@ import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
 import type { Connection } from '../session/connection.ts';
-import { RateLimits } from '../session/rate-limit.ts';
+import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { TextMap } from '../topics/text-map.ts';
 import { Authentication, isTrusted } from './authentication.ts';
@@ -22,6 +22,7 @@ const NEVER = 0xffff_ffff;
 export class Admission {
   readonly #broker: Broker;
   /** What waits for the CONNECT of the same client id before it. */
+  readonly #rates = new ZoneRates();
   readonly #deciding = new TextMap<(() => void)[]>();
 
   constructor(broker: Broker) {
@@ -132,7 +133,7 @@ export class Admission {
       challenge: (data) => {
         if (!isWaiting(session, link)) return;
         session.auth = exchange;
-        link.send(authPacket(ReasonCode.continueAuthentication, exchange.method, data), Metric.packetsAuthSent);
+        sendAuth(session, link, ReasonCode.continueAuthentication, exchange.method, data);
       },
       approved: (approval) => {
         if (!isWaiting(session, link)) return this.decided(session);
@@ -206,8 +207,7 @@ export class Admission {
     }
     this.decided(session);
     if (owner.link !== link || link.isClosed) return; // a listener ended it
-    const { publishLimit, rateLimit } = owner.zoneSettings;
-    if (publishLimit !== undefined || rateLimit !== undefined) link.rates = new RateLimits(publishLimit, rateLimit);
+    link.rates = this.#rates.of(owner.zoneSettings);
     this.#connack(owner, link, packet, approval, resumes);
     if (superseded !== undefined) broker.publishWill(owner, superseded);
     if (owner.link !== link) return;
@@ -285,15 +285,14 @@ export class Admission {
     const isCurrent = () => session.auth === exchange && session.link === link;
     const exchange = new Authentication(session, this.#broker.hooks, undefined, true, {
       challenge: (challenge) => {
-        if (isCurrent())
-          link.send(authPacket(ReasonCode.continueAuthentication, authMethod, challenge), Metric.packetsAuthSent);
+        if (isCurrent()) sendAuth(session, link, ReasonCode.continueAuthentication, authMethod, challenge);
       },
       approved: (approval) => {
         if (!isCurrent()) return;
         session.auth = undefined;
         if (approval.isSuperuser !== undefined) session.isSuperuser = approval.isSuperuser;
         session.send('reauthenticated');
-        link.send(authPacket(ReasonCode.success, authMethod, approval.data), Metric.packetsAuthSent);
+        sendAuth(session, link, ReasonCode.success, authMethod, approval.data);
       },
       refused: (refusal) => {
         if (isCurrent())
@@ -311,8 +310,19 @@ function isWaiting(session: Session, link: Connection): boolean {
   return session.state === 'idle' && session.link === link && !link.isClosed;
 }
 
-function authPacket(reasonCode: number, authenticationMethod: string, authenticationData: Buffer | undefined): Buffer {
-  return encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
+function sendAuth(
+  session: Session,
+  link: Connection,
+  reasonCode: number,
+  authenticationMethod: string,
+  authenticationData: Buffer | undefined
+): void {
+  const packet = encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
+  if (packet.length <= session.maxFrame) link.send(packet, Metric.packetsAuthSent);
+  else {
+    const why = `an AUTH of ${packet.length} bytes, the client allows ${session.maxFrame} (Maximum Packet Size)`;
+    session.fail(new ProtocolError(ReasonCode.packetTooLarge, why)); // [MQTT-3.1.2-24]
+  }
 }
 
 /** Settle who the client says it is. */

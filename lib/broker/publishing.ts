@@ -2,6 +2,7 @@ import type { ClientInfo } from '../client-info.ts';
 import { InvalidInput, NotAuthorized } from '../errors.ts';
 import { type Hooks, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
+import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
@@ -92,7 +93,7 @@ export class Publishing {
   #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {
     if (answer === undefined || answer === true) return { message, route, reasonCode: 0 };
     if (answer === false) return { message, route, reasonCode: ReasonCode.notAuthorized };
-    if ('allow' in answer) return { message, route, reasonCode: answer.reasonCode ?? ReasonCode.notAuthorized };
+    if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
     try {
       const changed = this.make(
         { ...answer, qos: answer.qos ?? message.qos, retain: answer.retain ?? message.retain },
@@ -338,7 +339,12 @@ const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpe
 
 function refusalCode(answer: Verdict | undefined): number {
   if (answer === undefined || answer === true) return 0;
-  return answer === false ? ReasonCode.notAuthorized : (answer.reasonCode ?? ReasonCode.notAuthorized);
+  return answer === false ? ReasonCode.notAuthorized : codeOf(answer);
+}
+
+/** The code of a hook's refusal: one that an acknowledgement can carry [MQTT-3.4.2-1], and never one that means success. */
+function codeOf({ reasonCode = ReasonCode.notAuthorized }: Refusal): number {
+  return reasonCode >= 0x80 && isAllowedCode('puback', reasonCode) ? reasonCode : ReasonCode.unspecifiedError;
 }
 
 function isNotForSelf(target: Subscription, session: Session): boolean {

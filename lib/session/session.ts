@@ -3,6 +3,7 @@ import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { ProtocolError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
 import { Metric } from '../metrics.ts';
+import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
 import type { Frame, Message, MessageInput, Publisher } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -17,6 +18,7 @@ import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handle
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { Awaiting, Inflight } from './inflight.ts';
+import { markedCopy } from './output.ts';
 import { Backlog } from './queue.ts';
 import type { RetainedFeed } from './retained-feed.ts';
 import type { Route, Subscriber, Subscription } from './subscription.ts';
@@ -227,6 +229,11 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     else host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
   }
 
+  /** The broker has started again: the wheel knows nothing of this session. */
+  rearmOffline(): void {
+    if (this.state === 'disconnected') this.host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
+  }
+
   cancelExpiry(): void {
     this.host.wheel.disarm(this);
     this.will = undefined; // a reconnect in time [MQTT-3.1.3-9]; the new CONNECT brings its own
@@ -316,6 +323,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   ): void {
     const { link } = this;
     const { reasonString, serverReference, will = 'publish', isAbrupt = false } = options;
+    if (this.state === 'connected') reasonCode = disconnectCode(reasonCode);
     if (options.end) this.sessionExpiry = 0;
     if (link !== undefined && !link.isClosed) {
       if (this.state === 'connected') {
@@ -376,7 +384,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     const version = link.answerVersion;
     const { host } = this;
     if (version === undefined) return; // nothing is sent before a CONNECT that can be read
-    const code = version === 5 && !CONNACK_CODES.has(reasonCode) ? ReasonCode.unspecifiedError : reasonCode;
+    const code = connackCode(reasonCode);
     host.metrics.counts[Metric.packetsConnackError]++;
     if (AUTH_CODES.has(reasonCode)) host.metrics.counts[Metric.packetsConnackAuthError]++;
     host.metrics.counts[Metric.clientConnack]++;
@@ -564,27 +572,27 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
       (layout === 4 ||
         (ids === undefined && (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.idAt > 0))));
     let frame: Frame;
-    let id = 0;
+    let mark = -1;
     if (isPlain) {
       frame = message.form(layout, qos > 0);
       if (frame.end - frame.start > this.maxFrame) {
         this.#drop(message, 'too_large'); // [MQTT-3.1.2-24, -25]
         return false;
       }
-      if (qos > 0) id = this.#takeId(message, qos, retain, ids);
-      link.push(frame, (first << 16) | id, frame.end - frame.start);
+      mark = (first << 16) | (qos > 0 ? this.#takeId(message, qos, retain, ids) : 0);
     } else {
-      if (qos > 0) id = this.#takeId(message, qos, retain, ids);
+      const id = qos > 0 ? this.#takeId(message, qos, retain, ids) : 0;
       const packet = this.#encodeOwn(message, layout, qos, retain, false, id, ids, expirySec);
       if (packet === undefined) {
         if (qos > 0) this.inflight?.free(id);
         this.#drop(message, 'too_large');
         return false;
       }
-      link.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
+      frame = { buf: packet, start: 0, end: packet.length, idAt: 0 };
     }
+    link.push(frame, mark, frame.end - frame.start);
     this.#count(link, qos);
-    if (host.isTapped) host.tapSent(link, this.#tapped(message, layout, qos, retain, id, ids, expirySec));
+    if (host.isTapped) host.tapSent(link, markedCopy(frame, mark));
     if (host.events.heard['message.delivered'] && !message.isSystem)
       host.events.emit('message.delivered', { message, client: this, qos, retain });
     return true;
@@ -638,19 +646,6 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     if (packet.length <= this.maxFrame) return packet;
     if (alias !== 0) this.aliases?.forget(message.topic);
     return undefined;
-  }
-
-  #tapped(
-    message: Message,
-    layout: 4 | 5,
-    qos: QoS,
-    retain: boolean,
-    messageId: number,
-    ids: readonly number[] | undefined,
-    expirySec: number
-  ): Buffer {
-    const topic = this.mountpoint === '' ? undefined : unmounted(message.topic, this.mountpoint);
-    return message.encode(layout, { qos, retain, dup: false, messageId, ids, expirySec, alias: 0, topic });
   }
 
   /** Send what waits, as far as the window and the stream allow. */
@@ -878,11 +873,17 @@ const AUTH_CODES = new Set<number>([
   ReasonCode.banned
 ]);
 
-/** Codes of the CONNACK table [MQTT-3.2.2-8]. */
-const CONNACK_CODES = new Set<number>([
-  0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c,
-  0x9d, 0x9f
-]);
+/** What a CONNACK can say of a refusal [MQTT-3.2.2-8]. */
+function connackCode(code: number): number {
+  if (code === ReasonCode.serverShuttingDown) return ReasonCode.serverUnavailable;
+  return code >= 0x80 && isAllowedCode('connack', code) ? code : ReasonCode.unspecifiedError;
+}
+
+/** What a DISCONNECT can say of it [MQTT-3.14.2-1]. */
+function disconnectCode(code: number): number {
+  if (isAllowedCode('disconnectFromServer', code)) return code;
+  return AUTH_CODES.has(code) ? ReasonCode.notAuthorized : ReasonCode.unspecifiedError;
+}
 
 function reasonOf(reasonCode: number): DisconnectReason {
   switch (reasonCode) {
