@@ -44,6 +44,16 @@ export const ZONE_OPTIONS = {
   rateLimit: row('rate', undefined as Rate | undefined, 'Bytes received per time and client, for example "1MB,10s".', {
     aliases: ['bytesLimit']
   }),
+  totalPublishLimit: row(
+    'rate',
+    undefined as Rate | undefined,
+    'PUBLISH packets per time of all connections of the zone together.'
+  ),
+  totalRateLimit: row(
+    'rate',
+    undefined as Rate | undefined,
+    'Bytes received per time by all connections of the zone together.'
+  ),
   protocolVersions: row(
     'object',
     [3, 4, 5] as readonly (3 | 4 | 5)[],

@@ -219,24 +219,26 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   /**
    * Open the attached listeners and begin.
-   * @throws BrokerError LISTENER_BIND_FAILED naming the address; then nothing is left open
+   * @throws BrokerError LISTENER_BIND_FAILED naming the address, or the signal's reason; then nothing is left open
    */
-  start(): Promise<this> {
+  start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     if (this.state === 'connected') return Promise.resolve(this);
-    this.#starting ??= this.#start().finally(() => {
+    this.#starting ??= this.#start(options.signal).finally(() => {
       this.#starting = undefined;
     });
     return this.#starting;
   }
 
-  async #start(): Promise<this> {
+  async #start(signal: AbortSignal | undefined): Promise<this> {
     await this.#stopping;
+    signal?.throwIfAborted();
     this.#tell('start');
     const opened: ListenerHandle[] = [];
     try {
       for (const listener of this.#listeners.values()) {
         await listener.open();
         opened.push(listener);
+        signal?.throwIfAborted();
       }
     } catch (error) {
       await Promise.allSettled(opened.map((listener) => listener.close()));
@@ -303,6 +305,7 @@ export class Broker implements SessionHost, BrokerDeeds {
     this.readTime();
     this.#startedAt = clock.now();
     this.#memory.start();
+    for (const session of this.#sessions.values()) session.rearmOffline();
     this.#sys = new SysTopics({
       node: settings.node,
       version: VERSION,
@@ -354,14 +357,19 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   /**
    * Serve a client over any Duplex. Nothing is sent before its CONNECT.
-   * @throws StateError BROKER_NOT_STARTED; the stream is then destroyed
+   * @throws StateError BROKER_NOT_STARTED, InvalidInput ZONE_UNKNOWN; the stream is then destroyed
    */
   handle(stream: Duplex, meta: ConnectionMeta = { transport: 'stream' }): void {
     if (this.state !== 'connected') {
       stream.destroy();
       throw new StateError('BROKER_NOT_STARTED', 'the broker is not started; await broker.start() first');
     }
-    const zone = this.zone(meta.zone);
+    const zone = this.settings.zones.get(meta.zone ?? DEFAULT_ZONE);
+    if (zone === undefined) {
+      stream.destroy();
+      this.zone(meta.zone); // throws
+      return;
+    }
     const { maxConnections } = this.settings;
     if ((maxConnections > 0 && this.#links.size >= maxConnections) || stream.destroyed) {
       this.metrics.counts[Metric.connectionsRefused]++;
@@ -674,12 +682,12 @@ export class Broker implements SessionHost, BrokerDeeds {
     }
     endTurn();
     unwireAll();
-    const isTapped = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;
-    if (isTapped !== this.isTapped) this.#tap(isTapped);
     this.work.end();
   };
 
-  #tap(isTapped: boolean): void {
+  lookForTaps(): void {
+    const isTapped = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;
+    if (isTapped === this.isTapped) return;
     this.isTapped = isTapped;
     this.#watch();
   }

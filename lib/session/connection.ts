@@ -105,6 +105,7 @@ export class Connection {
     const { host } = this;
     this.lastReceivedMs = host.nowMs = host.clock.monotonic();
     host.wallMs = host.clock.now();
+    host.lookForTaps();
     this.receivedBytes += chunk.length;
     this.receivedChunks++;
     host.metrics.counts[Metric.bytesReceived] += chunk.length;

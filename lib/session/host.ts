@@ -46,6 +46,8 @@ export interface SessionHost {
   flushLater(connection: Connection): void;
   /** Go on with this session's backlog in the next turn. */
   pumpLater(session: Session): void;
+  /** See whether somebody watches packets now. */
+  lookForTaps(): void;
   tapReceived(connection: Connection, bytes: Buffer): void;
   tapSent(connection: Connection, bytes: Buffer): void;
 

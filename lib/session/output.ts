@@ -177,6 +177,13 @@ function copy(source: Buffer, start: number, end: number, target: Buffer, at: nu
   else source.copy(target, at, start, end);
 }
 
+/** One frame as it will go out. */
+export function markedCopy(frame: Frame, value: number): Buffer {
+  const bytes = Buffer.from(frame.buf.subarray(frame.start, frame.end));
+  mark(frame, value, bytes, -frame.start);
+  return bytes;
+}
+
 /** Large payloads are not copied: their heads are, and what is small goes out gathered between them, in one system call. */
 function writePieces(frames: (Frame | undefined)[], marks: number[], count: number, stream: Duplex): boolean {
   let more = true;

@@ -37,16 +37,16 @@ export interface Limited {
   pauseFor(delayMs: number): void;
 }
 
-/** The rates of one connection's zone: messages and bytes received. */
+/** The rates that bind one connection: its own, and those it shares with others. */
 export class RateLimits {
-  readonly #messages: RateLimit | undefined;
-  readonly #bytes: RateLimit | undefined;
+  readonly #messages: readonly RateLimit[];
+  readonly #bytes: readonly RateLimit[];
   #lastMessages = 0;
   #lastBytes = 0;
 
-  constructor(publishLimit: Rate | undefined, rateLimit: Rate | undefined) {
-    this.#messages = publishLimit === undefined ? undefined : new RateLimit(publishLimit);
-    this.#bytes = rateLimit === undefined ? undefined : new RateLimit(rateLimit);
+  constructor(messages: readonly RateLimit[], bytes: readonly RateLimit[]) {
+    this.#messages = messages;
+    this.#bytes = bytes;
   }
 
   /** Count what has come since the last call, and pause the connection if it was too much. */
@@ -55,7 +55,38 @@ export class RateLimits {
     const bytes = connection.receivedBytes - this.#lastBytes;
     this.#lastMessages = connection.receivedMessages;
     this.#lastBytes = connection.receivedBytes;
-    const pauseMs = Math.max(this.#messages?.take(messages, nowMs) ?? 0, this.#bytes?.take(bytes, nowMs) ?? 0);
+    let pauseMs = 0;
+    for (const limit of this.#messages) pauseMs = Math.max(pauseMs, limit.take(messages, nowMs));
+    for (const limit of this.#bytes) pauseMs = Math.max(pauseMs, limit.take(bytes, nowMs));
     if (pauseMs > 0) connection.pauseFor(pauseMs);
   }
+}
+
+/** What a zone says of rates. */
+export interface RateSettings {
+  readonly publishLimit: Rate | undefined;
+  readonly rateLimit: Rate | undefined;
+  readonly totalPublishLimit: Rate | undefined;
+  readonly totalRateLimit: Rate | undefined;
+}
+
+/** Gives each connection its limits; connections of a zone share the zone's own. */
+export class ZoneRates {
+  readonly #shared = new Map<RateSettings, { messages: RateLimit[]; bytes: RateLimit[] }>();
+
+  /** @returns undefined where nothing is limited */
+  of(zone: RateSettings): RateLimits | undefined {
+    const { publishLimit, rateLimit, totalPublishLimit, totalRateLimit } = zone;
+    if (!publishLimit && !rateLimit && !totalPublishLimit && !totalRateLimit) return undefined;
+    let shared = this.#shared.get(zone);
+    if (shared === undefined) {
+      shared = { messages: limitsOf(totalPublishLimit), bytes: limitsOf(totalRateLimit) };
+      this.#shared.set(zone, shared);
+    }
+    return new RateLimits([...limitsOf(publishLimit), ...shared.messages], [...limitsOf(rateLimit), ...shared.bytes]);
+  }
+}
+
+function limitsOf(rate: Rate | undefined): RateLimit[] {
+  return rate === undefined ? [] : [new RateLimit(rate)];
 }

@@ -24,7 +24,7 @@ describe('the actors of a broker', () => {
     const end = broker.inspect((event) => {
       if (event.type !== '@xstate.snapshot') return;
       const { value } = event.snapshot as unknown as { value?: string };
-      if (value !== undefined) seen.push(`${event.actorRef.id}: ${event.event.type} -> ${value}`);
+      if (value !== undefined) seen.push(`${event.actorRef.id}: ${event.event?.type} -> ${value}`);
     });
     await broker.start();
     const client = await broker.connect({ clientId: 'a' });

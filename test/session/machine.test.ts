@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import { type Actor, type AnyStateMachine, createActor, initialTransition, transition } from 'xstate';
 import { brokerMachine } from '../../lib/broker/broker.machine.ts';
 import { replay } from '../../lib/replay.ts';
-import { type SessionDeeds, sessionMachine } from '../../lib/session/session.machine.ts';
+import type { SessionDeeds } from '../../lib/session/deeds.ts';
+import { sessionMachine } from '../../lib/session/session.machine.ts';
 
 /** Where each event leads from each state, and the deeds done on the way. What is not named changes nothing. */
 const SESSION: Record<string, Record<string, [to: string, ...deeds: string[]]>> = {
@@ -84,7 +85,7 @@ for (const [name, machine, key, table] of [
     const input = { [key]: scribe().deeds };
 
     it('begins as the table says', () => {
-      const [snapshot] = initialTransition(machine, input as never);
+      const [snapshot] = initialTransition(machine, ...([input] as never));
       assert.equal(joined(snapshot.value), Object.keys(table)[0]);
     });
 
