@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { granted, payloads, publish, startBroker, subscribe } from '../support/wire.ts';
+import { type ConnectParts, connectBytes, field, frame, sized } from '../support/wire-connect.ts';
+
+/** Ill-formed UTF-8: stray and missing continuations, overlong forms, surrogates, beyond U+10FFFF, bytes that never occur. */
+const ILL_FORMED = [
+  '80',
+  '61ff',
+  'fe',
+  'c3',
+  'c328',
+  'e28228',
+  'e282',
+  'f09f98',
+  'c080',
+  'c1bf',
+  'e08080',
+  'e09fbf',
+  'f0808080',
+  'f08fbfbf',
+  'eda080',
+  'edbfbf',
+  'eda081edb080',
+  'f4908080',
+  'f5808080',
+  'f888808080'
+].map((bytes) => Buffer.from(bytes, 'hex'));
+
+const NULS = ['00', '6100', '006100', 'e282ac00'].map((bytes) => Buffer.from(bytes, 'hex'));
+
+const FIRST = { connect: 0x10, publish: 0x30, qos1: 0x32, subscribe: 0x82, unsubscribe: 0xa2, disconnect: 0xe0 };
+const ID = Buffer.from([0, 1]);
+const NONE = Buffer.from([0]);
+const x = field('x');
+
+/** The property with this id and a string in it. */
+function property(id: number, text: string | Buffer): Buffer {
+  return Buffer.concat([Buffer.from([id]), field(text)]);
+}
+
+function pair(name: string | Buffer, value: string | Buffer): Buffer {
+  return Buffer.concat([Buffer.from([0x26]), field(name), field(value)]);
+}
+
+/** Every string of a CONNECT, with this text in it. */
+function connects(text: Buffer): Record<string, Buffer> {
+  const make = (parts: ConnectParts) => connectBytes(parts);
+  const will = (block: Buffer, topic: string | Buffer) => [sized(block), field(topic), x];
+  const empty = Buffer.alloc(0);
+  return {
+    'client id': make({ clientId: text }),
+    'user name': make({ flags: 0x82, payload: [field(text)] }),
+    'will topic': make({ flags: 0x06, payload: will(empty, text) }),
+    'authentication method': make({ properties: property(0x15, text) }),
+    'user property name': make({ properties: pair(text, 'x') }),
+    'user property value': make({ properties: pair('x', text) }),
+    'will content type': make({ flags: 0x06, payload: will(property(0x03, text), 'x') }),
+    'will response topic': make({ flags: 0x06, payload: will(property(0x08, text), 'x') }),
+    'will user property name': make({ flags: 0x06, payload: will(pair(text, 'x'), 'x') }),
+    'will user property value': make({ flags: 0x06, payload: will(pair('x', text), 'x') })
+  };
+}
+
+/** Every string of the other packets that a client sends. */
+function packets(text: Buffer): Record<string, Buffer> {
+  const { publish, qos1, subscribe, unsubscribe, disconnect } = FIRST;
+  return {
+    'topic name': frame(publish, field(text), NONE, Buffer.from('payload')),
+    'topic name at QoS 1': frame(qos1, field(text), ID, NONE),
+    'content type': frame(publish, x, sized(property(0x03, text))),
+    'response topic': frame(publish, x, sized(property(0x08, text))),
+    'user property name': frame(publish, x, sized(pair(text, 'x'))),
+    'user property value': frame(publish, x, sized(pair('x', text))),
+    'topic filter': frame(subscribe, ID, NONE, field(text), NONE),
+    'second topic filter': frame(subscribe, ID, NONE, x, NONE, field(text), NONE),
+    'user property of SUBSCRIBE': frame(subscribe, ID, sized(pair('x', text)), x, NONE),
+    'filter of UNSUBSCRIBE': frame(unsubscribe, ID, NONE, field(text)),
+    'reason string of PUBACK': frame(0x40, ID, NONE, sized(property(0x1f, text))),
+    'user property of PUBREC': frame(0x50, ID, NONE, sized(pair(text, 'x'))),
+    'user property of PUBREL': frame(0x62, ID, NONE, sized(pair('x', text))),
+    'user property of PUBCOMP': frame(0x70, ID, NONE, sized(pair('x', text))),
+    'reason string of DISCONNECT': frame(disconnect, NONE, sized(property(0x1f, text))),
+    'method of AUTH': frame(0xf0, Buffer.from([0x19]), sized(property(0x15, text)))
+  };
+}
+
+async function refusedConnect(broker: Broker, bytes: Buffer, what: string): Promise<void> {
+  const client = await rawClient(broker, { connect: false });
+  client.send(bytes);
+  const [connack, ...more] = await client.closed();
+  assert.ok(connack?.cmd === 'connack', `${what}: no CONNACK`);
+  assert.equal(connack.reasonCode, 0x81, `${what}: CONNACK 0x${connack.reasonCode.toString(16)}`);
+  assert.deepEqual(more, []);
+}
+
+async function refusedPacket(broker: Broker, bytes: Buffer, what: string): Promise<void> {
+  const client = await rawClient(broker);
+  client.send(bytes);
+  const before = await client.refused(0x81).catch((error: Error) => assert.fail(`${what}: ${error.message}`));
+  assert.deepEqual(before, [], what);
+}
+
+async function eachString(texts: readonly Buffer[]): Promise<void> {
+  await using broker = await startBroker();
+  for (const text of texts) {
+    const shown = text.toString('hex');
+    for (const [what, bytes] of Object.entries(connects(text))) await refusedConnect(broker, bytes, `${what} ${shown}`);
+    for (const [what, bytes] of Object.entries(packets(text))) await refusedPacket(broker, bytes, `${what} ${shown}`);
+  }
+  assert.deepEqual([...broker.sessions()], []);
+}
+
+/** A client of 3.x is told nothing. */
+async function eachStringOf311(texts: readonly Buffer[]): Promise<void> {
+  await using broker = await startBroker();
+  for (const text of texts) {
+    for (const parts of [
+      { level: 4, clientId: text },
+      { level: 4, flags: 0x82, payload: [field(text)] },
+      { level: 4, flags: 0x06, payload: [field(text), x] },
+      { level: 3, name: 'MQIsdp', clientId: text }
+    ]) {
+      const client = await rawClient(broker, { version: 4, connect: false });
+      client.send(connectBytes(parts));
+      assert.deepEqual(await client.closed(), [], text.toString('hex'));
+    }
+    for (const bytes of [
+      frame(FIRST.publish, field(text), Buffer.from('payload')),
+      frame(FIRST.qos1, field(text), ID),
+      frame(FIRST.subscribe, ID, field(text), NONE),
+      frame(FIRST.unsubscribe, ID, field(text))
+    ]) {
+      const client = await rawClient(broker, { version: 4 });
+      client.send(bytes);
+      assert.deepEqual(await client.refused(0x81), [], text.toString('hex'));
+      assert.equal(client.received.length, 1);
+    }
+  }
+}
+
+/** What a subscriber of `filter` gets when `topic` is published, both as they stand. */
+async function passes(broker: Broker, filter: string, topic: string): Promise<string[]> {
+  const client: RawClient = await rawClient(broker);
+  assert.deepEqual(await granted(client, 1, filter), [0]);
+  client.send(publish(topic, 'payload'));
+  const got = await payloads(client);
+  client.cut();
+  return got;
+}
+
+describe('Data representation', () => {
+  it('[MQTT-1.5.4-1] closes with 0x81 for ill-formed UTF-8 in any string of any packet', () => eachString(ILL_FORMED));
+
+  it('[MQTT-1.5.4-1] finds ill-formed UTF-8 at the end of a long string', async () => {
+    await using broker = await startBroker();
+    for (const length of [126, 127, 128, 129, 1000, 60_000]) {
+      const text = Buffer.concat([Buffer.alloc(length, 'a'), Buffer.from('eda080', 'hex')]);
+      for (const [what, bytes] of Object.entries(connects(text))) await refusedConnect(broker, bytes, what);
+      for (const [what, bytes] of Object.entries(packets(text))) await refusedPacket(broker, bytes, what);
+    }
+  });
+
+  it('[MQTT-1.5.4-1] finds it in a topic while good messages to another topic come in the same chunk', async () => {
+    await using broker = await startBroker();
+    const reader = await rawClient(broker);
+    await granted(reader, 1, '#');
+    const writer = await rawClient(broker);
+    const good = frame(FIRST.publish, x, NONE, Buffer.from('1'));
+    const bad = frame(FIRST.publish, field(Buffer.from('ff', 'hex')), NONE);
+    writer.send(good, good, bad, good);
+    await writer.refused(0x81);
+    assert.deepEqual(await payloads(reader), ['1', '1']);
+  });
+
+  it('[MQTT-1.5.4-1] lets every well-formed character pass as it is', async () => {
+    await using broker = await startBroker();
+    // the ends of each length, the neighbours of the surrogates, non-characters, the end of Unicode
+    const codes = [0x01, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xfdd0, 0xfffe, 0xffff, 0x10000, 0x10ffff];
+    for (const code of codes) {
+      const topic = `t/${String.fromCodePoint(code)}`;
+      const client = await rawClient(broker);
+      await granted(client, 1, topic);
+      client.send(publish(topic, 'payload', { properties: { userProperties: [[topic, topic]] } }));
+      const got = await client.next('publish');
+      assert.equal(got.topic, topic);
+      assert.deepEqual(got.properties?.userProperties, [[topic, topic]]);
+      client.cut();
+    }
+  });
+
+  it('[MQTT-1.5.4-2] closes with 0x81 for U+0000 in any string of any packet', () => eachString(NULS));
+
+  it('[MQTT-1.5.4-3] keeps a byte order mark in topics, filters, properties and client ids', async () => {
+    await using broker = await startBroker();
+    assert.deepEqual(await passes(broker, '\uFEFFa', '\uFEFFa'), ['payload']);
+    assert.deepEqual(await passes(broker, '\uFEFFa', 'a'), []);
+    assert.deepEqual(await passes(broker, 'a', '\uFEFFa'), []);
+    const client = await rawClient(broker, { clientId: '\uFEFFme' });
+    const other = await rawClient(broker, { clientId: 'me' });
+    await granted(client, 1, '#');
+    other.send(
+      publish('\uFEFF', '1', { properties: { contentType: '\uFEFFtext', userProperties: [['\uFEFF', '\uFEFF']] } })
+    );
+    const { topic, properties } = await client.next('publish');
+    assert.equal(topic, '\uFEFF');
+    assert.deepEqual(properties, { contentType: '\uFEFFtext', userProperties: [['\uFEFF', '\uFEFF']] });
+    assert.ok(broker.hasSession('\uFEFFme') && broker.hasSession('me'));
+  });
+
+  it('[MQTT-1.5.5-1] closes with 0x81 for a variable byte integer that is longer than needed or than four bytes', async () => {
+    await using broker = await startBroker();
+    const bad = {
+      'remaining length 0 in two bytes': 'c0 80 00',
+      'remaining length 0 in three bytes': 'c0 80 80 00',
+      'remaining length 4 in two bytes': '30 84 00 0001 78 00',
+      'remaining length of five bytes': 'c0 80 80 80 80 00',
+      'remaining length of five bytes that say more': '30 ff ff ff ff 01',
+      'property length 0 in two bytes': '30 06 0001 78 80 00 31',
+      'property length 2 in two bytes': '30 07 0001 78 82 00 01 00',
+      'property length of five bytes': '30 09 0001 78 80 80 80 80 01 00',
+      'property id in two bytes': '30 07 0001 78 03 81 00 00',
+      'subscription identifier 1 in two bytes': '82 0a 0001 03 0b 81 00 0001 78 00',
+      'subscription identifier of five bytes': '82 0d 0001 06 0b ff ff ff ff 01 0001 78 00'
+    };
+    for (const [what, hex] of Object.entries(bad)) {
+      await refusedPacket(broker, Buffer.from(hex.replaceAll(' ', ''), 'hex'), what);
+    }
+  });
+
+  it('[MQTT-1.5.5-1] writes lengths of every size in the fewest bytes', async () => {
+    await using broker = await startBroker();
+    for (const bytes of [0, 122, 123, 124, 16_377, 16_378, 16_379, 16_380, 900_000]) {
+      const client = await rawClient(broker);
+      await granted(client, 1, 'x');
+      // with an own head for each receiver, and as the shared frame; the client's reader refuses a length that could be shorter
+      for (const properties of [{ contentType: '' }, undefined]) {
+        client.send(publish('x', Buffer.alloc(bytes, 1), { properties }));
+        assert.equal((await client.next('publish')).payload.length, bytes);
+      }
+      client.cut();
+    }
+  });
+
+  it('[MQTT-1.5.5-1] reads lengths at the borders of one, two and three bytes', async () => {
+    await using broker = await startBroker();
+    for (const bytes of [122, 123, 16_378, 16_379, 900_000]) {
+      const reader = await rawClient(broker);
+      await granted(reader, 1, 'x');
+      reader.send(frame(FIRST.publish, x, NONE, Buffer.alloc(bytes, 1)));
+      assert.equal((await reader.next('publish')).payload.length, bytes);
+      reader.cut();
+    }
+  });
+
+  it('[MQTT-1.5.7-1] closes with 0x81 when name or value of a user property is cut off', async () => {
+    await using broker = await startBroker();
+    const name = Buffer.concat([Buffer.from([0x26]), field('name')]);
+    const cut = Buffer.concat([name, Buffer.from([0, 9]), Buffer.from('value')]);
+    for (const block of [name, cut, name.subarray(0, 4), Buffer.from([0x26])]) {
+      await refusedConnect(broker, connectBytes({ properties: block }), block.toString('hex'));
+      await refusedPacket(broker, frame(FIRST.publish, x, sized(block)), block.toString('hex'));
+      await refusedPacket(broker, frame(FIRST.subscribe, ID, sized(block), x, NONE), block.toString('hex'));
+    }
+  });
+
+  it('[MQTT-1.5.7-1] passes user properties with empty names and values', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    client.send(subscribe(1, 'x'));
+    await client.next('suback');
+    const userProperties: [string, string][] = [
+      ['', ''],
+      ['a', ''],
+      ['', 'b']
+    ];
+    client.send(publish('x', '', { properties: { userProperties } }));
+    assert.deepEqual((await client.next('publish')).properties?.userProperties, userProperties);
+  });
+
+  it('[MQTT3-1.5.3-1] closes without a word for ill-formed UTF-8 from a 3.x client', () => eachStringOf311(ILL_FORMED));
+
+  it('[MQTT3-1.5.3-2] closes without a word for U+0000 from a 3.x client', () => eachStringOf311(NULS));
+});
