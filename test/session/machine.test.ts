@@ -85,7 +85,10 @@ for (const [name, machine, key, table] of [
     const input = { [key]: scribe().deeds };
 
     it('begins as the table says', () => {
-      const [snapshot] = initialTransition(machine, ...([input] as never));
+      const [snapshot] = (initialTransition as (machine: AnyStateMachine, input: unknown) => [{ value: unknown }])(
+        machine,
+        input
+      );
       assert.equal(joined(snapshot.value), Object.keys(table)[0]);
     });
 
