@@ -7,7 +7,7 @@ import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput, NotFound, ProtocolError, StateError } from '../errors.ts';
 import { asError, type BrokerEvents, type DropReason, type EventName, Events } from '../events.ts';
 import { type HookName, HookRegistry, type Hooks } from '../hooks.ts';
@@ -24,7 +24,7 @@ import { endTurn } from '../session/output.ts';
 import { RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session, type WillState } from '../session/session.ts';
-import type { Route, Subscription } from '../session/subscription.ts';
+import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
 import { TimingWheel } from '../timing-wheel.ts';
 import { TextMap } from '../topics/text-map.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
@@ -45,6 +45,7 @@ import { Routing } from './routing.ts';
 import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
 import { Subscribing } from './subscribing.ts';
 import { SysTopics } from './sys.ts';
+import { SystemMonitor } from './sysmon.ts';
 import { VERSION } from './version.ts';
 
 const PACKET_RECEIVED = channel('embermq:packet:received');
@@ -121,6 +122,7 @@ export class Broker implements SessionHost, BrokerDeeds {
   readonly #actor: ActorRef<Snapshot<unknown>, BrokerEvent>;
   readonly #sessionLogic: ReturnType<typeof replay<SessionDeeds>>;
   #sys: SysTopics | undefined;
+  readonly #monitor: SystemMonitor;
   #dirty: Connection[] = [];
   #pumping: Session[] = [];
   #isTurnScheduled = false;
@@ -160,6 +162,9 @@ export class Broker implements SessionHost, BrokerDeeds {
     this.#rewrite = compileRewrite(settings.rewrite);
     this.hasRewrites = !this.#rewrite.isEmpty;
     this.#memory = new Memory(settings.memoryHighWatermark, this.wheel, (isShort) => this.#shed(isShort));
+    this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
+      this.#sys?.warn(kind, subject, text)
+    );
     this.delayed = new DelayedMessages({
       wheel: this.wheel,
       maxMessages: settings.maxDelayedMessages,
@@ -323,11 +328,13 @@ export class Broker implements SessionHost, BrokerDeeds {
       startedAtMs: clock.monotonic()
     });
     this.#sys.start();
+    this.#monitor.start(this.nowMs, clock === systemClock);
   }
 
   /** Deed: everybody is told to go. */
   drain(): void {
     this.#sys?.stop();
+    this.#monitor.stop();
     const will = this.#wills;
     for (const session of [...this.#sessions.values()]) {
       if (session.state === 'connected') session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
@@ -779,9 +786,10 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   /** What a new subscription is to get of the retained messages; undefined: nothing. */
   retainedFeed(subscription: Subscription): RetainedFeed | undefined {
-    const { filter } = subscription;
+    const { filter, subscriber } = subscription;
     if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
-    const entries = this.#retained.match(filter);
+    let entries = this.#retained.match(filter);
+    if (subscriber.mountpoint !== '') entries = entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
     return entries.length === 0 ? undefined : new RetainedFeed(subscription, entries);
   }
 
@@ -884,17 +892,20 @@ export class Broker implements SessionHost, BrokerDeeds {
   }
 
   #shed(isShort: boolean): void {
+    const id = 'memory_high_watermark';
+    const summary = 'memory in use is above memoryHighWatermark: no new connections, QoS 0 messages are not queued';
+    const desc = { severity: 'critical', title: 'memory is short', summary, timestamp: this.clock.now() } as const;
+    this.#sys?.alarm(isShort ? 'alert' : 'clear', { id, desc });
     if (!isShort) return;
     this.metrics.counts[Metric.overloadShed]++;
     for (const session of this.#sessions.values()) session.backlog?.shed('qos0_msg');
-    this.failed(
-      new BrokerError(
-        'MEMORY_SHORT',
-        'memory in use is above memoryHighWatermark: no new connections, QoS 0 messages are not queued'
-      ),
-      'watching memory',
-      undefined
-    );
+    this.#sys?.warn('large_heap', 'process', summary);
+    this.failed(new BrokerError('MEMORY_SHORT', summary), 'watching memory', undefined);
+  }
+
+  /** A client has not read for the zone's slowConsumerTimeout. */
+  slowConsumer(session: Session): void {
+    this.#sys?.warn('busy_port', session.clientId, 'does not read what is sent to it');
   }
 }
 

@@ -21,6 +21,7 @@ export interface SubscribeOptions {
 /** A handler of the app as a target of routes. */
 export class HandlerSubscriber implements Subscriber {
   readonly clientId = '';
+  readonly mountpoint = '';
   readonly isOnline = true;
   readonly hasRoom = true;
   readonly rawLayout = 0;

@@ -2,7 +2,7 @@ import { ProtocolError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import { checkUtf8 } from '../packets/utf8.ts';
-import { type Group, merge, type Route, type Subscription, TopicKind } from '../session/subscription.ts';
+import { type Group, mayReach, merge, type Route, type Subscription, TopicKind } from '../session/subscription.ts';
 import { RouteCache } from '../topics/route-cache.ts';
 import { TextMap } from '../topics/text-map.ts';
 import { checkTopicBytes, isWildcard, levelCount, parseSharedFilter } from '../topics/topic.ts';
@@ -45,6 +45,10 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
       sharedDispatchAckEnabled && message.qos > 0,
       Math.random
     );
+  }
+
+  mayReach(topic: string): boolean {
+    return this.members.some(({ subscriber }) => mayReach(subscriber, this.filter, topic));
   }
 }
 
@@ -192,8 +196,9 @@ export class Routing {
     let groups: RoutedGroup[] | undefined;
     for (let at = 0; at < count; at++) {
       const routed = found[at];
-      if (routed instanceof ShareGroup) (groups ??= []).push(routed);
-      else targets.push(routed);
+      if (routed instanceof ShareGroup) {
+        if (routed.mayReach(topic)) (groups ??= []).push(routed);
+      } else if (mayReach(routed.subscriber, routed.filter, topic)) targets.push(routed);
     }
     found.length = 0;
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;

@@ -7,6 +7,8 @@ import type { QoS } from '../packets/types.ts';
  */
 export interface Subscriber {
   readonly clientId: string;
+  /** Stands in front of its topics; empty: none. */
+  readonly mountpoint: string;
   /** Has a connection (or needs none). */
   readonly isOnline: boolean;
   /** Could send a QoS 1 or 2 message at once. */
@@ -89,6 +91,18 @@ export class MergedSubscription extends Subscription {
 /** One subscription that stands for all of one subscriber's. */
 export function merge(all: readonly Subscription[]): Subscription {
   return all.length === 1 ? all[0] : new MergedSubscription(all);
+}
+
+/**
+ * Whether a filter that matches a topic may do so under the subscriber's mount point: topics begin behind it, and there, too, a leading
+ * wildcard does not reach `$` [MQTT-4.7.2-1].
+ * @param filter without share prefix
+ */
+export function mayReach({ mountpoint }: Subscriber, filter: string, topic: string): boolean {
+  const at = mountpoint.length;
+  if (at === 0 || topic.charCodeAt(at) !== 0x24) return true;
+  const first = filter.charCodeAt(at);
+  return (first !== 0x2b && first !== 0x23) || !filter.startsWith(mountpoint);
 }
 
 /** What kind of topic a PUBLISH names. */

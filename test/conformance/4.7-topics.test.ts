@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, nothing, payloads, publish, refused, startBroker } from '../support/wire.ts';
+
+const LONGEST = 65_535;
+
+describe('topic names and topic filters', () => {
+  it('[MQTT-4.7.0-1] wildcards in a topic name end the connection with 0x90, in a will topic with CONNACK 0x90', async () => {
+    await using broker = await startBroker();
+    for (const topic of ['a/+', '#', 'a+b', 'a/#', '+']) {
+      const client = await rawClient(broker);
+      const name = Buffer.from(topic);
+      client.send(Buffer.from([0x30, name.length + 3, 0, name.length, ...name, 0]));
+      await refused(client, 0x90);
+    }
+  });
+
+  it('[MQTT-4.7.1-1] [MQTT-4.7.1-2] a wildcard fills a whole level, "#" the last: other filters get 0x8F', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    const bad = [
+      'a#',
+      'a/#/b',
+      '#/',
+      '#a',
+      'a+',
+      '+a',
+      'a/+b/c',
+      '++',
+      '##',
+      '/#/',
+      'a/b+',
+      '$share/g/a#',
+      '$share/g/#/a'
+    ];
+    assert.deepEqual(
+      await granted(client, 1, bad),
+      bad.map(() => 0x8f)
+    );
+    const good = [
+      '#',
+      '+',
+      '/#',
+      '+/+',
+      '+/#',
+      'a/+/b',
+      '/+/',
+      '/',
+      '//',
+      'a/#',
+      '$share/g/#',
+      '$share/g/+/a',
+      '$SYS/#'
+    ];
+    assert.deepEqual(
+      await granted(client, 2, good),
+      good.map(() => 0)
+    );
+  });
+
+  it('[MQTT-4.7.1-1] [MQTT-4.7.1-2] match as the specification says', async () => {
+    const cases: [filter: string, topic: string, does: boolean][] = [
+      ['sport/tennis/player1/#', 'sport/tennis/player1', true],
+      ['sport/tennis/player1/#', 'sport/tennis/player1/score/wimbledon', true],
+      ['sport/tennis/player1/#', 'sport/tennis/player10', false],
+      ['sport/+', 'sport', false],
+      ['sport/+', 'sport/', true],
+      ['sport/+', 'sport/a/b', false],
+      ['+/+', '/finance', true],
+      ['/+', '/finance', true],
+      ['+', '/finance', false],
+      ['+', 'finance', true],
+      ['#', '/', true],
+      ['a//b', 'a/b', false],
+      ['a/+/b', 'a//b', true],
+      ['a/b/', 'a/b', false]
+    ];
+    await using broker = await startBroker();
+    const publisher = await rawClient(broker);
+    for (const [filter, topic, does] of cases) {
+      const client = await rawClient(broker);
+      await granted(client, 1, filter);
+      publisher.send(publish(topic, 'x'));
+      await nothing(publisher);
+      assert.deepEqual(await payloads(client), does ? ['x'] : [], `${filter} and ${topic}`);
+      client.stream.destroy();
+    }
+  });
+
+  it('[MQTT-4.7.2-1] a filter that begins with a wildcard does not match a topic that begins with "$"', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    await granted(client, 1, ['#', '+/a', '+/#', '+/+', '$share/g/#']);
+    const other = await rawClient(broker);
+    await granted(other, 1, ['$own/#', '$own/+']);
+    await broker.publish('$own/a', 'live', { retain: true });
+    assert.deepEqual(await payloads(other), ['live']);
+    await nothing(client);
+    await granted(client, 2, ['#', '+/a']); // nor is it handed out as retained
+    await nothing(client);
+  });
+
+  it('[MQTT-4.7.2-1] holds under a mount point: what counts is the topic as the client knows it', async () => {
+    await using broker = await startBroker({ mountpoint: 'tenant/' });
+    const client = await rawClient(broker);
+    await granted(client, 1, ['#', '+/a']);
+    const exact = await rawClient(broker);
+    await granted(exact, 1, '$own/a');
+    const publisher = await rawClient(broker);
+    publisher.send(publish('$own/a', 'x', { retain: true }));
+    await nothing(publisher);
+    assert.deepEqual(await payloads(exact), ['x']);
+    await nothing(client);
+    await granted(client, 2, ['#', '+/a']);
+    await nothing(client);
+  });
+
+  it('[MQTT-4.7.3-1] an empty topic name without alias, and an empty filter, end the connection with 0x82', async () => {
+    await using broker = await startBroker();
+    for (const bytes of ['30 03 0000 00', '32 05 0000 0001 00', '82 06 0001 00 0000 00', 'a2 05 0001 00 0000']) {
+      const client = await rawClient(broker);
+      client.sendBytes(bytes);
+      await refused(client, 0x82);
+    }
+  });
+
+  it('[MQTT-4.7.3-1] a shared filter with nothing behind the group gets 0x8F', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    assert.deepEqual(await granted(client, 1, ['$share/g/', '$share/g', '$queue/']), [0x8f, 0x8f, 0x8f]);
+  });
+
+  it('[MQTT-4.7.3-2] U+0000 in a topic name or a filter ends the connection with 0x81', async () => {
+    await using broker = await startBroker();
+    for (const bytes of ['30 06 0003 610062 00', '82 09 0001 00 0003 610062 00', 'a2 08 0001 00 0003 610062']) {
+      const client = await rawClient(broker);
+      client.sendBytes(bytes);
+      await refused(client, 0x81);
+    }
+  });
+
+  it('[MQTT-4.7.3-3] names and filters of all 65,535 bytes work', async () => {
+    await using broker = await startBroker({ maxTopicLevels: 0 });
+    const publisher = await rawClient(broker);
+    for (const topic of [
+      'x'.repeat(LONGEST),
+      '/'.repeat(LONGEST),
+      `${'a/'.repeat(32_767)}b`,
+      `é${'é'.repeat(32_766)}`
+    ]) {
+      const client = await rawClient(broker);
+      assert.deepEqual(await granted(client, 1, topic), [0]);
+      publisher.send(publish(topic, 'x', { qos: 1, messageId: 1 }));
+      assert.equal((await publisher.next('puback')).reasonCode, 0);
+      assert.equal((await client.next('publish')).topic, topic);
+      client.stream.destroy();
+      await nothing(publisher);
+    }
+    const client = await rawClient(broker);
+    assert.deepEqual(await granted(client, 1, [`${'+/'.repeat(32_767)}#`, `${'+/'.repeat(32_767)}+`]), [0, 0]);
+    publisher.send(publish('/'.repeat(32_767), 'deep'));
+    await nothing(publisher);
+    assert.deepEqual(await payloads(client), ['deep']);
+  });
+
+  it('[MQTT-4.7.3-3] more levels than the option allows get 0x90 and 0x8F', async () => {
+    await using broker = await startBroker({ maxTopicLevels: 4 });
+    const client = await rawClient(broker);
+    assert.deepEqual(
+      await granted(client, 1, ['a/b/c/d', 'a/b/c/d/e', '////', '$share/g/a/b/c/d']),
+      [0, 0x8f, 0x8f, 0]
+    );
+    client.send(publish('a/b/c/d', 'x'));
+    assert.deepEqual(await payloads(client), ['x', 'x']); // one by each subscription
+    client.send(publish('a/b/c/d/e', 'x'));
+    await refused(client, 0x90);
+  });
+
+  it('[MQTT-4.7.3-4] no character is folded, normalized or dropped', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    const topics = [
+      'é',
+      'e\u0301',
+      '\ufeffa',
+      'a',
+      'A',
+      ' a',
+      'a ',
+      'ſ',
+      's',
+      '\u2126',
+      'Ω',
+      'K',
+      '\u212a',
+      '\u200ba',
+      '😀',
+      'a\u00ada'
+    ];
+    await granted(client, 1, topics);
+    for (const topic of topics) {
+      client.send(publish(topic, 'x'));
+      assert.equal((await client.next('publish')).topic, topic);
+      await nothing(client);
+    }
+  });
+});

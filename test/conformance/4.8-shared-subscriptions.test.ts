@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { granted, nothing, payloads, rest, startBroker, turns } from '../support/wire.ts';
+
+const properties = { sessionExpiryInterval: 60 };
+
+/** Two members of one group; `first` is who gets the next message. */
+async function pair(broker: Broker, qos: 0 | 1 | 2): Promise<[first: RawClient, second: RawClient]> {
+  const members: RawClient[] = [];
+  for (const clientId of ['one', 'two']) {
+    const member = await rawClient(broker, { clientId, properties });
+    await granted(member, 1, { topic: '$share/g/a', qos });
+    members.push(member);
+  }
+  return members as [RawClient, RawClient];
+}
+
+describe('shared subscriptions', () => {
+  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] a share name is not empty and has no wildcard, and a filter follows: else 0x8F', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    const bad = [
+      '$share//a',
+      '$share/',
+      '$share/g',
+      '$share/g/',
+      '$share/+/a',
+      '$share/#/a',
+      '$share/g+/a',
+      '$share/g#/a'
+    ];
+    assert.deepEqual(
+      await granted(client, 1, bad),
+      bad.map(() => 0x8f)
+    );
+    await nothing(client);
+    const good = ['$share/g/a', '$share/g//', '$share/ /a', '$share/é/a', '$share/$g/a', '$share/g/$own/a'];
+    assert.deepEqual(
+      await granted(client, 2, good),
+      good.map(() => 0)
+    );
+  });
+
+  it('[MQTT-4.8.2-2] a name of "$share" without a slash is an ordinary filter', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    assert.deepEqual(await granted(client, 1, ['$share', '$shared/g/a', '$queue']), [0, 0, 0]);
+    await broker.publish('$shared/g/a', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('[MQTT-4.8.2-3] the chosen client gets the message at the QoS it was granted, at most', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const members: RawClient[] = [];
+    for (const qos of [0, 1, 2] as const) {
+      const member = await rawClient(broker);
+      await granted(member, 1, { topic: '$share/g/a', qos });
+      members.push(member);
+    }
+    for (let at = 0; at < 3; at++) await broker.publish('a', 'x', { qos: 2 });
+    for (const [qos, member] of members.entries()) assert.equal((await member.next('publish')).qos, qos);
+    for (let at = 0; at < 3; at++) await broker.publish('a', 'x', { qos: 1 });
+    assert.deepEqual(
+      (await Promise.all(members.map((member) => member.next('publish')))).map(({ qos }) => qos),
+      [0, 1, 1]
+    );
+  });
+
+  it('[MQTT-4.8.2-4] a QoS 2 message begun with a client is completed with it when it comes back', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const [one, two] = await pair(broker, 2);
+    await broker.publish('a', 'x', { qos: 2 });
+    const { messageId } = await one.next('publish');
+    one.stream.destroy();
+    await turns();
+    await nothing(two);
+    const again = await rawClient(broker, { clientId: 'one', clean: false, properties });
+    const copy = await again.next('publish');
+    assert.deepEqual([copy.messageId, copy.dup, String(copy.payload)], [messageId, true, 'x']);
+    again.send({ cmd: 'pubrec', messageId: messageId as number, reasonCode: 0 });
+    assert.equal((await again.next('pubrel')).messageId, messageId);
+    again.send({ cmd: 'pubcomp', messageId: messageId as number, reasonCode: 0 });
+    await nothing(again);
+    await nothing(two);
+  });
+
+  it('[MQTT-4.8.2-5] a QoS 2 message whose client never comes back goes to nobody else', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock, sharedSubscriptionStrategy: 'round_robin' });
+    const [one, two] = await pair(broker, 2);
+    await broker.publish('a', 'x', { qos: 2 });
+    await one.next('publish');
+    one.stream.destroy();
+    await clock.advance('60s');
+    assert.equal(broker.hasSession('one'), false);
+    await nothing(two);
+  });
+
+  it('[MQTT-4.8.2-6] PUBACK or PUBREC of 0x80 and above drops the message; nobody else gets it', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const [one, two] = await pair(broker, 2);
+    await broker.publish('a', 'x', { qos: 1 });
+    const first = await one.next('publish');
+    one.send({ cmd: 'puback', messageId: first.messageId as number, reasonCode: 0x80 });
+    await nothing(one);
+    await nothing(two);
+    await broker.publish('a', 'y', { qos: 2 });
+    const second = await two.next('publish');
+    two.send({ cmd: 'pubrec', messageId: second.messageId as number, reasonCode: 0x97 });
+    await nothing(one);
+    await nothing(two);
+    two.stream.destroy();
+    const again = await rawClient(broker, { clientId: 'two', clean: false, properties });
+    assert.deepEqual(await rest(again), []);
+  });
+
+  it('[MQTT-3.3.4-4] a client with a shared and an ordinary subscription gets a copy for each', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    await granted(client, 1, '$share/g/a', { subscriptionIdentifier: [1] });
+    await granted(client, 2, 'a', { subscriptionIdentifier: [2] });
+    await broker.publish('a', 'x');
+    const ids = [await client.next('publish'), await client.next('publish')].map(
+      (copy) => copy.properties?.subscriptionIdentifier
+    );
+    assert.deepEqual(ids.flat().sort(), [1, 2]);
+    await nothing(client);
+  });
+
+  it('[MQTT-3.3.1-9] a retained message is not sent to a new shared subscription', async () => {
+    await using broker = await startBroker();
+    await broker.publish('a', 'kept', { retain: true });
+    const client = await rawClient(broker);
+    for (const topic of ['$share/g/a', '$share/g/#', '$queue/a']) await granted(client, 1, { topic, rh: 0 });
+    await nothing(client);
+  });
+});
