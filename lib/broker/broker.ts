@@ -328,7 +328,8 @@ export class Broker implements SessionHost, BrokerDeeds {
       startedAtMs: clock.monotonic()
     });
     this.#sys.start();
-    this.#monitor.start(this.nowMs, clock === systemClock);
+    // another clock's time says nothing of the process
+    if (clock === systemClock) this.#monitor.start(this.nowMs);
   }
 
   /** Deed: everybody is told to go. */

@@ -95,6 +95,8 @@ export interface SessionHost {
   /** The session has ended: take it out of the index. */
   forget(session: Session): void;
   sessionChanged(session: Session): void;
+  /** Its client does not read; the connection is about to be cut. */
+  slowConsumer(session: Session): void;
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void;
   failed(error: unknown, during: string, client: ClientInfo | undefined): void;
 }

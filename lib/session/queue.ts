@@ -42,23 +42,22 @@ export class Backlog {
     this.#onDrop = onDrop;
   }
 
-  push(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): void {
+  /** @returns false if the message itself did not find room */
+  push(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
     const lane = this.#laneOf(message.topic);
     if (maxMqueueLen > 0 && lane.length >= maxMqueueLen) this.#drop(lane, 'queue_full');
-    (qos === 0 ? lane.unacknowledged : lane.acknowledged).push({
-      message,
-      qos,
-      retain,
-      ids,
-      sequence: this.#sequence++
-    });
+    const queued = { message, qos, retain, ids, sequence: this.#sequence++ };
+    (qos === 0 ? lane.unacknowledged : lane.acknowledged).push(queued);
     lane.length++;
     this.length++;
     if (qos === 0) this.zeroes++;
     this.bytes += message.bytes;
+    let isKept = true;
     if (maxMqueueBytes > 0)
-      while (this.bytes > maxMqueueBytes && this.length > 0) this.#drop(this.#lowest(), 'queue_full');
+      while (this.bytes > maxMqueueBytes && this.length > 0)
+        if (this.#drop(this.#lowest(), 'queue_full') === queued) isKept = false;
+    return isKept;
   }
 
   /**
@@ -101,11 +100,12 @@ export class Backlog {
     }
   }
 
-  #drop(lane: Lane, reason: DropReason): void {
+  #drop(lane: Lane, reason: DropReason): Queued | undefined {
     const queued = lane.oldest(true)?.shift();
-    if (queued === undefined) return;
+    if (queued === undefined) return undefined;
     this.#took(lane, queued);
     this.#onDrop(queued.message, reason);
+    return queued;
   }
 
   #took(lane: Lane, queued: Queued): void {

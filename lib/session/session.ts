@@ -458,6 +458,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
         zoneSettings.slowConsumerTimeout > 0 &&
         nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout
       ) {
+        this.host.slowConsumer(this);
         this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
         return;
       }
@@ -499,7 +500,11 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   deliver(message: Message, subscription: Subscription): boolean {
     const { host, zoneSettings } = this;
     if (this.state === 'gone') return false; // its subscriptions are being taken out
-    if (message.origin === this && (subscription.nl || zoneSettings.ignoreLoopDeliver)) {
+    if (
+      message.origin === this
+        ? subscription.nl || zoneSettings.ignoreLoopDeliver
+        : subscription.nl && message.clientId === this.clientId // of an earlier session
+    ) {
       const { own } = subscription;
       if (own !== undefined && !zoneSettings.ignoreLoopDeliver) return this.deliver(message, own);
       this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
@@ -538,10 +543,8 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     }
     message.keep();
     this.backlog ??= new Backlog(zoneSettings, (dropped, reason) => this.#drop(dropped, reason));
-    const before = this.dropped;
-    this.backlog.push(message, qos, retain, ids);
     if (qos === 0) this.rawLayout = 0;
-    return this.dropped === before;
+    return this.backlog.push(message, qos, retain, ids);
   }
 
   /** Send one message now. @returns false if it was dropped: expired, or too large for this client */
@@ -557,7 +560,8 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     let isAged = false;
     if (message.expiryInterval >= 0) {
       const seconds = message.secondsHere(host.nowMs);
-      if (host.nowMs >= message.expiresAtMs) {
+      // not specified: an interval of 0 means those that are there now
+      if (host.nowMs >= message.expiresAtMs && host.nowMs > message.takenAtMs) {
         this.#drop(message, 'expired'); // [MQTT-3.3.2-5]
         return false;
       }
@@ -635,17 +639,19 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     ids: readonly number[] | undefined,
     expirySec: number
   ): Buffer | undefined {
-    let topic = this.mountpoint === '' ? undefined : unmounted(message.topic, this.mountpoint);
-    let alias = 0;
+    const topic = this.mountpoint === '' ? undefined : unmounted(message.topic, this.mountpoint);
+    const plain = { qos, retain, dup, messageId, ids, expirySec, alias: 0, topic };
     if (this.aliases !== undefined && layout === 5) {
       const choice = this.aliases.choose(message.topic);
-      alias = choice < 0 ? -choice : choice;
-      if (choice > 0) topic = '';
+      if (choice !== 0) {
+        const alias = Math.abs(choice);
+        const packet = message.encode(layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
+        if (packet.length <= this.maxFrame) return packet;
+        if (choice < 0) this.aliases.forget(message.topic); // without it three bytes fewer
+      }
     }
-    const packet = message.encode(layout, { qos, retain, dup, messageId, ids, expirySec, alias, topic });
-    if (packet.length <= this.maxFrame) return packet;
-    if (alias !== 0) this.aliases?.forget(message.topic);
-    return undefined;
+    const packet = message.encode(layout, plain);
+    return packet.length <= this.maxFrame ? packet : undefined;
   }
 
   /** Send what waits, as far as the window and the stream allow. */
@@ -693,12 +699,19 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
 
   #handOut(feed: RetainedFeed, message: Message): void {
     const { subscription } = feed;
+    if ((subscription.nl || this.zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
+      this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
+      return;
+    }
     if (this.host.hooks.deliver.length > 0 && !message.isSystem && !this.host.mayDeliver(message, this)) {
       this.#drop(message, 'hook');
       return;
     }
-    const qos = message.qos < subscription.qos ? message.qos : subscription.qos;
-    this.#offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
+    this.#offer(message, this.#handOutQos(message, subscription), true, subscription.ids); // [MQTT-3.3.1-12]
+  }
+
+  #handOutQos({ qos }: Message, { qos: granted }: Subscription): QoS {
+    return this.zoneSettings.upgradeQos === qos < granted ? granted : qos;
   }
 
   /** A newer message must not overtake the retained one of its topic. */
@@ -716,8 +729,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     if (feeds === undefined || !this.isPersistent) return;
     for (const feed of feeds) {
       for (let message = feed.next(); message !== undefined; message = feed.next()) {
-        const qos = message.qos < feed.subscription.qos ? message.qos : feed.subscription.qos;
-        if (qos > 0) this.#enqueue(message, qos, true, feed.subscription.ids);
+        if (this.#handOutQos(message, feed.subscription) > 0) this.#handOut(feed, message);
       }
     }
   }

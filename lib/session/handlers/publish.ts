@@ -43,6 +43,7 @@ export function onPublish(
   let propertiesAt = at;
   let expiry = -1;
   let alias = 0;
+  let isBadPayload = false;
   if (session.protocolVersion === 5) {
     const block = readVarint(buf, at, end);
     propertiesAt = varintEnd();
@@ -51,10 +52,8 @@ export function onPublish(
     scanPublishProperties(buf, propertiesAt, at, scan);
     expiry = scan.messageExpiryInterval;
     alias = scan.topicAlias;
-    if (zoneSettings.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end))) {
-      settle(session, link, qos, id, ReasonCode.payloadFormatInvalid);
-      return;
-    }
+    isBadPayload =
+      zoneSettings.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end));
   }
   checkOffer(session, qos, retain);
   const route =
@@ -67,7 +66,12 @@ export function onPublish(
   counts[Metric.messagesReceived]++;
   counts[QOS_RECEIVED[qos]]++;
   if (qos > 0 && !admitFlow(session, link, qos, id)) return;
+  if (isBadPayload) {
+    settle(session, link, qos, id, ReasonCode.payloadFormatInvalid);
+    return;
+  }
 
+  const givenExpiry = expiry;
   if (expiry < 0 && route.topic !== '' && zoneSettings.maxMessageExpiryInterval !== Infinity)
     expiry = zoneSettings.maxMessageExpiryInterval;
   else if (expiry > zoneSettings.maxMessageExpiryInterval) expiry = zoneSettings.maxMessageExpiryInterval;
@@ -85,7 +89,8 @@ export function onPublish(
     host.wallMs,
     expiry
   );
-  if (alias !== 0 || session.mountpoint !== '' || (host.hasRewrites && isRewritten(route, buf, topicAt, topicEnd))) {
+  const isForeign = session.mountpoint !== '' || (host.hasRewrites && isRewritten(route, buf, topicAt, topicEnd));
+  if (alias !== 0 || isForeign || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
   if (route.kind === TopicKind.system && !session.isSuperuser) {

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Memory } from '../../lib/broker/memory.ts';
+import { SystemMonitor } from '../../lib/broker/sysmon.ts';
+import { TimingWheel } from '../../lib/timing-wheel.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+function setUp() {
+  const clock = new ManualClock();
+  const wheel = new TimingWheel(clock, 1, (error) => assert.fail(String(error)));
+  return { clock, wheel };
+}
+
+describe('the system monitor', () => {
+  it('tells of a turn that took long, and not of one that was in time', () => {
+    const { clock, wheel } = setUp();
+    const told: string[] = [];
+    const monitor = new SystemMonitor(wheel, 1, (...warning) => told.push(warning.join(' ')));
+    monitor.start(clock.monotonic());
+    clock.advance(5_000);
+    assert.deepEqual(told, []);
+    monitor.ring(clock.monotonic() + 1_400);
+    assert.deepEqual(told, ['long_schedule process a turn took 400 ms']);
+    monitor.stop();
+    assert.equal(wheel.size, 0);
+  });
+});
+
+describe('the memory watch', () => {
+  it('is short from the mark on, and relieved below nine tenths of it', () => {
+    const { clock, wheel } = setUp();
+    let used = 99;
+    const changes: boolean[] = [];
+    const memory = new Memory(
+      100,
+      wheel,
+      (isShort) => changes.push(isShort),
+      () => used
+    );
+    memory.start();
+    for (const next of [100, 95, 89, 99]) {
+      used = next;
+      clock.advance(1_000);
+    }
+    assert.deepEqual(changes, [true, false]);
+  });
+
+  it('is never short without a mark', () => {
+    const { wheel } = setUp();
+    new Memory(0, wheel, () => assert.fail('short')).start();
+    assert.equal(wheel.size, 0);
+  });
+});
