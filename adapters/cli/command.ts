@@ -9,6 +9,8 @@ export interface Shell {
   readonly stderr: Writable & { readonly isTTY?: boolean };
   /** Contents of a file. */
   readFile(path: string): Promise<Buffer>;
+  /** Import a package that need not be installed. */
+  importPackage(name: string): Promise<unknown>;
   /** Hear SIGINT and SIGTERM instead of ending by them. @returns a function that goes back */
   onSignal(listener: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
   /** End the process at once. */

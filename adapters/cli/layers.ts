@@ -61,7 +61,7 @@ function fromText(table: FlagTable, name: string, text: string, place: string): 
  */
 export async function fileLayer(shell: Shell, path: string, table: FlagTable): Promise<Layer> {
   const text = String(await readFileFor(shell, path));
-  const parsed = await parse(path, text);
+  const parsed = await parse(shell, path, text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new InvalidInput('CONFIG_INVALID', path, 'an object of options', parsed);
   }
@@ -101,18 +101,19 @@ function place(
   spelled.set(name, key);
 }
 
-async function parse(path: string, text: string): Promise<unknown> {
+async function parse(shell: Shell, path: string, text: string): Promise<unknown> {
+  const { parse } = /^\.ya?ml$/.test(extname(path)) ? await yaml(shell) : JSON;
   try {
-    return /^\.ya?ml$/.test(extname(path)) ? (await yaml()).parse(text) : JSON.parse(text);
+    return parse(text);
   } catch (error) {
-    if (error instanceof BrokerError) throw error;
     throw new InvalidInput('CONFIG_INVALID', path, 'JSON or YAML', undefined, `${path}: ${(error as Error).message}`);
   }
 }
 
-async function yaml(): Promise<{ parse(text: string): unknown }> {
-  const name = 'yaml'; // in a variable, so that the compiler does not ask for a package that need not be there
-  return import(name).catch((cause) => {
+async function yaml(shell: Shell): Promise<{ parse(text: string): unknown }> {
+  try {
+    return (await shell.importPackage('yaml')) as { parse(text: string): unknown };
+  } catch (cause) {
     throw new BrokerError('PACKAGE_MISSING', 'a YAML config file needs the package yaml: npm install yaml', { cause });
-  });
+  }
 }

@@ -8,6 +8,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   readFile: (path) => readFile(path),
+  importPackage: (name) => import(name),
   onSignal(listener) {
     process.on('SIGINT', listener).on('SIGTERM', listener);
     return () => process.off('SIGINT', listener).off('SIGTERM', listener);

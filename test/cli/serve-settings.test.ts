@@ -98,10 +98,13 @@ describe('options of serve', () => {
     await assert.rejects(read([], { file: '[]' }), { code: 'CONFIG_INVALID' });
   });
 
-  it('names the package to add where a YAML file is given and yaml is not installed', async () => {
+  it('reads YAML, and names the package to add where yaml is not installed', async () => {
     const shell = testShell();
-    shell.files.set('e.yaml', 'node: a');
-    await assert.rejects(readServeSettings(['-c', 'e.yaml'], shell), {
+    shell.files.set('e.yaml', 'node: a@b\nzones:\n  inner: { maxInflight: 3 } # few\n');
+    const { broker } = await readServeSettings(['-c', 'e.yaml'], shell);
+    assert.deepEqual(broker, { node: 'a@b', zones: { inner: { maxInflight: 3 } } });
+    const without = { ...shell, importPackage: () => Promise.reject(new Error('Cannot find package')) };
+    await assert.rejects(readServeSettings(['-c', 'e.yaml'], without), {
       code: 'PACKAGE_MISSING',
       message: /npm install yaml/
     });

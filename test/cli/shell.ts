@@ -41,6 +41,7 @@ export function testShell(): TestShell {
       const text = files.get(path);
       return text === undefined ? readFile(path) : Buffer.from(text);
     },
+    importPackage: (name) => import(name),
     onSignal(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
