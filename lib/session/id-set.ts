@@ -5,6 +5,13 @@ export class IdSet {
   size = 0;
   #bits: Uint8Array = new Uint8Array(16);
 
+  /** @param other ids to begin with */
+  constructor(other?: IdSet) {
+    if (other === undefined) return;
+    this.size = other.size;
+    this.#bits = other.#bits.slice();
+  }
+
   has(id: number): boolean {
     return ((this.#bits[id >> 3] ?? 0) & (1 << (id & 7))) !== 0;
   }

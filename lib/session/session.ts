@@ -100,6 +100,10 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   backlog: Backlog | undefined = undefined;
   feeds: RetainedFeed[] | undefined = undefined;
   awaitingRel: IdSet | undefined = undefined;
+  /** Those of them that an earlier connection received: they do not count against the Receive Maximum of this one. */
+  #carriedOver: IdSet | undefined = undefined;
+  /** Ids in flight that this connection has not sent again yet, for want of send quota [MQTT-4.9.0-2]. */
+  resending: Set<number> | undefined = undefined;
   /** Incoming QoS 1 and 2 messages whose acknowledgement waits for a hook. */
   unacknowledged = 0;
   dropped = 0;
@@ -175,6 +179,8 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     this.disconnectedAt = undefined;
     this.ending = undefined;
     this.willDueMs = this.expiresMs = Infinity;
+    this.#carriedOver = this.awaitingRel?.size ? new IdSet(this.awaitingRel) : undefined;
+    this.resending = undefined;
     host.sessionChanged(this);
   }
 
@@ -659,6 +665,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     const { host, backlog } = this;
     const link = this.link;
     if (link === undefined || this.state !== 'connected') return;
+    if (this.resending !== undefined) this.#resendSome(link);
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;
     if (backlog !== undefined) {
@@ -738,13 +745,25 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   resend(): void {
     const { link, inflight, host } = this;
     if (link === undefined || inflight === undefined) return;
-    const layout = this.protocolVersion === 5 ? 5 : 4;
     for (const id of inflight.inOrder()) {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
         link.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
         host.metrics.counts[Metric.packetsPubrelSent]++;
-        continue;
+      } else {
+        (this.resending ??= new Set()).add(id);
       }
+    }
+    if (this.resending !== undefined) this.#resendSome(link);
+  }
+
+  /** The next of those to be sent again, as far as the Receive Maximum of this connection allows [MQTT-3.3.4-9]. */
+  #resendSome(link: Connection): void {
+    const { inflight, host, resending } = this;
+    if (inflight === undefined || resending === undefined) return;
+    const layout = this.protocolVersion === 5 ? 5 : 4;
+    for (const id of resending) {
+      if (inflight.count - resending.size >= this.window) return;
+      resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
       const flags = inflight.flagsOf(id);
@@ -770,6 +789,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
       this.#count(link, qos);
       if (host.isTapped) host.tapSent(link, packet);
     }
+    this.resending = undefined;
   }
 
   /** Take over the connection, and what was agreed on it. */
@@ -819,7 +839,18 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
 
   /** Room between what it may have unacknowledged and what it has [MQTT-3.3.4-7]. */
   get inboundUnacknowledged(): number {
-    return (this.awaitingRel?.size ?? 0) + this.unacknowledged;
+    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + this.unacknowledged;
+  }
+
+  /** A QoS 2 id that waits for PUBREL has come again: on this connection. */
+  noteRepeated(id: number): void {
+    this.#carriedOver?.delete(id);
+  }
+
+  /** The flow of an incoming QoS 2 id has ended. @returns false if there was none */
+  forgetIncoming(id: number): boolean {
+    this.#carriedOver?.delete(id);
+    return this.awaitingRel?.delete(id) ?? false;
   }
 
   /** @throws ProtocolError 0x90 for a topic with too many levels */
@@ -847,7 +878,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     for (const [id, sinceMs] of this.#awaitingSince ?? []) {
       if (sinceMs + awaitRelTimeout > nowMs) return sinceMs + awaitRelTimeout;
       this.#awaitingSince?.delete(id);
-      if (this.awaitingRel?.delete(id)) this.host.metrics.counts[Metric.messagesQos2Expired]++;
+      if (this.forgetIncoming(id)) this.host.metrics.counts[Metric.messagesQos2Expired]++;
     }
     return Infinity;
   }

@@ -53,8 +53,9 @@ export function onPuback(
     host.metrics.counts[Metric.packetsPubackMissed]++;
     return;
   }
+  session.resending?.delete(ackId);
   acked(session, inflight.free(ackId), 1);
-  if (session.backlog !== undefined || session.feeds !== undefined) session.pump();
+  if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
 export function onPubrec(
@@ -74,6 +75,7 @@ export function onPubrec(
     if (ackCode < 0x80) answer(session, link, PUBREL, ackId, ReasonCode.packetIdentifierNotFound);
     return;
   }
+  session.resending?.delete(ackId);
   if (ackCode >= 0x80) {
     acked(session, inflight.free(ackId), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
     session.pump();
@@ -92,7 +94,7 @@ export function onPubrel(
   end: number
 ): void {
   read(session, 'pubrel', buf, body, end);
-  const isKnown = session.awaitingRel?.delete(ackId) ?? false;
+  const isKnown = session.forgetIncoming(ackId);
   if (!isKnown) session.host.metrics.counts[Metric.packetsPubrelMissed]++;
   answer(session, session.link as Connection, PUBCOMP, ackId, isKnown ? 0 : ReasonCode.packetIdentifierNotFound); // [MQTT-4.3.3-11]
 }
@@ -112,7 +114,7 @@ export function onPubcomp(
     return;
   }
   inflight.free(ackId);
-  if (session.backlog !== undefined || session.feeds !== undefined) session.pump();
+  if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
 const SENT: Readonly<Record<number, number>> = {

@@ -154,7 +154,7 @@ function refused(session: Session, link: Connection, message: Message, id: numbe
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
 function settle(session: Session, link: Connection, qos: QoS, id: number, code: number): void {
   if (qos === 0) return;
-  if (qos === 2 && code >= 0x80) session.awaitingRel?.delete(id); // [MQTT-4.3.3-9]
+  if (qos === 2 && code >= 0x80) session.forgetIncoming(id); // [MQTT-4.3.3-9]
   answer(session, link, qos === 1 ? PUBACK : PUBREC, id, code);
 }
 
@@ -163,6 +163,7 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
   const { zoneSettings, host } = session;
   if (qos === 2 && session.awaitingRel?.has(id)) {
     host.metrics.counts[Metric.packetsPublishInuse]++;
+    session.noteRepeated(id);
     answer(session, link, PUBREC, id, 0); // [MQTT-4.3.3-10]
     return false;
   }
