@@ -85,11 +85,21 @@ export class Inflight {
     return this.#subscriptionIds?.get(id);
   }
 
-  /** Every id in use, in the order in which its last packet was first sent [MQTT-4.6.0-1]. */
-  inOrder(): number[] {
+  /** Tells what has been sent by now from what will be, for `inOrder`. */
+  get mark(): number {
+    return this.#sent;
+  }
+
+  /**
+   * Every id in use, in the order in which its last packet was first sent [MQTT-4.6.0-1].
+   * @param before a `mark`: only those sent until then
+   */
+  inOrder(before = this.#sent): number[] {
     const places: number[] = [];
-    for (let at = 0; at <= this.#mask; at++) if (this.#ids[at] !== 0) places.push(at);
-    return places.sort((a, b) => this.#order[a] - this.#order[b]).map((at) => this.#ids[at]);
+    // the differences hold when the count passes 2^32
+    for (let at = 0; at <= this.#mask; at++)
+      if (this.#ids[at] !== 0 && ((this.#order[at] - before) | 0) < 0) places.push(at);
+    return places.sort((a, b) => (this.#order[a] - this.#order[b]) | 0).map((at) => this.#ids[at]);
   }
 
   #grow(): void {

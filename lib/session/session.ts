@@ -120,6 +120,9 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   willDueMs = Infinity;
   expiresMs = Infinity;
   ending: Ending | undefined = undefined;
+  /** When the zone's retryInterval is over, and the mark of what was in flight when it began. */
+  #retryDueMs = Infinity;
+  #retryMark = 0;
   #awaitingSince: Map<number, number> | undefined = undefined;
 
   constructor(host: SessionHost, zone: Zone, stream: Duplex, meta: ConnectionMeta) {
@@ -188,6 +191,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     const link = this.link as Connection;
     link.table = LIVE;
     this.updateLane();
+    this.#beginRetry(this.host.clock.monotonic());
     this.rearm();
   }
 
@@ -430,10 +434,16 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     if (this.keepalive > 0) dueMs = link.lastReceivedMs + this.#keepAliveMs();
     if (link.isBlocked && zoneSettings.slowConsumerTimeout > 0)
       dueMs = Math.min(dueMs, link.lastProgressMs + zoneSettings.slowConsumerTimeout);
-    if (zoneSettings.retryInterval > 0 && this.protocolVersion !== 5)
-      dueMs = Math.min(dueMs, host.clock.monotonic() + zoneSettings.retryInterval);
+    dueMs = Math.min(dueMs, this.#retryDueMs);
     if (this.#awaitingSince !== undefined) dueMs = Math.min(dueMs, this.#forgetAwaitingRel(host.clock.monotonic()));
     if (dueMs !== this.dueMs) host.wheel.armAt(this, dueMs);
+  }
+
+  /** MQTT 5.0 sends again on reconnect alone [MQTT-4.4.0-1]. */
+  #beginRetry(nowMs: number): void {
+    const { retryInterval } = this.zoneSettings;
+    this.#retryDueMs = retryInterval > 0 && this.protocolVersion !== 5 ? nowMs + retryInterval : Infinity;
+    this.#retryMark = this.inflight?.mark ?? 0;
   }
 
   #keepAliveMs(): number {
@@ -468,7 +478,10 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
         this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
         return;
       }
-      if (zoneSettings.retryInterval > 0 && this.protocolVersion !== 5) this.resend();
+      if (nowMs >= this.#retryDueMs) {
+        this.resend(this.#retryMark);
+        this.#beginRetry(nowMs);
+      }
       this.rearm();
     }
   }
@@ -741,11 +754,14 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     }
   }
 
-  /** Send again what was not acknowledged, in order, with DUP [MQTT-4.4.0-1, MQTT-3.3.1-1]. */
-  resend(): void {
+  /**
+   * Send again what was not acknowledged, in order, with DUP [MQTT-4.4.0-1, MQTT-3.3.1-1].
+   * @param before a mark of `inflight`: only what was sent until then
+   */
+  resend(before?: number): void {
     const { link, inflight, host } = this;
     if (link === undefined || inflight === undefined) return;
-    for (const id of inflight.inOrder()) {
+    for (const id of inflight.inOrder(before)) {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
         link.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
         host.metrics.counts[Metric.packetsPubrelSent]++;
