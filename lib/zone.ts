@@ -106,7 +106,7 @@ export const ZONE_OPTIONS = {
   maxAwaitingRel: row(
     'integer',
     0,
-    'Incoming QoS 2 messages that wait for PUBREL; 0: as many as there are ids. A PUBREC 0x93 (v5) or the end of the connection (3.x) past it.',
+    'Incoming QoS 2 messages that wait for PUBREL; 0: as many as there are ids. A PUBREC 0x97 (v5) or the end of the connection (3.x) past it.',
     { unit: 'ids', max: 65_535 }
   ),
   awaitRelTimeout: row(

@@ -180,10 +180,10 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
       host.metrics.counts[Metric.messagesQos2Dropped]++;
       if (session.protocolVersion !== 5)
         throw new ProtocolError(
-          ReasonCode.receiveMaximumExceeded,
+          ReasonCode.quotaExceeded,
           'too many QoS 2 messages wait for PUBREL (option maxAwaitingRel)'
         );
-      answer(session, link, PUBREC, id, ReasonCode.receiveMaximumExceeded);
+      answer(session, link, PUBREC, id, ReasonCode.quotaExceeded); // 0x93 is none of PUBREC's [MQTT-3.5.2-1]
       return false;
     }
     ids.add(id);
