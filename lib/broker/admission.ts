@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { ProtocolError } from '../errors.ts';
 import { type Approval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
@@ -12,6 +13,12 @@ import { TextMap } from '../topics/text-map.ts';
 import { Authentication, isTrusted } from './authentication.ts';
 import type { Broker } from './broker.ts';
 
+/** Who is being decided on, and who comes after. */
+interface Turn {
+  current: Session;
+  readonly waiting: { readonly session: Session; readonly run: () => void }[];
+}
+
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const NEVER = 0xffff_ffff;
 
@@ -21,9 +28,9 @@ const NEVER = 0xffff_ffff;
  */
 export class Admission {
   readonly #broker: Broker;
-  /** What waits for the CONNECT of the same client id before it. */
   readonly #rates = new ZoneRates();
-  readonly #deciding = new TextMap<(() => void)[]>();
+  /** The CONNECT of a client id that hooks decide on, and those that wait for it. */
+  readonly #turns = new TextMap<Turn>();
 
   constructor(broker: Broker) {
     this.#broker = broker;
@@ -60,29 +67,38 @@ export class Admission {
       return;
     }
     const { clientId } = session;
-    const before = this.#deciding.get(clientId);
-    if (before === undefined) {
-      this.#deciding.set(clientId, []);
+    const turn = this.#turns.get(clientId);
+    if (turn === undefined) {
+      this.#turns.set(clientId, { current: session, waiting: [] });
       run();
       return;
     }
     const link = session.link as Connection;
     session.pauseForHook();
-    before.push(() => {
-      if (isWaiting(session, link)) this.#guard(session, run);
-      else this.decided(session);
-      session.resumeAfterHook(link);
+    turn.waiting.push({
+      session,
+      run: () => {
+        if (isWaiting(session, link)) this.#guard(session, run);
+        else this.decided(session);
+        session.resumeAfterHook(link);
+      }
     });
   }
 
-  /** This CONNECT has been answered, or its connection is gone: the next one for the client id may be looked at. */
+  /**
+   * This CONNECT has been answered, or its connection is gone: the next one for the client id may be looked at. One that goes while it
+   * waits stays in the line; it is passed over when its turn comes.
+   */
   decided(session: Session): void {
-    const waiting = this.#deciding.get(session.clientId);
-    if (waiting === undefined || session.isDecided) return;
-    session.isDecided = true;
-    const next = waiting.shift();
-    if (next === undefined) this.#deciding.delete(session.clientId);
-    else next();
+    const turn = this.#turns.get(session.clientId);
+    if (turn?.current !== session) return;
+    const next = turn.waiting.shift();
+    if (next === undefined) {
+      this.#turns.delete(session.clientId);
+      return;
+    }
+    turn.current = next.session;
+    queueMicrotask(next.run); // not from here: thousands may wait
   }
 
   #preConnect(session: Session, link: Connection, packet: ConnectPacket): void {
@@ -375,6 +391,8 @@ function checkWill(session: Session, packet: ConnectPacket): void {
     throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not on offer`); // [MQTT-3.2.2-12]
   if (will.retain && !zoneSettings.retainAvailable)
     throw new ProtocolError(ReasonCode.retainNotSupported, 'retained wills are not on offer'); // [MQTT-3.2.2-13]
+  if (zoneSettings.payloadFormatCheck && will.properties?.payloadFormatIndicator === 1 && !isUtf8(will.payload))
+    throw new ProtocolError(ReasonCode.payloadFormatInvalid, 'the will payload claims to be UTF-8 and is not');
 }
 
 /** Work out what applies to the session and the connection. */

@@ -1,4 +1,5 @@
 import type { ConnectionMeta } from '../client-info.ts';
+import { ProtocolError } from '../errors.ts';
 import {
   type Approval,
   type AuthenticateRequest,
@@ -109,7 +110,8 @@ export class Authentication implements AuthExchange {
       try {
         this.#settle(value);
       } catch (error) {
-        this.#session.broke(error, 'authentication');
+        if (error instanceof ProtocolError) this.#session.fail(error);
+        else this.#session.broke(error, 'authentication');
       }
       this.#outcome.waiting(false);
     });

@@ -855,8 +855,16 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   subscribeAutomatically(session: Session): void {
     for (const request of this.settings.autoSubscriptions) {
-      const topic = request.topic.replaceAll('%c', session.clientId).replaceAll('%u', session.username ?? 'undefined');
-      const code = this.#subscribing.subscribeFor(session, { ...request, topic });
+      const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
+      let isSafe = true;
+      const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
+        const name = names[placeholder as keyof typeof names];
+        if (/[+#]/.test(name)) isSafe = false; // it would reach into the topics of others
+        return name;
+      });
+      const code = isSafe
+        ? this.#subscribing.subscribeFor(session, { ...request, topic })
+        : ReasonCode.topicFilterInvalid;
       if (code >= 0x80)
         this.failed(
           new BrokerError('AUTO_SUBSCRIPTION_FAILED', `"${topic}" can not be subscribed (0x${code.toString(16)})`),

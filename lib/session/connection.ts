@@ -74,6 +74,7 @@ export class Connection {
   #parts: Buffer[] | undefined = undefined;
   #needed = 0;
   #isWalking = false;
+  #hooksAtWork = 0;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
   #lingering: { dueMs: number } | undefined = undefined;
@@ -279,14 +280,16 @@ export class Connection {
     this.#needed = missing;
   }
 
-  /** Hold back later packets until `resume`: a hook decides on this one. */
+  /** Hold back later packets until `resume`: a hook decides on this one. Hooks may overlap, each pauses and resumes. */
   pause(why: number): void {
+    if (why === Pause.hook) this.#hooksAtWork++;
     if (this.pauses === 0 && !this.isClosed) this.stream.pause();
     this.pauses |= why;
   }
 
   resume(why: number): void {
     if ((this.pauses & why) === 0) return;
+    if (why === Pause.hook && --this.#hooksAtWork > 0) return;
     this.pauses &= ~why;
     this.lastReceivedMs = this.host.clock.monotonic(); // keep alive does not run while we do not read
     if (this.isClosed) return;

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError, StateError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
@@ -43,6 +43,8 @@ export interface Ending {
 export interface AuthExchange {
   readonly method: string;
   receive(data: Buffer | undefined): void;
+  /** Nobody waits for its end any more. */
+  abort(reason: Error): void;
 }
 
 const LARGEST_PACKET = 268_435_460;
@@ -87,8 +89,6 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   auth: AuthExchange | undefined = undefined;
   /** Told when the connection goes while a hook decides on it. */
   abort: { abort(reason: Error): void } | undefined = undefined;
-  /** Its CONNECT has been decided on. */
-  isDecided = false;
   aliases: TopicAliases | undefined = undefined;
   will: WillState | undefined = undefined;
 
@@ -208,6 +208,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     this.connectedAt = undefined;
     this.disconnectedAt = host.clock.now();
     this.aliases = undefined;
+    this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     this.auth = undefined;
     this.unacknowledged = 0;
     host.wheel.disarm(this);

@@ -8,6 +8,7 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { Connection } from '../connection.ts';
+import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
 import { type Route, TopicKind } from '../subscription.ts';
 import { answer } from './acknowledgements.ts';
@@ -106,14 +107,16 @@ export function onPublish(
         .then((outcome) => {
           if (session.link === link) {
             session.unacknowledged--;
-            finish(session, link, outcome.message, outcome.route, id, qos, outcome.reasonCode);
+            finish(session, link, outcome.message, freshened(host, outcome.route), id, qos, outcome.reasonCode);
+          } else {
+            finishAlone(session, outcome, id);
           }
           session.resumeAfterHook(link);
         })
         .catch((error: unknown) => session.broke(error, 'going on after a publish hook'));
       return;
     }
-    finish(session, link, decided.message, decided.route, id, qos, decided.reasonCode);
+    finish(session, link, decided.message, freshened(host, decided.route), id, qos, decided.reasonCode);
     return;
   }
   finish(session, link, message, route, id, qos, 0);
@@ -138,6 +141,25 @@ function finish(
   if (route.kind === TopicKind.delayed) code = host.delay(message, session);
   else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
   if (qos > 0) settle(session, link, qos, id, code);
+}
+
+/**
+ * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
+ * its id and takes it no second time [MQTT-4.3.3-10].
+ */
+function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number): void {
+  const { host } = session;
+  if (reasonCode >= 0x80) {
+    if (message.qos === 2) session.awaitingRel?.delete(id);
+    host.metrics.counts[Metric.packetsPublishAuthError]++;
+    host.dropped(message, 'not_authorized', undefined);
+  } else if (route.kind === TopicKind.delayed) host.delay(message, session);
+  else host.route(message, freshened(host, route));
+}
+
+/** A hook may have taken its time, or subscribed somebody. */
+function freshened(host: SessionHost, route: Route): Route {
+  return host.isFresh(route) ? route : host.routeOf(route.topic);
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */

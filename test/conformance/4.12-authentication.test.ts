@@ -1,0 +1,435 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { Approval, AuthenticateRequest, Challenge, Verdict } from '../../lib/hooks.ts';
+import type { AuthPacket, Properties } from '../../lib/packets/types.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import {
+  connect,
+  granted,
+  held,
+  nothing,
+  payloads,
+  publish,
+  refused,
+  refusedConnect,
+  rest,
+  sendAll,
+  startBroker,
+  subscribe,
+  turns
+} from '../support/wire.ts';
+
+type Answer = Verdict | Approval | Challenge;
+
+const METHOD = 'three-steps';
+
+function named(data?: string, method = METHOD): Properties {
+  return data === undefined
+    ? { authenticationMethod: method }
+    : { authenticationMethod: method, authenticationData: Buffer.from(data) };
+}
+
+function auth(reasonCode: 0x18 | 0x19, data?: string, method = METHOD): AuthPacket {
+  return { cmd: 'auth', reasonCode, properties: named(data, method) };
+}
+
+/** Three rounds: wants the answers `a1`, `a2` to the challenges `c1`, `c2`. Counts what it was asked. */
+function threeSteps(asked: string[] = []): (request: AuthenticateRequest) => Answer {
+  return ({ method, data, round, state, isReauthentication }) => {
+    if (method !== METHOD) return undefined;
+    asked.push(`${isReauthentication ? 're ' : ''}${round} ${data ?? ''}`);
+    if (round === 0) {
+      state.set('step', 1);
+      return { challenge: Buffer.from('c1') };
+    }
+    const step = state.get('step') as number;
+    if (String(data) !== `a${step}`) return { allow: false, reasonCode: 0x87, reasonString: 'wrong answer' };
+    state.set('step', step + 1);
+    return step === 1 ? { challenge: Buffer.from('c2') } : { allow: true, data: Buffer.from('welcome') };
+  };
+}
+
+/** A client that has gone through the three steps. */
+async function authenticated(broker: Broker, properties: Properties = {}): Promise<RawClient> {
+  const client = await rawClient(broker, { connect: false });
+  client.send(connect(5, { clientId: 'c', properties: { ...properties, ...named('hello') } }));
+  for (const step of [1, 2]) {
+    assert.equal(String((await client.next('auth')).properties?.authenticationData), `c${step}`);
+    client.send(auth(0x18, `a${step}`));
+  }
+  assert.equal((await client.next('connack')).reasonCode, 0);
+  return client;
+}
+
+describe('enhanced authentication', () => {
+  it('[MQTT-4.12.0-1] an unknown method gets CONNACK 0x8C, with and without hooks', async () => {
+    await using bare = await startBroker();
+    assert.equal((await refusedConnect(bare, { properties: named() })).reasonCode, 0x8c);
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    assert.equal((await refusedConnect(broker, { properties: named(undefined, 'other') })).reasonCode, 0x8c);
+  });
+
+  it('[MQTT-4.12.0-2] [MQTT-4.12.0-5] asks for more by AUTH 0x18, as many rounds as it takes, naming the method of CONNECT', async () => {
+    const asked: string[] = [];
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps(asked) } });
+    const client = await authenticated(broker);
+    assert.deepEqual(asked, ['0 hello', '1 a1', '2 a2']);
+    const [one, two, connack] = client.received;
+    assert.deepEqual(one, { cmd: 'auth', reasonCode: 0x18, properties: named('c1') });
+    assert.deepEqual(two, { cmd: 'auth', reasonCode: 0x18, properties: named('c2') });
+    assert.ok(connack.cmd === 'connack');
+    assert.equal(connack.properties?.authenticationMethod, METHOD);
+    assert.equal(String(connack.properties?.authenticationData), 'welcome');
+    await nothing(client);
+  });
+
+  it('[MQTT-4.12.0-2] takes hooks that answer late, and reads what came meanwhile after them', async () => {
+    const steps = threeSteps();
+    await using broker = await startBroker({
+      hooks: {
+        preConnect: async () => {
+          await turns(2);
+          return true;
+        },
+        authenticate: async (request) => {
+          await turns(2);
+          return steps(request);
+        }
+      }
+    });
+    const client = await authenticated(broker);
+    await nothing(client);
+  });
+
+  it('[MQTT-4.12.0-3] an AUTH without a challenge, or with 0x19, before CONNACK gets CONNACK 0x82', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    const client = await rawClient(broker, { connect: false });
+    client.send(connect(5, { properties: named('hello') }));
+    await client.next('auth');
+    client.send(auth(0x19, 'a1'));
+    assert.equal((await client.next('connack')).reasonCode, 0x82);
+    await client.closed();
+  });
+
+  it('[MQTT-4.12.0-4] a refusal in any round is a CONNACK with its code, and the close', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    for (const wrongIn of [1, 2]) {
+      const client = await rawClient(broker, { connect: false });
+      client.send(connect(5, { clientId: 'c', properties: named('hello') }));
+      for (let step = 1; step <= wrongIn; step++) {
+        await client.next('auth');
+        client.send(auth(0x18, step === wrongIn ? 'wrong' : `a${step}`));
+      }
+      const { reasonCode, properties } = await client.next('connack');
+      assert.deepEqual([reasonCode, properties?.reasonString], [0x87, 'wrong answer']);
+      await client.closed();
+      assert.equal(broker.hasSession('c'), false);
+    }
+  });
+
+  it('[MQTT-4.12.0-4] an approval that cannot be kept is refused with the code of what forbids it, also when it comes late', async () => {
+    for (const wait of [0, 2]) {
+      await using broker = await startBroker({
+        maxSessions: 1,
+        hooks: {
+          authenticate: async () => {
+            await turns(wait);
+            return true;
+          }
+        }
+      });
+      await rawClient(broker);
+      assert.equal((await refusedConnect(broker)).reasonCode, 0x97);
+    }
+  });
+
+  it('[MQTT-4.12.0-5] an AUTH that names another method gets CONNACK 0x82', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    const client = await rawClient(broker, { connect: false });
+    client.send(connect(5, { properties: named('hello') }));
+    await client.next('auth');
+    client.send(auth(0x18, 'a1', 'other'));
+    assert.equal((await client.next('connack')).reasonCode, 0x82);
+    await client.closed();
+  });
+
+  it('[MQTT-4.12.0-6] without a method in CONNECT there is no AUTH, and no method in CONNACK', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: ({ method }) => method === undefined } });
+    const client = await rawClient(broker, { username: 'u', password: Buffer.from('p') });
+    assert.equal(client.connack?.properties?.authenticationMethod, undefined);
+    assert.equal(client.connack?.properties?.authenticationData, undefined);
+    await nothing(client);
+    await using challenging = await startBroker({ hooks: { authenticate: () => ({ challenge: Buffer.from('?') }) } });
+    assert.equal((await refusedConnect(challenging)).reasonCode, 0x80);
+    const old = await rawClient(challenging, { version: 4, connect: false });
+    old.send(connect(4, { username: 'u' }));
+    assert.deepEqual(await old.closed(), []);
+  });
+
+  it('[MQTT-4.12.0-7] an AUTH of a client that named no method gets DISCONNECT 0x82', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: () => true } });
+    for (const reasonCode of [0x18, 0x19] as const) {
+      const client = await rawClient(broker);
+      client.send(auth(reasonCode));
+      await refused(client, 0x82);
+    }
+  });
+
+  it('[MQTT-3.1.2-30] packets other than AUTH and DISCONNECT before CONNACK get CONNACK 0x82', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    for (const early of [subscribe(1, 'a'), publish('a', 'x'), { cmd: 'pingreq' } as const]) {
+      const client = await rawClient(broker, { connect: false });
+      client.send(connect(5, { properties: named('hello') }));
+      await client.next('auth');
+      client.send(early);
+      assert.equal((await client.next('connack')).reasonCode, 0x82);
+      await client.closed();
+    }
+  });
+
+  it('[MQTT-3.1.2-30] a DISCONNECT ends the exchange without an answer and without a will', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    let wills = 0;
+    broker.subscribe('will', () => wills++);
+    const client = await rawClient(broker, { connect: false });
+    const will = { topic: 'will', payload: Buffer.alloc(0), qos: 0 as const, retain: false };
+    client.send(connect(5, { clientId: 'c', will, properties: named('hello') }));
+    await client.next('auth');
+    client.send({ cmd: 'disconnect', reasonCode: 0x04 });
+    await client.closed();
+    await turns();
+    assert.deepEqual(
+      client.received.map(({ cmd }) => cmd),
+      ['auth']
+    );
+    assert.deepEqual([broker.hasSession('c'), wills], [false, 0]);
+  });
+
+  it('[MQTT-3.1.4-2] changes nothing of a stored session until the exchange has succeeded', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    const first = await authenticated(broker, { sessionExpiryInterval: 60 });
+    await granted(first, 1, 'a');
+    const intruder = await rawClient(broker, { connect: false });
+    intruder.send(connect(5, { clientId: 'c', properties: named('hello') }));
+    await intruder.next('auth');
+    await nothing(first);
+    intruder.send(auth(0x18, 'wrong'));
+    await intruder.next('connack');
+    await nothing(first);
+    assert.equal([...broker.session('c').subscriptions()].length, 1);
+    assert.equal(broker.session('c').state, 'connected');
+  });
+
+  it('[MQTT-3.1.4-2] takes several CONNECTs for one client id one after the other, whichever goes while it waits', async () => {
+    const answers: ((answer: boolean) => void)[] = [];
+    await using broker = await startBroker({
+      hooks: { authenticate: () => new Promise((resolve) => answers.push(resolve)) }
+    });
+    const clients: RawClient[] = [];
+    for (let at = 0; at < 4; at++) {
+      const client = await rawClient(broker, { connect: false });
+      client.send(connect(5, { clientId: 'c' }));
+      await turns();
+      clients.push(client);
+    }
+    assert.equal(answers.length, 1);
+    clients[2].stream.destroy(new Error('cut')); // it waits behind the second
+    const wrong = await rawClient(broker, { connect: false });
+    wrong.send(connect(5, { clientId: 'c', will: { topic: 'w', payload: Buffer.alloc(0), qos: 1, retain: false } }));
+    await turns();
+    wrong.stream.destroy(new Error('cut'));
+    await turns();
+    assert.equal(answers.length, 1, 'the first is still being decided on');
+    answers[0](true);
+    assert.equal((await clients[0].next('connack')).reasonCode, 0);
+    await turns();
+    assert.equal(answers.length, 2);
+    answers[1](false);
+    assert.equal((await clients[1].next('connack')).reasonCode, 0x87);
+    await turns();
+    assert.equal(answers.length, 3);
+    answers[2](true);
+    assert.equal((await clients[3].next('connack')).reasonCode, 0);
+    await refused(clients[0], 0x8e);
+    await nothing(clients[3]);
+  });
+
+  it('[MQTT-3.1.4-6] processes nothing that came behind a refused CONNECT', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
+    let heard = 0;
+    broker.subscribe('a', () => heard++);
+    const client = await rawClient(broker, { connect: false });
+    sendAll(client, connect(5), publish('a', 'x'), subscribe(1, 'a'));
+    await turns();
+    answer.resolve(false);
+    await client.closed();
+    assert.deepEqual([client.received.length, heard], [1, 0]);
+  });
+
+  it('[MQTT-3.1.4-5] packets sent before CONNACK wait through every hook and are then processed in order', async () => {
+    const answers = [held<boolean>(), held<boolean>()];
+    await using broker = await startBroker({
+      hooks: { preConnect: () => answers[0].promise, authenticate: () => answers[1].promise }
+    });
+    const client = await rawClient(broker, { connect: false });
+    sendAll(client, connect(5), subscribe(1, 'a'), publish('a', 'x'));
+    await turns();
+    answers[0].resolve(true);
+    await turns();
+    assert.deepEqual(client.received, []);
+    client.send(publish('a', 'y'));
+    await turns();
+    answers[1].resolve(true);
+    assert.equal((await client.next('connack')).reasonCode, 0);
+    await client.next('suback');
+    assert.deepEqual(await payloads(client), ['x', 'y']);
+  });
+});
+
+describe('re-authentication', () => {
+  it('[MQTT-4.12.1-1] runs the rounds of the same method again and ends with AUTH 0x00', async () => {
+    const asked: string[] = [];
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps(asked) } });
+    const client = await authenticated(broker);
+    asked.length = 0;
+    client.send(auth(0x19, 'again'));
+    for (const step of [1, 2]) {
+      assert.deepEqual(await client.next('auth'), { cmd: 'auth', reasonCode: 0x18, properties: named(`c${step}`) });
+      client.send(auth(0x18, `a${step}`));
+    }
+    assert.deepEqual(await client.next('auth'), { cmd: 'auth', reasonCode: 0, properties: named('welcome') });
+    assert.deepEqual(asked, ['re 0 again', 're 1 a1', 're 2 a2']);
+    await nothing(client);
+    client.send(auth(0x19)); // and once more
+    assert.equal((await client.next('auth')).reasonCode, 0x18);
+  });
+
+  it('[MQTT-4.12.1-1] by another method gets DISCONNECT 0x82, at its begin and in its middle', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    const first = await authenticated(broker);
+    first.send(auth(0x19, 'again', 'other'));
+    await refused(first, 0x82);
+    const second = await authenticated(broker);
+    second.send(auth(0x19, 'again'));
+    await second.next('auth');
+    second.send(auth(0x18, 'a1', 'other'));
+    await refused(second, 0x82);
+  });
+
+  it('[MQTT-4.12.1-1] out of step gets DISCONNECT 0x82: 0x18 without a challenge, 0x19 within an exchange', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    const first = await authenticated(broker);
+    first.send(auth(0x18, 'a1'));
+    await refused(first, 0x82);
+    const second = await authenticated(broker);
+    second.send(auth(0x19, 'again'));
+    await second.next('auth');
+    second.send(auth(0x19, 'again'));
+    await refused(second, 0x82);
+  });
+
+  it("[MQTT-4.12.1-2] that fails ends the connection with the refusal's code, and the will is published", async () => {
+    await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
+    const client = await authenticated(broker);
+    client.send(auth(0x19, 'again'));
+    await client.next('auth');
+    client.send(auth(0x18, 'wrong'));
+    assert.equal(await refused(client, 0x87), 'wrong answer');
+  });
+
+  it('[MQTT-4.12.1-2] leaves other traffic under the old rights until it ends, while hooks decide', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({
+      hooks: { authenticate: ({ isReauthentication }) => (isReauthentication ? answer.promise : true) }
+    });
+    const client = await rawClient(broker, { properties: named() });
+    const other = await rawClient(broker, { properties: named() });
+    await granted(client, 1, { topic: 'a', qos: 1 });
+    client.send(auth(0x19));
+    client.send(publish('a', 'mine', { qos: 1, messageId: 7 }));
+    other.send(publish('a', 'theirs'));
+    const got = [await client.next(), await client.next(), await client.next()].map(({ cmd }) => cmd).sort();
+    assert.deepEqual(got, ['puback', 'publish', 'publish']);
+    assert.deepEqual(await granted(client, 2, 'b'), [0]);
+    client.send({ cmd: 'pingreq' });
+    await client.next('pingresp');
+    answer.resolve(true);
+    assert.equal((await client.next('auth')).reasonCode, 0);
+    await nothing(client);
+  });
+
+  it('[MQTT-4.12.1-2] whose hook fails or never answers ends that connection alone, with 0x80', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    await using broker = await startBroker({
+      clock,
+      hookTimeout: 1000,
+      hooks: {
+        authenticate: ({ isReauthentication, client }) => {
+          if (!isReauthentication) return true;
+          if (client.clientId === 'throws') throw new Error('broken');
+          return new Promise(() => {});
+        }
+      }
+    });
+    const errors: string[] = [];
+    broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+    const throws = await rawClient(broker, { clientId: 'throws', properties: named() });
+    const waits = await rawClient(broker, { clientId: 'waits', properties: named() });
+    throws.send(auth(0x19));
+    await refused(throws, 0x80);
+    waits.send(auth(0x19));
+    await clock.advance(999);
+    assert.equal(waits.isClosed, false);
+    await clock.advance(1);
+    await refused(waits, 0x80);
+    assert.deepEqual(errors, [
+      'hook authenticate: broken',
+      'hook authenticate: hook authenticate gave no answer within 1000 ms (option hookTimeout)'
+    ]);
+  });
+
+  it('[MQTT-4.12.1-2] is forgotten when the client is taken over in its middle; its hook is told', async () => {
+    const signals: AbortSignal[] = [];
+    const answer = held<boolean>();
+    await using broker = await startBroker({
+      hooks: {
+        authenticate: ({ isReauthentication, signal }) => {
+          if (!isReauthentication) return true;
+          signals.push(signal);
+          return answer.promise;
+        }
+      }
+    });
+    const properties = { ...named(), sessionExpiryInterval: 60 };
+    const first = await rawClient(broker, { clientId: 'c', properties });
+    first.send(auth(0x19));
+    await turns();
+    assert.equal(signals[0].aborted, false);
+    const second = await rawClient(broker, { clientId: 'c', clean: false, properties });
+    await refused(first, 0x8e);
+    assert.equal(signals[0].aborted, true);
+    answer.resolve(false);
+    await turns();
+    assert.deepEqual(await rest(second), []);
+  });
+
+  it('[MQTT-4.12.0-5] an AUTH without a method is a protocol error: 0x82', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: () => true } });
+    const client = await rawClient(broker, { properties: named() });
+    client.sendBytes('f0 02 19 00');
+    await refused(client, 0x82);
+  });
+
+  it('[MQTT3-3.14.4-3] AUTH from a 3.x client closes its connection without an answer', async () => {
+    await using broker = await startBroker();
+    for (const version of [3, 4] as const) {
+      const client = await rawClient(broker, { version });
+      client.sendBytes('f0 00');
+      await refused(client, 0);
+      assert.equal(client.received.length, 1);
+    }
+  });
+});
