@@ -5,7 +5,7 @@ import { checkUtf8 } from '../packets/utf8.ts';
 import { type Group, mayReach, merge, type Route, type Subscription, TopicKind } from '../session/subscription.ts';
 import { RouteCache } from '../topics/route-cache.ts';
 import { TextMap } from '../topics/text-map.ts';
-import { checkTopicBytes, isWildcard, levelCount, parseSharedFilter } from '../topics/topic.ts';
+import { checkTopicBytes, isSameTopic, isWildcard, levelCount, parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { SharedStrategy } from './options.ts';
 import { ShareGroup } from './shared.ts';
@@ -157,7 +157,7 @@ export class Routing {
     for (let at = start; at < hashed; at++) hash = Math.imul(hash ^ buf[at], 0x0100_0193);
     const place = (hash ^ (hash >>> 15)) & (PLACES - 1);
     const known = this.#table[place];
-    if (known !== undefined && isSame(known.bytes, buf, start, end)) {
+    if (known !== undefined && isSameTopic(known.bytes, buf, start, end)) {
       if (this.isFresh(known)) return known;
       const route = this.#cache.get(known.topic) ?? this.#compute(known.topic, known.bytes);
       this.#table[place] = route;
@@ -244,12 +244,4 @@ function kindOf(topic: string): number {
   if (topic.charCodeAt(0) !== 0x24) return TopicKind.ordinary;
   if (topic === '$SYS' || topic.startsWith('$SYS/')) return TopicKind.system;
   return topic.startsWith('$delayed/') ? TopicKind.delayed : TopicKind.ordinary;
-}
-
-function isSame(bytes: Buffer, buf: Buffer, start: number, end: number): boolean {
-  const length = bytes.length;
-  if (length !== end - start) return false;
-  if (length > HASHED_BYTES) return bytes.compare(buf, start, end) === 0;
-  for (let at = 0; at < length; at++) if (bytes[at] !== buf[start + at]) return false;
-  return true;
 }

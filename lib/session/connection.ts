@@ -8,6 +8,7 @@ import { checkFlags } from '../packets/decode.ts';
 import type { Frame } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import { PacketType, type ProtocolVersion } from '../packets/types.ts';
+import { isSameTopic } from '../topics/topic.ts';
 import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
 import { Output, writeOutput } from './output.ts';
@@ -213,7 +214,7 @@ export class Connection {
             (this.laneLayout === 4 ? topicEnd <= end : topicEnd < end && chunk[topicEnd] === 0)
           ) {
             let route = this.route;
-            if (route === undefined || !isTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
+            if (route === undefined || !isSameTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
               if (run !== undefined) {
                 // what the new topic reaches may depend on what is delivered before
                 host.routeRun(this, run, chunk, runStart, at, runCount, longest);
@@ -436,12 +437,6 @@ export class Connection {
     this.#output = undefined;
     this.session.connectionLost(reason);
   }
-}
-
-function isTopic(bytes: Buffer, chunk: Buffer, start: number, end: number): boolean {
-  if (bytes.length !== end - start) return false;
-  for (let i = bytes.length - 1, at = end - 1; i >= 0; i--, at--) if (bytes[i] !== chunk[at]) return false;
-  return true;
 }
 
 function onData(this: Attached, chunk: Buffer | string): void {

@@ -174,3 +174,15 @@ function findFault(
 function sentence(kind: string, text: string, reason: string): string {
   return `${kind} ${JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text)}: ${reason}`;
 }
+
+/** Topics up to this long are compared faster by a loop than by a call into native code. */
+const LOOP_BYTES = 64;
+
+/** Whether a topic's bytes are those in `buf[start, end)`. From the end, where topics differ most. */
+export function isSameTopic(bytes: Buffer, buf: Buffer, start: number, end: number): boolean {
+  const { length } = bytes;
+  if (length !== end - start) return false;
+  if (length > LOOP_BYTES) return bytes.compare(buf, start, end) === 0;
+  for (let i = length - 1, at = end - 1; i >= 0; i--, at--) if (bytes[i] !== buf[at]) return false;
+  return true;
+}

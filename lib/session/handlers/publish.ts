@@ -7,6 +7,7 @@ import { newPublishScan, scanPublishProperties } from '../../packets/properties.
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
+import { isSameTopic } from '../../topics/topic.ts';
 import type { Connection } from '../connection.ts';
 import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
@@ -229,13 +230,7 @@ function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: numbe
   const { host } = session;
   if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, host.resolve(buf, topicAt, topicEnd));
   const known = link.route;
-  if (
-    known !== undefined &&
-    known.bytes.length === topicEnd - topicAt &&
-    host.isFresh(known) &&
-    known.bytes.compare(buf, topicAt, topicEnd) === 0
-  )
-    return known;
+  if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && host.isFresh(known)) return known;
   const route = host.resolve(buf, topicAt, topicEnd);
   session.checkLevels(route);
   link.route = route;
