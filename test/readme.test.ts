@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import ts from 'typescript';
 import { BROKER_OPTIONS, EVENT_NAMES, type OptionRow, type OptionTable, ZONE_OPTIONS } from '../lib/index.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -85,6 +86,33 @@ describe('README', () => {
       timeout: 30_000
     });
     assert.equal((await run).stdout, 'sensors/attic 21.5\n');
+  });
+
+  it('shows calls that type-check', () => {
+    const [calls, testing] = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code);
+    const given = "import { createBroker } from 'embermq';\nimport type { Duplex } from 'node:stream';\n";
+    const declared = 'declare const signal: AbortSignal, duplex: Duplex;\nconst broker = createBroker();\n';
+    const directory = mkdtempSync(join(root, 'dist-test-'));
+    try {
+      const files = [given + declared + calls, testing].map((code, at) => {
+        const file = join(directory, `${at}.ts`);
+        writeFileSync(file, code);
+        return file;
+      });
+      const { options } = ts.parseJsonConfigFileContent(
+        ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config,
+        ts.sys,
+        root
+      );
+      const program = ts.createProgram(files, { ...options, noUnusedLocals: false, noUnusedParameters: false });
+      const faults = files.flatMap((file) => ts.getPreEmitDiagnostics(program, program.getSourceFile(file)));
+      assert.deepEqual(
+        faults.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')),
+        []
+      );
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 
   it('gives the commands that set up, start and test', () => {

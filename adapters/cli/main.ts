@@ -2,6 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { runCommand } from './commands.ts';
 
+// Whoever read our output has gone (`embermq sub ... | head`): end as a process would that knows SIGPIPE.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(code === 'EPIPE' ? 141 : 1));
+
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   stdin: process.stdin,
