@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
+import { connectAsync } from 'mqtt';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { mosquitto, withMosquitto } from './mosquitto.ts';
 import { CommandProcess } from './process.ts';
@@ -120,6 +122,23 @@ describe('serve in a process of its own', () => {
     assert.equal(await command.end(), 2);
     assert.equal(command.stdout, '');
     assert.equal(command.stderr, 'embermq: unknown flag --mqtt-prot; did you mean --mqtt-port?\n');
+  });
+
+  it('is served to MQTT.js in versions 3.1.1 and 5, over TCP and WebSocket', async () => {
+    command = new CommandProcess(['serve', ...FREE]);
+    const { mqtt, ws } = await command.ready();
+    for (const protocolVersion of [4, 5] as const) {
+      const places = [`mqtt://127.0.0.1:${mqtt}`, `ws://127.0.0.1:${ws}/mqtt`];
+      const clients = await Promise.all(places.map((place) => connectAsync(place, { protocolVersion })));
+      for (const [at, client] of clients.entries()) {
+        const topic = `from/${protocolVersion}/${at}`;
+        const received = once(clients[1 - at] as never, 'message');
+        await clients[1 - at].subscribeAsync(topic, { qos: 2 });
+        await client.publishAsync(topic, 'hello', { qos: 2 });
+        assert.deepEqual((await received).slice(0, 2).map(String), [topic, 'hello']);
+      }
+      await Promise.all(clients.map((client) => client.endAsync()));
+    }
   });
 
   it('is served to mosquitto_pub and mosquitto_sub in all three versions', withMosquitto, async () => {
