@@ -150,6 +150,7 @@ export class Admission {
         if (!isWaiting(session, link)) return;
         session.auth = exchange;
         sendAuth(session, link, ReasonCode.continueAuthentication, exchange.method, data);
+        this.decided(session); // it answers when it likes: nobody of the same client id has to wait for that
       },
       approved: (approval) => {
         if (!isWaiting(session, link)) return this.decided(session);
