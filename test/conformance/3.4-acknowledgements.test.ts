@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { AckPacket, Packet } from '../../lib/packets/types.ts';
+import { ack, cutOff, persistent, subscriber, timedBroker, told } from '../support/flows.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { publish } from '../support/wire.ts';
+
+type Cmd = AckPacket['cmd'];
+
+const FIRST = { puback: 0x40, pubrec: 0x50, pubrel: 0x62, pubcomp: 0x70 };
+const SECTIONS = { puback: '3.4', pubrec: '3.5', pubrel: '3.6', pubcomp: '3.7' };
+const REFUSALS = [0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99];
+const CODES = { puback: [0, 0x10, ...REFUSALS], pubrec: [0, 0x10, ...REFUSALS], pubrel: [0, 0x92], pubcomp: [0, 0x92] };
+
+/** An acknowledgement of id 7, byte by byte: what follows the id as given. */
+function bytes(cmd: Cmd, ...rest: number[]): Buffer {
+  return Buffer.from([FIRST[cmd], 2 + rest.length, 0, 7, ...rest]);
+}
+
+async function refuses(broker: Broker, packet: Buffer, code: number): Promise<void> {
+  const client = await rawClient(broker);
+  client.send(packet);
+  assert.deepEqual(await client.refused(code), []);
+}
+
+/** The bytes that come next, up to PINGRESP. */
+async function raw(client: RawClient): Promise<string> {
+  const chunks: Buffer[] = [];
+  client.stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await client.rest();
+  return Buffer.concat(chunks).toString('hex').replace(/d000$/, '');
+}
+
+describe('acknowledgements from a client', () => {
+  for (const cmd of ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const) {
+    const id = `MQTT-${SECTIONS[cmd]}.2-1`;
+
+    it(`[${id}] may be a ${cmd} with any code of the table; others close with 0x82`, async () => {
+      await using test = await timedBroker();
+      const client = await rawClient(test.broker);
+      for (const code of CODES[cmd]) client.send(bytes(cmd, code));
+      await client.rest();
+      for (let code = 1; code < 256; code += code < 0x14 || code > 0x7c ? 1 : 13)
+        if (!CODES[cmd].includes(code)) await refuses(test.broker, bytes(cmd, code), 0x82);
+    });
+
+    it(`[${id}] may be a ${cmd} in every length, and closes when the length lies`, async () => {
+      await using test = await timedBroker();
+      const client = await rawClient(test.broker);
+      const block = [0x1f, 0, 1, 0x72, 0x26, 0, 1, 0x61, 0, 0, 0x26, 0, 1, 0x61, 0, 0];
+      client.send(bytes(cmd), bytes(cmd, 0), bytes(cmd, 0, 0), bytes(cmd, 0, block.length, ...block));
+      await client.rest();
+      for (const length of [1, block.length - 1, block.length + 1])
+        await refuses(test.broker, bytes(cmd, 0, length, ...block), 0x81);
+      await refuses(test.broker, Buffer.from([FIRST[cmd], 1, 7]), 0x81);
+      await refuses(test.broker, Buffer.from([FIRST[cmd], 0]), 0x81);
+    });
+
+    it(`[${id}] closes for a ${cmd} with a property that it may not have, or twice`, async () => {
+      await using test = await timedBroker();
+      for (const block of [
+        [0x23, 0, 1],
+        [0x02, 0, 0, 0, 1],
+        [0x1f, 0, 0, 0x1f, 0, 0],
+        [0x0b, 1]
+      ])
+        await refuses(test.broker, bytes(cmd, 0, block.length, ...block), 0x82);
+      await refuses(test.broker, bytes(cmd, 0, 1, 0x7f), 0x81);
+    });
+
+    const flagIds = cmd === 'pubrel' ? '[MQTT-2.1.3-1, MQTT-3.6.1-1]' : '[MQTT-2.1.3-1]';
+    it(`${flagIds} closes with 0x81 for a ${cmd} with other flags`, async () => {
+      await using test = await timedBroker();
+      for (let flags = 0; flags < 16; flags++)
+        if (flags !== (FIRST[cmd] & 15))
+          await refuses(test.broker, Buffer.from([(FIRST[cmd] & 0xf0) | flags, 2, 0, 7]), 0x81);
+    });
+
+    it(`[MQTT-2.2.1-3] closes with 0x82 for a ${cmd} with packet id 0`, async () => {
+      await using test = await timedBroker();
+      await refuses(test.broker, Buffer.from([FIRST[cmd], 2, 0, 0]), 0x82);
+      await refuses(test.broker, Buffer.from([FIRST[cmd], 3, 0, 0, 0]), 0x82);
+    });
+  }
+
+  it('[MQTT-3.5.2-1] [MQTT-3.6.2-1] get PUBREL 0x92 for a PUBREC without a PUBLISH, and nothing for a refusing one', async () => {
+    await using test = await timedBroker();
+    const client = await rawClient(test.broker);
+    client.send(ack('pubrec', 7), ack('pubrec', 8, 0x80), ack('pubrec', 65_535));
+    assert.deepEqual(told(await client.rest()), ['pubrel 7 0x92', 'pubrel 65535 0x92']);
+  });
+
+  it('[MQTT-3.6.2-1] [MQTT-3.7.2-1] get PUBCOMP 0x92 for a PUBREL without a PUBLISH, and the connection lives', async () => {
+    await using test = await timedBroker();
+    const client = await rawClient(test.broker);
+    client.send(ack('pubrel', 7), ack('pubrel', 8, 0x92));
+    assert.deepEqual(told(await client.rest()), ['pubcomp 7 0x92', 'pubcomp 8 0x92']);
+  });
+
+  it('[MQTT-3.4.2-1] [MQTT-3.7.2-1] are not answered when a PUBACK or PUBCOMP has no PUBLISH', async () => {
+    await using test = await timedBroker();
+    const client = await rawClient(test.broker);
+    client.send(ack('puback', 7), ack('pubcomp', 8), ack('pubcomp', 9, 0x92));
+    await client.nothing();
+  });
+
+  it('[MQTT-2.2.1-5] end nothing when they are of the wrong kind for their id', async () => {
+    await using test = await timedBroker();
+    const client = await subscriber(test.broker, { topic: '#', qos: 2 });
+    await test.broker.publish('a', '1', { qos: 1 });
+    await test.broker.publish('a', '2', { qos: 2 });
+    await client.rest();
+    client.send(ack('puback', 2), ack('pubcomp', 2), ack('pubcomp', 1));
+    await client.nothing();
+    assert.equal([...test.broker.sessions()][0]?.figures().inflight, 2);
+    client.send(ack('pubrec', 2), ack('puback', 2));
+    assert.deepEqual(told(await client.rest()), ['pubrel 2']);
+    assert.equal([...test.broker.sessions()][0]?.figures().inflight, 2);
+  });
+});
+
+describe('acknowledgements from the broker', () => {
+  it('[MQTT-2.2.1-5] carry the id of the PUBLISH', async () => {
+    await using test = await timedBroker();
+    await subscriber(test.broker, { topic: '#' });
+    const client = await rawClient(test.broker);
+    for (const messageId of [1, 255, 256, 32_768, 65_535]) {
+      client.send(publish('a', '', { qos: 1, messageId }), publish('a', '', { qos: 2, messageId }));
+      client.send(ack('pubrel', messageId));
+      const got = [`puback ${messageId}`, `pubrec ${messageId}`, `pubcomp ${messageId}`];
+      assert.deepEqual(told(await client.rest()), got);
+    }
+  });
+
+  it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] say what became of the message, by codes of their tables', async () => {
+    await using test = await timedBroker({ maxAwaitingRel: 2, payloadFormatCheck: true });
+    const { broker } = test;
+    await subscriber(broker, { topic: 'heard' });
+    broker.on('error', () => {});
+    broker.hook('authorizePublish', ({ message }) => {
+      if (message.topic === 'no') return false;
+      if (message.topic === 'quota') return { allow: false, reasonCode: 0x97 };
+      if (message.topic === 'foreign') return { allow: false, reasonCode: 0x8a };
+      if (message.topic === 'soft') return { allow: false, reasonCode: 0 };
+      if (message.topic === 'broken') throw new Error('a bug of the app');
+      return undefined;
+    });
+    const client = await rawClient(broker);
+    const expected = {
+      heard: '',
+      unheard: ' 0x10',
+      no: ' 0x87',
+      quota: ' 0x97',
+      foreign: ' 0x80',
+      soft: ' 0x80',
+      broken: ' 0x83',
+      $SYS: ' 0x87',
+      '$delayed/x/y': ' 0x90'
+    };
+    for (const [topic, code] of Object.entries(expected)) {
+      client.send(publish(topic, '', { qos: 1, messageId: 1 }), publish(topic, '', { qos: 2, messageId: 1 }));
+      client.send(ack('pubrel', 1));
+      const comp = code >= ' 0x8' ? ' 0x92' : '';
+      assert.deepEqual(told(await client.rest()), [`puback 1${code}`, `pubrec 1${code}`, `pubcomp 1${comp}`], topic);
+    }
+    const properties = { payloadFormatIndicator: 1 } as const;
+    client.send(publish('heard', Buffer.from([0xff]), { qos: 1, messageId: 1, properties }));
+    client.send(publish('heard', Buffer.from([0xff]), { qos: 2, messageId: 2, properties }));
+    assert.deepEqual(told(await client.rest()), ['puback 1 0x99', 'pubrec 2 0x99']);
+    for (const messageId of [1, 2, 3]) client.send(publish('heard', '', { qos: 2, messageId }));
+    assert.deepEqual(told(await client.rest()), ['pubrec 1', 'pubrec 2', 'pubrec 3 0x97']);
+  });
+
+  it('[MQTT-3.4.2-2, -3] [MQTT-3.5.2-2, -3] [MQTT-3.6.2-2, -3] [MQTT-3.7.2-2, -3] have no Reason String and no User Property, whatever packet size a client allows', async () => {
+    for (const maximumPacketSize of [30, undefined]) {
+      await using test = await timedBroker();
+      test.broker.hook('authorizePublish', ({ message }) => message.topic !== 'no' && undefined);
+      const client = await rawClient(test.broker, { properties: { maximumPacketSize } });
+      for (const topic of ['no', 'a'])
+        client.send(publish(topic, '', { qos: 1, messageId: 1 }), publish(topic, '', { qos: 2, messageId: 2 }));
+      client.send(ack('pubrel', 2), ack('pubrel', 3), ack('pubrec', 4));
+      const packets = (await client.rest()) as Extract<Packet, { cmd: Cmd }>[];
+      assert.equal(packets.length, 7);
+      assert.ok(packets.every(({ properties }) => properties === undefined));
+    }
+  });
+
+  it('[MQTT-3.6.1-1] have the flags 0010 in PUBREL, the first time and when it is sent again', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
+    await broker.publish('a', '', { qos: 2 });
+    await client.next('publish');
+    client.send(ack('pubrec', 1));
+    assert.equal(await raw(client), '62020001');
+    await cutOff(broker, client);
+    const back = await rawClient(broker, persistent('c'));
+    assert.deepEqual(told(await back.rest()), ['pubrel 1']);
+    back.send(ack('pubrec', 9));
+    assert.equal(await raw(back), '6203000992');
+  });
+
+  it('[MQTT-3.4.2-1] are two bytes and an id where the code is 0, and always towards 3.x', async () => {
+    await using test = await timedBroker();
+    await subscriber(test.broker, { topic: 'a' });
+    for (const version of [4, 5] as const) {
+      const client = await rawClient(test.broker, { version });
+      const unheard = version === 5 ? '10' : '';
+      client.send(publish('a', '', { qos: 1, messageId: 1 }));
+      assert.equal(await raw(client), '40020001');
+      client.send(publish('x', '', { qos: 2, messageId: 2 }));
+      assert.equal(await raw(client), `500${version === 5 ? 3 : 2}0002${unheard}`);
+      client.send(ack('pubrel', 2));
+      assert.equal(await raw(client), '70020002');
+      client.send(ack('pubrel', 2));
+      assert.equal(await raw(client), version === 5 ? '7003000292' : '70020002');
+    }
+  });
+});
