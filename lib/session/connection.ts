@@ -202,7 +202,11 @@ export class Connection {
           );
         }
         if (end > length) {
-          this.#await(chunk, at, end);
+          if (run !== undefined) {
+            host.routeRun(this, run, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
+            run = undefined;
+          }
+          if (!this.isClosed) this.#await(chunk, at, end);
           at = length;
           break;
         }
