@@ -236,8 +236,9 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     this.actor = undefined;
     this.expiresMs = nowMs + this.sessionExpiry * 1000;
     if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
-    if (this.willDueMs <= nowMs) this.#publishWill();
-    else host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
+    const isWillDue = this.willDueMs <= nowMs;
+    host.wheel.armAt(this, isWillDue ? this.expiresMs : Math.min(this.expiresMs, this.willDueMs));
+    if (isWillDue) this.#publishWill();
   }
 
   /** The broker has started again: the wheel knows nothing of this session. */
