@@ -1,0 +1,717 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encode } from '../../lib/packets/encode.ts';
+import type { ProtocolVersion, PublishPacket, QoS } from '../../lib/packets/types.ts';
+import { ack, cutOff, onlyPublish, persistent, subscriber, timedBroker, told } from '../support/flows.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { held, publish, subscribe, turns } from '../support/wire.ts';
+
+/** Ids of both standards for the same rule: the flows are the same in all versions. */
+function rule(version: ProtocolVersion, of5: string, of4: string): string {
+  if (version === 5) return `[${of5}]`;
+  return version === 4 ? `[${of4}]` : `[${of4}] (3.1)`;
+}
+
+describe('session state', () => {
+  it('[MQTT-4.1.0-1] lasts while the connection is open, however short its expiry', async () => {
+    await using test = await timedBroker();
+    const { broker, clock } = test;
+    for (const sessionExpiryInterval of [0, 5]) {
+      const client = await subscriber(broker, { topic: 'a', qos: 2 }, { properties: { sessionExpiryInterval } });
+      client.send(publish('x', '', { qos: 2, messageId: 5 }));
+      await client.rest();
+      await clock.advance('1h');
+      await broker.publish('a', 'x', { qos: 2 });
+      client.send(publish('x', '', { qos: 2, messageId: 5, dup: true }));
+      assert.deepEqual(told(await client.rest()), ['publish 1 q2 a=x', 'pubrec 5']);
+      client.cut();
+    }
+  });
+
+  it('[MQTT-4.1.0-2] is dropped when its expiry has passed, and not before', async () => {
+    await using test = await timedBroker();
+    const { broker, clock } = test;
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 10 } };
+    await cutOff(broker, await subscriber(broker, { topic: 'a', qos: 1 }, options));
+    await broker.publish('a', 'kept', { qos: 1 });
+    await clock.advance('9s');
+    const back = await rawClient(broker, options);
+    assert.equal(back.connack?.sessionPresent, true);
+    assert.deepEqual(told(await back.rest()), ['publish 1 q1 a=kept']);
+    await cutOff(broker, back);
+    await clock.advance('11s');
+    assert.equal(broker.hasSession('c'), false);
+    const fresh = await rawClient(broker, options);
+    assert.equal(fresh.connack?.sessionPresent, false);
+    await fresh.nothing();
+  });
+});
+
+describe('transport', () => {
+  it('[MQTT-4.2.0-1] is any stream that is ordered and loses nothing: packets may be cut anywhere', async () => {
+    await using test = await timedBroker();
+    const receiver = await subscriber(test.broker, { topic: '#', qos: 1 });
+    const client = await rawClient(test.broker);
+    const expected: string[] = [];
+    const packets: Buffer[] = [];
+    for (let n = 1; n <= 60; n++) {
+      const qos = (n % 2) as QoS;
+      const packet = publish('a/b', `${n}`.repeat(n), { qos, messageId: qos > 0 ? n : undefined });
+      packets.push(encode(packet, 5));
+      expected.push(`${n}`.repeat(n));
+    }
+    const bytes = Buffer.concat(packets);
+    for (let at = 0, size = 1; at < bytes.length; at += size, size = 1 + ((size * 7) % 50)) {
+      client.send(bytes.subarray(at, at + size));
+      await turns(1);
+    }
+    await client.rest();
+    const got = ((await receiver.rest()) as PublishPacket[]).map(({ payload }) => String(payload));
+    // messages of one QoS stay in order
+    for (const parity of [0, 1])
+      assert.deepEqual(
+        got.filter((text) => expected.indexOf(text) % 2 === parity),
+        expected.filter((_, at) => at % 2 === parity)
+      );
+    assert.equal(got.length, 60);
+  });
+});
+
+for (const version of [5, 4, 3] as const) {
+  describe(`QoS towards a client of version ${version}`, () => {
+    it(`${rule(version, 'MQTT-4.3.1-1', 'MQTT3-4.3.1-1')} 0: QoS 0, DUP 0, no id, and never again`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 0 }, persistent('c', version));
+      const publisher = await rawClient(broker, { version });
+      publisher.send(publish('a', '1'), publish('a', '2', { qos: 1, messageId: 1, dup: true }));
+      await publisher.rest();
+      assert.deepEqual(told(await client.rest()), ['publish q0 a=1', 'publish q0 a=2']);
+      await cutOff(broker, client);
+      await (await rawClient(broker, persistent('c', version))).nothing();
+    });
+
+    it(`${rule(version, 'MQTT-4.3.2-1, -2, -3', 'MQTT3-4.3.2-1')} 1: a fresh id, DUP 0 at first, unacknowledged until PUBACK`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', version));
+      for (const payload of ['1', '2', '3']) await broker.publish('a', payload, { qos: 1 });
+      assert.deepEqual(told(await client.rest()), ['publish 1 q1 a=1', 'publish 2 q1 a=2', 'publish 3 q1 a=3']);
+      client.send(ack('puback', 2));
+      await client.nothing();
+      await cutOff(broker, client);
+      const back = await rawClient(broker, persistent('c', version));
+      assert.deepEqual(told(await back.rest()), ['publish 1 q1 dup a=1', 'publish 3 q1 dup a=3']);
+      back.send(ack('puback', 1), ack('puback', 3));
+      await broker.work.settled();
+      await broker.publish('a', '4', { qos: 1 });
+      assert.deepEqual(told(await back.rest()), ['publish 4 q1 a=4']);
+    });
+
+    it(`${rule(version, 'MQTT-4.3.3-1, -2, -3', 'MQTT3-4.3.3-1')} 2: a fresh id, DUP 0 at first, unacknowledged until PUBREC`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c', version));
+      for (const payload of ['1', '2']) await broker.publish('a', payload, { qos: 2 });
+      assert.deepEqual(told(await client.rest()), ['publish 1 q2 a=1', 'publish 2 q2 a=2']);
+      await cutOff(broker, client);
+      for (let times = 0; times < 2; times++) {
+        const back = await rawClient(broker, persistent('c', version));
+        assert.deepEqual(told(await back.rest()), ['publish 1 q2 dup a=1', 'publish 2 q2 dup a=2']);
+        await cutOff(broker, back);
+      }
+    });
+
+    it(`${rule(version, 'MQTT-4.3.3-4, -5, -6', 'MQTT3-4.3.3-1')} 2: PUBREL for PUBREC, again until PUBCOMP, and no PUBLISH any more`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c', version));
+      await broker.publish('a', 'x', { qos: 2 });
+      await client.next('publish');
+      client.send(ack('pubrec', 1), ack('pubrec', 1));
+      assert.deepEqual(told(await client.rest()), ['pubrel 1', 'pubrel 1']);
+      await cutOff(broker, client);
+      for (let times = 0; times < 2; times++) {
+        const back = await rawClient(broker, persistent('c', version));
+        assert.deepEqual(told(await back.rest()), ['pubrel 1']);
+        await cutOff(broker, back);
+      }
+      const back = await rawClient(broker, persistent('c', version));
+      await back.next('pubrel');
+      back.send(ack('pubcomp', 1));
+      await back.nothing();
+      await cutOff(broker, back);
+      await (await rawClient(broker, persistent('c', version))).nothing();
+    });
+
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again on reconnect, and however long it waits at no other time`, async () => {
+      await using test = await timedBroker();
+      const { broker, clock } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 2 }, { ...persistent('c', version), keepalive: 0 });
+      await broker.publish('a', '1', { qos: 1 });
+      await broker.publish('a', '2', { qos: 2 });
+      await broker.publish('a', '3', { qos: 2 });
+      await client.rest();
+      client.send(ack('pubrec', 3));
+      await client.next('pubrel');
+      await clock.advance('1h');
+      await client.nothing();
+      await cutOff(broker, client);
+      await broker.publish('a', '4', { qos: 1 });
+      const back = await rawClient(broker, persistent('c', version));
+      assert.equal(back.connack?.sessionPresent, version !== 3);
+      const got = told(await back.rest());
+      assert.deepEqual(
+        got.filter((text) => text.startsWith('publish')),
+        ['publish 1 q1 dup a=1', 'publish 2 q2 dup a=2', 'publish 4 q1 a=4']
+      );
+      assert.deepEqual(
+        got.filter((text) => !text.startsWith('publish')),
+        ['pubrel 3']
+      );
+    });
+
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again to a client that takes its own connection over`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', version));
+      await broker.publish('a', 'x', { qos: 1 });
+      const next = await rawClient(broker, persistent('c', version));
+      assert.deepEqual(told(await next.rest()), ['publish 1 q1 dup a=x']);
+    });
+
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends nothing again in a session that begins anew`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', version));
+      await broker.publish('a', 'x', { qos: 1 });
+      await client.next('publish');
+      await cutOff(broker, client);
+      const anew = await subscriber(broker, { topic: 'a', qos: 1 }, { clientId: 'c', version });
+      await anew.nothing();
+      await broker.publish('a', 'y', { qos: 1 });
+      assert.deepEqual(told(await anew.rest()), ['publish 1 q1 a=y']);
+    });
+  });
+
+  describe(`QoS from a client of version ${version}`, () => {
+    it(`${rule(version, 'MQTT-4.3.2-4, -5', 'MQTT3-4.3.2-2')} 1: PUBACK; then the same id is a new message, whatever DUP says`, async () => {
+      await using test = await timedBroker();
+      const receiver = await subscriber(test.broker, { topic: 'a', qos: 2 });
+      const client = await rawClient(test.broker, { version });
+      for (const dup of [false, true]) {
+        client.send(publish('a', `dup ${dup}`, { qos: 1, messageId: 3, dup }));
+        assert.deepEqual(told(await client.rest()), ['puback 3']);
+      }
+      assert.deepEqual(told(await receiver.rest()), ['publish 1 q1 a=dup false', 'publish 2 q1 a=dup true']);
+    });
+
+    it(`${rule(version, 'MQTT-4.3.3-8, -10, -11, -12', 'MQTT3-4.3.3-2')} 2: delivered once between PUBLISH and PUBCOMP`, async () => {
+      await using test = await timedBroker();
+      const receiver = await subscriber(test.broker, { topic: 'a', qos: 2 });
+      const client = await rawClient(test.broker, { version });
+      const send = (dup: boolean) => client.send(publish('a', 'x', { qos: 2, messageId: 3, dup }));
+      for (let times = 0; times < 2; times++) {
+        send(false);
+        send(true);
+        send(false);
+        assert.deepEqual(told(await client.rest()), ['pubrec 3', 'pubrec 3', 'pubrec 3']);
+        assert.equal((await receiver.rest()).length, 1);
+        client.send(ack('pubrel', 3));
+        assert.deepEqual(told(await client.rest()), ['pubcomp 3']);
+        await receiver.nothing();
+      }
+    });
+
+    it(`${rule(version, 'MQTT-4.3.3-10, -11', 'MQTT3-4.3.3-2')} 2: delivered once across reconnects at every point`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const receiver = await subscriber(broker, { topic: 'a', qos: 2 });
+      const options = persistent('c', version);
+      let client = await rawClient(broker, options);
+      const again = async () => {
+        await cutOff(broker, client);
+        client = await rawClient(broker, options);
+        await client.nothing();
+      };
+      client.send(publish('a', 'x', { qos: 2, messageId: 9 }));
+      await client.next('pubrec');
+      await again();
+      client.send(publish('a', 'x', { qos: 2, messageId: 9, dup: true }));
+      await client.next('pubrec');
+      await again();
+      client.send(ack('pubrel', 9));
+      await client.next('pubcomp');
+      await again();
+      client.send(ack('pubrel', 9));
+      await client.next('pubcomp');
+      assert.deepEqual(told(await receiver.rest()), ['publish 1 q2 a=x']);
+      client.send(publish('a', 'y', { qos: 2, messageId: 9 }));
+      await client.next('pubrec');
+      assert.equal(String((await onlyPublish(receiver)).payload), 'y');
+    });
+
+    it(`${rule(version, 'MQTT-4.3.3-10', 'MQTT3-4.3.3-2')} 2: an id of a session that has been discarded is new`, async () => {
+      await using test = await timedBroker();
+      const receiver = await subscriber(test.broker, { topic: 'a', qos: 0 });
+      for (const options of [persistent('c', version), { clientId: 'c', version }]) {
+        const client = await rawClient(test.broker, options);
+        client.send(publish('a', 'x', { qos: 2, messageId: 1 }));
+        await client.next('pubrec');
+        await cutOff(test.broker, client);
+      }
+      assert.equal((await receiver.rest()).length, 2);
+    });
+  });
+}
+
+describe('QoS 2, the rest', () => {
+  it('[MQTT-4.3.3-7] sends a PUBLISH that went out once again after its expiry, with nothing left of it', async () => {
+    await using test = await timedBroker();
+    const { broker, clock } = test;
+    for (const qos of [1, 2] as const) {
+      const options = persistent(`c${qos}`);
+      const client = await subscriber(broker, { topic: 'a', qos }, options);
+      await broker.publish('a', 'x', { qos, properties: { messageExpiryInterval: 5 } });
+      await client.next('publish');
+      await cutOff(broker, client);
+      await clock.advance('1m');
+      const back = await rawClient(broker, options);
+      const again = await onlyPublish(back);
+      assert.deepEqual([again.dup, again.properties], [true, { messageExpiryInterval: 0 }]);
+      await cutOff(broker, back);
+    }
+  });
+
+  it('[MQTT-4.3.3-13] goes on with the handshake when the message has expired', async () => {
+    await using test = await timedBroker();
+    const { broker, clock } = test;
+    const receiver = await subscriber(broker, { topic: 'a', qos: 2 });
+    const client = await rawClient(broker);
+    client.send(publish('a', 'x', { qos: 2, messageId: 1, properties: { messageExpiryInterval: 1 } }));
+    await client.next('pubrec');
+    await receiver.next('publish');
+    await clock.advance('5s');
+    client.send(publish('a', 'x', { qos: 2, messageId: 1, dup: true }), ack('pubrel', 1));
+    assert.deepEqual(told(await client.rest()), ['pubrec 1', 'pubcomp 1']);
+    receiver.send(ack('pubrec', 1));
+    assert.deepEqual(told(await receiver.rest()), ['pubrel 1']);
+    receiver.send(ack('pubcomp', 1));
+    await receiver.nothing();
+  });
+
+  it('[MQTT-4.3.3-9] takes an id whose PUBREC refused the message as new', async () => {
+    await using test = await timedBroker();
+    const receiver = await subscriber(test.broker, { topic: '#', qos: 2 });
+    let isAllowed = false;
+    test.broker.hook('authorizePublish', () => isAllowed);
+    const client = await rawClient(test.broker);
+    client.send(publish('a', '1', { qos: 2, messageId: 1 }), publish('a', '1', { qos: 2, messageId: 1, dup: true }));
+    assert.deepEqual(told(await client.rest()), ['pubrec 1 0x87', 'pubrec 1 0x87']);
+    isAllowed = true;
+    client.send(publish('a', '2', { qos: 2, messageId: 1 }));
+    assert.deepEqual(told(await client.rest()), ['pubrec 1']);
+    assert.deepEqual(told(await receiver.rest()), ['publish 1 q2 a=2']);
+  });
+
+  it('[MQTT-4.3.3-10] answers a different message under an id in use as the duplicate it claims to be', async () => {
+    await using test = await timedBroker();
+    const receiver = await subscriber(test.broker, { topic: '#', qos: 2 });
+    const client = await rawClient(test.broker);
+    client.send(publish('a', '1', { qos: 2, messageId: 1 }), publish('b', '2', { qos: 2, messageId: 1 }));
+    assert.deepEqual(told(await client.rest()), ['pubrec 1', 'pubrec 1']);
+    assert.deepEqual(told(await receiver.rest()), ['publish 1 q2 a=1']);
+  });
+
+  it('[MQTT-4.3.3-10] keeps ids of QoS 1 and QoS 2, and of the two directions, apart', async () => {
+    await using test = await timedBroker();
+    const client = await subscriber(test.broker, { topic: 'a', qos: 2 });
+    client.send(publish('a', '1', { qos: 2, messageId: 1 }), publish('a', '2', { qos: 1, messageId: 1 }));
+    const got = ['publish 1 q2 a=1', 'pubrec 1', 'publish 2 q1 a=2', 'puback 1'];
+    assert.deepEqual(told(await client.rest()), got);
+    client.send(ack('pubrec', 1), ack('pubrel', 1), ack('puback', 2), ack('pubcomp', 1));
+    assert.deepEqual(told(await client.rest()), ['pubrel 1', 'pubcomp 1']);
+  });
+
+  it('[MQTT-4.4.0-2] ends a message that is refused by PUBACK or PUBREC', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
+    await broker.publish('a', '1', { qos: 1 });
+    await broker.publish('a', '2', { qos: 2 });
+    await client.rest();
+    client.send(ack('puback', 1, 0x87), ack('pubrec', 2, 0x97));
+    await client.nothing();
+    assert.equal(broker.session('c').figures().inflight, 0);
+    await cutOff(broker, client);
+    await (await rawClient(broker, persistent('c'))).nothing();
+  });
+
+  it('[MQTT-4.3.3-10] answers, and delivers once, when the connection is lost or taken over while a hook decides', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const receiver = await subscriber(broker, { topic: '#', qos: 2 });
+    for (const isReset of [true, false]) {
+      for (const qos of [0, 1, 2] as const) {
+        const answers = [held<boolean>(), held<boolean>()];
+        let asked = 0;
+        const unhook = broker.hook('authorizePublish', () => answers[asked++]?.promise ?? true);
+        const client = await rawClient(broker, persistent('c'));
+        client.send(publish('a', `q${qos}`, { qos, messageId: qos > 0 ? 1 : undefined }));
+        await turns();
+        if (isReset) {
+          const gone = broker.nextEvent('client.disconnected');
+          client.stream.destroy(new Error('reset'));
+          await gone;
+        }
+        const back = await rawClient(broker, persistent('c'));
+        if (qos > 0) back.send(publish('a', `q${qos}`, { qos, messageId: 1, dup: true }));
+        await turns();
+        for (const { resolve } of answers) resolve(true);
+        if (qos === 2) back.send(ack('pubrel', 1));
+        const got = told(await back.rest());
+        assert.deepEqual(got, { 0: [], 1: ['puback 1'], 2: ['pubrec 1', 'pubcomp 1'] }[qos]);
+        // at QoS 1 it is sent twice and comes twice
+        assert.equal((await receiver.rest()).length, qos === 1 ? 2 : 1, `QoS ${qos}`);
+        unhook();
+        await cutOff(broker, back);
+      }
+    }
+  });
+});
+
+describe('messages that match several sessions', () => {
+  it('[MQTT-4.5.0-1] reach every one of them, those that are away too', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const here = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('here'));
+    for (const version of [3, 4, 5] as const)
+      await cutOff(
+        broker,
+        await subscriber(broker, { topic: '+', qos: version === 4 ? 2 : 1 }, persistent(`away${version}`, version))
+      );
+    const client = await rawClient(broker);
+    client.send(publish('a', '1', { qos: 2, messageId: 1 }), publish('a', '2', { qos: 1, messageId: 2 }));
+    assert.deepEqual(told(await client.rest()), ['pubrec 1', 'puback 2']);
+    assert.deepEqual(told(await here.rest()), ['publish 1 q2 a=1', 'publish 2 q1 a=2']);
+    for (const version of [3, 4, 5] as const) {
+      const back = await rawClient(broker, persistent(`away${version}`, version));
+      assert.deepEqual(told(await back.rest()), [`publish 1 q${version === 4 ? 2 : 1} a=1`, 'publish 2 q1 a=2']);
+    }
+  });
+
+  it('[MQTT-4.5.0-1] are routed by the subscriptions there are when a hook has decided', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const leaving = await subscriber(broker, { topic: 'a' });
+    const coming = await rawClient(broker);
+    const { promise, resolve } = held<boolean>();
+    broker.hook('authorizePublish', () => promise);
+    const client = await rawClient(broker);
+    client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+    await turns();
+    leaving.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['a'] });
+    await leaving.next('unsuback');
+    coming.send(subscribe(1, 'a'));
+    await coming.next('suback');
+    resolve(true);
+    assert.deepEqual(told([await client.next('puback')]), ['puback 1']);
+    await leaving.nothing();
+    assert.deepEqual(told(await coming.rest()), ['publish q0 a=x']);
+  });
+
+  it('[MQTT-4.5.0-2] stay with a session until its client acknowledges, others do not wait for it', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const silent = await subscriber(broker, { topic: 'a', qos: 1 }, { properties: { receiveMaximum: 1 } });
+    const prompt = await subscriber(broker, { topic: 'a', qos: 1 }, { properties: { receiveMaximum: 1 } });
+    for (const payload of ['1', '2', '3']) {
+      await broker.publish('a', payload, { qos: 1 });
+      const { messageId = 0 } = await onlyPublish(prompt);
+      prompt.send(ack('puback', messageId));
+    }
+    assert.deepEqual(told(await silent.rest()), ['publish 1 q1 a=1']);
+  });
+});
+
+describe('order', () => {
+  it('[MQTT-4.6.0-1] of what is sent again is that of the first time, over several connections', async () => {
+    await using test = await timedBroker({ maxInflight: 0 });
+    const { broker } = test;
+    let client = await subscriber(broker, { topic: '#', qos: 2 }, persistent('c'));
+    for (let n = 1; n <= 40; n++) await broker.publish(`t${n % 3}`, String(n), { qos: n % 2 === 0 ? 2 : 1 });
+    await client.rest();
+    client.send(...[3, 8, 21, 40].map((id) => ack(id % 2 === 0 ? 'pubrec' : 'puback', id)));
+    await client.rest();
+    for (let times = 0; times < 3; times++) {
+      await cutOff(broker, client);
+      await broker.publish('t', String(41 + times), { qos: 1 });
+      client = await rawClient(broker, persistent('c'));
+      const packets = await client.rest();
+      const ids = (packets.filter(({ cmd }) => cmd === 'publish') as PublishPacket[]).map(({ payload }) =>
+        Number(payload)
+      );
+      const expected = Array.from({ length: 41 + times }, (_, at) => at + 1);
+      assert.deepEqual(
+        ids,
+        expected.filter((n) => ![3, 8, 21, 40].includes(n))
+      );
+    }
+  });
+
+  it('[MQTT-4.6.0-1] holds where the Receive Maximum of the new connection is smaller', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const client = await subscriber(broker, { topic: '#', qos: 2 }, persistent('c'));
+    for (let n = 1; n <= 6; n++) await broker.publish('a', String(n), { qos: n === 2 ? 2 : 1 });
+    await client.rest();
+    client.send(ack('pubrec', 2));
+    await client.next('pubrel');
+    await cutOff(broker, client);
+    await broker.publish('a', '7', { qos: 1 });
+    const back = await rawClient(broker, {
+      ...persistent('c'),
+      properties: { sessionExpiryInterval: 60, receiveMaximum: 2 }
+    });
+    // PUBREL counts until its PUBCOMP: its PUBLISH is among those without an end
+    assert.deepEqual(told(await back.rest()).sort(), ['publish 1 q1 dup a=1', 'pubrel 2']);
+    back.send(ack('pubcomp', 2));
+    assert.deepEqual(told(await back.rest()), ['publish 3 q1 dup a=3']);
+    back.send(ack('puback', 5)); // not sent yet on this connection, but known
+    await back.nothing();
+    back.send(ack('puback', 1), ack('puback', 3));
+    assert.deepEqual(told(await back.rest()), ['publish 4 q1 dup a=4', 'publish 6 q1 dup a=6']);
+    back.send(ack('puback', 4));
+    assert.deepEqual(told(await back.rest()), ['publish 7 q1 a=7']);
+  });
+
+  it('[MQTT-4.6.0-2] [MQTT-4.6.0-3] of PUBACKs and PUBRECs is that of the messages, also when hooks answer out of order', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const answers = new Map<string, (value: boolean) => void>();
+    broker.hook('authorizePublish', ({ message: { topic } }) =>
+      topic === 'sync' ? true : new Promise((resolve) => answers.set(topic, resolve))
+    );
+    const client = await rawClient(broker);
+    const other = await rawClient(broker);
+    client.send(publish('slow', '', { qos: 1, messageId: 1 }), publish('sync', '', { qos: 1, messageId: 2 }));
+    client.send(publish('slower', '', { qos: 2, messageId: 3 }), publish('sync', '', { qos: 2, messageId: 4 }));
+    other.send(publish('sync', '', { qos: 1, messageId: 1 }));
+    assert.deepEqual(told(await other.rest()), ['puback 1 0x10'], 'others do not wait');
+    await turns();
+    answers.get('slow')?.(true);
+    await turns();
+    answers.get('slower')?.(true);
+    assert.deepEqual(told(await client.rest()), ['puback 1 0x10', 'puback 2 0x10', 'pubrec 3 0x10', 'pubrec 4 0x10']);
+  });
+
+  it('[MQTT-4.6.0-4] of PUBRELs is that of the PUBRECs, also when they are sent again', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
+    for (let n = 1; n <= 4; n++) await broker.publish('a', String(n), { qos: 2 });
+    await client.rest();
+    client.send(...[3, 1, 4, 2].map((id) => ack('pubrec', id)));
+    const rels = ['pubrel 3', 'pubrel 1', 'pubrel 4', 'pubrel 2'];
+    assert.deepEqual(told(await client.rest()), rels);
+    await cutOff(broker, client);
+    assert.deepEqual(told(await (await rawClient(broker, persistent('c'))).rest()), rels);
+  });
+
+  it('[MQTT-4.6.0-5] [MQTT-4.6.0-6] of a publisher’s messages is kept at each QoS, in every topic, however they wait', async () => {
+    await using test = await timedBroker({ maxMqueueLen: 0 });
+    const { broker } = test;
+    const sent: Record<QoS, string[]> = { 0: [], 1: [], 2: [] };
+    const got: Record<QoS, string[]> = { 0: [], 1: [], 2: [] };
+    const options = { ...persistent('c'), properties: { sessionExpiryInterval: 60, receiveMaximum: 7 } };
+    let client = await subscriber(broker, { topic: '#', qos: 2 }, options);
+    const publisher = await rawClient(broker, { clientId: 'p' });
+    const seen = new Set<string>();
+    /** Take what came, and acknowledge it all, or none of it. */
+    const take = async (isAnswering = true) => {
+      for (let packets = await client.rest(); packets.length > 0; packets = await client.rest()) {
+        for (const packet of packets) {
+          if (packet.cmd === 'publish') {
+            const text = String(packet.payload);
+            if (!seen.has(text)) got[packet.qos].push(text);
+            seen.add(text);
+            if (isAnswering && packet.qos > 0)
+              client.send(ack(packet.qos === 1 ? 'puback' : 'pubrec', packet.messageId ?? 0));
+          } else if (packet.cmd === 'pubrel') client.send(ack('pubcomp', packet.messageId));
+        }
+      }
+    };
+    let n = 0;
+    const burst = async (count: number) => {
+      for (let end = n + count; n < end; n++) {
+        const qos = ((n * 7) % 3) as QoS;
+        sent[qos].push(String(n));
+        publisher.send(publish(`t${n % 2}`, String(n), { qos, messageId: qos > 0 ? 1 + (n % 500) : undefined }));
+        if (qos === 2) publisher.send(ack('pubrel', 1 + (n % 500)));
+      }
+      await publisher.rest();
+    };
+    await burst(50);
+    await take();
+    await burst(50); // with a full window
+    await take(false);
+    await cutOff(broker, client);
+    await burst(50); // for the backlog
+    client = await rawClient(broker, options);
+    await burst(50); // while the backlog leaves
+    await take();
+    assert.deepEqual(got, sent);
+  });
+
+  it('[MQTT-4.6.0-5] is kept between retained messages that are handed out and newer ones', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    for (let n = 0; n < 1500; n++) await broker.publish(`r/${n}`, 'old', { retain: true });
+    const client = await rawClient(broker);
+    client.send(subscribe(1, 'r/#'));
+    await client.next('suback');
+    for (let n = 0; n < 1500; n += 100) await broker.publish(`r/${n}`, 'new');
+    await broker.work.settled();
+    const last = new Map<string, string>();
+    for (const { topic, payload } of (await client.rest()) as PublishPacket[]) {
+      assert.ok(last.get(topic) !== 'new', `${topic}: the old one came behind the new one`);
+      last.set(topic, String(payload));
+    }
+    assert.equal(last.size, 1500);
+    assert.equal([...last.values()].filter((text) => text === 'new').length, 15);
+  });
+});
+
+describe('flow control', () => {
+  it('[MQTT-4.9.0-1] begins at the Receive Maximum of the client, at 65535 without one, and within maxInflight', async () => {
+    for (const [maxInflight, receiveMaximum, expected] of [
+      [0, undefined, 200],
+      [0, 3, 3],
+      [10, 3, 3],
+      [10, undefined, 10],
+      [10, 65_535, 10]
+    ] as const) {
+      await using test = await timedBroker({ maxInflight });
+      const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, { properties: { receiveMaximum } });
+      for (let n = 0; n < 200; n++) await test.broker.publish('a', '', { qos: 1 });
+      assert.equal((await client.rest()).length, expected);
+    }
+  });
+
+  it('[MQTT-4.9.0-2] sends no QoS 1 and 2 without quota: PUBACK, PUBCOMP and a refusing PUBREC give one back each', async () => {
+    await using test = await timedBroker();
+    const client = await subscriber(test.broker, { topic: 'a', qos: 2 }, { properties: { receiveMaximum: 3 } });
+    for (let n = 1; n <= 7; n++) await test.broker.publish('a', String(n), { qos: n === 1 ? 1 : 2 });
+    assert.deepEqual(told(await client.rest()), ['publish 1 q1 a=1', 'publish 2 q2 a=2', 'publish 3 q2 a=3']);
+    client.send(ack('puback', 1));
+    assert.deepEqual(told(await client.rest()), ['publish 4 q2 a=4']);
+    client.send(ack('puback', 1), ack('pubcomp', 2), ack('puback', 2));
+    await client.nothing(); // nothing of that ends a flow
+    client.send(ack('pubrec', 2, 0x80));
+    assert.deepEqual(told(await client.rest()), ['publish 5 q2 a=5']);
+    client.send(ack('pubrec', 3));
+    assert.deepEqual(told(await client.rest()), ['pubrel 3']);
+    client.send(ack('pubcomp', 3));
+    assert.deepEqual(told(await client.rest()), ['publish 6 q2 a=6']);
+  });
+
+  it('[MQTT-4.9.0-3] sends all other packets without quota', async () => {
+    await using test = await timedBroker();
+    const client = await subscriber(test.broker, { topic: 'a', qos: 2 }, { properties: { receiveMaximum: 1 } });
+    for (let n = 1; n <= 2; n++) await test.broker.publish('a', String(n), { qos: 2 });
+    await test.broker.publish('a', 'zero');
+    client.send(publish('x', '', { qos: 1, messageId: 1 }), publish('x', '', { qos: 2, messageId: 2 }));
+    client.send(subscribe(3, 'b'), { cmd: 'unsubscribe', messageId: 4, unsubscriptions: ['b'] }, ack('pubrec', 1));
+    const got = await client.rest();
+    assert.deepEqual(told(got), [
+      'publish 1 q2 a=1',
+      'publish q0 a=zero',
+      'puback 1 0x10',
+      'pubrec 2 0x10',
+      'suback',
+      'unsuback',
+      'pubrel 1'
+    ]);
+  });
+
+  it('[MQTT-2.2.1-4] never uses an id in flight again, when ids begin anew', async () => {
+    await using test = await timedBroker({ maxInflight: 0 });
+    const client = await subscriber(test.broker, { topic: '#', qos: 1 });
+    await test.broker.publish('stuck', '', { qos: 1 });
+    assert.equal((await onlyPublish(client)).messageId, 1);
+    const publisher = await rawClient(test.broker);
+    const ids = new Set<number>();
+    for (let round = 0; round < 70; round++) {
+      publisher.send(
+        ...Array.from({ length: 1000 }, () => publish('a', '')).map((packet) => ({
+          ...packet,
+          qos: 1 as const,
+          messageId: 1
+        }))
+      );
+      await publisher.rest();
+      const packets = (await client.rest()) as PublishPacket[];
+      for (const { messageId = 0 } of packets) {
+        assert.ok(messageId !== 1 && messageId > 0);
+        ids.add(messageId);
+      }
+      client.send(...packets.map(({ messageId = 0 }) => ack('puback', messageId)));
+    }
+    assert.ok(ids.size > 65_000 && Math.max(...ids) === 65_535, 'they went round');
+  });
+});
+
+describe('Maximum Packet Size of a client', () => {
+  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] drops what is larger, for that client alone, and counts it as delivered', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const drops: string[] = [];
+    broker.on('message.dropped', ({ reason, message }) => drops.push(`${reason} ${message.payload.length}`));
+    const properties = { maximumPacketSize: 100, receiveMaximum: 1, sessionExpiryInterval: 60 };
+    const small = await subscriber(broker, { topic: 'a', qos: 1 }, { clientId: 'small', clean: false, properties });
+    const large = await subscriber(broker, { topic: 'a', qos: 1 });
+    // fixed header 2, topic 3, id 2, properties 1
+    const sizes = [91, 92, 93, 1];
+    for (const size of sizes) await broker.publish('a', 'x'.repeat(size), { qos: 1 });
+    assert.equal((await large.rest()).length, 4);
+    for (const [id, size] of [
+      [1, 91],
+      [2, 92],
+      [3, 1]
+    ] as const) {
+      const message = await onlyPublish(small);
+      assert.deepEqual([message.messageId, message.payload.length], [id, size]);
+      small.send(ack('puback', id));
+    }
+    await small.nothing();
+    assert.deepEqual(drops, ['too_large 93']);
+  });
+
+  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] holds for runs of QoS 0, retained messages, what waited, and what is sent again', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    await broker.publish('a', 'x'.repeat(200), { retain: true });
+    const properties = (maximumPacketSize?: number) => ({ sessionExpiryInterval: 60, maximumPacketSize });
+    const options = { clientId: 'c', clean: false };
+    const client = await subscriber(broker, { topic: 'a', qos: 1 }, { ...options, properties: properties(100) });
+    const publisher = await rawClient(broker);
+    publisher.send(publish('a', 'y'.repeat(200)), publish('a', '1'), publish('a', 'y'.repeat(99)), publish('a', '2'));
+    await publisher.rest();
+    assert.deepEqual(told(await client.rest()), ['publish q0 a=1', 'publish q0 a=2']);
+    await cutOff(broker, client);
+    const wide = await rawClient(broker, { ...options, properties: properties() });
+    for (const size of [1, 200, 2]) await broker.publish('a', 'z'.repeat(size), { qos: 1 });
+    assert.equal((await wide.rest()).length, 3);
+    await cutOff(broker, wide);
+    for (const size of [200, 3]) await broker.publish('a', 'z'.repeat(size), { qos: 1 });
+    const narrow = await rawClient(broker, { ...options, properties: properties(100) });
+    assert.deepEqual(told(await narrow.rest()), [
+      'publish 1 q1 dup a=z',
+      'publish 3 q1 dup a=zz',
+      'publish 4 q1 a=zzz'
+    ]);
+    narrow.send(ack('puback', 1), ack('puback', 3), ack('puback', 4));
+    await narrow.nothing();
+    assert.equal(broker.session('c').figures().inflight, 0);
+  });
+});

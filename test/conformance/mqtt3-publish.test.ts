@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PublishPacket } from '../../lib/packets/types.ts';
+import { ack, cutOff, persistent, subscriber, timedBroker, told } from '../support/flows.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { publish, subscribe } from '../support/wire.ts';
+
+for (const version of [4, 3] as const) {
+  const name = version === 3 ? ' (3.1)' : '';
+
+  describe(`PUBLISH, version ${version}`, () => {
+    it(`[MQTT3-3.3.1-7]${name} takes a retained message of QoS 0 in place of the one before, whatever QoS that had`, async () => {
+      await using test = await timedBroker();
+      const client = await rawClient(test.broker, { version });
+      client.send(publish('a', 'old', { qos: 2, messageId: 1, retain: true }), ack('pubrel', 1));
+      client.send(publish('a', 'new', { retain: true }));
+      await client.rest();
+      client.send(subscribe(2, { topic: 'a', qos: 2 }));
+      assert.deepEqual(told(await client.rest()), ['suback', 'publish q0 retain a=new']);
+    });
+
+    it(`[MQTT3-3.3.1-8, -9]${name} sets RETAIN towards a new subscription and clears it towards one that is there`, async () => {
+      await using test = await timedBroker();
+      const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, { version });
+      client.send(publish('a', 'x', { qos: 1, messageId: 1, retain: true }));
+      assert.deepEqual(told(await client.rest()), ['publish 1 q1 a=x', 'puback 1']);
+      client.send(subscribe(2, { topic: 'a', qos: 0 }));
+      assert.deepEqual(told(await client.rest()), ['suback', 'publish q0 retain a=x']);
+    });
+
+    it(`[MQTT3-3.3.5-1]${name} sends one copy to overlapping filters, at the highest QoS among them`, async () => {
+      await using test = await timedBroker();
+      const client = await rawClient(test.broker, { version });
+      client.send(
+        subscribe(1, [
+          { topic: 'a/b', qos: 1 },
+          { topic: 'a/#', qos: 2 },
+          { topic: '+/b', qos: 0 }
+        ])
+      );
+      await client.next('suback');
+      for (const qos of [2, 1, 0] as const) await test.broker.publish('a/b', 'x', { qos });
+      assert.deepEqual(told(await client.rest()), ['publish 1 q2 a/b=x', 'publish 2 q1 a/b=x', 'publish q0 a/b=x']);
+    });
+
+    it(`[MQTT3-3.3.5-2]${name} acknowledges as if good what the client may not publish, and delivers it to nobody`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
+      const witness = await subscriber(broker, { topic: '#' });
+      const client = await rawClient(broker, { version });
+      client.send(publish('no', '', { qos: 1, messageId: 1 }), publish('no', '', { retain: true }));
+      client.send(publish('no', '', { qos: 2, messageId: 2 }), publish('no', '', { qos: 2, messageId: 2, dup: true }));
+      client.send(ack('pubrel', 2));
+      assert.deepEqual(told(await client.rest()), ['puback 1', 'pubrec 2', 'pubrec 2', 'pubcomp 2']);
+      await witness.nothing();
+    });
+
+    it(`[MQTT3-3.3.5-2]${name} closes without a word where the zone wants it so`, async () => {
+      await using test = await timedBroker({ aclDenyAction: 'disconnect' });
+      test.broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
+      const client = await rawClient(test.broker, { version });
+      client.send(publish('yes', '', { qos: 1, messageId: 1 }), publish('no', '', { qos: 1, messageId: 2 }));
+      client.send(publish('yes', '', { qos: 1, messageId: 3 }));
+      assert.deepEqual(told(await client.refused(0)), ['puback 1']);
+    });
+
+    it(`[MQTT3-4.8.0-1]${name} closes without a word for each way to break the rules of PUBLISH and its answers`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      const witness = await subscriber(broker, { topic: '#', qos: 2 });
+      const wrong = [
+        '36 05 0001 61 0001', // QoS 3
+        '38 03 0001 61', // DUP with QoS 0
+        '32 05 0001 61 0000', // id 0
+        '30 02 0000', // no topic
+        '30 03 0001 23', // a wildcard
+        '30 03 0001 ff', // no UTF-8
+        '30 03 0001 00', // U+0000
+        '30 02 0005', // cut off
+        '32 04 0001 61 00', // half an id
+        '40 02 0000',
+        '40 01 00',
+        '40 03 0001 00', // reason codes are of 5.0
+        '50 03 0001 00',
+        '62 03 0001 00',
+        '70 03 0001 00',
+        '60 02 0001', // PUBREL with flags 0000
+        '42 02 0001',
+        '20 02 0000', // CONNACK
+        'd0 00', // PINGRESP
+        'f0 00' // AUTH
+      ];
+      for (const bytes of wrong) {
+        const client = await rawClient(broker, { version });
+        client.sendBytes(bytes);
+        assert.deepEqual(await client.refused(0), [], bytes);
+      }
+      await witness.nothing();
+    });
+  });
+}
+
+describe('3.1.1 beside 5.0', () => {
+  it('[MQTT3-no-v5] tells a 3.x client of takeover and shutdown by the close alone', async () => {
+    await using test = await timedBroker();
+    const first = await rawClient(test.broker, persistent('c', 4));
+    const second = await rawClient(test.broker, persistent('c', 4));
+    assert.deepEqual(await first.refused(0), []);
+    test.broker.session('c').kick();
+    assert.deepEqual(await second.refused(0), []);
+  });
+
+  it('[MQTT3-no-v5] delivers what waited to a session that comes back in another version, in the format of that version', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    await cutOff(broker, await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', 5)));
+    const properties = { contentType: 't', messageExpiryInterval: 60 };
+    await broker.publish('a', 'x', { qos: 1, properties });
+    for (const [version, dup, expected] of [
+      [4, '', undefined],
+      [3, ' dup', undefined],
+      [5, ' dup', properties]
+    ] as const) {
+      const client = await rawClient(broker, persistent('c', version));
+      const packets = (await client.rest()) as PublishPacket[];
+      assert.deepEqual(told(packets), [`publish 1 q1${dup} a=x`]);
+      assert.deepEqual(packets[0]?.properties, expected);
+      await cutOff(broker, client);
+    }
+  });
+
+  it('[MQTT3-4.8.0-2] an error of one stream ends that connection without a word, and no other', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const witness = await rawClient(broker, { version: 4 });
+    const client = await rawClient(broker, { version: 4 });
+    const gone = broker.nextEvent('client.disconnected');
+    client.stream.destroy(new Error('the network is gone'));
+    assert.equal((await gone).reason, 'stream_error');
+    assert.deepEqual(
+      client.received.map(({ cmd }) => cmd),
+      ['connack']
+    );
+    await witness.nothing();
+  });
+});
