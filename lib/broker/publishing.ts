@@ -217,7 +217,8 @@ export class Publishing {
         size |= (byte & 127) << shift;
         if (byte < 128) break;
       }
-      const payloadAt = body + 2 + route.bytes.length + (layout === 5 ? 1 : 0);
+      // a route made for this once does not know its bytes
+      const payloadAt = body + 2 + ((buf[body] << 8) | buf[body + 1]) + (layout === 5 ? 1 : 0);
       const wire = { buf, start: at, end: body + size, idAt: 0 };
       messages.push(
         new Message(
