@@ -1,0 +1,610 @@
+import assert from 'node:assert/strict';
+import { Duplex } from 'node:stream';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { HookName } from '../../lib/hooks.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { PacketReader } from '../../lib/packets/packet-reader.ts';
+import type { Packet, PublishPacket } from '../../lib/packets/types.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { rawClient } from '../support/raw-client.ts';
+import {
+  connect,
+  granted,
+  held,
+  nothing,
+  payloads,
+  publish,
+  refused,
+  refusedConnect,
+  rest,
+  sendAll,
+  startBroker,
+  subscribe,
+  turns
+} from '../support/wire.ts';
+
+/** What went wrong and was told, as texts. */
+function errorsOf(broker: Broker): string[] {
+  const errors: string[] = [];
+  broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+  return errors;
+}
+
+const TIMED_OUT = (name: HookName) => `hook ${name}: hook ${name} gave no answer within 1000 ms (option hookTimeout)`;
+
+describe('the order of hooks', () => {
+  it('is preConnect, authenticate; authorizeSubscribe; authorizePublish, publish, deliver', async () => {
+    for (const isAsync of [false, true]) {
+      const order: string[] = [];
+      const note = <T>(name: string, answer: T) => {
+        order.push(name);
+        return isAsync && name !== 'deliver' ? turns(1).then(() => answer) : answer;
+      };
+      await using broker = await startBroker({
+        hooks: {
+          preConnect: () => note('preConnect', undefined) as undefined,
+          authenticate: () => note('authenticate', true),
+          authorizeSubscribe: ({ filter }) => note(`authorizeSubscribe ${filter}`, true),
+          authorizePublish: () => note('authorizePublish', true),
+          publish: () => note('publish', undefined) as undefined,
+          deliver: () => note('deliver', true) as true
+        }
+      });
+      const client = await rawClient(broker);
+      assert.deepEqual(await granted(client, 1, ['a', 'b']), [0, 0]);
+      client.send(publish('a', 'x'));
+      assert.equal((await client.next('publish')).topic, 'a');
+      assert.deepEqual(order, [
+        ...['preConnect', 'authenticate', 'authorizeSubscribe a', 'authorizeSubscribe b'],
+        ...['authorizePublish', 'publish', 'deliver']
+      ]);
+    }
+  });
+
+  it('is that of registration among several, where the first opinion is final and publish hooks run all', async () => {
+    const order: string[] = [];
+    await using broker = await startBroker();
+    broker.hook('authorizePublish', () => void order.push('no opinion'));
+    broker.hook('authorizePublish', async () => {
+      order.push('late opinion');
+      return true;
+    });
+    broker.hook('authorizePublish', () => {
+      order.push('never asked');
+      return false;
+    });
+    broker.hook('publish', ({ message }) => ({ topic: message.topic, payload: `${message.payload}1` }));
+    const remove = broker.hook('publish', async ({ message }) => ({ topic: 'b', payload: `${message.payload}2` }));
+    broker.hook('publish', ({ message }) => ({ topic: message.topic, payload: `${message.payload}3` }));
+    const client = await rawClient(broker);
+    await granted(client, 1, '+');
+    client.send(publish('a', 'x'));
+    const copy = await client.next('publish');
+    assert.deepEqual([copy.topic, String(copy.payload)], ['b', 'x123']);
+    assert.deepEqual(order, ['no opinion', 'late opinion']);
+    remove();
+    client.send(publish('a', 'x'));
+    assert.equal(String((await client.next('publish')).payload), 'x13');
+  });
+
+  it('passes a superuser by the authorize hooks, not by publish and deliver', async () => {
+    await using broker = await startBroker({
+      hooks: {
+        authenticate: () => ({ allow: true, isSuperuser: true }),
+        authorizePublish: () => false,
+        authorizeSubscribe: () => false,
+        publish: ({ message }) => ({ topic: message.topic, payload: 'changed' })
+      }
+    });
+    const client = await rawClient(broker);
+    assert.deepEqual(await granted(client, 1, 'a'), [0]);
+    client.send(publish('a', 'x'));
+    assert.deepEqual(await payloads(client), ['changed']);
+  });
+});
+
+describe('a hook that fails', () => {
+  it('refuses that one operation when it throws or rejects, and is told of', async () => {
+    for (const fail of [
+      () => {
+        throw new Error('broken');
+      },
+      () => Promise.reject(new Error('broken'))
+    ]) {
+      await using broker = await startBroker();
+      const errors = errorsOf(broker);
+      const client = await rawClient(broker);
+      await granted(client, 1, 'a');
+      const removeSubscribe = broker.hook('authorizeSubscribe', fail as never);
+      assert.deepEqual(await granted(client, 2, 'b'), [0x80]);
+      removeSubscribe();
+      for (const name of ['authorizePublish', 'publish'] as const) {
+        const remove = broker.hook(name, fail as never);
+        sendAll(client, publish('a', 'no', { qos: 1, messageId: 1 }), publish('a', 'no'));
+        assert.equal((await client.next('puback')).reasonCode, 0x83);
+        await nothing(client);
+        remove();
+        client.send(publish('a', 'yes'));
+        assert.deepEqual(await payloads(client), ['yes']);
+      }
+      const removeConnect = broker.hook('preConnect', fail as never);
+      assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
+      removeConnect();
+      const removeAuthenticate = broker.hook('authenticate', fail as never);
+      assert.equal((await refusedConnect(broker)).reasonCode, 0x80);
+      removeAuthenticate();
+      await nothing(client);
+      const names = [
+        'authorizeSubscribe',
+        'authorizePublish',
+        'authorizePublish',
+        'publish',
+        'publish',
+        'preConnect',
+        'authenticate'
+      ];
+      assert.deepEqual(
+        errors,
+        names.map((name) => `hook ${name}: broken`)
+      );
+    }
+  });
+
+  it('drops the one delivery when a deliver hook throws', async () => {
+    await using broker = await startBroker({
+      hooks: {
+        deliver: ({ client }) => {
+          if (client.clientId === 'bad') throw new Error('broken');
+        }
+      }
+    });
+    const errors = errorsOf(broker);
+    const bad = await rawClient(broker, { clientId: 'bad' });
+    const good = await rawClient(broker);
+    await granted(bad, 1, 'a');
+    await granted(good, 1, 'a');
+    await broker.publish('a', 'x');
+    assert.deepEqual(await payloads(good), ['x']);
+    await nothing(bad);
+    assert.deepEqual(errors, ['hook deliver: broken']);
+  });
+
+  it('refuses that one operation when its time is over, to the millisecond, and goes on with what was held back', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    await using broker = await startBroker({ clock, hookTimeout: 1000 });
+    const errors = errorsOf(broker);
+    const client = await rawClient(broker);
+    const never = () => new Promise<never>(() => {});
+    const names = ['authorizeSubscribe', 'authorizePublish', 'publish'] as const;
+    for (const name of names) {
+      const remove = broker.hook(name, never);
+      sendAll(client, name === 'authorizeSubscribe' ? subscribe(1, 'a') : publish('a', 'x', { qos: 1, messageId: 1 }), {
+        cmd: 'pingreq'
+      });
+      const before = client.received.length;
+      await clock.advance(999);
+      assert.equal(client.received.length, before);
+      await clock.advance(1);
+      const answer = await client.next();
+      if (answer.cmd === 'suback') assert.deepEqual(answer.granted, [0x80]);
+      else assert.equal('reasonCode' in answer && answer.reasonCode, 0x83);
+      await client.next('pingresp');
+      remove();
+    }
+    assert.deepEqual(errors, names.map(TIMED_OUT));
+  });
+
+  it('aborts the signal it was given when its time is over or the connection goes', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    const signals: AbortSignal[] = [];
+    await using broker = await startBroker({
+      clock,
+      hookTimeout: 1000,
+      hooks: {
+        preConnect: ({ signal }) => {
+          signals.push(signal);
+          return new Promise(() => {});
+        }
+      }
+    });
+    broker.on('error', () => {});
+    const late = await rawClient(broker, { connect: false });
+    late.send(connect(5));
+    const gone = await rawClient(broker, { connect: false });
+    gone.send(connect(5));
+    await turns();
+    gone.stream.destroy(new Error('cut'));
+    await turns();
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      [false, true]
+    );
+    await clock.advance(1000);
+    assert.equal((await late.next('connack')).reasonCode, 0x87);
+    assert.equal(signals[0].aborted, true);
+  });
+
+  it('that answers too late changes nothing any more', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    const answer = held<boolean>();
+    await using broker = await startBroker({
+      clock,
+      hookTimeout: 1000,
+      hooks: { authorizePublish: () => answer.promise }
+    });
+    broker.on('error', () => {});
+    let heard = 0;
+    broker.subscribe('a', () => heard++);
+    const client = await rawClient(broker);
+    client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+    await clock.advance(1000);
+    assert.equal((await client.next('puback')).reasonCode, 0x83);
+    answer.resolve(true);
+    await nothing(client);
+    assert.equal(heard, 0);
+  });
+});
+
+describe('a hook that takes its time', () => {
+  it('holds back later packets of that connection, in order, while other clients go on', async () => {
+    const answers = new Map<string, (answer: boolean) => void>();
+    await using broker = await startBroker({
+      hooks: {
+        authorizePublish: ({ message, client }) =>
+          client.clientId === 'slow' ? new Promise((resolve) => answers.set(String(message.payload), resolve)) : true
+      }
+    });
+    const other = await rawClient(broker);
+    await granted(other, 1, 'a');
+    const slow = await rawClient(broker, { clientId: 'slow' });
+    sendAll(
+      slow,
+      publish('a', '1'),
+      publish('a', '2', { qos: 1, messageId: 5 }),
+      { cmd: 'pingreq' },
+      subscribe(3, 'a')
+    );
+    slow.send(publish('a', '3', { qos: 2, messageId: 6 }));
+    await turns();
+    assert.deepEqual([...answers.keys()], ['1']);
+    other.send(publish('a', 'other'));
+    assert.deepEqual(await payloads(other), ['other']);
+    answers.get('1')?.(true);
+    await turns();
+    assert.deepEqual([...answers.keys()], ['1', '2']);
+    assert.equal(slow.received.length, 1, 'the PINGREQ waits for its turn');
+    answers.get('2')?.(false);
+    assert.equal((await slow.next('puback')).reasonCode, 0x87);
+    await slow.next('pingresp');
+    await slow.next('suback');
+    await turns();
+    answers.get('3')?.(true);
+    assert.deepEqual(
+      (await rest(slow)).map(({ cmd }) => cmd),
+      ['publish', 'pubrec']
+    );
+    assert.deepEqual(await payloads(other), ['1', '3']);
+  });
+
+  it('leaves what comes meanwhile in the stream, and takes it up in order', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({
+      maxPacketSize: 4096,
+      maxHeldBytes: 1024,
+      hooks: { authorizePublish: ({ message }) => (message.topic === 'first' ? answer.promise : true) }
+    });
+    let heard = 0;
+    broker.subscribe('a', ({ payload }) => assert.equal(Number(payload), heard++));
+    const client = await rawClient(broker);
+    client.send(publish('first', 'x'));
+    await turns();
+    for (let at = 0; at < 10_000; at++) client.send(publish('a', String(at)));
+    await turns();
+    assert.ok(client.stream.writableLength > 50_000, 'the client is held back');
+    answer.resolve(true);
+    await nothing(client);
+    assert.equal(heard, 10_000);
+  });
+
+  it('ends a connection whose stream does not pause with 0x97 when more than maxHeldBytes wait', async () => {
+    await using broker = await startBroker({
+      maxPacketSize: 1024,
+      maxHeldBytes: 1024,
+      hooks: { authorizePublish: () => new Promise(() => {}) }
+    });
+    const written: Buffer[] = [];
+    const stream = new Duplex({
+      read: () => {},
+      write: (chunk, _encoding, done) => {
+        written.push(chunk);
+        done();
+      }
+    });
+    broker.handle(stream);
+    const arrive = (...packets: Packet[]) =>
+      stream.emit('data', Buffer.concat(packets.map((packet) => encode(packet, 5))));
+    arrive(connect(5), publish('a', 'x'));
+    for (let at = 0; at < 200; at++) arrive(publish('a', 'more')); // 9 bytes each
+    await turns();
+    assert.equal(written.length, 1, '1,800 bytes wait');
+    for (let at = 0; at < 40; at++) arrive(publish('a', 'more'));
+    await turns();
+    const [, disconnect] = new PacketReader({ side: 'client', version: 5 }).push(Buffer.concat(written));
+    assert.ok(disconnect?.cmd === 'disconnect' && disconnect.reasonCode === 0x97, JSON.stringify(disconnect));
+  });
+
+  it('does not let keep alive run meanwhile', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    const answer = held<boolean>();
+    await using broker = await startBroker({
+      clock,
+      hookTimeout: '60s',
+      hooks: { authorizePublish: () => answer.promise }
+    });
+    const client = await rawClient(broker, { keepalive: 2 });
+    client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+    await clock.advance('20s');
+    assert.equal(client.isClosed, false);
+    answer.resolve(true);
+    await client.next('puback');
+    await clock.advance(2999);
+    assert.equal(client.isClosed, false);
+    await clock.advance(1);
+    await refused(client, 0x8d);
+  });
+
+  it('has its QoS 2 message delivered exactly once when the sender goes meanwhile and sends it again', async () => {
+    const answers: ((answer: boolean) => void)[] = [];
+    await using broker = await startBroker({
+      hooks: { authorizePublish: () => new Promise((resolve) => answers.push(resolve)) }
+    });
+    const seen: string[] = [];
+    broker.subscribe('a', (message) => seen.push(String(message.payload)));
+    const properties = { sessionExpiryInterval: 60 };
+    const first = await rawClient(broker, { clientId: 'c', properties });
+    first.send(publish('a', 'x', { qos: 2, messageId: 1 }));
+    await turns();
+    first.stream.destroy(new Error('cut'));
+    await turns();
+    const second = await rawClient(broker, { clientId: 'c', clean: false, properties });
+    second.send(publish('a', 'x', { qos: 2, messageId: 1, dup: true }));
+    assert.equal((await second.next('pubrec')).reasonCode, 0);
+    answers[0](true);
+    await turns();
+    assert.deepEqual(seen, ['x']);
+    second.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+    assert.equal((await second.next('pubcomp')).reasonCode, 0);
+    assert.deepEqual([answers.length, seen.length], [1, 1]);
+  });
+
+  it('has the message go to who is subscribed when it has decided', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
+    const leaving = await rawClient(broker);
+    await granted(leaving, 1, 'a');
+    const publisher = await rawClient(broker);
+    publisher.send(publish('a', 'x'));
+    await turns();
+    leaving.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['a'] });
+    await leaving.next('unsuback');
+    const coming = await rawClient(broker);
+    await granted(coming, 1, 'a');
+    answer.resolve(true);
+    await nothing(publisher);
+    assert.deepEqual(await payloads(coming), ['x']);
+    await nothing(leaving);
+  });
+});
+
+describe('the publish hook', () => {
+  const change = { topic: 'changed', payload: 'other', qos: 1, retain: true } as const;
+
+  it('changes topic, payload, QoS and RETAIN of clients, wills, the app and delayed messages', async () => {
+    const clock = new VirtualClock();
+    const publishers: (string | undefined)[] = [];
+    await using broker = await startBroker({
+      clock,
+      hooks: {
+        publish: ({ client }) => {
+          publishers.push(client?.clientId);
+          return change;
+        }
+      }
+    });
+    const watcher = await rawClient(broker);
+    await granted(watcher, 1, { topic: '#', qos: 2, rap: true });
+    const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+    const client = await rawClient(broker, { clientId: 'c', will });
+    const expectChanged = async () => {
+      const copy = await watcher.next('publish');
+      assert.deepEqual([copy.topic, String(copy.payload), copy.qos, copy.retain], ['changed', 'other', 1, true]);
+    };
+    client.send(publish('a', 'x', { qos: 2, messageId: 4 }));
+    await expectChanged();
+    assert.equal((await client.next('pubrec')).messageId, 4); // acknowledged as it was published
+    await broker.publish('a', 'x');
+    await expectChanged();
+    client.send(publish('$delayed/5/a', 'x'));
+    await nothing(watcher);
+    await clock.advance('5s');
+    await expectChanged();
+    client.stream.destroy();
+    await expectChanged();
+    assert.deepEqual(publishers, ['c', undefined, 'c', 'c']);
+    for await (const { topic } of broker.retained('#')) assert.equal(topic, 'changed');
+  });
+
+  it('refuses with false, or with a code of PUBACK and PUBREC; 3.x is acknowledged as if it were good', async () => {
+    await using broker = await startBroker({
+      hooks: {
+        publish: ({ message }) => (message.topic === 'a' ? false : { allow: false, reasonCode: 0x97 })
+      }
+    });
+    const drops: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => drops.push(`${message.topic} ${reason}`));
+    const client = await rawClient(broker);
+    client.send(publish('a', '', { qos: 1, messageId: 1 }));
+    assert.equal((await client.next('puback')).reasonCode, 0x87);
+    client.send(publish('b', '', { qos: 2, messageId: 1 }));
+    assert.equal((await client.next('pubrec')).reasonCode, 0x97);
+    const old = await rawClient(broker, { version: 4 });
+    old.send(publish('a', '', { qos: 1, messageId: 1 }));
+    await old.next('puback');
+    await assert.rejects(broker.publish('a', 'x'), { code: 'NOT_AUTHORIZED', reasonCode: 0x87 });
+    assert.deepEqual(drops, ['a not_authorized', 'b not_authorized', 'a not_authorized']);
+  });
+
+  it('that returns an invalid message refuses it with 0x83, and is told of', async () => {
+    await using broker = await startBroker({ hooks: { publish: () => ({ topic: 'a/#', payload: '' }) } });
+    const errors = errorsOf(broker);
+    const client = await rawClient(broker);
+    client.send(publish('a', '', { qos: 1, messageId: 1 }));
+    assert.equal((await client.next('puback')).reasonCode, 0x83);
+    assert.match(errors.join(), /hook publish: topic name "a\/#"/);
+  });
+
+  it('and authorizePublish decide on wills under the rights of their client', async () => {
+    await using broker = await startBroker({
+      hooks: { authorizePublish: ({ message, client }) => message.topic === `own/${client.clientId}` }
+    });
+    const watcher = await rawClient(broker, { clientId: 'w' });
+    await granted(watcher, 1, '#');
+    for (const [topic, expected] of [
+      ['own/c', ['gone']],
+      ['own/d', []]
+    ] as const) {
+      const will = { topic, payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+      const client = await rawClient(broker, { clientId: 'c', will });
+      client.stream.destroy();
+      await turns();
+      assert.deepEqual(await payloads(watcher), expected);
+    }
+  });
+});
+
+describe('the authorizeSubscribe hook', () => {
+  it('lowers the QoS and refuses filter by filter, and never raises it', async () => {
+    const answers: Record<string, boolean | number | undefined> = {
+      a: 0,
+      b: 1,
+      c: 2,
+      d: false,
+      e: 0x97,
+      f: true,
+      g: undefined
+    };
+    for (const isAsync of [false, true]) {
+      await using broker = await startBroker({
+        hooks: {
+          authorizeSubscribe: ({ filter }) => (isAsync ? Promise.resolve(answers[filter]) : answers[filter]) as number
+        }
+      });
+      const client = await rawClient(broker);
+      const filters = [...'abcdefg'].map((topic) => ({ topic, qos: 1 as const }));
+      assert.deepEqual(await granted(client, 1, filters), [0, 1, 1, 0x87, 0x97, 1, 1]);
+      await broker.publish('a', 'x', { qos: 2 });
+      assert.equal((await client.next('publish')).qos, 0);
+      await broker.publish('d', 'x');
+      await nothing(client);
+    }
+  });
+
+  it('sees the filter and the options asked for', async () => {
+    const seen: unknown[] = [];
+    await using broker = await startBroker({
+      hooks: { authorizeSubscribe: ({ filter, options }) => void seen.push([filter, options]) }
+    });
+    const client = await rawClient(broker);
+    await granted(client, 1, { topic: '$share/g/a', qos: 2, rap: true, rh: 2 }, { subscriptionIdentifier: [5] });
+    assert.deepEqual(seen, [['$share/g/a', { qos: 2, nl: false, rap: true, rh: 2, id: 5 }]]);
+  });
+
+  it('whose client goes meanwhile subscribes nobody', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({ hooks: { authorizeSubscribe: () => answer.promise } });
+    const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
+    client.send(subscribe(1, 'a'));
+    await turns();
+    client.stream.destroy(new Error('cut'));
+    await turns();
+    answer.resolve(true);
+    await turns();
+    assert.deepEqual([...broker.session('c').subscriptions()], []);
+  });
+});
+
+describe('the deliver hook', () => {
+  it('keeps or drops each copy: live, retained and from a backlog', async () => {
+    const asked: string[] = [];
+    await using broker = await startBroker({
+      hooks: {
+        deliver: ({ message, client }) => {
+          asked.push(`${client.clientId} ${message.payload}`);
+          return String(message.payload) !== 'no';
+        }
+      }
+    });
+    const drops: string[] = [];
+    broker.on('message.dropped', ({ reason, client }) => drops.push(`${reason} ${client?.clientId}`));
+    await broker.publish('a', 'no', { retain: true });
+    await broker.publish('b', 'yes', { retain: true });
+    const properties = { sessionExpiryInterval: 60 };
+    const client = await rawClient(broker, { clientId: 'c', properties });
+    await granted(client, 1, { topic: '+', qos: 1 });
+    assert.deepEqual(await payloads(client), ['yes']);
+    client.stream.destroy();
+    await turns();
+    await broker.publish('a', 'no', { qos: 1 });
+    await broker.publish('a', 'yes', { qos: 1 });
+    const again = await rawClient(broker, { clientId: 'c', clean: false, properties });
+    assert.equal(String(((await again.next('publish')) as PublishPacket).payload), 'yes');
+    await nothing(again);
+    assert.deepEqual(asked.sort(), ['c no', 'c no', 'c yes', 'c yes']);
+    assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
+  });
+
+  it('is not asked about $SYS', async () => {
+    await using broker = await startBroker({ hooks: { deliver: () => false } });
+    const client = await rawClient(broker);
+    await granted(client, 1, '$SYS/brokers/+/version');
+    assert.equal((await client.next('publish')).topic, '$SYS/brokers/embermq@127.0.0.1/version');
+  });
+});
+
+describe('the preConnect hook', () => {
+  it('sees the CONNECT and the connection, and refuses with code, Reason String and Server Reference', async () => {
+    for (const isAsync of [false, true]) {
+      const seen: unknown[] = [];
+      await using broker = await startBroker({
+        hooks: {
+          preConnect: ({ packet, connection, client }) => {
+            seen.push([packet.clientId, connection.remoteAddress, client.clientId]);
+            const refusal = {
+              allow: false,
+              reasonCode: 0x9d,
+              reasonString: 'gone',
+              serverReference: 'other:1883'
+            } as const;
+            return isAsync ? Promise.resolve(refusal) : refusal;
+          }
+        }
+      });
+      const connack = await refusedConnect(broker, { clientId: 'c', meta: { remoteAddress: '192.0.2.1' } });
+      assert.equal(connack.reasonCode, 0x9d);
+      assert.deepEqual(connack.properties, { reasonString: 'gone', serverReference: 'other:1883' });
+      assert.equal((await refusedConnect(broker, { version: 4 })).reasonCode, 0x88);
+      assert.deepEqual(seen[0], ['c', '192.0.2.1', 'c']);
+    }
+  });
+
+  it('has nothing kept of a client it refuses: no session, no will', async () => {
+    await using broker = await startBroker({ hooks: { preConnect: () => false } });
+    let wills = 0;
+    broker.subscribe('will', () => wills++);
+    const will = { topic: 'will', payload: Buffer.alloc(0), qos: 0 as const, retain: false };
+    assert.equal((await refusedConnect(broker, { clientId: 'c', will })).reasonCode, 0x87);
+    await turns();
+    assert.deepEqual([broker.hasSession('c'), wills], [false, 0]);
+  });
+});
