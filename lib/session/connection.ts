@@ -76,6 +76,8 @@ export class Connection {
   #needed = 0;
   #isWalking = false;
   #hooksAtWork = 0;
+  /** The peer has ended its side while a hook held back what it sent before. */
+  #hasPeerEnded = false;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
   #lingering: { dueMs: number } | undefined = undefined;
@@ -303,7 +305,12 @@ export class Connection {
       this.#rest = NO_BYTES;
       this.#walk(rest);
     }
-    if (this.pauses === 0 && !this.isClosed) this.stream.resume();
+    if (this.isClosed) return;
+    if (this.#hasPeerEnded && (this.pauses & Pause.hook) === 0) {
+      this.flush();
+      this.lost('closed');
+      this.stream.end();
+    } else if (this.pauses === 0) this.stream.resume();
   }
 
   // ----------------------------------------------------------------------------------------------------------------- output
@@ -429,6 +436,12 @@ export class Connection {
     if (!this.stream.destroyed) this.stream.destroy();
   }
 
+  /** Nothing more will come. Packets that a hook holds back were sent before that, a DISCONNECT perhaps among them: they come first. */
+  peerEnded(): void {
+    if ((this.pauses & Pause.hook) !== 0 && this.#rest.length > 0 && !this.isClosed) this.#hasPeerEnded = true;
+    else if (!this.#hasPeerEnded || this.isClosed) this.lost('closed');
+  }
+
   lost(reason: DisconnectReason): void {
     const alarm = this.#lingering;
     if (alarm !== undefined) this.host.wheel.disarm(alarm as never);
@@ -471,12 +484,12 @@ function onError(this: Attached, error: unknown): void {
 
 function onEnd(this: Attached): void {
   const connection = this[CONNECTION] as Connection;
-  connection.lost('closed');
-  if (!this.writableEnded) this.end();
+  connection.peerEnded();
+  if (connection.isClosed && !this.writableEnded) this.end();
 }
 
 function onClose(this: Attached): void {
   const connection = this[CONNECTION] as Connection;
-  connection.lost('closed');
+  connection.peerEnded();
   connection.host.streamClosed(connection);
 }
