@@ -118,16 +118,16 @@ export class Authentication implements AuthExchange {
   }
 
   #settle(answer: Answer): void {
-    const { zoneSettings, username } = this.#session;
+    const { zoneSettings, username, authMethod } = this.#session;
     if (answer === true) this.#outcome.approved({ allow: true });
     else if (answer === false) this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
     else if (answer === undefined) {
-      if (this.method !== '')
+      if (authMethod !== undefined)
         this.#outcome.refused({ allow: false, reasonCode: ReasonCode.badAuthenticationMethod }); // [MQTT-4.12.0-1]
       else if (zoneSettings.allowAnonymous) this.#outcome.approved({ allow: true });
       else this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
     } else if ('challenge' in answer) {
-      if (this.method === '')
+      if (authMethod === undefined)
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
       else this.#outcome.challenge(answer.challenge);
     } else if (answer.allow) this.#outcome.approved(answer);
