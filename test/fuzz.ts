@@ -1,0 +1,38 @@
+// `npm run fuzz`: send damaged, misplaced and random packets to brokers in this process. How many: the first argument or RUNS, 1,000,000 by
+// default. SEED repeats a run.
+import { fuzz } from './fuzz/run.ts';
+
+const runs = Number(process.argv[2] ?? process.env.RUNS ?? 1_000_000);
+const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+if (!Number.isInteger(runs) || runs < 1 || !Number.isInteger(seed)) {
+  process.stderr.write('usage: npm run fuzz -- [inputs], with SEED=<whole number> to repeat a run\n');
+  process.exit(2);
+}
+process.stdout.write(`fuzz: ${runs} inputs, SEED=${seed}\n`);
+const atMs = performance.now();
+let toldMs = atMs;
+
+try {
+  const { ends, compared } = await fuzz({
+    runs,
+    seed,
+    onProgress: (done) => {
+      const nowMs = performance.now();
+      if (nowMs - toldMs < 5_000) return;
+      toldMs = nowMs;
+      const heap = Math.round(process.memoryUsage().heapUsed / 2 ** 20);
+      process.stdout.write(`  ${done} inputs, ${rate(done)} a second, ${heap} MiB of heap\n`);
+    }
+  });
+  const told = Object.entries(ends).map(([end, count]) => `${count} ${end}`);
+  process.stdout.write(
+    `fuzz: passed, ${rate(runs)} inputs a second; ${told.join(', ')}; ${compared} packets compared\n`
+  );
+} catch (error) {
+  process.stdout.write(`fuzz: failed, repeat with SEED=${seed}\n${error instanceof Error ? error.stack : error}\n`);
+  process.exitCode = 1;
+}
+
+function rate(done: number): number {
+  return Math.round((done / (performance.now() - atMs)) * 1000);
+}

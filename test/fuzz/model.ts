@@ -1,0 +1,198 @@
+import { ProtocolError } from '../../lib/errors.ts';
+import { checkFlags, decodeClientPacket, peekConnectVersion, UnsupportedVersion } from '../../lib/packets/decode.ts';
+import type { ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
+import { levelCount } from '../../lib/topics/topic.ts';
+import { type Input, METHOD, type State } from './inputs.ts';
+
+/** What has to become of a connection. */
+export interface Verdict {
+  /**
+   * `open`: it lives, and answers. `waiting`: for the rest of a packet. `left`: closed, as the client asked or without a word.
+   * `refused`: closed with `codes` where the version can tell.
+   */
+  readonly end: 'open' | 'waiting' | 'left' | 'refused';
+  /** The reason code, where it is certain. */
+  readonly code: number | undefined;
+  /** Where the connection was at the end. */
+  readonly state: State;
+  /** In whose format the broker answers; undefined: a CONNECT that can not be read so far is not answered. */
+  readonly version: ProtocolVersion | undefined;
+  /** What was read on the way. */
+  readonly packets: readonly ReadPacket[];
+}
+
+/** A packet and the bytes it was read from. */
+export interface ReadPacket {
+  readonly packet: Packet;
+  readonly bytes: Buffer;
+  readonly version: ProtocolVersion;
+}
+
+/** Limits of the broker under test that the model needs. */
+export interface Limits {
+  readonly maxPacketSize: number;
+  readonly maxTopicLevels: number;
+  readonly maxTopicAlias: number;
+  readonly maxClientidLen: number;
+  /** Enhanced authentication by `METHOD` is on offer. */
+  readonly hasMethod: boolean;
+}
+
+/** What of a connection the rules depend on. */
+interface Known {
+  state: State;
+  version: ProtocolVersion | undefined;
+  hasMethod: boolean;
+  isChallenged: boolean;
+  expiry: number;
+  readonly aliases: Set<number>;
+}
+
+/** The end of a connection, while the model reads. */
+class End {
+  readonly end: Verdict['end'];
+  readonly code: number | undefined;
+
+  constructor(end: Verdict['end'], code?: number) {
+    this.end = end;
+    this.code = code;
+  }
+}
+
+/**
+ * Read an input as the specification has it, packet by packet, by the strict decoder: the slow and obvious way beside the broker's, which
+ * reads in place. It knows nothing of sessions, so it says only what depends on this one connection.
+ */
+export function judge(input: Input, limits: Limits): Verdict {
+  const known: Known = {
+    state: input.state,
+    version: input.state === 'new' ? undefined : input.version,
+    hasMethod: input.state === 'authenticating' || input.state === 'reauthenticating',
+    isChallenged: input.state === 'authenticating' || input.state === 'reauthenticating',
+    expiry: 0,
+    aliases: new Set()
+  };
+  const packets: ReadPacket[] = [];
+  const verdict = ({ end, code }: End): Verdict => ({
+    end,
+    code,
+    state: known.state,
+    version: known.version,
+    packets
+  });
+  if (input.state === 'left') return verdict(new End('left'));
+  try {
+    read(input.bytes, known, limits, packets);
+    return verdict(new End('open'));
+  } catch (error) {
+    if (error instanceof End) return verdict(error);
+    if (error instanceof ProtocolError) return verdict(new End('refused', error.reasonCode));
+    throw error;
+  }
+}
+
+function read(bytes: Buffer, known: Known, limits: Limits, packets: ReadPacket[]): void {
+  for (let at = 0; at < bytes.length; ) {
+    const body = bodyOf(bytes, at);
+    const type = bytes[at] >> 4;
+    if (known.state === 'new' && type !== 1) throw new End('left'); // nothing is sent before CONNECT
+    const end = body.at + body.length;
+    if (end - at > limits.maxPacketSize) throw new End('refused', 0x95);
+    if (end > bytes.length) throw new End('waiting');
+    checkFlags(type, bytes[at] & 15);
+    checkPlace(type, known);
+    if (known.state === 'authenticating' && type === 14) throw new End('left');
+    if (known.state === 'new') known.version = versionOf(bytes, body.at, end);
+    const version = known.version ?? 5;
+    const packet = decodeClientPacket(type, bytes[at] & 15, bytes, body.at, end, version);
+    packets.push({ packet, bytes: bytes.subarray(at, end), version: known.version ?? 5 });
+    take(packet, known, limits);
+    at = end;
+  }
+}
+
+function bodyOf(bytes: Buffer, at: number): { at: number; length: number } {
+  let length = 0;
+  for (let place = 0; ; place++) {
+    if (at + 1 + place >= bytes.length) throw new End('waiting');
+    const byte = bytes[at + 1 + place];
+    length += (byte & 127) * 128 ** place;
+    if (byte < 128) {
+      if (byte === 0 && place > 0) throw new End('refused', 0x81); // [MQTT-1.5.5-1]
+      return { at: at + 2 + place, length };
+    }
+    if (place === 3) throw new End('refused', 0x81);
+  }
+}
+
+/** In which version a CONNECT is answered, good or not. */
+function versionOf(bytes: Buffer, start: number, end: number): ProtocolVersion | undefined {
+  try {
+    decodeClientPacket(1, 0, bytes, start, end, 5);
+  } catch (error) {
+    if (error instanceof UnsupportedVersion) return error.answerAs;
+  }
+  return peekConnectVersion(bytes, start, end);
+}
+
+function checkPlace(type: number, { state, version }: Known): void {
+  if (state === 'new') return;
+  const isServers = type === 2 || type === 9 || type === 11 || type === 13;
+  if (type === 1 || isServers) throw new End('refused', 0x82);
+  if (state === 'authenticating' && type !== 14 && type !== 15) throw new End('refused', 0x82);
+  if (type === 15 && version !== 5) throw new End('refused', 0x81);
+}
+
+function take(packet: Packet, known: Known, limits: Limits): void {
+  switch (packet.cmd) {
+    case 'connect':
+      takeConnect(packet, known, limits);
+      return;
+    case 'publish': {
+      const alias = packet.properties?.topicAlias ?? 0;
+      if (alias > limits.maxTopicAlias) throw new End('refused', 0x94);
+      if (packet.topic === '' && !known.aliases.has(alias)) throw new End('refused', 0x82);
+      if (levelCount(packet.topic) > limits.maxTopicLevels) throw new End('refused', 0x90);
+      if (alias > 0) known.aliases.add(alias);
+      return;
+    }
+    case 'subscribe':
+      // `$queue/` is a shared subscription, too [MQTT-3.8.3-4]
+      if (packet.subscriptions.some(({ topic, nl }) => nl && /^\$(share|queue)\//.test(topic)))
+        throw new End('refused', 0x82);
+      return;
+    case 'disconnect': {
+      const asked = packet.properties?.sessionExpiryInterval ?? 0;
+      if (asked > 0 && known.expiry === 0) throw new End('refused', 0x82); // [MQTT-3.14.2-2]
+      throw new End('left');
+    }
+    case 'auth': {
+      if (!known.hasMethod || packet.properties?.authenticationMethod !== METHOD) throw new End('refused', 0x82);
+      if ((packet.reasonCode === 0x18) !== known.isChallenged) throw new End('refused', 0x82);
+      // the broker under test asks once, then lets in
+      known.isChallenged = packet.reasonCode === 0x19;
+      known.state = known.isChallenged ? 'reauthenticating' : 'live';
+      return;
+    }
+  }
+}
+
+function takeConnect(packet: ConnectPacket, known: Known, limits: Limits): void {
+  const { protocolVersion, clientId, clean, properties = {} } = packet;
+  known.version = protocolVersion;
+  known.state = 'live';
+  known.expiry = properties.sessionExpiryInterval ?? 0;
+  const isNameless = clientId === '' && (protocolVersion === 3 || (protocolVersion === 4 && !clean));
+  if (isNameless || Buffer.byteLength(clientId) > limits.maxClientidLen) throw refusedAtConnect(known, 0x85);
+  const method = properties.authenticationMethod;
+  if (method === undefined) return;
+  known.hasMethod = true;
+  if (method !== METHOD || !limits.hasMethod) throw refusedAtConnect(known, 0x8c);
+  known.state = 'authenticating';
+  known.isChallenged = true;
+}
+
+function refusedAtConnect(known: Known, code: number): End {
+  known.state = 'new';
+  return new End('refused', code);
+}
