@@ -23,6 +23,8 @@ export const Pause = { hook: 1, answers: 2, rate: 4 } as const;
 const EARLY_FLUSH_BYTES = 131_072;
 /** Answers (acknowledgements, PINGRESP) a client may leave unread before it is not read any more. */
 const MAX_UNREAD_ANSWERS = 65_536;
+/** Not specified: so much of a packet that is not complete yet counts as a sign of life, for the sake of large ones on slow lines. */
+const PROGRESS_BYTES = 256;
 /** How long the stream of an ended connection may take to deliver what was sent, then it is destroyed. */
 const LINGER_MS = 3_000;
 
@@ -56,7 +58,7 @@ export class Connection {
   /** More is unsent than the mark: messages go to the backlog. */
   isBlocked = false;
   pauses = 0;
-  /** Monotonic milliseconds of the last chunk, and of the last progress of the output. */
+  /** Monotonic milliseconds of the last packet, and of the last progress of the output. */
   lastReceivedMs: number;
   lastProgressMs: number;
   /** Route of the last topic it published to. */
@@ -107,7 +109,8 @@ export class Connection {
   receive(chunk: Buffer): void {
     if (this.isClosed) return;
     const { host } = this;
-    this.lastReceivedMs = host.nowMs = host.clock.monotonic();
+    host.nowMs = host.clock.monotonic();
+    if (chunk.length >= PROGRESS_BYTES) this.lastReceivedMs = host.nowMs;
     host.wallMs = host.clock.now();
     host.lookForTaps();
     this.receivedBytes += chunk.length;
@@ -160,6 +163,7 @@ export class Connection {
   #walk(chunk: Buffer): void {
     const { host } = this;
     const length = chunk.length;
+    const packetsBefore = this.receivedPackets;
     this.#isWalking = true;
     let at = 0;
     let run: Route | undefined;
@@ -261,6 +265,7 @@ export class Connection {
       return;
     }
     this.#isWalking = false;
+    if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = host.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
     if (at < length && !this.isClosed) this.#rest = at === 0 ? chunk : chunk.subarray(at);
   }
 
