@@ -87,8 +87,7 @@ export class Publishing {
       if (outcome.reasonCode !== 0) return outcome;
       ({ message, route } = outcome);
     }
-    // subscriptions may have changed while a hook decided [MQTT-3.10.4-2]
-    return { message, route: this.#broker.isFresh(route) ? route : this.#broker.routeOf(route.topic), reasonCode: 0 };
+    return { message, route, reasonCode: 0 };
   }
 
   #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {

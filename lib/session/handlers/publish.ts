@@ -151,7 +151,7 @@ function finish(
 function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number): void {
   const { host } = session;
   if (reasonCode >= 0x80) {
-    if (message.qos === 2) session.awaitingRel?.delete(id);
+    if (message.qos === 2) session.forgetIncoming(id);
     host.metrics.counts[Metric.packetsPublishAuthError]++;
     host.dropped(message, 'not_authorized', undefined);
   } else if (route.kind === TopicKind.delayed) host.delay(message, session);
