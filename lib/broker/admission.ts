@@ -262,6 +262,7 @@ export class Admission {
     const { metrics, events } = this.#broker;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
+    if (session.link !== link || link.isClosed) return; // a listener ended it
     const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
     if (session.protocolVersion === 5) connack.properties = connackProperties(session, packet, approval);
     let bytes = encodeConnack(connack, session.protocolVersion);
@@ -275,6 +276,7 @@ export class Admission {
       };
       bytes = encodeConnack(connack, 5);
     }
+    link.isWelcomed = true;
     link.send(bytes, Metric.packetsConnackSent);
     metrics.counts[Metric.clientConnected]++;
     this.#broker.connected(session, sessionPresent);

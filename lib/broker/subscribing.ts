@@ -209,10 +209,11 @@ export class Subscribing {
       routing.changed(filter);
     }
     if (events.heard['session.subscribed']) {
+      const { qos, nl, rap, rh } = options;
       events.emit('session.subscribed', {
         client: session,
         filter: unmountedFilter(filter, session.mountpoint),
-        options: { ...options, id: ids?.[0] }
+        options: { qos, nl, rap, rh, id: ids?.[0] }
       });
     }
     return subscription;

@@ -54,6 +54,8 @@ export class Connection {
   laneLayout: 0 | 4 | 5 = 0;
   maxPacketSize: number;
   isClosed = false;
+  /** CONNACK success has gone out: from now on a close is told by DISCONNECT, before by CONNACK [MQTT-3.14.0-1]. */
+  isWelcomed = false;
   rates: RateLimits | undefined = undefined;
   /** More is unsent than the mark: messages go to the backlog. */
   isBlocked = false;

@@ -335,13 +335,13 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   ): void {
     const { link } = this;
     const { reasonString, serverReference, will = 'publish', isAbrupt = false } = options;
-    if (this.state === 'connected') reasonCode = disconnectCode(reasonCode);
+    if (link?.isWelcomed) reasonCode = disconnectCode(reasonCode);
     if (options.end) this.sessionExpiry = 0;
     if (link !== undefined && !link.isClosed) {
-      if (this.state === 'connected') {
+      if (link.isWelcomed) {
         if (this.protocolVersion === 5)
           link.send(this.#disconnectPacket(reasonCode, reasonString, serverReference), Metric.packetsDisconnectSent);
-      } else if (this.state === 'idle') {
+      } else {
         this.#refuse(link, reasonCode, reasonString, serverReference);
       }
     }
@@ -354,7 +354,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
    */
   takeOver(): WillState | undefined {
     const { link, will } = this;
-    if (link !== undefined && !link.isClosed && this.protocolVersion === 5) {
+    if (link?.isWelcomed && !link.isClosed && this.protocolVersion === 5) {
       link.send(
         this.#disconnectPacket(ReasonCode.sessionTakenOver, undefined, undefined),
         Metric.packetsDisconnectSent
@@ -395,12 +395,12 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   ): void {
     const version = link.answerVersion;
     const { host } = this;
-    if (version === undefined) return; // nothing is sent before a CONNECT that can be read
+    if (version === undefined) return; // nothing is sent before a CONNECT that can be read, and nothing twice [MQTT-3.2.0-2]
+    link.answerVersion = undefined;
     const code = connackCode(reasonCode);
     host.metrics.counts[Metric.packetsConnackError]++;
     if (AUTH_CODES.has(reasonCode)) host.metrics.counts[Metric.packetsConnackAuthError]++;
     host.metrics.counts[Metric.clientConnack]++;
-    if (host.events.heard['client.connack']) host.events.emit('client.connack', { client: this, reasonCode: code });
     const properties: Properties = {};
     if (reasonString !== undefined) properties.reasonString = reasonString;
     if (serverReference !== undefined) properties.serverReference = serverReference;
@@ -409,6 +409,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     if (packet.length > this.maxFrame)
       packet = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: code }, version);
     link.send(packet, Metric.packetsConnackSent);
+    if (host.events.heard['client.connack']) host.events.emit('client.connack', { client: this, reasonCode: code });
   }
 
   #disconnectPacket(reasonCode: number, reasonString: string | undefined, serverReference: string | undefined): Buffer {
@@ -691,10 +692,10 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
         this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids);
       }
     }
-    while (this.feeds !== undefined && !link.isBlocked && left > 0 && (backlog === undefined || backlog.length === 0)) {
-      if ((this.inflight?.count ?? 0) >= this.window) break;
-      left--;
-      this.#feedOne(this.feeds);
+    for (; this.feeds !== undefined && !link.isBlocked && left > 0; left--) {
+      const feed = this.#nextFeed(this.feeds);
+      if (feed === undefined) break;
+      this.#feedOne(feed, this.feeds);
     }
     if (left === 0) host.pumpLater(this);
     else if (this.rawLayout === 0) this.updateLane();
@@ -704,17 +705,25 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   feed(feed: RetainedFeed): void {
     if (this.state !== 'connected') return;
     if (this.feeds === undefined) this.feeds = [];
-    this.feeds.push(feed);
+    this.feeds.push(...feed.split((message) => this.#handOutQos(message, feed.subscription) === 0));
     this.rawLayout = 0;
     this.pump();
   }
 
-  #feedOne(feeds: RetainedFeed[]): void {
-    const feed = feeds[0];
+  /** The first feed that may go on: what waits in the backlog goes before it. */
+  #nextFeed(feeds: readonly RetainedFeed[]): RetainedFeed | undefined {
+    const { backlog, inflight } = this;
+    if (backlog !== undefined && backlog.zeroes > 0) return undefined;
+    const hasQuota = (inflight?.count ?? 0) < this.window && (backlog?.length ?? 0) === 0;
+    for (const feed of feeds) if (hasQuota || !feed.needsQuota) return feed;
+    return undefined;
+  }
+
+  #feedOne(feed: RetainedFeed, feeds: RetainedFeed[]): void {
     const message = feed.next();
     if (message !== undefined) this.#handOut(feed, message);
     if (feed.isDone) {
-      feeds.shift();
+      feeds.splice(feeds.indexOf(feed), 1);
       if (feeds.length === 0) this.feeds = undefined;
     }
   }

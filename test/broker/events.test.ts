@@ -1,0 +1,397 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import { type BrokerEvents, EVENT_NAMES, type EventName } from '../../lib/events.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import {
+  connect,
+  granted,
+  nothing,
+  publish,
+  refused,
+  refusedConnect,
+  rest,
+  startBroker,
+  subscribe,
+  turns,
+  unsubscribe
+} from '../support/wire.ts';
+
+/** One event as a line: its name, whose it is, and what else it says. */
+function line<E extends EventName>(name: E, value: BrokerEvents[E]): string {
+  const { client, message, error, ...more } = value as {
+    client?: { clientId: string };
+    message?: { topic: string };
+    error?: Error;
+  } & Record<string, unknown>;
+  const parts = [
+    client?.clientId ?? '-',
+    message?.topic ?? '',
+    error?.message ?? '',
+    ...Object.entries(more).map(([key, part]) => `${key}=${typeof part === 'object' ? JSON.stringify(part) : part}`)
+  ];
+  return [name, ...parts.filter((part) => part !== '')].join(' ');
+}
+
+/** Everything that the broker tells, as lines in order. */
+function listening(broker: Broker, names: readonly EventName[] = EVENT_NAMES): string[] {
+  const lines: string[] = [];
+  for (const name of names) broker.on(name, (value) => void lines.push(line(name, value)));
+  return lines;
+}
+
+/** What has been told since the last look. */
+function told(lines: string[]): string[] {
+  return lines.splice(0);
+}
+
+async function gone(client: RawClient): Promise<void> {
+  client.stream.destroy();
+  await turns();
+}
+
+const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+
+describe('events', () => {
+  it('tell of the life of a client, in order', async () => {
+    await using broker = await startBroker();
+    const lines = listening(broker);
+    const client = await rawClient(broker, { clientId: 'c' });
+    assert.deepEqual(told(lines), [
+      'client.connect c',
+      'session.created c',
+      'client.connack c reasonCode=0',
+      'client.connected c sessionPresent=false'
+    ]);
+    client.send({ cmd: 'disconnect', reasonCode: 0 });
+    await client.closed();
+    await turns();
+    assert.deepEqual(told(lines), [
+      'client.disconnected c reason=normal reasonCode=0',
+      'session.terminated c reason=normal'
+    ]);
+  });
+
+  it('tell of a session that outlives its connection, is resumed, taken over, discarded and expires', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const lines = listening(broker);
+    const properties = { sessionExpiryInterval: 60 };
+    const come = (clean: boolean) => rawClient(broker, { clientId: 'c', clean, properties });
+    await gone(await come(true));
+    assert.deepEqual(told(lines).slice(4), ['client.disconnected c reason=closed reasonCode=128']);
+    const second = await come(false);
+    assert.deepEqual(told(lines), [
+      'client.connect c',
+      'session.resumed c',
+      'client.connack c reasonCode=0',
+      'client.connected c sessionPresent=true'
+    ]);
+    const third = await come(false);
+    await refused(second, 0x8e);
+    assert.deepEqual(told(lines), [
+      'client.connect c',
+      'session.takenover c',
+      'client.disconnected c reason=takeovered reasonCode=142',
+      'session.resumed c',
+      'client.connack c reasonCode=0',
+      'client.connected c sessionPresent=true'
+    ]);
+    const fourth = await come(true);
+    await refused(third, 0x8e);
+    assert.deepEqual(told(lines), [
+      'client.connect c',
+      'session.discarded c',
+      'client.disconnected c reason=discarded reasonCode=142',
+      'session.terminated c reason=discarded',
+      'session.created c',
+      'client.connack c reasonCode=0',
+      'client.connected c sessionPresent=false'
+    ]);
+    await gone(fourth);
+    told(lines);
+    await clock.advance('60s');
+    assert.deepEqual(told(lines), ['session.terminated c reason=expired']);
+    await gone(await come(true));
+    told(lines);
+    broker.session('c').discard();
+    assert.deepEqual(told(lines), ['session.terminated c reason=discarded']);
+  });
+
+  it('tell of a refused CONNECT by client.connack alone', async () => {
+    await using broker = await startBroker({ hooks: { authenticate: () => false } });
+    const lines = listening(broker);
+    await refusedConnect(broker, { clientId: 'c' });
+    await turns();
+    assert.deepEqual(told(lines), ['client.connect c', 'client.connack c reasonCode=135']);
+    const bad = await rawClient(broker, { connect: false });
+    bad.sendBytes('10 0d 0004 4d515454 05 03 0000 00 0000');
+    await bad.closed();
+    assert.deepEqual(told(lines), ['client.connack reasonCode=129']); // its client id has not been read
+  });
+
+  it('tell why a connection ended', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({
+      clock,
+      maxPacketSize: 100,
+      aclDenyAction: 'disconnect',
+      hooks: {
+        authorizePublish: () => false,
+        authenticate: ({ isReauthentication }) => !isReauthentication
+      }
+    });
+    const lines = listening(broker, ['client.disconnected']);
+    const ends: [how: (client: RawClient) => unknown, expected: string][] = [
+      [(client) => client.send({ cmd: 'disconnect', reasonCode: 4 }), 'reason=disconnect_with_will reasonCode=4'],
+      [(client) => client.stream.destroy(), 'reason=closed reasonCode=128'],
+      [(client) => client.stream.destroy(new Error('cut')), 'reason=stream_error reasonCode=128'],
+      [() => clock.advance('15s'), 'reason=keepalive_timeout reasonCode=141'],
+      [(client) => client.send(Buffer.from('0000', 'hex')), 'reason=protocol_error reasonCode=129'],
+      [(client) => client.send(publish('a', 'x'.repeat(200))), 'reason=packet_too_large reasonCode=149'],
+      [(client) => client.send(publish('a', 'x')), 'reason=not_authorized reasonCode=135'],
+      [() => broker.session('c').kick(), 'reason=kicked reasonCode=152'],
+      [
+        (client) => client.send({ cmd: 'auth', reasonCode: 0x19, properties: { authenticationMethod: 'm' } }),
+        'reason=reauthentication_failed reasonCode=135'
+      ],
+      [() => broker.stop({ timeoutMs: 100 }), 'reason=server_shutting_down reasonCode=139']
+    ];
+    for (const [end, expected] of ends) {
+      const properties = { authenticationMethod: 'm' };
+      const client = await rawClient(broker, { clientId: 'c', keepalive: 10, properties });
+      await end(client);
+      await turns();
+      assert.deepEqual(told(lines), [`client.disconnected c ${expected}`]);
+    }
+  });
+
+  it('tell of subscriptions: what was asked, then what was granted', async () => {
+    await using broker = await startBroker({
+      maxQosAllowed: 1,
+      mountpoint: 'm/',
+      rewrite: ['old/+ ^old/(.+)$ new/$1'],
+      hooks: { authorizeSubscribe: ({ filter }) => filter !== 'secret' }
+    });
+    const client = await rawClient(broker, { clientId: 'c' });
+    const lines = listening(broker);
+    const options = (qos: number, id?: number) => JSON.stringify({ qos, nl: false, rap: false, rh: 0, id });
+    client.send(subscribe(1, [{ topic: 'old/x', qos: 2 }, 'secret', 'b/#/c'], { subscriptionIdentifier: [3] }));
+    await client.next('suback');
+    assert.deepEqual(told(lines), [
+      `client.subscribe c filter=old/x options=${options(2, 3)}`,
+      `session.subscribed c filter=new/x options=${options(1, 3)}`,
+      `client.subscribe c filter=secret options=${options(0, 3)}`,
+      `client.subscribe c filter=b/#/c options=${options(0, 3)}`
+    ]);
+    client.send(unsubscribe(2, 'old/x', 'never'));
+    await client.next('unsuback');
+    assert.deepEqual(told(lines), [
+      'client.unsubscribe c filter=old/x',
+      'session.unsubscribed c filter=new/x',
+      'client.unsubscribe c filter=never'
+    ]);
+    broker.session('c').subscribe('by/the/app', { qos: 1 });
+    broker.session('c').unsubscribe('by/the/app');
+    assert.deepEqual(told(lines), [
+      `session.subscribed c filter=by/the/app options=${options(1)}`,
+      'session.unsubscribed c filter=by/the/app'
+    ]);
+  });
+
+  it('tell of a message: accepted, delivered, acknowledged', async () => {
+    await using broker = await startBroker();
+    const publisher = await rawClient(broker, { clientId: 'p' });
+    const receiver = await rawClient(broker, { clientId: 'r' });
+    await granted(receiver, 1, { topic: 'a', qos: 2, rap: true });
+    const lines = listening(broker, ['message.publish', 'message.delivered', 'message.acked', 'message.dropped']);
+    for (const qos of [0, 1, 2] as const) {
+      publisher.send(publish('a', 'x', { qos, messageId: qos === 0 ? undefined : 1, retain: qos === 1 }));
+      const { messageId = 0 } = await receiver.next('publish');
+      if (qos === 1) receiver.send({ cmd: 'puback', messageId, reasonCode: 0 });
+      if (qos === 2) receiver.send({ cmd: 'pubrec', messageId, reasonCode: 0 });
+      await rest(receiver);
+      const expected = [`message.publish p a`, `message.delivered r a qos=${qos} retain=${qos === 1}`];
+      assert.deepEqual(told(lines), qos === 0 ? expected : [...expected, `message.acked r a qos=${qos}`]);
+      if (qos === 2) {
+        receiver.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
+        await nothing(receiver);
+        assert.deepEqual(told(lines), []);
+      }
+    }
+    await broker.publish('a', 'of the app');
+    assert.deepEqual(told(lines), ['message.publish - a', 'message.delivered r a qos=0 retain=false']);
+  });
+
+  it('tell what became of a message that was dropped, and for whom', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({
+      clock,
+      maxMqueueLen: 1,
+      maxDelayedMessages: 1,
+      mqueueStoreQos0: false,
+      hooks: {
+        deliver: ({ message }) => message.topic !== 'hook',
+        authorizePublish: ({ message }) => message.topic !== 'secret'
+      }
+    });
+    const lines = listening(broker, ['message.dropped']);
+    const client = await rawClient(broker, {
+      clientId: 'c',
+      properties: { maximumPacketSize: 60, sessionExpiryInterval: 60 }
+    });
+    await broker.publish('nobody');
+    assert.deepEqual(told(lines), ['message.dropped - nobody reason=no_subscribers']);
+    await granted(client, 1, [{ topic: 'own', nl: true }, { topic: 'hook' }, { topic: 'queue', qos: 1 }]);
+    client.send(publish('own'));
+    client.send(publish('hook'));
+    client.send(publish('secret'));
+    client.send(publish('queue', 'x'.repeat(30)));
+    await rest(client);
+    assert.deepEqual(told(lines), [
+      'message.dropped c own reason=no_local',
+      'message.dropped c hook reason=hook',
+      'message.dropped - secret reason=not_authorized'
+    ]);
+    await broker.publish('queue', 'x'.repeat(80));
+    assert.deepEqual(told(lines), ['message.dropped c queue reason=too_large']);
+    await broker.publish('$delayed/5/later');
+    await broker.publish('$delayed/5/later').catch(() => {});
+    assert.deepEqual(told(lines), ['message.dropped - $delayed/5/later reason=quota']);
+    await gone(client);
+    await broker.publish('queue', 'x');
+    assert.deepEqual(told(lines), ['message.dropped c queue reason=qos0_msg']);
+    await broker.publish('queue', '1', { qos: 1, properties: { messageExpiryInterval: 2 } });
+    await broker.publish('queue', '2', { qos: 1, properties: { messageExpiryInterval: 2 } });
+    assert.deepEqual(told(lines), ['message.dropped c queue reason=queue_full']);
+    await clock.advance('3s');
+    const again = await rawClient(broker, { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } });
+    await nothing(again);
+    assert.deepEqual(told(lines), ['message.dropped c queue reason=expired']);
+    await gone(again);
+    await broker.publish('queue', '3', { qos: 1 });
+    await clock.advance('60s');
+    assert.deepEqual(told(lines), [
+      'message.dropped - later reason=no_subscribers',
+      'message.dropped c queue reason=session_terminated'
+    ]);
+  });
+
+  it('have the will come between the end of the connection and what it reaches', async () => {
+    await using broker = await startBroker();
+    const watcher = await rawClient(broker, { clientId: 'w' });
+    await granted(watcher, 1, 'will');
+    const client = await rawClient(broker, { clientId: 'c', will: WILL });
+    const lines = listening(broker);
+    await gone(client);
+    assert.deepEqual(told(lines), [
+      'client.disconnected c reason=closed reasonCode=128',
+      'message.publish c will',
+      'message.delivered w will qos=0 retain=false',
+      'session.terminated c reason=closed'
+    ]);
+  });
+
+  it('are not made of $SYS', async () => {
+    await using broker = await startBroker();
+    const lines = listening(broker, ['message.publish', 'message.delivered', 'message.dropped']);
+    const client = await rawClient(broker);
+    await granted(client, 1, '$SYS/#');
+    assert.ok((await rest(client)).length > 0);
+    assert.deepEqual(told(lines), []);
+  });
+});
+
+describe('a listener', () => {
+  it('that throws or rejects disturbs nobody; the error event tells of it', async () => {
+    await using broker = await startBroker();
+    const errors = listening(broker, ['error']);
+    for (const name of EVENT_NAMES) {
+      if (name === 'error') continue;
+      broker.on(name, () => {
+        throw new Error(`thrown by ${name}`);
+      });
+      broker.on(name, () => Promise.reject(new Error(`rejected by ${name}`)));
+    }
+    const client = await rawClient(broker, { clientId: 'c' });
+    await granted(client, 1, { topic: 'a', qos: 1 });
+    client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+    const { messageId = 0 } = await client.next('publish');
+    await client.next('puback');
+    client.send({ cmd: 'puback', messageId, reasonCode: 0 });
+    client.send(unsubscribe(2, 'a'));
+    await client.next('unsuback');
+    client.send({ cmd: 'disconnect', reasonCode: 0 });
+    await client.closed();
+    await turns();
+    const heard = ['client.connect', 'session.created', 'client.connack', 'client.connected', 'client.subscribe'];
+    for (const name of [...heard, 'message.publish', 'message.delivered', 'message.acked', 'session.terminated']) {
+      for (const how of ['thrown', 'rejected'])
+        assert.ok(errors.includes(`error - ${how} by ${name} during=a listener of ${name}`), `${how} by ${name}`);
+    }
+  });
+
+  it('that is heard once, and one that is taken away, are not called again', async () => {
+    await using broker = await startBroker();
+    const calls: string[] = [];
+    const always = () => calls.push('always');
+    broker.on('message.publish', always).once('message.publish', () => calls.push('once'));
+    await broker.publish('a');
+    await broker.publish('a');
+    broker.off('message.publish', always);
+    await broker.publish('a');
+    assert.deepEqual(calls, ['always', 'once', 'always']);
+  });
+
+  it('may publish, subscribe, and end clients from within an event', async () => {
+    await using broker = await startBroker();
+    const bystander = await rawClient(broker, { clientId: 'bystander' });
+    await granted(bystander, 1, 'echo');
+    broker.on('message.publish', ({ message }) => {
+      if (message.topic === 'a') void broker.publish('echo', message.payload);
+    });
+    broker.on('client.connected', ({ client }) => {
+      if (client.clientId === 'unwanted') broker.session('unwanted').kick();
+      else broker.session(client.clientId).subscribe('a');
+    });
+    const unwanted = await rawClient(broker, { connect: false });
+    unwanted.send(connect(5, { clientId: 'unwanted' }));
+    await refused(unwanted, 0x98);
+    assert.deepEqual(
+      unwanted.received.map(({ cmd }) => cmd),
+      ['connack', 'disconnect']
+    );
+    assert.equal(broker.hasSession('unwanted'), false);
+    const client = await rawClient(broker, { clientId: 'c' });
+    client.send(publish('a', 'x'));
+    assert.equal((await client.next('publish')).topic, 'a');
+    assert.equal((await bystander.next('publish')).topic, 'echo');
+  });
+
+  it('that ends the client within session.created or client.connack has no CONNACK 0x00 sent after it', async () => {
+    for (const name of ['session.created', 'client.connack'] as const) {
+      await using broker = await startBroker();
+      let connections = 0;
+      broker.on('client.connected', () => connections++);
+      broker.on(name, ({ client }) => broker.session(client.clientId).kick());
+      const client = await rawClient(broker, { connect: false });
+      client.send(connect(5, { clientId: 'c' }));
+      await client.closed();
+      const packets = client.received.map((packet) => [packet.cmd, 'reasonCode' in packet && packet.reasonCode]);
+      assert.deepEqual(packets, [['connack', 0x80]]); // no DISCONNECT before a CONNACK [MQTT-3.14.0-1], and one only
+      assert.equal(connections, 0);
+      assert.equal(broker.hasSession('c'), false);
+    }
+  });
+
+  it("gets the next event of a name by nextEvent, or the signal's reason", async () => {
+    await using broker = await startBroker();
+    const next = broker.nextEvent('client.connected', { where: ({ client }) => client.clientId === 'second' });
+    await rawClient(broker, { clientId: 'first' });
+    await rawClient(broker, { clientId: 'second' });
+    assert.equal((await next).client.clientId, 'second');
+    const reason = new Error('enough');
+    await assert.rejects(broker.nextEvent('client.connected', { signal: AbortSignal.abort(reason) }), reason);
+  });
+});
