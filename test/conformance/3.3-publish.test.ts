@@ -252,6 +252,23 @@ describe('PUBLISH: topic names', () => {
     assert.deepEqual(await topicsOf(level), ['a/b/c', 'a//c', 'a/\u{feff}/c', 'a/é/c', 'a/\u{65}\u{301}/c']);
   });
 
+  it('[MQTT-3.3.2-3] hands out retained messages of the new filter alone, whatever else comes meanwhile', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    for (let n = 0; n < 1200; n++) await broker.publish(n === 1100 ? 'x' : `r/${n}`, 'old', { retain: true });
+    const client = await subscriber(broker, { topic: 'x', rh: 2 });
+    client.send(subscribe(2, 'r/#'));
+    await client.next('suback');
+    await broker.publish('x', 'new');
+    await broker.publish('r/1199', 'new');
+    await broker.work.settled();
+    const packets = (await client.rest()) as PublishPacket[];
+    assert.equal(packets.length, 1199 + 2);
+    assert.deepEqual(told(packets.filter(({ topic }) => topic === 'x')), ['publish q0 x=new']);
+    const last = told(packets.filter(({ topic }) => topic === 'r/1199'));
+    assert.deepEqual(last, ['publish q0 retain r/1199=old', 'publish q0 r/1199=new']);
+  });
+
   it('[MQTT-4.7.3-1] closes with 0x82 for an empty topic without an alias', async () => {
     await using test = await timedBroker();
     await refuses(test.broker, '30 03 0000 00', 0x82);
@@ -574,7 +591,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     await refuses(test.broker, withProperties('23 0000'), 0x94);
   });
 
-  it('[MQTT-3.3.2-9] closes with 0x94 for an alias above the announced maximum, or where none was announced', async () => {
+  it('[MQTT-3.3.2-9] [MQTT-3.2.2-17, -18] closes with 0x94 for an alias above the announced maximum, or where none was announced', async () => {
     for (const maxTopicAlias of [0, 3]) {
       await using test = await timedBroker({ maxTopicAlias });
       const client = await rawClient(test.broker);
@@ -665,7 +682,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     }
   });
 
-  it('[MQTT-3.3.2-11, MQTT-3.1.2-26] keeps to the maximum of the client', async () => {
+  it('[MQTT-3.3.2-10, -11] [MQTT-3.1.2-26] keeps to the maximum of the client, which takes every alias up to it', async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: '#', qos: 1 }, { properties: { topicAliasMaximum: 2 } });
     for (const topic of ['a', 'a', 'a', 'b', 'b', 'b', 'c', 'c', 'c', 'b', 'a'])
@@ -945,5 +962,29 @@ describe('PUBLISH: flow control', () => {
       'publish q0 c=own',
       'puback 9 0x10'
     ]);
+  });
+
+  it('[MQTT-3.3.4-10] hands out retained messages of QoS 0 to a client that acknowledges nothing', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    for (const [topic, qos] of [
+      ['r/1', 1],
+      ['r/2', 0],
+      ['r/3', 1],
+      ['r/4', 0]
+    ] as const)
+      await broker.publish(topic, 'x', { qos, retain: true });
+    const client = await subscriber(broker, { topic: 'a', qos: 1 }, { properties: { receiveMaximum: 1 } });
+    await broker.publish('a', '', { qos: 1 });
+    await client.next('publish');
+    assert.deepEqual(await handedOut(client, 2, { topic: 'r/+', qos: 1 }), [
+      'publish q0 retain r/2=x',
+      'publish q0 retain r/4=x'
+    ]);
+    assert.deepEqual(await handedOut(client, 3, { topic: 'r/1', qos: 0 }), ['publish q0 retain r/1=x']);
+    client.send(ack('puback', 1));
+    assert.deepEqual(told(await client.rest()), ['publish 2 q1 retain r/1=x']);
+    client.send(ack('puback', 2));
+    assert.deepEqual(told(await client.rest()), ['publish 3 q1 retain r/3=x']);
   });
 });

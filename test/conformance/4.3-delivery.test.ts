@@ -710,3 +710,27 @@ describe('Maximum Packet Size of a client', () => {
     assert.equal(broker.session('c').figures().inflight, 0);
   });
 });
+
+describe('Maximum Packet Size of the broker', () => {
+  for (const version of [5, 4] as const) {
+    const ids = version === 5 ? '[MQTT-3.2.2-15] [MQTT-4.13.1-1]' : '[MQTT3-4.8.0-1]';
+    it(`${ids} closes${version === 5 ? ' with 0x95' : ''} at the fixed header of a larger packet, before its body`, async () => {
+      await using test = await timedBroker({ maxPacketSize: 200 });
+      const receiver = await subscriber(test.broker, { topic: 'a' });
+      for (const header of ['30 c701', '30 ffffff7f', '32 c701', '82 c701']) {
+        const client = await rawClient(test.broker, { version });
+        assert.equal(client.connack?.properties?.maximumPacketSize, version === 5 ? 200 : undefined);
+        client.sendBytes(header);
+        assert.deepEqual(await client.refused(0x95), [], header);
+      }
+      const fits = await rawClient(test.broker, { version });
+      const overhead = encode(publish('a', ''), version).length + 1;
+      fits.send(publish('a', 'x'.repeat(200 - overhead)));
+      await fits.rest();
+      assert.equal((await receiver.rest()).length, 1);
+      fits.send(publish('a', 'x'.repeat(200 - overhead + 1)));
+      await fits.refused(0x95);
+      await receiver.nothing();
+    });
+  }
+});

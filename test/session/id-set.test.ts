@@ -34,6 +34,18 @@ describe('IdSet', () => {
     assert.deepEqual([...ids], []);
   });
 
+  it('begins as a copy of another one, and goes its own way', () => {
+    const ids = new IdSet();
+    ids.add(3);
+    ids.add(60_000);
+    const copy = new IdSet(ids);
+    copy.delete(3);
+    copy.add(4);
+    assert.deepEqual([...ids], [3, 60_000]);
+    assert.deepEqual([...copy], [4, 60_000]);
+    assert.deepEqual([ids.size, copy.size], [2, 2]);
+  });
+
   it('does as a Set does', () => {
     const { below } = randomSource('IdSet');
     const ids = new IdSet();

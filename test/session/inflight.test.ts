@@ -60,6 +60,16 @@ describe('Inflight', () => {
     assert.deepEqual(inflight.inOrder(), [3, 5, 4, 1]);
   });
 
+  it('lists those alone that were sent before a mark', () => {
+    const inflight = new Inflight();
+    for (let i = 0; i < 3; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
+    const { mark } = inflight;
+    inflight.take(Awaiting.pubrec, undefined, 2, undefined);
+    inflight.released(2);
+    assert.deepEqual(inflight.inOrder(mark), [1, 3]);
+    assert.deepEqual(inflight.inOrder(), [1, 3, 4, 2]);
+  });
+
   it('keeps the order of sending when the ids begin again at 1', () => {
     const inflight = new Inflight();
     for (let i = 0; i < 65_533; i++) inflight.free(take(inflight));

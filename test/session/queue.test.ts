@@ -115,9 +115,10 @@ describe('Backlog', () => {
 
   it('does not keep a message that alone has too many bytes', () => {
     const { backlog, drops } = backlogOf({ maxMqueueBytes: 100 });
-    backlog.push(message('a', 1, 'x'.repeat(200)), 1, false, undefined);
+    assert.equal(backlog.push(message('a'), 1, false, undefined), true);
+    assert.equal(backlog.push(message('a', 1, 'x'.repeat(200)), 1, false, undefined), false);
     assert.equal(backlog.length, 0);
-    assert.equal(drops.length, 1);
+    assert.equal(drops.length, 2);
   });
 
   it('lets only QoS 0 leave while the window is closed', () => {
