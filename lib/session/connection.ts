@@ -383,7 +383,14 @@ export class Connection {
     this.sentBytes += bytes;
     this.sentWrites++;
     host.metrics.counts[Metric.bytesSent] += bytes;
-    const isRoomy = writeOutput(output, bytes, stream);
+    let isRoomy: boolean;
+    try {
+      isRoomy = writeOutput(output, bytes, stream);
+    } catch (error) {
+      // Not thrown on: this may be the middle of routing another client's message. The stream tells of it itself, as of any error.
+      stream.destroy(asError(error));
+      return;
+    }
     if (spare.length < 256 && output.frames.length <= 4096) spare.push(output);
     if (!isRoomy && stream.writableLength > host.outputHighWaterMark) this.#block();
   }
@@ -422,16 +429,15 @@ export class Connection {
     this.flush();
     stream.end();
     stream.resume(); // so that the peer's own end is seen
-    const { wheel } = this.host;
     const alarm = {
       dueMs: Infinity,
       slot: undefined,
       previous: undefined,
       next: undefined,
-      ring: () => stream.destroy()
+      ring: () => this.destroy()
     };
     this.#lingering = alarm;
-    wheel.arm(alarm, LINGER_MS);
+    this.host.wheel.arm(alarm, LINGER_MS);
   }
 
   /** Cut it off: nothing more is sent. */
@@ -441,6 +447,15 @@ export class Connection {
     this.#rest = NO_BYTES;
     this.#parts = undefined;
     if (!this.stream.destroyed) this.stream.destroy();
+    this.closed(); // a stream need not tell of its close
+  }
+
+  /** Nothing more comes from the stream, and nothing goes. */
+  closed(): void {
+    const alarm = this.#lingering;
+    if (alarm !== undefined) this.host.wheel.disarm(alarm as never);
+    this.#lingering = undefined;
+    this.host.streamClosed(this);
   }
 
   /** Nothing more will come. Packets that a hook holds back were sent before that, a DISCONNECT perhaps among them: they come first. */
@@ -449,10 +464,8 @@ export class Connection {
     else if (!this.#hasPeerEnded || this.isClosed) this.lost('closed');
   }
 
+  /** The peer has gone. Where we had ended the connection before, it may still take what was sent: that goes on as long as it may. */
   lost(reason: DisconnectReason): void {
-    const alarm = this.#lingering;
-    if (alarm !== undefined) this.host.wheel.disarm(alarm as never);
-    this.#lingering = undefined;
     if (this.isClosed) return;
     this.isClosed = true;
     this.laneLayout = 0;
@@ -460,6 +473,7 @@ export class Connection {
     this.#parts = undefined;
     this.#output = undefined;
     this.session.connectionLost(reason);
+    this.destroy();
   }
 }
 
@@ -487,16 +501,16 @@ function onError(this: Attached, error: unknown): void {
   const connection = this[CONNECTION] as Connection;
   connection.session.streamFailed(asError(error));
   connection.lost('stream_error');
+  connection.destroy();
 }
 
 function onEnd(this: Attached): void {
   const connection = this[CONNECTION] as Connection;
   connection.peerEnded();
-  if (connection.isClosed && !this.writableEnded) this.end();
 }
 
 function onClose(this: Attached): void {
   const connection = this[CONNECTION] as Connection;
   connection.peerEnded();
-  connection.host.streamClosed(connection);
+  connection.closed();
 }

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encode } from '../../lib/packets/encode.ts';
+import { bed, client, connect, isServed, kinds, Peer, payloads, publish, subscribe, turns } from './support.ts';
+
+const METHOD = { authenticationMethod: 'rounds' };
+
+/** Every place in the life of a connection at which a stream can break. */
+const STATES: readonly [name: string, begin: (peer: Peer) => void][] = [
+  ['before a byte', () => {}],
+  ['inside CONNECT', (peer) => peer.say(encode(connect(), 5).subarray(0, 9))],
+  ['while a hook decides', (peer) => peer.say(connect({ username: 'slow' }))],
+  ['while authenticating', (peer) => peer.say(connect({ properties: METHOD }))],
+  ['while connected', (peer) => peer.say(connect())],
+  ['inside a packet', (peer) => peer.say(connect(), encode(publish('a', 'payload'), 5).subarray(0, 5))],
+  ['in a large packet', (peer) => peer.say(connect(), Buffer.from('30ffff0f', 'hex'), Buffer.alloc(50_000))],
+  ['with a backlog', (peer) => peer.say(connect(), subscribe(1, 1, 'busy'), publish('busy', Buffer.alloc(100_000)))],
+  ['after DISCONNECT', (peer) => peer.say(connect(), { cmd: 'disconnect', reasonCode: 0 })],
+  ['after a refusal', (peer) => peer.say(connect(), { cmd: 'pingresp' })]
+];
+
+const ENDS: readonly [name: string, end: (peer: Peer) => void][] = [
+  ['an error', ({ wire }) => wire.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' }))],
+  ['a close', ({ wire }) => wire.destroy()],
+  ['an end', ({ wire }) => wire.leave()],
+  [
+    'an end and then an error',
+    ({ wire }) => {
+      wire.leave();
+      wire.destroy(Object.assign(new Error('pipe'), { code: 'EPIPE' }));
+    }
+  ]
+];
+
+describe('a stream that breaks', () => {
+  for (const [state, begin] of STATES) {
+    for (const [name, end] of ENDS) {
+      it(`leaves nothing behind: ${name} ${state}`, async () => {
+        await using it = await bed({
+          hooks: {
+            authenticate: ({ username, method }) =>
+              username === 'slow' ? new Promise(() => {}) : method === undefined ? undefined : { challenge: undefined }
+          }
+        });
+        const { broker, pass, failures } = it;
+        const other = await client(broker);
+        const peer = new Peer(broker, 5);
+        begin(peer);
+        await turns(2);
+        end(peer);
+        await pass(0);
+        await pass(10_000); // lingering, hook
+        assert.ok(peer.wire.destroyed);
+        assert.deepEqual(
+          [...broker.sessions()].map(({ client: { clientId } }) => clientId),
+          [other.received.length > 0 ? [...broker.sessions()][0].clientId : '']
+        );
+        assert.equal(broker.work.count, 0);
+        assert.equal(broker.wheel.size, broker.settings.sysInterval > 0 ? 2 : 0, 'alarms of $SYS alone');
+        const unexpected = failures.filter(({ during }) => during !== 'hook authenticate');
+        assert.deepEqual(unexpected, []);
+        assert.ok(await isServed(other));
+      });
+    }
+  }
+
+  for (const version of [4, 5] as const) {
+    it(`that throws in write ends its own connection alone, version ${version}`, async () => {
+      await using it = await bed();
+      const { broker, failures, pass } = it;
+      const publisher = await client(broker, { version });
+      let isBroken = false;
+      const onWrite = () => {
+        if (isBroken) throw new Error('write broke');
+      };
+      const broken = await client(broker, { version, clientId: 'broken', onWrite });
+      const healthy = await client(broker);
+      for (const peer of [broken, healthy]) peer.say(subscribe(1, 0, 'a'));
+      await turns(2);
+      isBroken = true;
+      // the first is written at the end of the turn, the second at once, in the middle of routing
+      publisher.say(publish('a', 'small'), publish('a', Buffer.alloc(200_000, 'x')), publish('a', 'after'));
+      await pass(5_000);
+      assert.deepEqual(
+        payloads(healthy).map((text) => text.slice(0, 5)),
+        ['small', 'xxxxx', 'after']
+      );
+      assert.ok(await isServed(publisher), 'the publisher is not to blame');
+      assert.ok(broken.wire.destroyed);
+      assert.ok(!broker.hasSession('broken'));
+      assert.deepEqual(new Set(failures.map(({ error }) => error.message)), new Set(['write broke']));
+    });
+  }
+
+  it('is destroyed though its peer only half closes and reads no more', async () => {
+    await using it = await bed();
+    const peer = await client(it.broker, { clientId: 'half', highWaterMark: 10 });
+    peer.wire.listen(false);
+    peer.say({ cmd: 'pingresp' }); // a DISCONNECT goes out and nobody takes it
+    await turns(2);
+    peer.wire.leave();
+    await turns(2);
+    await it.pass(3_500);
+    assert.ok(peer.wire.destroyed, 'it does not linger for ever');
+  });
+
+  it('is given up though no close event comes', async () => {
+    await using it = await bed({ maxConnections: 2 });
+    for (let count = 0; count < 5; count++) {
+      const peer = await client(it.broker, { emitClose: false, clientId: `silent${count}` });
+      assert.deepEqual(
+        peer.received.map(({ cmd }) => cmd),
+        ['connack'],
+        'there is room for it'
+      );
+      peer.wire.leave();
+      await it.pass(4_000);
+      assert.ok(!it.broker.hasSession(`silent${count}`));
+    }
+  });
+
+  it('is given up though it does not destroy itself after an error', async () => {
+    await using it = await bed({ maxConnections: 1 });
+    for (const state of ['before CONNECT', 'connected']) {
+      const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
+      if (state === 'connected') peer.say(connect({ clientId: 'c' }));
+      await turns(2);
+      peer.wire.emit('error', Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+      await it.pass(4_000);
+      assert.ok(peer.wire.destroyed, state);
+      assert.ok(!it.broker.hasSession('c'));
+    }
+    assert.ok(await isServed(await client(it.broker)));
+  });
+});
+
+describe('a connection', () => {
+  it('reads nothing behind DISCONNECT', async () => {
+    await using it = await bed();
+    const observer = await client(it.broker);
+    observer.say(subscribe(1, 0, '#'));
+    const peer = await client(it.broker);
+    const late = encode(publish('a', 'late'), 5);
+    peer.say(Buffer.concat([encode({ cmd: 'disconnect', reasonCode: 0 }, 5), late]), late);
+    await turns(3);
+    peer.say(late);
+    await turns(2);
+    assert.deepEqual(kinds(observer), ['suback']);
+    assert.deepEqual(kinds(peer), []);
+    assert.ok(peer.wire.isEnded);
+  });
+
+  it('waits a while for a peer that does not read its DISCONNECT, then cuts it off', async () => {
+    await using it = await bed();
+    const peer = await client(it.broker);
+    peer.wire.listen(false);
+    peer.say({ cmd: 'pingresp' });
+    await it.pass(2_900);
+    assert.ok(!peer.wire.destroyed, 'it may still be read');
+    await it.pass(200);
+    assert.ok(peer.wire.destroyed);
+  });
+
+  it('hands its DISCONNECT to a peer that reads it late', async () => {
+    await using it = await bed();
+    const peer = await client(it.broker);
+    peer.wire.listen(false);
+    peer.say({ cmd: 'pingresp' });
+    await it.pass(2_000);
+    peer.wire.listen(true);
+    await turns(2);
+    assert.deepEqual(kinds(peer), ['disconnect']);
+    assert.ok(peer.wire.isEnded);
+  });
+});

@@ -1,0 +1,104 @@
+import { Broker } from '../../lib/broker/broker.ts';
+import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { ConnectPacket, Packet, ProtocolVersion, QoS } from '../../lib/packets/types.ts';
+import { Peer, turns, type WireOptions } from '../fuzz/wire.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+export { Peer, turns, Wire } from '../fuzz/wire.ts';
+
+/** A broker, the time it lives in, and what it reported as failed. */
+export interface Bed extends AsyncDisposable {
+  readonly broker: Broker;
+  readonly clock: ManualClock;
+  readonly failures: { readonly error: Error; readonly during: string }[];
+  /** How clients ended, by client id. */
+  readonly reasons: Map<string, string>;
+  /** Let time pass, then the turns of the broker. */
+  pass(ms: number): Promise<void>;
+}
+
+/** A started broker in virtual time. */
+export async function bed(options: BrokerOptions = {}): Promise<Bed> {
+  const clock = new ManualClock(Date.UTC(2026, 0, 1));
+  const broker = new Broker({ clock, timerResolution: 10, memoryHighWatermark: 0, ...options });
+  const failures: Bed['failures'] = [];
+  const reasons = new Map<string, string>();
+  broker.on('error', (event) => failures.push(event));
+  broker.on('client.disconnected', ({ client, reason }) => reasons.set(client.clientId, reason));
+  await broker.start();
+  return {
+    broker,
+    clock,
+    failures,
+    reasons,
+    pass: async (ms) => {
+      clock.advance(ms);
+      await turns(2);
+    },
+    [Symbol.asyncDispose]: async () => {
+      const stopped = broker.stop({ timeoutMs: 0, wills: 'keep' });
+      await turns(3);
+      await stopped;
+    }
+  };
+}
+
+export interface ClientOptions extends WireOptions, Partial<Omit<ConnectPacket, 'cmd' | 'protocolVersion'>> {
+  /** Default 5. */
+  readonly version?: ProtocolVersion;
+}
+
+let lastClient = 0;
+
+/** A client that has its CONNACK, or what came in its place: see `received`. */
+export async function client(broker: Broker, options: ClientOptions = {}): Promise<Peer> {
+  const { version = 5, highWaterMark, isListening, emitClose, autoDestroy, onWrite, ...rest } = options;
+  const wire: Record<string, unknown> = { highWaterMark, isListening, emitClose, autoDestroy, onWrite };
+  for (const name of Object.keys(wire)) if (wire[name] === undefined) delete wire[name];
+  const peer = new Peer(broker, version, wire);
+  peer.say(connect({ version, ...rest }));
+  await turns(2);
+  peer.take();
+  return peer;
+}
+
+/** A CONNECT with what a test does not care for filled in. */
+export function connect(options: ClientOptions = {}): ConnectPacket {
+  const { version = 5, ...rest } = options;
+  const clientId = `client${++lastClient}`;
+  return { cmd: 'connect', protocolVersion: version, bridge: false, clientId, clean: true, keepalive: 0, ...rest };
+}
+
+export function publish(topic: string, payload: string | Buffer, qos: QoS = 0, messageId?: number): Packet {
+  return { cmd: 'publish', topic, payload: Buffer.from(payload), qos, dup: false, retain: false, messageId };
+}
+
+export function subscribe(messageId: number, qos: QoS, ...filters: readonly string[]): Packet {
+  const subscriptions = filters.map((topic) => ({ topic, qos, nl: false, rap: false, rh: 0 as const }));
+  return { cmd: 'subscribe', messageId, subscriptions };
+}
+
+/** Names of the packets that came since the last look. */
+export function kinds(peer: Peer): string[] {
+  return peer.take().map(({ cmd }) => cmd);
+}
+
+/** Payloads of the messages that came since the last look. */
+export function payloads(peer: Peer): string[] {
+  return peer.take().flatMap((packet) => (packet.cmd === 'publish' ? [packet.payload.toString()] : []));
+}
+
+/** Bytes of heap and buffers in use, after a collection where `--expose-gc` was given. */
+export function memory(): number {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** Whether a client is still served: its PINGREQ is answered in the next turn. */
+export async function isServed(peer: Peer): Promise<boolean> {
+  peer.take();
+  peer.say({ cmd: 'pingreq' });
+  await turns(2);
+  return peer.take().some(({ cmd }) => cmd === 'pingresp');
+}
