@@ -10,6 +10,7 @@ import type { Connection } from '../session/connection.ts';
 import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { TextMap } from '../topics/text-map.ts';
+import { checkTopicName } from '../topics/topic.ts';
 import { Authentication, isTrusted } from './authentication.ts';
 import type { Broker } from './broker.ts';
 
@@ -394,6 +395,8 @@ function checkWill(session: Session, packet: ConnectPacket): void {
     throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not on offer`); // [MQTT-3.2.2-12]
   if (will.retain && !zoneSettings.retainAvailable)
     throw new ProtocolError(ReasonCode.retainNotSupported, 'retained wills are not on offer'); // [MQTT-3.2.2-13]
+  const fault = checkTopicName(will.topic, { maxLevels: zoneSettings.maxTopicLevels });
+  if (fault !== undefined) throw new ProtocolError(ReasonCode.topicNameInvalid, `will: ${fault}`);
   if (zoneSettings.payloadFormatCheck && will.properties?.payloadFormatIndicator === 1 && !isUtf8(will.payload))
     throw new ProtocolError(ReasonCode.payloadFormatInvalid, 'the will payload claims to be UTF-8 and is not');
 }

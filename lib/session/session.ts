@@ -248,7 +248,6 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
 
   cancelExpiry(): void {
     this.host.wheel.disarm(this);
-    this.will = undefined; // a reconnect in time [MQTT-3.1.3-9]; the new CONNECT brings its own
     this.willDueMs = this.expiresMs = Infinity;
   }
 
@@ -261,11 +260,10 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
       // never got as far as CONNACK, or its connection is now another session's
       this.link = undefined;
       if (link !== undefined && link.session === this) link.end();
-    } else {
-      this.#publishWill();
     }
     this.actor = undefined;
     host.forget(this);
+    if (reached) this.#publishWill(); // when its own subscriptions are out: a share group must not pick them
     this.backlog?.clear('session_terminated');
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
@@ -839,7 +837,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     this.authMethod = other.authMethod;
     this.aliases = other.aliases;
     this.window = other.window;
-    this.will = other.will;
+    this.will = other.will; // a reconnect in time deletes the one before [MQTT-3.1.3-9]
   }
 
   /** Adopt what a CONNECT says of the connection and the session. */

@@ -1,0 +1,721 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { DropReason } from '../../lib/events.ts';
+import type { Hooks } from '../../lib/hooks.ts';
+import type { Properties, PublishPacket, UserProperty, Will } from '../../lib/packets/types.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { type RawClient, type RawClientOptions, rawClient } from '../support/raw-client.ts';
+import { granted, held, payloads, publish, refusedConnect, rest, startBroker, turns } from '../support/wire.ts';
+import { field, frame } from '../support/wire-connect.ts';
+
+/** A broker on a clock of its own, and a client that hears everything but `$SYS` at QoS 2. */
+async function stage(options: BrokerOptions = {}): Promise<{ broker: Broker; clock: VirtualClock; reader: RawClient }> {
+  const clock = new VirtualClock({ patienceMs: 20 });
+  const broker = await startBroker({ clock, sysInterval: 0, sysHeartbeat: 0, ...options });
+  const reader = await rawClient(broker, { clientId: 'reader' });
+  await granted(reader, 1, { topic: '#', qos: 2, rap: true });
+  return { broker, clock, reader };
+}
+
+function will(given: Partial<Will> = {}): Will {
+  return { topic: 'will', payload: Buffer.from('gone'), qos: 0, retain: false, ...given };
+}
+
+/** A client with a will. */
+function device(broker: Broker, given: Partial<Will> = {}, options: RawClientOptions = {}): Promise<RawClient> {
+  return rawClient(broker, { clientId: 'device', will: will(given), ...options });
+}
+
+/** A will with a delay, of a session that outlives its connection. */
+function patient(
+  broker: Broker,
+  willDelayInterval: number,
+  sessionExpiryInterval: number,
+  options: RawClientOptions = {}
+): Promise<RawClient> {
+  return device(broker, { properties: { willDelayInterval } }, { properties: { sessionExpiryInterval }, ...options });
+}
+
+async function cut(client: RawClient): Promise<void> {
+  client.cut();
+  await turns(4);
+}
+
+describe('When the will is published', () => {
+  const endings: Record<string, (device: RawClient, broker: Broker, clock: VirtualClock) => unknown> = {
+    'the stream ends': (client) => client.stream.end(),
+    'the stream is destroyed': (client) => client.cut(),
+    'the stream fails': (client) => client.stream.destroy(new Error('cable')),
+    'keep alive has passed': (_client, _broker, clock) => clock.advance('15s'),
+    'the client breaks a rule': (client) => client.send(frame(0x00)),
+    'the client leaves with 0x04': (client) => client.send({ cmd: 'disconnect', reasonCode: 0x04 }),
+    'the client leaves with an error': (client) => client.send({ cmd: 'disconnect', reasonCode: 0x80 }),
+    'the app ends it': (_client, broker) => broker.session('device').kick()
+  };
+
+  for (const [what, end] of Object.entries(endings)) {
+    it(`[MQTT-3.1.2-7] [MQTT-3.1.2-8] at once when ${what}`, async () => {
+      const { broker, clock, reader } = await stage();
+      await using _ = broker;
+      const client = await device(broker, {}, { keepalive: 10 });
+      await reader.nothing();
+      await end(client, broker, clock);
+      await turns();
+      const { topic, payload, qos, retain } = await reader.next('publish');
+      assert.deepEqual([topic, String(payload), qos, retain], ['will', 'gone', 0, false]);
+      await reader.nothing();
+    });
+  }
+
+  it('[MQTT-3.1.2-8] [MQTT-3.14.4-3] not when the client leaves with DISCONNECT 0x00', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    for (const bytes of ['e000', 'e00100', 'e0020000']) {
+      const client = await patient(broker, 0, 100, { clean: false });
+      client.sendBytes(bytes);
+      await client.closed();
+      await clock.advance('101s');
+      assert.equal(broker.hasSession('device'), false);
+    }
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-8] not when the client leaves and cuts the connection at once', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    const client = await device(broker);
+    client.send(publish('x', 'last'), { cmd: 'disconnect', reasonCode: 0 });
+    client.stream.end();
+    await turns();
+    assert.deepEqual(await payloads(reader), ['last']);
+  });
+
+  it('[MQTT-3.1.2-8] not when the client has left while a hook decides on its last message', async () => {
+    const answer = held<boolean>();
+    const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
+    await using _ = broker;
+    const client = await device(broker);
+    client.send(publish('x', 'last'), { cmd: 'disconnect', reasonCode: 0 });
+    client.stream.end();
+    await turns();
+    answer.resolve(true);
+    await turns();
+    assert.deepEqual(await payloads(reader), ['last']);
+  });
+
+  it('[MQTT-3.1.2-8] when the broker stops, unless it is to keep wills back', async () => {
+    for (const wills of ['publish', 'keep'] as const) {
+      const { broker } = await stage();
+      const heard: string[] = [];
+      broker.on('message.publish', ({ message }) => heard.push(message.topic));
+      await device(broker);
+      await broker.stop({ wills });
+      assert.deepEqual(heard, wills === 'publish' ? ['will'] : []);
+    }
+  });
+
+  it('[MQTT-3.1.2-8] after everything that the client published before', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    const client = await device(broker);
+    for (let count = 0; count < 100; count++) client.send(publish('x', String(count)));
+    client.send(frame(0x30, field('x'), Buffer.from([0]), Buffer.from('cut')).subarray(0, 5));
+    client.stream.end();
+    await turns();
+    assert.deepEqual(await payloads(reader), [...Array.from({ length: 100 }, (_, at) => String(at)), 'gone']);
+  });
+
+  it('[MQTT-3.1.2-8] not for a client that is refused after it has been cut', async () => {
+    const answer = held<boolean>();
+    const hooks = {
+      authenticate: ({ client }: { client: { clientId: string } }) => client.clientId === 'reader' || answer.promise
+    };
+    const { broker, reader } = await stage({ hooks });
+    await using _ = broker;
+    const client = await rawClient(broker, { connect: false });
+    client.send({
+      cmd: 'connect',
+      protocolVersion: 5,
+      bridge: false,
+      clientId: 'device',
+      clean: true,
+      keepalive: 0,
+      will: will()
+    });
+    await turns();
+    await cut(client);
+    answer.resolve(false);
+    await turns();
+    await reader.nothing();
+  });
+});
+
+describe('Will Delay Interval', () => {
+  it('[MQTT-3.1.2-8] holds the will back for the delay', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    const client = await patient(broker, 30, 100);
+    await cut(client);
+    await clock.advance(29_999);
+    await reader.nothing();
+    await clock.advance(1);
+    const { properties } = await reader.next('publish');
+    assert.equal(properties, undefined); // the delay itself is no part of the message
+    await clock.advance('100s');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-8] publishes it when the session ends before the delay does', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 10));
+    await clock.advance(9999);
+    await reader.nothing();
+    await clock.advance(1);
+    await reader.next('publish');
+    assert.equal(broker.hasSession('device'), false);
+    await clock.advance('60s');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-8] publishes it at once when the session ends with its connection', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 0));
+    await reader.next('publish');
+    await clock.advance('60s');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-8] publishes it once when delay and session end together', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 30));
+    await clock.advance('31s');
+    await reader.next('publish');
+    await reader.nothing();
+    assert.equal(broker.hasSession('device'), false);
+  });
+
+  it('[MQTT-3.1.2-8] publishes it when the app ends the stored session', async () => {
+    for (const end of ['kick', 'discard'] as const) {
+      const { broker, reader } = await stage();
+      await using _ = broker;
+      await cut(await patient(broker, 30, 100));
+      broker.session('device')[end]();
+      await reader.next('publish');
+      await reader.nothing();
+    }
+  });
+
+  it('[MQTT-3.1.2-8] publishes it at once when DISCONNECT 0x04 also ends the session', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    const client = await patient(broker, 30, 100);
+    client.send({ cmd: 'disconnect', reasonCode: 4, properties: { sessionExpiryInterval: 0 } });
+    await client.closed();
+    await reader.next('publish');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-8] begins with DISCONNECT 0x04, too', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    const client = await patient(broker, 30, 100);
+    client.send({ cmd: 'disconnect', reasonCode: 4 });
+    await client.closed();
+    await clock.advance(29_999);
+    await reader.nothing();
+    await clock.advance(1);
+    await reader.next('publish');
+  });
+
+  it('[MQTT-3.1.2-8] of the greatest length never passes while the session does not end', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 0xffff_ffff, 0xffff_ffff));
+    await clock.advance('3650d');
+    await reader.nothing();
+    assert.equal(broker.session('device').state, 'disconnected');
+  });
+
+  it('[MQTT-3.1.2-8] goes by monotonic time: a step of the wall clock publishes nothing', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 100));
+    clock.stepWall(3_600_000);
+    await clock.advance(29_999);
+    await reader.nothing();
+    clock.stepWall(-7_200_000);
+    await clock.advance(1);
+    await reader.next('publish');
+  });
+
+  it('[MQTT-3.1.3-9] a reconnect to the session before the delay ends: the will is not sent', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 100));
+    await clock.advance(29_999);
+    const options = { clientId: 'device', clean: false, properties: { sessionExpiryInterval: 100 } };
+    const back = await rawClient(broker, options);
+    assert.equal(back.connack?.sessionPresent, true);
+    await clock.advance('200s');
+    await reader.nothing();
+    await cut(back);
+    await clock.advance('200s');
+    await reader.nothing(); // the new CONNECT had no will
+  });
+
+  it('[MQTT-3.1.3-9] the will of the new CONNECT takes its place', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 100));
+    await clock.advance('20s');
+    const second = { payload: Buffer.from('second'), properties: { willDelayInterval: 5 } };
+    await cut(await device(broker, second, { clean: false, properties: { sessionExpiryInterval: 100 } }));
+    await clock.advance(4999);
+    await reader.nothing();
+    await clock.advance('100s');
+    assert.deepEqual(await payloads(reader), ['second']);
+  });
+
+  it('[MQTT-3.1.3-9] a clean start before the delay ends the session: the will is sent', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 30, 100));
+    const back = await rawClient(broker, { clientId: 'device', clean: true });
+    assert.equal(back.connack?.sessionPresent, false);
+    assert.deepEqual(await payloads(reader), ['gone']);
+    await clock.advance('60s');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.3-9] a CONNECT that is refused does not delete the will', async () => {
+    const hooks = { authenticate: ({ username }: { username?: string }) => username !== 'thief' };
+    const { broker, clock, reader } = await stage({ hooks });
+    await using _ = broker;
+    await cut(await patient(broker, 30, 100));
+    await refusedConnect(broker, { clientId: 'device', clean: false, username: 'thief' });
+    await refusedConnect(broker, { clientId: 'device', clean: true, username: 'thief' });
+    await clock.advance('30s');
+    assert.deepEqual(await payloads(reader), ['gone']);
+  });
+
+  it('[MQTT-4.1.0-2] a session whose will has been published ends at its time all the same', async () => {
+    const { broker, clock } = await stage();
+    await using _ = broker;
+    for (const delay of [0, 5]) {
+      await cut(await patient(broker, delay, 10));
+      await clock.advance(9999);
+      assert.equal(broker.hasSession('device'), true);
+      await clock.advance(1);
+      assert.equal(broker.hasSession('device'), false);
+    }
+  });
+});
+
+describe('The will when a client is taken over', () => {
+  it('[MQTT-3.1.4-3] is published where it has no delay, though the session goes on', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    const properties = { sessionExpiryInterval: 100 };
+    const first = await device(broker, {}, { clean: false, properties });
+    const second = await device(broker, { payload: Buffer.from('second') }, { clean: false, properties });
+    await first.refused(0x8e);
+    assert.equal(second.connack?.sessionPresent, true);
+    assert.deepEqual(await payloads(reader), ['gone']);
+    await cut(second);
+    assert.deepEqual(await payloads(reader), ['second']);
+  });
+
+  it('[MQTT-3.1.4-3] is deleted where it has a delay and the session goes on', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await patient(broker, 30, 100, { clean: false });
+    await rawClient(broker, { clientId: 'device', clean: false, properties: { sessionExpiryInterval: 100 } });
+    await clock.advance('200s');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.4-3] is published, delay or not, where the new CONNECT ends the session', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    for (const delay of [0, 30]) {
+      const first = await patient(broker, delay, 100);
+      const second = await rawClient(broker, { clientId: 'device', clean: true });
+      await first.refused(0x8e);
+      assert.deepEqual(await payloads(reader), ['gone']);
+      await cut(second);
+    }
+  });
+
+  it('[MQTT-3.1.4-3] is published where the old session was to end with its connection', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    await patient(broker, 30, 0);
+    const second = await rawClient(broker, { clientId: 'device', clean: false });
+    assert.equal(second.connack?.sessionPresent, false);
+    assert.deepEqual(await payloads(reader), ['gone']);
+  });
+
+  it('[MQTT-3.2.0-1] comes to the client itself, which is subscribed to it, behind the CONNACK', async () => {
+    const { broker } = await stage();
+    await using _ = broker;
+    const options = { clean: false, properties: { sessionExpiryInterval: 100 } };
+    const first = await device(broker, {}, options);
+    await granted(first, 1, { topic: 'will', qos: 1 });
+    // `rawClient` takes nothing but a CONNACK as the first packet
+    const second = await device(broker, {}, options);
+    assert.deepEqual(await payloads(second), ['gone']);
+  });
+
+  it('[MQTT-3.1.2-8] is published once for each of many takeovers', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    for (let round = 0; round < 20; round++) {
+      const payload = Buffer.from(String(round));
+      await device(broker, { payload }, { clean: round % 3 === 0, properties: { sessionExpiryInterval: 100 } });
+    }
+    assert.deepEqual(
+      await payloads(reader),
+      Array.from({ length: 19 }, (_, at) => String(at))
+    );
+  });
+});
+
+describe('What the will is', () => {
+  it('[MQTT-3.1.2-10] is gone once it has been published', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    await cut(await patient(broker, 1, 100));
+    await clock.advance('2s');
+    assert.deepEqual(await payloads(reader), ['gone']);
+    await cut(await rawClient(broker, { clientId: 'device', clean: false, properties: { sessionExpiryInterval: 10 } }));
+    await clock.advance('20s');
+    assert.equal(broker.hasSession('device'), false);
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-10] is gone once the client has left with DISCONNECT 0x00', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    const client = await patient(broker, 10, 100);
+    client.send({ cmd: 'disconnect', reasonCode: 0 });
+    await client.closed();
+    const back = await rawClient(broker, {
+      clientId: 'device',
+      clean: false,
+      properties: { sessionExpiryInterval: 1 }
+    });
+    await cut(back);
+    await clock.advance('200s');
+    await reader.nothing();
+  });
+
+  it('[MQTT-3.1.2-14] without will retain nothing is retained', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    reader.send(publish('will', 'before', { retain: true }));
+    await reader.next('publish');
+    await cut(await device(broker));
+    assert.equal((await reader.next('publish')).retain, false);
+    for await (const { payload } of broker.retained('will')) assert.equal(String(payload), 'before');
+  });
+
+  it('[MQTT-3.1.2-15] with will retain it is retained, and an empty one removes what is', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    await cut(await device(broker, { retain: true, qos: 1 }));
+    assert.equal((await reader.next('publish')).retain, true);
+    const late = await rawClient(broker);
+    await granted(late, 1, { topic: 'will', qos: 2 });
+    const { payload, qos, retain } = await late.next('publish');
+    assert.deepEqual([String(payload), qos, retain], ['gone', 1, true]);
+    await cut(await device(broker, { retain: true, payload: Buffer.alloc(0) }));
+    const later = await rawClient(broker);
+    await granted(later, 1, 'will');
+    await later.nothing();
+  });
+
+  it('[MQTT-3.1.2-7] has the QoS it was given, which the subscription may lower', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    const low = await rawClient(broker);
+    await granted(low, 1, { topic: 'will', qos: 1 });
+    for (const qos of [0, 1, 2] as const) {
+      await cut(await device(broker, { qos }));
+      assert.equal((await reader.next('publish')).qos, qos);
+      assert.equal((await low.next('publish')).qos, Math.min(qos, 1));
+    }
+  });
+
+  it('[MQTT-3.1.2-7] waits for subscribers that are away', async () => {
+    const { broker } = await stage();
+    await using _ = broker;
+    const options = { clientId: 'away', clean: false, properties: { sessionExpiryInterval: 100 } };
+    const away = await rawClient(broker, options);
+    await granted(away, 1, { topic: 'will', qos: 1 });
+    await cut(away);
+    await cut(await device(broker, { qos: 2 }));
+    const back = await rawClient(broker, options);
+    assert.equal((await back.next('publish')).qos, 1);
+  });
+
+  it('[MQTT-3.1.3-10] has its user properties in order, doubles included, and all its other properties', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    const userProperties: UserProperty[] = [
+      ['z', '1'],
+      ['a', '2'],
+      ['z', '1'],
+      ['a', ''],
+      ['', 'é']
+    ];
+    const properties: Properties = {
+      payloadFormatIndicator: 1,
+      messageExpiryInterval: 7,
+      contentType: 'text/plain',
+      responseTopic: 'answer/here',
+      correlationData: Buffer.from([0, 255]),
+      userProperties
+    };
+    await cut(await device(broker, { properties: { ...properties, willDelayInterval: 0 } }));
+    assert.deepEqual((await reader.next('publish')).properties, properties);
+  });
+
+  it('[MQTT-3.3.2-6] its expiry begins when it is published', async () => {
+    const { broker, clock, reader } = await stage();
+    await using _ = broker;
+    const away = await rawClient(broker, {
+      clientId: 'away',
+      clean: false,
+      properties: { sessionExpiryInterval: 999 }
+    });
+    await granted(away, 1, { topic: 'will', qos: 1 });
+    await cut(away);
+    const given = { qos: 1 as const, properties: { messageExpiryInterval: 20, willDelayInterval: 60 } };
+    await cut(await device(broker, given, { properties: { sessionExpiryInterval: 100 } }));
+    await clock.advance('60s');
+    assert.equal((await reader.next('publish')).properties?.messageExpiryInterval, 20);
+    await clock.advance('15s');
+    const back = await rawClient(broker, { clientId: 'away', clean: false });
+    assert.equal((await back.next('publish')).properties?.messageExpiryInterval, 5);
+  });
+
+  it('[MQTT-3.3.2-5] is not delivered after its expiry', async () => {
+    const { broker, clock } = await stage();
+    await using _ = broker;
+    const away = await rawClient(broker, {
+      clientId: 'away',
+      clean: false,
+      properties: { sessionExpiryInterval: 999 }
+    });
+    await granted(away, 1, { topic: 'will', qos: 1 });
+    await cut(away);
+    await cut(await device(broker, { qos: 1, retain: true, properties: { messageExpiryInterval: 20 } }));
+    await clock.advance('20s');
+    const back = await rawClient(broker, { clientId: 'away', clean: false });
+    await back.nothing();
+    await granted(back, 2, '#');
+    await back.nothing();
+  });
+
+  it('[MQTT-3.1.3-11] a will topic that is empty or has a wildcard is refused: 0x90', async () => {
+    const { broker } = await stage();
+    await using _ = broker;
+    for (const topic of ['', '#', 'a/+', 'a/#', '+'])
+      assert.equal((await refusedConnect(broker, { will: will({ topic }) })).reasonCode, 0x90, topic);
+    for (const topic of ['a/#', '']) {
+      const client = await rawClient(broker, { version: 4, connect: false });
+      client.send({
+        cmd: 'connect',
+        protocolVersion: 4,
+        bridge: false,
+        clientId: 'device',
+        clean: true,
+        keepalive: 0,
+        will: will({ topic })
+      });
+      assert.deepEqual(await client.closed(), []);
+    }
+  });
+
+  it('[MQTT-3.1.3-11] a will topic with more levels than the zone allows is refused: 0x90', async () => {
+    const { broker, reader } = await stage({ maxTopicLevels: 4 });
+    await using _ = broker;
+    assert.equal((await refusedConnect(broker, { will: will({ topic: 'a/b/c/d/e' }) })).reasonCode, 0x90);
+    await cut(await device(broker, { topic: 'a/b/c/d' }));
+    assert.equal((await reader.next('publish')).topic, 'a/b/c/d');
+  });
+
+  it('[MQTT-3.1.2-7] is published below the mount point, and as rewritten', async () => {
+    const { broker } = await stage({ mountpoint: 'tenant/%u/' });
+    await using _ = broker;
+    const topics: string[] = [];
+    broker.on('message.publish', ({ message }) => topics.push(message.topic));
+    await cut(await device(broker, {}, { username: 'ann' }));
+    assert.deepEqual(topics, ['tenant/ann/will']);
+    const other = await startBroker({ rewrite: ['x/# ^x/(.+)$ y/$1'] });
+    await using __ = other;
+    other.on('message.publish', ({ message }) => topics.push(message.topic));
+    await cut(await device(other, { topic: 'x/1' }));
+    assert.deepEqual(topics.slice(1), ['y/1']);
+  });
+
+  it('[MQTT-4.8.2-3] goes to another member of a share group when its own client was one of it', async () => {
+    const { broker } = await stage({ sharedSubscriptionStrategy: 'round_robin' });
+    await using _ = broker;
+    const client = await device(broker, { qos: 1 });
+    await granted(client, 1, { topic: '$share/g/will', qos: 1 });
+    const options = { clientId: 'away', clean: false, properties: { sessionExpiryInterval: 100 } };
+    const away = await rawClient(broker, options);
+    await granted(away, 1, { topic: '$share/g/will', qos: 1 });
+    await cut(away);
+    await cut(client);
+    assert.deepEqual(await payloads(await rawClient(broker, options)), ['gone']);
+  });
+
+  it('[MQTT-3.8.3-3] does not come back to its own client where that asked for No Local', async () => {
+    const { broker } = await stage();
+    await using _ = broker;
+    const options = { clean: false, properties: { sessionExpiryInterval: 100 } };
+    const client = await device(broker, { qos: 1 }, options);
+    await granted(client, 1, { topic: 'will', qos: 1, nl: true });
+    await cut(client);
+    const back = await device(broker, {}, options);
+    await back.nothing();
+  });
+});
+
+describe('Rights of the will', () => {
+  it('[MQTT-3.1.2-8] it is published under the rights of its client, asked for when it is published', async () => {
+    const asked: string[] = [];
+    let isAllowed = true;
+    const authorizePublish: Hooks['authorizePublish'] = ({ client, message }) => {
+      asked.push(`${client.clientId} ${client.username} ${message.topic} ${message.payload}`);
+      return isAllowed;
+    };
+    const { broker, reader } = await stage({ hooks: { authorizePublish } });
+    await using _ = broker;
+    const dropped: DropReason[] = [];
+    broker.on('message.dropped', ({ reason }) => dropped.push(reason));
+    await cut(await device(broker, {}, { username: 'ann' }));
+    assert.deepEqual(await payloads(reader), ['gone']);
+    isAllowed = false;
+    await cut(await device(broker, { retain: true }, { username: 'bob' }));
+    await reader.nothing();
+    assert.deepEqual(asked, ['device ann will gone', 'device bob will gone']);
+    assert.deepEqual(dropped, ['not_authorized']);
+    for await (const message of broker.retained('#')) assert.fail(`retained ${message.topic}`);
+  });
+
+  it('[MQTT-3.1.2-8] a hook may take its time, though the session has gone', async () => {
+    const answer = held<boolean>();
+    const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
+    await using _ = broker;
+    await cut(await device(broker));
+    assert.equal(broker.hasSession('device'), false);
+    await reader.nothing();
+    answer.resolve(true);
+    await turns();
+    assert.deepEqual(await payloads(reader), ['gone']);
+  });
+
+  it('[MQTT-3.1.2-8] publish hooks may change it', async () => {
+    const hooks: Partial<Hooks> = {
+      publish: ({ message, client }) => ({ topic: `changed/${message.topic}`, payload: `by ${client?.clientId}` })
+    };
+    const { broker, reader } = await stage({ hooks });
+    await using _ = broker;
+    await cut(await device(broker));
+    const got: PublishPacket = await reader.next('publish');
+    assert.deepEqual([got.topic, String(got.payload)], ['changed/will', 'by device']);
+  });
+
+  it('[MQTT-3.1.2-8] a hook that throws withholds that will alone, and is told of', async () => {
+    const hooks: Partial<Hooks> = {
+      authorizePublish: ({ message }) => {
+        if (message.topic === 'bad') throw new Error('out of order');
+        return true;
+      }
+    };
+    const { broker, reader } = await stage({ hooks });
+    await using _ = broker;
+    const errors: string[] = [];
+    broker.on('error', ({ error }) => errors.push(error.message));
+    await cut(await device(broker, { topic: 'bad' }));
+    await cut(await device(broker, { topic: 'good' }));
+    assert.deepEqual(
+      (await rest(reader)).map((packet) => (packet as PublishPacket).topic),
+      ['good']
+    );
+    assert.deepEqual(errors, ['out of order']);
+  });
+
+  it('[MQTT-4.7.2-1] a will under $SYS is not published, and hurts nobody', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    await granted(reader, 2, '$SYS/#');
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic} ${reason}`));
+    await cut(await device(broker, { topic: '$SYS/brokers' }));
+    await rest(reader);
+    assert.ok(reader.received.every((packet) => packet.cmd !== 'publish' || packet.topic !== '$SYS/brokers'));
+    assert.deepEqual(dropped, ['$SYS/brokers not_authorized']);
+  });
+});
+
+describe('The will of 3.x clients', () => {
+  for (const version of [3, 4] as const) {
+    it(`[MQTT3-3.1.2-8] is published at once, whatever becomes of the session (protocol level ${version})`, async () => {
+      const { broker, clock, reader } = await stage();
+      await using _ = broker;
+      for (const clean of [true, false]) {
+        await cut(await device(broker, { qos: 1, retain: true }, { version, clean }));
+        const { qos, retain, properties } = await reader.next('publish');
+        assert.deepEqual([qos, retain, properties], [1, true, undefined]);
+      }
+      const client = await device(broker, {}, { version, keepalive: 10 });
+      await clock.advance('15s');
+      await client.closed();
+      assert.deepEqual(await payloads(reader), ['gone']);
+    });
+
+    it(`[MQTT3-3.1.2-10] is gone once it has been published (protocol level ${version})`, async () => {
+      const { broker, clock, reader } = await stage({ sessionExpiryInterval: 10 });
+      await using _ = broker;
+      await cut(await device(broker, {}, { version, clean: false }));
+      assert.deepEqual(await payloads(reader), ['gone']);
+      await cut(await rawClient(broker, { clientId: 'device', version, clean: false }));
+      await clock.advance('20s');
+      assert.equal(broker.hasSession('device'), false);
+      await reader.nothing();
+    });
+
+    it(`[MQTT3-3.14.4-3] is deleted by DISCONNECT (protocol level ${version})`, async () => {
+      const { broker, clock, reader } = await stage({ sessionExpiryInterval: 10 });
+      await using _ = broker;
+      for (const clean of [true, false]) {
+        const client = await device(broker, {}, { version, clean });
+        client.sendBytes('e000');
+        await client.closed();
+        await clock.advance('20s');
+      }
+      await reader.nothing();
+    });
+  }
+
+  it('[MQTT3-3.1.4-2] is published when another connection takes the client id', async () => {
+    const { broker, reader } = await stage();
+    await using _ = broker;
+    for (const clean of [false, true]) {
+      const first = await device(broker, {}, { version: 4, clean });
+      const second = await rawClient(broker, { clientId: 'device', version: 4, clean });
+      await first.refused(0x8e);
+      assert.deepEqual(await payloads(reader), ['gone']);
+      await cut(second);
+    }
+  });
+});
