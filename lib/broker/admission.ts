@@ -10,7 +10,7 @@ import type { Connection } from '../session/connection.ts';
 import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { TextMap } from '../topics/text-map.ts';
-import { checkTopicName } from '../topics/topic.ts';
+import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { Authentication, isTrusted } from './authentication.ts';
 import type { Broker } from './broker.ts';
 
@@ -416,7 +416,9 @@ function agree(session: Session, packet: ConnectPacket): void {
   session.will = undefined;
   if (will === undefined) return;
   const { willDelayInterval = 0, ...rest } = will.properties ?? {};
-  const topic = session.mountpoint + session.host.rewrite(will.topic, 'publish');
+  const topic = mountedName(session.host.rewrite(will.topic, 'publish'), session.mountpoint);
+  if (topic === undefined)
+    throw new ProtocolError(ReasonCode.topicNameInvalid, 'the will topic is too long for its mount point');
   session.will = {
     message: { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest },
     delayMs: willDelayInterval * 1000

@@ -203,6 +203,7 @@ export class Broker implements SessionHost, BrokerDeeds {
       (deeds as Session).broke(error, `the session's ${deed}`)
     );
     this.readTime();
+    this.#watch(); // rewrite rules close the untouched path, too
   }
 
   // ---------------------------------------------------------------------------------------------------------------- life

@@ -10,7 +10,7 @@ import type { Connection } from '../session/connection.ts';
 import type { RetainedFeed } from '../session/retained-feed.ts';
 import type { Session } from '../session/session.ts';
 import { Subscription } from '../session/subscription.ts';
-import { checkTopicFilter, isWildcard, parseSharedFilter } from '../topics/topic.ts';
+import { checkTopicFilter, isWildcard, MAX_TOPIC_BYTES, parseSharedFilter } from '../topics/topic.ts';
 import type { Broker } from './broker.ts';
 import type { AutoSubscription } from './options.ts';
 
@@ -144,6 +144,9 @@ export class Subscribing {
     const { zoneSettings } = session;
     if (checkTopicFilter(filter) !== undefined) return ReasonCode.topicFilterInvalid;
     if (checkTopicFilter(filter, { maxLevels: zoneSettings.maxTopicLevels }) !== undefined)
+      return ReasonCode.topicFilterInvalid;
+    const { mountpoint } = session;
+    if (mountpoint !== '' && Buffer.byteLength(filter) + Buffer.byteLength(mountpoint) > MAX_TOPIC_BYTES)
       return ReasonCode.topicFilterInvalid;
     const shared = parseSharedFilter(filter);
     const inner = typeof shared === 'object' ? shared.filter : filter;

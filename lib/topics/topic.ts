@@ -22,6 +22,7 @@ const PLUS = 0x2b;
 const SLASH = 0x2f;
 const SHARE = '$share/';
 const QUEUE = '$queue/';
+const DELAYED = '$delayed/';
 
 /**
  * Say what is wrong with a topic name, the topic of a PUBLISH [MQTT-4.7.0-1, MQTT-4.7.3-1, -2, -3].
@@ -103,6 +104,18 @@ export function matches(filter: string, name: string): boolean {
     }
   }
   return at === nameEnd;
+}
+
+/**
+ * A topic name under a mount point. Of `$delayed/<seconds>/<topic>` the inner topic is mounted.
+ * @returns undefined when it becomes longer than a topic may be
+ */
+export function mountedName(name: string, mountpoint: string): string | undefined {
+  if (mountpoint === '') return name;
+  const at = name.startsWith(DELAYED) ? name.indexOf('/', DELAYED.length) + 1 : 0;
+  if (at === name.length) return name; // nothing to be delayed: refused as such
+  const mounted = name.slice(0, at) + mountpoint + name.slice(at);
+  return mounted.length * 3 > MAX_TOPIC_BYTES && Buffer.byteLength(mounted) > MAX_TOPIC_BYTES ? undefined : mounted;
 }
 
 /** Whether a valid topic filter has a wildcard, that is, may reach more than one topic name. */

@@ -7,7 +7,7 @@ import { newPublishScan, scanPublishProperties } from '../../packets/properties.
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
-import { isSameTopic } from '../../topics/topic.ts';
+import { isSameTopic, mountedName } from '../../topics/topic.ts';
 import type { Connection } from '../connection.ts';
 import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
@@ -241,7 +241,10 @@ function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: numbe
 function foreignRoute(session: Session, given: Route): Route {
   const { host } = session;
   session.checkLevels(given);
-  return host.routeOf(session.mountpoint + host.rewrite(given.topic, 'publish'));
+  const topic = mountedName(host.rewrite(given.topic, 'publish'), session.mountpoint);
+  if (topic === undefined)
+    throw new ProtocolError(ReasonCode.topicNameInvalid, 'the topic is too long for its mount point');
+  return host.routeOf(topic);
 }
 
 function routeOfAlias(

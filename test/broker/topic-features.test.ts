@@ -1,0 +1,543 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { rawClient } from '../support/raw-client.ts';
+import {
+  connect,
+  granted,
+  nothing,
+  payloads,
+  publish,
+  refused,
+  refusedConnect,
+  rest,
+  startBroker,
+  turns,
+  unsubscribe
+} from '../support/wire.ts';
+
+const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+
+describe('$delayed', () => {
+  it('publishes to the inner topic when the time has come, to whoever is there by then', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const client = await rawClient(broker);
+    client.send(publish('$delayed/10/a', 'x', { qos: 1, messageId: 1, properties: { contentType: 't' } }));
+    assert.ok((await client.next('puback')).reasonCode < 0x80);
+    client.stream.destroy();
+    await clock.advance(9_999);
+    const late = await rawClient(broker);
+    await granted(late, 1, [{ topic: 'a', qos: 2 }, '#', '$delayed/#']);
+    await nothing(late);
+    await clock.advance(1);
+    const copy = await late.next('publish');
+    assert.deepEqual([copy.topic, copy.qos, copy.properties?.contentType], ['a', 1, 't']);
+    await nothing(late);
+    assert.equal(broker.delayed.count, 0);
+  });
+
+  it('keeps the order of equal delays, retains when released, and counts expiry from then', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const client = await rawClient(broker);
+    await granted(client, 1, 'a');
+    for (const payload of ['1', '2', '3']) client.send(publish('$delayed/5/a', payload, { retain: true }));
+    await nothing(client);
+    assert.equal(broker.metrics.gauge('retained'), 3); // those of $SYS alone
+    await clock.advance('5s');
+    assert.deepEqual(await payloads(client), ['1', '2', '3']);
+    client.send(publish('$delayed/5/a', 'short', { properties: { messageExpiryInterval: 2 } }));
+    await clock.advance('5s');
+    assert.equal((await client.next('publish')).properties?.messageExpiryInterval, 2);
+  });
+
+  it('refuses what it cannot keep: 0x90 without seconds or topic, 0x97 past the bound, 0x87 for $SYS', async () => {
+    await using broker = await startBroker({ maxDelayedMessages: 1 });
+    const client = await rawClient(broker);
+    const code = async (topic: string) => {
+      client.send(publish(topic, 'x', { qos: 1, messageId: 1 }));
+      return (await client.next('puback')).reasonCode;
+    };
+    for (const topic of ['$delayed/x/a', '$delayed/5', '$delayed/5/', '$delayed//a', '$delayed/-1/a', '$delayed/1.5/a'])
+      assert.equal(await code(topic), 0x90, topic);
+    assert.equal(await code('$delayed/5/$SYS/a'), 0x87);
+    assert.equal(await code('$delayed/5/$delayed/5/a'), 0x87);
+    assert.ok((await code('$delayed/5/a')) < 0x80);
+    assert.equal(await code('$delayed/5/a'), 0x97);
+    await using off = await startBroker({ delayedPublish: false });
+    const other = await rawClient(off);
+    other.send(publish('$delayed/5/a', 'x', { qos: 1, messageId: 1 }));
+    assert.equal((await other.next('puback')).reasonCode, 0x90);
+  });
+
+  it('asks for the rights of the inner topic when the message comes', async () => {
+    const asked: string[] = [];
+    await using broker = await startBroker({
+      hooks: {
+        authorizePublish: ({ message }) => {
+          asked.push(message.topic);
+          return message.topic !== 'secret';
+        }
+      }
+    });
+    const client = await rawClient(broker);
+    client.send(publish('$delayed/5/secret', 'x', { qos: 1, messageId: 1 }));
+    assert.equal((await client.next('puback')).reasonCode, 0x87);
+    client.send(publish('$delayed/5/open', 'x', { qos: 1, messageId: 1 }));
+    assert.ok((await client.next('puback')).reasonCode < 0x80);
+    assert.deepEqual(asked, ['secret', 'open']);
+  });
+
+  it('works for wills and for the app', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const watcher = await rawClient(broker);
+    await granted(watcher, 1, ['will', 'a']);
+    const client = await rawClient(broker, { will: { ...WILL, topic: '$delayed/3/will' } });
+    client.stream.destroy();
+    await turns();
+    await broker.publish('$delayed/2/a', 'app');
+    await assert.rejects(broker.publish('$delayed/x/a', 'app'), { code: 'TOPIC_NAME_INVALID' });
+    await nothing(watcher);
+    await clock.advance('2s');
+    assert.deepEqual(await payloads(watcher), ['app']);
+    await clock.advance('1s');
+    assert.deepEqual(await payloads(watcher), ['gone']);
+  });
+
+  it('stays within a mount point', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock, mountpoint: 'm/%c/' });
+    const client = await rawClient(broker, { clientId: 'c' });
+    await granted(client, 1, ['a', '#']);
+    const other = await rawClient(broker, { clientId: 'd' });
+    await granted(other, 1, '#');
+    client.send(publish('$delayed/5/a', 'x'));
+    await nothing(client);
+    await clock.advance('5s');
+    const copy = await client.next('publish');
+    assert.deepEqual([copy.topic, String(copy.payload)], ['a', 'x']);
+    await nothing(client);
+    await nothing(other);
+  });
+});
+
+describe('rewrite rules', () => {
+  const rewrite = [
+    'x/# ^x/y/(.+)$ z/y/$1',
+    { filter: 'in/+', pattern: '^in/(.+)$', target: 'out/$1', on: 'publish' as const }
+  ];
+
+  it('change the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE, shared filters and wills', async () => {
+    await using broker = await startBroker({ rewrite });
+    const client = await rawClient(broker, { clientId: 'c', will: { ...WILL, topic: 'x/y/will' } });
+    await granted(client, 1, ['x/y/1', '$share/g/x/y/2', 'in/3']);
+    const filters = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    assert.deepEqual(filters, ['z/y/1', '$share/g/z/y/2', 'in/3']);
+    for (const topic of ['x/y/1', 'x/y/2', 'in/3']) client.send(publish(topic, topic, { qos: 0 }));
+    const topics = (await rest(client)).map((packet) => packet.cmd === 'publish' && packet.topic);
+    assert.deepEqual(topics, ['z/y/1', 'z/y/2']);
+    client.send(unsubscribe(2, 'x/y/1', 'z/y/2', '$share/g/x/y/2'));
+    assert.deepEqual((await client.next('unsuback')).granted, [0, 0x11, 0]);
+    const watcher = await rawClient(broker);
+    await granted(watcher, 1, '#');
+    client.stream.destroy();
+    assert.equal((await watcher.next('publish')).topic, 'z/y/will');
+  });
+
+  it('hold for topics behind an alias, for retained messages and for the runs of QoS 0', async () => {
+    await using broker = await startBroker({ rewrite });
+    const client = await rawClient(broker);
+    await granted(client, 1, 'z/#');
+    client.send(publish('x/y/1', 'named', { properties: { topicAlias: 3 } }));
+    client.send(publish('', 'by alias', { properties: { topicAlias: 3 } }));
+    client.send(publish('x/y/1', 'kept', { retain: true }));
+    const copies = (await rest(client)).map(
+      (packet) => packet.cmd === 'publish' && `${packet.topic} ${packet.payload}`
+    );
+    assert.deepEqual(copies, ['z/y/1 named', 'z/y/1 by alias', 'z/y/1 kept']);
+    await granted(client, 2, 'x/y/1');
+    assert.deepEqual(await payloads(client), ['kept']);
+  });
+
+  it('do not let anybody publish where they may not', async () => {
+    await using broker = await startBroker({ rewrite: ['up/# ^up/(.+)$ $SYS/$1'.replace('$SYS', '$SYS')] });
+    const client = await rawClient(broker, { meta: { transport: 'tcp', remoteAddress: '192.0.2.1' } });
+    client.send(publish('up/x', 'x', { qos: 1, messageId: 1 }));
+    assert.equal((await client.next('puback')).reasonCode, 0x87);
+    assert.deepEqual(await granted(client, 1, 'up/x'), [0x87]);
+  });
+});
+
+describe('mount points', () => {
+  it('keep clients apart, with %c and %u, and nobody sees the prefix', async () => {
+    await using broker = await startBroker({ mountpoint: 'm/%c/%u/' });
+    const seen: string[] = [];
+    broker.subscribe('#', ({ topic }) => seen.push(topic));
+    const one = await rawClient(broker, { clientId: 'one', username: 'u' });
+    const two = await rawClient(broker, { clientId: 'two' });
+    for (const client of [one, two]) await granted(client, 1, [{ topic: '#', qos: 1 }]);
+    one.send(publish('a', 'x', { qos: 1, messageId: 1, retain: true }));
+    assert.equal((await one.next('publish')).topic, 'a');
+    await one.next('puback');
+    await nothing(two);
+    await granted(one, 2, 'a');
+    assert.ok((await rest(one)).every((packet) => packet.cmd === 'publish' && packet.topic === 'a'));
+    two.send(publish('a', 'x'));
+    assert.equal((await two.next('publish')).topic, 'a');
+    assert.deepEqual(seen, ['m/one/u/a', 'm/two/undefined/a']);
+    await broker.publish('m/two/undefined/b', 'from the app');
+    assert.equal((await two.next('publish')).topic, 'b');
+  });
+
+  it('stand behind the share prefix, before wills, and in front of $SYS', async () => {
+    await using broker = await startBroker({ zones: { tenant: { mountpoint: 't/' } } });
+    const meta = { zone: 'tenant' };
+    const client = await rawClient(broker, { meta, clientId: 'c', will: WILL });
+    await granted(client, 1, ['$share/g/a', '$queue/b', '$SYS/#', '$SYS/brokers']);
+    await nothing(client);
+    const listed = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    assert.deepEqual(listed, ['$share/g/a', '$queue/b', '$SYS/#', '$SYS/brokers']);
+    assert.deepEqual([...broker.routes()].map(({ topic }) => topic).sort(), [
+      't/$SYS/#',
+      't/$SYS/brokers',
+      't/a',
+      't/b'
+    ]);
+    const outside = await rawClient(broker);
+    await granted(outside, 1, ['t/will', 'will']);
+    await broker.publish('t/a', 'shared');
+    assert.equal((await client.next('publish')).topic, 'a');
+    client.send(unsubscribe(2, '$share/g/a'));
+    assert.deepEqual((await client.next('unsuback')).granted, [0]);
+    client.stream.destroy();
+    assert.equal((await outside.next('publish')).topic, 't/will');
+    await nothing(outside);
+  });
+
+  it('refuse names with wildcards: 0x85 for the client id, 0x86 for the user name', async () => {
+    await using broker = await startBroker({ mountpoint: '%c/%u/' });
+    for (const name of ['#', '+', 'a/#', 'a+b']) {
+      assert.equal((await refusedConnect(broker, { clientId: name })).reasonCode, 0x85, name);
+      assert.equal((await refusedConnect(broker, { username: name })).reasonCode, 0x86, name);
+    }
+    assert.equal((await refusedConnect(broker, { version: 4, clientId: '#' })).reasonCode, 0x85);
+  });
+
+  it('refuse a name with wildcards that the authenticate hook gives, too', async () => {
+    await using broker = await startBroker({
+      mountpoint: '%u/',
+      hooks: { authenticate: async () => ({ allow: true, username: '#' }) }
+    });
+    assert.equal((await refusedConnect(broker, { username: 'good' })).reasonCode, 0x86);
+  });
+
+  it("take the listener's word over the zone's, and the hook's user name over the client's", async () => {
+    await using broker = await startBroker({
+      mountpoint: 'zone/',
+      hooks: { authenticate: () => ({ allow: true, username: 'real' }) }
+    });
+    const seen: string[] = [];
+    broker.subscribe('#', ({ topic }) => seen.push(topic));
+    const client = await rawClient(broker, { username: 'claimed', meta: { mountpoint: 'listener/%u/' } });
+    client.send(publish('a'));
+    await nothing(client);
+    assert.deepEqual(seen, ['listener/real/a']);
+  });
+
+  it('take names literally, whatever they look like', async () => {
+    await using broker = await startBroker({ mountpoint: '%c/%u/' });
+    const seen: string[] = [];
+    broker.subscribe('#', ({ topic }) => seen.push(topic));
+    const client = await rawClient(broker, { clientId: '%u', username: '$&' });
+    client.send(publish('a'));
+    await nothing(client);
+    assert.deepEqual(seen, ['%u/$&/a']);
+  });
+
+  it('refuse a topic that becomes too long under them, alone', async () => {
+    await using broker = await startBroker({ mountpoint: `${'m'.repeat(100)}/`, maxPacketSize: '256KB' });
+    const client = await rawClient(broker, { clientId: 'c' });
+    const long = 'x'.repeat(65_500);
+    assert.deepEqual(await granted(client, 1, [long, 'a']), [0x8f, 0]);
+    client.send(publish(long, '', { qos: 1, messageId: 1 }));
+    const [answer] = await rest(client).catch(() => client.received.slice(-1));
+    assert.ok('reasonCode' in answer && answer.reasonCode === 0x90, JSON.stringify(answer));
+  });
+});
+
+describe('subscriptions made at connect', () => {
+  it('are there after CONNACK for every client, with its names in them, and send retained messages', async () => {
+    await using broker = await startBroker({
+      autoSubscriptions: [{ topic: 'to/%c', qos: 1 }, { topic: '$share/all/by/%u' }, { topic: 'new', rh: 2 }]
+    });
+    await broker.publish('to/c', 'kept', { retain: true, qos: 2 });
+    await broker.publish('new', 'kept', { retain: true });
+    const client = await rawClient(broker, { clientId: 'c', username: 'u' });
+    const copy = await client.next('publish');
+    assert.deepEqual([copy.topic, copy.qos, copy.retain], ['to/c', 1, true]);
+    await nothing(client);
+    const filters = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    assert.deepEqual(filters, ['to/c', '$share/all/by/u', 'new']);
+    await broker.publish('by/u', 'x');
+    assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('take names literally, and refuse those with wildcards with an error event', async () => {
+    await using broker = await startBroker({ autoSubscriptions: [{ topic: 'to/%c' }, { topic: 'for/%u' }] });
+    const errors: string[] = [];
+    broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? ''));
+    for (const [clientId, username, expected] of [
+      ['$&', '$1', ['to/$&', 'for/$1']],
+      ['%u', 'u', ['to/%u', 'for/u']],
+      ['#', 'u', ['for/u']],
+      ['c', 'a/+', ['to/c']]
+    ] as const) {
+      await rawClient(broker, { clientId, username });
+      assert.deepEqual(
+        [...broker.session(clientId).subscriptions()].map(({ filter }) => filter),
+        expected
+      );
+    }
+    assert.deepEqual(errors, ['AUTO_SUBSCRIPTION_FAILED', 'AUTO_SUBSCRIPTION_FAILED']);
+  });
+});
+
+describe('$SYS', () => {
+  const remote = { transport: 'tcp', remoteAddress: '192.0.2.1' } as const;
+
+  it('may be subscribed by clients of this machine alone, unless told otherwise', async () => {
+    await using broker = await startBroker();
+    const filters = ['$SYS/#', '$SYS', '$share/g/$SYS/#', '$queue/$SYS/a', '$SYSTEM/a', '#'];
+    const open = [0, 0, 0, 0, 0, 0];
+    const shut = [0x87, 0x87, 0x87, 0x87, 0, 0];
+    const cases = [
+      [remote, shut],
+      [{ transport: 'tcp', remoteAddress: '127.0.0.1' }, open],
+      [{ transport: 'ws', remoteAddress: '::1' }, open],
+      [{ transport: 'tls', remoteAddress: '::ffff:127.0.0.1' }, open],
+      [{ transport: 'tcp', remoteAddress: '::ffff:192.0.2.1' }, shut],
+      [{ transport: 'tcp' }, shut],
+      [{ transport: 'unix' }, open],
+      [{ transport: 'local' }, open]
+    ] as const;
+    for (const [meta, expected] of cases) {
+      const client = await rawClient(broker, { meta });
+      assert.deepEqual(await granted(client, 1, filters), expected, JSON.stringify(meta));
+      client.stream.destroy();
+    }
+    await using trusting = await startBroker({ sysForRemoteClients: true });
+    assert.deepEqual(await granted(await rawClient(trusting, { meta: remote }), 1, filters), open);
+    await using knowing = await startBroker({ hooks: { authenticate: () => ({ allow: true, isSuperuser: true }) } });
+    assert.deepEqual(await granted(await rawClient(knowing, { meta: remote }), 1, filters), open);
+  });
+
+  it('may not be published by clients, wills and delayed messages, and 3.x is told nothing', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const watcher = await rawClient(broker);
+    await granted(watcher, 1, ['$SYS/own/#']);
+    const client = await rawClient(broker, { will: { ...WILL, topic: '$SYS/own/will' } });
+    for (const topic of ['$SYS/own/a', '$SYS', '$SYS/']) {
+      client.send(publish(topic, 'x', { qos: 1, messageId: 1 }));
+      assert.equal((await client.next('puback')).reasonCode, 0x87);
+    }
+    client.send(publish('$SYS/own/a', 'x'));
+    client.send(publish('$delayed/1/$SYS/own/a', 'x'));
+    await nothing(client);
+    client.stream.destroy();
+    const old = await rawClient(broker, { version: 4 });
+    old.send(publish('$SYS/own/a', 'x', { qos: 1, messageId: 1, retain: true }));
+    await old.next('puback');
+    await clock.advance('2s');
+    await nothing(watcher);
+  });
+
+  it('counts what goes on, and a client of the same machine reads it', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock, sysInterval: '60s' });
+    const prefix = '$SYS/brokers/embermq@127.0.0.1';
+    const watcher = await rawClient(broker);
+    const suffixes = [
+      'stats/connections/count',
+      'stats/connections/max',
+      'stats/subscriptions/count',
+      'stats/retained/count',
+      'metrics/messages/received',
+      'metrics/messages/sent',
+      'metrics/packets/connect'
+    ];
+    await granted(
+      watcher,
+      1,
+      suffixes.map((suffix) => `${prefix}/${suffix}`)
+    );
+    const client = await rawClient(broker);
+    const gone = await rawClient(broker);
+    gone.stream.destroy();
+    await granted(client, 1, 'a');
+    const retained = broker.metrics.gauge('retained');
+    client.send(publish('a', 'x', { retain: true }));
+    await rest(client);
+    await clock.advance('60s');
+    const figures = new Map<string, string>();
+    for (const packet of await rest(watcher)) {
+      if (packet.cmd === 'publish') figures.set(packet.topic.slice(prefix.length + 1), String(packet.payload));
+    }
+    assert.deepEqual(
+      suffixes.map((suffix) => figures.get(suffix)),
+      ['2', '3', '8', String(retained + 1), '1', figures.get('metrics/messages/sent'), '3']
+    );
+    assert.ok(Number(figures.get('metrics/messages/sent')) >= 1);
+  });
+
+  it('tells of clients that come and go', async () => {
+    await using broker = await startBroker();
+    const watcher = await rawClient(broker, { clientId: 'w' });
+    await granted(watcher, 1, '$SYS/brokers/+/clients/#');
+    const client = await rawClient(broker, { clientId: 'c', username: 'u' });
+    const came = await watcher.next('publish');
+    assert.equal(came.topic, '$SYS/brokers/embermq@127.0.0.1/clients/c/connected');
+    assert.equal(JSON.parse(String(came.payload)).username, 'u');
+    client.send({ cmd: 'disconnect', reasonCode: 0 });
+    const left = await watcher.next('publish');
+    assert.equal(left.topic, '$SYS/brokers/embermq@127.0.0.1/clients/c/disconnected');
+    assert.equal(JSON.parse(String(left.payload)).reason, 'normal');
+  });
+});
+
+describe('what is not on offer', () => {
+  it('is told in CONNACK, and refused with its code', async () => {
+    await using broker = await startBroker({
+      maxQosAllowed: 1,
+      retainAvailable: false,
+      wildcardSubscription: false,
+      sharedSubscription: false,
+      subscriptionIdentifiers: false,
+      maxTopicAlias: 0,
+      maxPacketSize: 2048,
+      receiveMaximum: 5,
+      maxSessionExpiryInterval: 30,
+      serverKeepalive: 20
+    });
+    const ask = { properties: { sessionExpiryInterval: 60 } };
+    const client = await rawClient(broker, ask);
+    assert.deepEqual(client.connack?.properties, {
+      sessionExpiryInterval: 30,
+      receiveMaximum: 5,
+      maximumQoS: 1,
+      retainAvailable: 0,
+      maximumPacketSize: 2048,
+      wildcardSubscriptionAvailable: 0,
+      subscriptionIdentifiersAvailable: 0,
+      sharedSubscriptionAvailable: 0,
+      serverKeepAlive: 20
+    });
+    assert.deepEqual(await granted(client, 1, ['a/+', '$share/g/a', { topic: 'a', qos: 2 }]), [0xa2, 0x9e, 1]);
+    assert.deepEqual(await granted(client, 2, 'a', { subscriptionIdentifier: [1] }), [0xa1]);
+    const wrong = [
+      [publish('a', '', { qos: 2, messageId: 1 }), 0x9b],
+      [publish('a', 'x', { retain: true }), 0x9a],
+      [publish('a', '', { properties: { topicAlias: 1 } }), 0x94],
+      [publish('a', 'x'.repeat(2048)), 0x95]
+    ] as const;
+    for (const [packet, code] of wrong) {
+      const one = await rawClient(broker);
+      one.send(packet);
+      await refused(one, code);
+    }
+    assert.equal((await refusedConnect(broker, { will: { ...WILL, qos: 2 } })).reasonCode, 0x9b);
+    assert.equal((await refusedConnect(broker, { will: { ...WILL, retain: true } })).reasonCode, 0x9a);
+  });
+
+  it('is not told where all is on offer', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    assert.deepEqual(client.connack?.properties, { maximumPacketSize: 1_048_576, topicAliasMaximum: 64 });
+  });
+});
+
+describe('server redirection', () => {
+  it('goes by 0x9C and 0x9D with a Server Reference, from hooks and while connected; 3.x is told unavailable', async () => {
+    const refusal = { allow: false, reasonCode: 0x9c, serverReference: 'b.example:1883 c.example' } as const;
+    for (const name of ['preConnect', 'authenticate'] as const) {
+      await using broker = await startBroker();
+      broker.hook(name, () => refusal);
+      const connack = await refusedConnect(broker);
+      assert.deepEqual([connack.reasonCode, connack.properties?.serverReference], [0x9c, refusal.serverReference]);
+      const old = await rawClient(broker, { version: 4, connect: false });
+      old.send(connect(4));
+      const { reasonCode, sessionPresent } = await old.next('connack');
+      assert.deepEqual([reasonCode, sessionPresent], [0x88, false]); // return code 3
+    }
+    await using broker = await startBroker();
+    const client = await rawClient(broker, { clientId: 'c' });
+    broker.session('c').kick({ reasonCode: 0x9d, serverReference: 'd.example' });
+    const { reasonCode, properties } = await client.next('disconnect');
+    assert.deepEqual([reasonCode, properties?.serverReference], [0x9d, 'd.example']);
+  });
+});
+
+describe('request and response', () => {
+  it('gives Response Information to who asks for it, with names in it', async () => {
+    await using broker = await startBroker({ responseInformation: 'reply/%c/%u' });
+    const asked = { requestResponseInformation: 1 as const };
+    const told = async (properties: object, username?: string) =>
+      (await rawClient(broker, { clientId: 'c$&', username, properties })).connack?.properties?.responseInformation;
+    assert.equal(await told(asked, 'u'), 'reply/c$&/u');
+    assert.equal(await told({}), undefined);
+    assert.equal(await told({ requestResponseInformation: 0 }), undefined);
+    await using silent = await startBroker();
+    const client = await rawClient(silent, { properties: asked });
+    assert.equal(client.connack?.properties?.responseInformation, undefined);
+  });
+
+  it('carries Response Topic and Correlation Data there and back', async () => {
+    await using broker = await startBroker();
+    const server = await rawClient(broker);
+    const client = await rawClient(broker);
+    await granted(server, 1, 'ask');
+    await granted(client, 1, 'reply/c');
+    const correlationData = Buffer.from([0, 255, 1]);
+    client.send(publish('ask', '?', { properties: { responseTopic: 'reply/c', correlationData } }));
+    const { properties } = await server.next('publish');
+    server.send(
+      publish(properties?.responseTopic as string, '!', {
+        properties: { correlationData: properties?.correlationData }
+      })
+    );
+    const answer = await client.next('publish');
+    assert.deepEqual([String(answer.payload), answer.properties], ['!', { correlationData }]);
+  });
+});
+
+describe('the payload format check', () => {
+  const bad = Buffer.from('c328', 'hex');
+  const properties = { payloadFormatIndicator: 1 as const };
+
+  it('is off by default: the indicator is forwarded as it came', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    await granted(client, 1, 'a');
+    client.send(publish('a', bad, { properties }));
+    assert.deepEqual((await client.next('publish')).properties, properties);
+  });
+
+  it('refuses payloads that claim to be UTF-8 and are not with 0x99, wills in CONNECT among them', async () => {
+    await using broker = await startBroker({ payloadFormatCheck: true });
+    const client = await rawClient(broker);
+    await granted(client, 1, 'a');
+    client.send(publish('a', bad, { qos: 1, messageId: 1, properties }));
+    assert.equal((await client.next('puback')).reasonCode, 0x99);
+    client.send(publish('a', bad, { qos: 2, messageId: 2, properties }));
+    assert.equal((await client.next('pubrec')).reasonCode, 0x99);
+    client.send(publish('a', bad, { properties }));
+    await nothing(client);
+    for (const good of [publish('a', 'é', { properties }), publish('a', bad), publish('a', '', { properties })]) {
+      client.send(good);
+      assert.deepEqual((await client.next('publish')).payload, good.payload);
+    }
+    assert.equal((await refusedConnect(broker, { will: { ...WILL, payload: bad, properties } })).reasonCode, 0x99);
+  });
+});
