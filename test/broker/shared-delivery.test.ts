@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { SharedStrategy } from '../../lib/broker/options.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { granted, nothing, payloads, publish, rest, startBroker, turns, unsubscribe } from '../support/wire.ts';
+
+const properties = { sessionExpiryInterval: 60 };
+
+/** Members of a group, subscribed in order. */
+async function members(broker: Broker, count: number, topic = '$share/g/a', qos: 0 | 1 | 2 = 0): Promise<RawClient[]> {
+  const clients: RawClient[] = [];
+  for (let at = 0; at < count; at++) {
+    const client = await rawClient(broker, { clientId: `m${at}`, properties: { ...properties, receiveMaximum: 1 } });
+    await granted(client, 1, { topic, qos });
+    clients.push(client);
+  }
+  return clients;
+}
+
+/** What each got since the last look. */
+async function shares(clients: readonly RawClient[]): Promise<string[][]> {
+  const all: string[][] = [];
+  for (const client of clients) all.push(await payloads(client));
+  return all;
+}
+
+async function send(publisher: RawClient, count: number, topic = 'a'): Promise<void> {
+  for (let at = 0; at < count; at++) publisher.send(publish(topic, String(at)));
+  await nothing(publisher);
+}
+
+describe('a share group', () => {
+  it('has each message go to one member, whatever the strategy, in runs of QoS 0 as well', async () => {
+    for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
+      await using broker = await startBroker({ sharedSubscriptionStrategy });
+      const clients = await members(broker, 3);
+      const publisher = await rawClient(broker);
+      await send(publisher, 60);
+      const got = await shares(clients);
+      const seen = got
+        .flat()
+        .map(Number)
+        .sort((a, b) => a - b);
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 60 }, (_, at) => at),
+        sharedSubscriptionStrategy
+      );
+      const used = got.filter(({ length }) => length > 0).length;
+      if (sharedSubscriptionStrategy === 'sticky' || sharedSubscriptionStrategy === 'hash') assert.equal(used, 1);
+      else assert.equal(used, 3); // random leaves one out once in 10^10 runs
+    }
+  });
+
+  it('goes round by round_robin for each publisher', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const clients = await members(broker, 3);
+    for (const publisher of [await rawClient(broker), await rawClient(broker)]) {
+      await send(publisher, 6);
+      assert.deepEqual(await shares(clients), [
+        ['0', '3'],
+        ['1', '4'],
+        ['2', '5']
+      ]);
+    }
+  });
+
+  it("keeps to one member by hash of the publisher's client id, across reconnects", async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'hash' });
+    const clients = await members(broker, 4);
+    const chosen = async (clientId: string) => {
+      await send(await rawClient(broker, { clientId }), 3);
+      return (await shares(clients)).findIndex(({ length }) => length === 3);
+    };
+    const places = new Set<number>();
+    for (let at = 0; at < 20; at++) {
+      const place = await chosen(`p${at}`);
+      assert.equal(await chosen(`p${at}`), place);
+      places.add(place);
+    }
+    assert.ok(places.size > 1);
+  });
+
+  it('keeps to one member by sticky until it goes', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'sticky' });
+    const clients = await members(broker, 3);
+    const publisher = await rawClient(broker);
+    await send(publisher, 5);
+    const first = (await shares(clients)).findIndex(({ length }) => length === 5);
+    clients[first].send(unsubscribe(2, '$share/g/a'));
+    await clients[first].next('unsuback');
+    await send(publisher, 5);
+    const got = await shares(clients);
+    assert.equal(got[first].length, 0);
+    assert.deepEqual(got.map(({ length }) => length).sort(), [0, 0, 5]);
+  });
+
+  it('is one of its own for each name and filter; ordinary subscriptions get theirs besides', async () => {
+    await using broker = await startBroker();
+    const one = await rawClient(broker);
+    const other = await rawClient(broker);
+    const queue = await rawClient(broker);
+    const plain = await rawClient(broker);
+    await granted(one, 1, '$share/g/a');
+    await granted(other, 1, ['$share/h/a', '$share/g/+']);
+    await granted(queue, 1, ['$queue/a', '$share/$queue/a']);
+    await granted(plain, 1, 'a');
+    await broker.publish('a', 'x');
+    assert.deepEqual(
+      (await shares([one, other, queue, plain])).map(({ length }) => length),
+      [1, 2, 1, 1]
+    );
+  });
+
+  it('takes handlers of the app in', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const [client] = await members(broker, 1);
+    const seen: string[] = [];
+    const end = broker.subscribe('$share/g/a', ({ payload }) => seen.push(String(payload)));
+    for (const payload of ['0', '1', '2', '3']) await broker.publish('a', payload);
+    assert.deepEqual(
+      [await payloads(client), seen],
+      [
+        ['0', '2'],
+        ['1', '3']
+      ]
+    );
+    end();
+    await broker.publish('a', '4');
+    assert.deepEqual(await payloads(client), ['4']);
+  });
+
+  it('prefers members that are online', async () => {
+    for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
+      await using broker = await startBroker({ sharedSubscriptionStrategy });
+      const clients = await members(broker, 3, '$share/g/a', 1);
+      clients[0].stream.destroy();
+      clients[2].stream.destroy();
+      await turns();
+      await send(await rawClient(broker), 6);
+      assert.equal((await payloads(clients[1])).length, 6, sharedSubscriptionStrategy);
+    }
+  });
+
+  it('has one member keep the message in its queue when all are offline', async () => {
+    for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
+      await using broker = await startBroker({ sharedSubscriptionStrategy });
+      const clients = await members(broker, 3, '$share/g/a', 1);
+      for (const { stream } of clients) stream.destroy();
+      await turns();
+      await broker.publish('a', 'kept', { qos: 1 });
+      const got: string[] = [];
+      for (let at = 0; at < 3; at++) {
+        const again = await rawClient(broker, { clientId: `m${at}`, clean: false, properties });
+        for (const packet of await rest(again)) {
+          if (packet.cmd === 'publish') got.push(String(packet.payload));
+        }
+      }
+      assert.deepEqual(got, ['kept'], sharedSubscriptionStrategy);
+    }
+  });
+
+  it('with acknowledged dispatch passes over members whose window is full, while another can take the message', async () => {
+    const spread = async (sharedDispatchAckEnabled: boolean) => {
+      await using broker = await startBroker({ sharedSubscriptionStrategy: 'sticky', sharedDispatchAckEnabled });
+      const clients = await members(broker, 3, '$share/g/a', 1); // a window of one message each
+      const publisher = await rawClient(broker);
+      for (let at = 0; at < 3; at++) {
+        publisher.send(publish('a', String(at), { qos: 1, messageId: at + 1 }));
+        await publisher.next('puback');
+      }
+      return (await shares(clients)).map(({ length }) => length).sort();
+    };
+    assert.deepEqual(await spread(true), [1, 1, 1]);
+    assert.deepEqual(await spread(false), [0, 0, 1]); // two wait for the first one's PUBACK
+  });
+
+  it('is left when the session of a member ends', async () => {
+    await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    const clients = await members(broker, 2);
+    broker.session('m0').kick();
+    await clients[0].closed();
+    await send(await rawClient(broker), 4);
+    assert.equal((await payloads(clients[1])).length, 4);
+    assert.equal(broker.metrics.gauge('subscriptions.shared'), 1);
+  });
+
+  it('gives no retained message to a new member', async () => {
+    await using broker = await startBroker();
+    await broker.publish('a', 'kept', { retain: true });
+    const client = await rawClient(broker);
+    await granted(client, 1, ['$share/g/a', '$queue/a', '$share/g/#']);
+    await nothing(client);
+    const seen: string[] = [];
+    broker.subscribe('$share/g/a', ({ topic }) => seen.push(topic));
+    assert.deepEqual(seen, []);
+  });
+
+  it("has RETAIN and the publisher's properties as any subscription has them", async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    await granted(client, 1, { topic: '$share/g/a', qos: 1, rap: true }, { subscriptionIdentifier: [4] });
+    await broker.publish('a', 'x', { qos: 2, retain: true, properties: { contentType: 't' } });
+    const copy = await client.next('publish');
+    assert.deepEqual(
+      [copy.qos, copy.retain, copy.properties],
+      [1, true, { contentType: 't', subscriptionIdentifier: [4] }]
+    );
+  });
+});
