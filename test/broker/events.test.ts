@@ -278,7 +278,7 @@ describe('events', () => {
     ]);
   });
 
-  it('have the will come between the end of the connection and what it reaches', async () => {
+  it('have the will come behind the end of the session it is the last of', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker, { clientId: 'w' });
     await granted(watcher, 1, 'will');
@@ -287,9 +287,9 @@ describe('events', () => {
     await gone(client);
     assert.deepEqual(told(lines), [
       'client.disconnected c reason=closed reasonCode=128',
+      'session.terminated c reason=closed',
       'message.publish c will',
-      'message.delivered w will qos=0 retain=false',
-      'session.terminated c reason=closed'
+      'message.delivered w will qos=0 retain=false'
     ]);
   });
 
