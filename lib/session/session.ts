@@ -480,7 +480,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
         return;
       }
       if (nowMs >= this.#retryDueMs) {
-        this.resend(this.#retryMark);
+        if (!link.isBlocked) this.resend(this.#retryMark);
         this.#beginRetry(nowMs);
       }
       this.rearm();
@@ -781,13 +781,13 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     if (this.resending !== undefined) this.#resendSome(link);
   }
 
-  /** The next of those to be sent again, as far as the Receive Maximum of this connection allows [MQTT-3.3.4-9]. */
+  /** The next of those to be sent again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
   #resendSome(link: Connection): void {
     const { inflight, host, resending } = this;
     if (inflight === undefined || resending === undefined) return;
     const layout = this.protocolVersion === 5 ? 5 : 4;
     for (const id of resending) {
-      if (inflight.count - resending.size >= this.window) return;
+      if (link.isBlocked || inflight.count - resending.size >= this.window) return;
       resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;

@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, connect as dial, type Socket } from 'node:net';
+import { describe, it } from 'node:test';
+import { encode } from '../../lib/packets/encode.ts';
+import { PacketReader } from '../../lib/packets/packet-reader.ts';
+import { bed, client, connect, isServed, kinds, payloads, publish, subscribe, turns } from './support.ts';
+
+const KIB = Buffer.alloc(1024, 'x');
+
+describe('a client that never reads', () => {
+  for (const qos of [0, 1] as const) {
+    it(`loses messages alone while publishers run at full speed, QoS ${qos}`, async () => {
+      await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
+      const { broker } = it;
+      const dropped = new Map<string, number>();
+      broker.on('message.dropped', ({ reason, client }) => {
+        dropped.set(`${client?.clientId} ${reason}`, (dropped.get(`${client?.clientId} ${reason}`) ?? 0) + 1);
+      });
+      const publisher = await client(broker);
+      const healthy = await client(broker, { clientId: 'healthy', properties: { receiveMaximum: 65_535 } });
+      const slow = await client(broker, { clientId: 'slow' });
+      for (const peer of [healthy, slow]) {
+        peer.say(subscribe(1, qos, 'a'));
+        await turns(2);
+        peer.take();
+      }
+      slow.wire.listen(false);
+      let received = 0;
+      for (let round = 0; round < 200; round++) {
+        const ids = Array.from({ length: 50 }, (_, at) => at + 1);
+        publisher.say(Buffer.concat(ids.map((id) => encode(publish('a', KIB, qos, qos > 0 ? id : undefined), 5))));
+        await turns(1);
+        for (const packet of healthy.take()) {
+          if (packet.cmd !== 'publish') continue;
+          received++;
+          if (qos > 0) healthy.say({ cmd: 'puback', messageId: packet.messageId as number, reasonCode: 0 });
+        }
+        healthy.received.length = publisher.take().length = 0;
+      }
+      await turns(2);
+      received += payloads(healthy).length;
+      assert.equal(received, 10_000, 'the other one gets everything');
+      assert.ok(await isServed(publisher));
+      assert.deepEqual([...dropped.keys()], ['slow queue_full'], 'the slow one loses, and the reason is told');
+      const { mqueueLen, mqueueDropped, sendPend, inflight } = broker.session('slow').figures();
+      assert.ok(mqueueLen <= 100);
+      assert.ok(sendPend <= 65_536 + 131_072 + 60 * 1024, `${sendPend} bytes unsent`);
+      assert.equal(mqueueDropped, dropped.get('slow queue_full'));
+      // what was not dropped waits, is in flight, or has been written
+      assert.ok(10_000 - mqueueDropped - mqueueLen <= Math.max(inflight, 260));
+    });
+  }
+
+  it('is closed when its output makes no progress for slowConsumerTimeout', async () => {
+    await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
+    const { broker, pass, reasons } = it;
+    const publisher = await client(broker);
+    const slow = await client(broker, { clientId: 'slow' });
+    slow.say(subscribe(1, 0, 'a'));
+    await turns(2);
+    slow.wire.listen(false);
+    for (let count = 0; count < 50; count++) publisher.say(publish('a', KIB));
+    await pass(0);
+    await pass(9_000);
+    assert.ok(broker.session('slow').state === 'connected');
+    slow.wire.listen(true); // a sign of life
+    await pass(0);
+    slow.wire.listen(false);
+    for (let count = 0; count < 50; count++) publisher.say(publish('a', KIB));
+    await pass(0);
+    await pass(9_000);
+    assert.ok(broker.session('slow').state === 'connected', 'progress starts the time anew');
+    await pass(1_100);
+    assert.equal(reasons.get('slow'), 'slow_consumer');
+    assert.ok(slow.wire.destroyed, 'cut off: there is no use in telling it');
+  });
+
+  it('over TCP loses messages alone, too', async () => {
+    await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
+    const { broker } = it;
+    const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as { port: number };
+    const sockets: Socket[] = [];
+    const join = async (clientId: string) => {
+      const socket = dial(port, '127.0.0.1');
+      sockets.push(socket);
+      socket.write(Buffer.concat([encode(connect({ version: 4, clientId }), 4), encode(subscribe(1, 0, 'a'), 4)]));
+      const reader = new PacketReader({ side: 'client', version: 4 });
+      const welcome: string[] = [];
+      while (welcome.length < 2) {
+        const [chunk] = (await once(socket, 'data')) as [Buffer];
+        welcome.push(...reader.push(chunk).map(({ cmd }) => cmd));
+      }
+      return { socket, reader };
+    };
+    try {
+      const slow = await join('slow');
+      slow.socket.pause();
+      const healthy = await join('healthy');
+      let received = 0;
+      healthy.socket.on('data', (chunk: Buffer) => {
+        received += healthy.reader.push(chunk).length;
+      });
+      const publisher = await client(broker, { version: 4 });
+      const frame = encode(publish('a', Buffer.alloc(10_000, 'x')), 4);
+      let sent = 0;
+      // sockets buffer in the kernel, so go on until it shows
+      while ((broker.session('slow').figures().mqueueDropped ?? 0) < 500 && sent < 20_000) {
+        publisher.say(Buffer.concat([frame, frame, frame, frame]));
+        sent += 4;
+        while (received < sent) await once(healthy.socket, 'data');
+      }
+      const { mqueueDropped, mqueueLen } = broker.session('slow').figures();
+      assert.ok(mqueueDropped >= 500, `${mqueueDropped} of ${sent} dropped`);
+      assert.ok(mqueueLen <= 100);
+      assert.equal(received, sent);
+      assert.equal(broker.session('healthy').figures().mqueueDropped, 0);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    }
+  });
+
+  it('is not read either while it floods PINGREQs, until it reads the answers', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    const peer = await client(broker, { clientId: 'flood' });
+    const other = await client(broker);
+    peer.wire.listen(false);
+    const flood = Buffer.alloc(65_536);
+    for (let at = 0; at < flood.length; at += 2) flood[at] = 0xc0;
+    for (let round = 0; round < 100; round++) {
+      peer.say(flood);
+      if (round % 10 === 0) await turns(1);
+    }
+    await turns(2);
+    const unread = peer.wire.readableLength;
+    assert.ok(unread > 50 * 65_536, `the broker has left ${unread} bytes to the network`);
+    assert.ok(broker.session('flood').figures().sendPend <= 262_144 + 131_072);
+    assert.ok(await isServed(other));
+    let heard = 0;
+    for (let round = 0; round < 2_000 && heard < 100 * 65_536; round++) {
+      peer.wire.listen(true);
+      await turns(1);
+      heard += peer.wire.hear().length;
+    }
+    assert.equal(heard, 100 * 65_536, 'every PINGREQ has its answer in the end');
+  });
+
+  it('does not block itself when it publishes to itself and reads only afterwards', async () => {
+    await using it = await bed({ outputHighWaterMark: 20_000 });
+    for (const qos of [0, 1] as const) {
+      const peer = await client(it.broker, { clientId: `self${qos}`, properties: { receiveMaximum: 65_535 } });
+      peer.say(subscribe(1, qos, `own${qos}`));
+      await turns(2);
+      peer.take();
+      peer.wire.listen(false);
+      for (let id = 1; id <= 5_000; id++) {
+        peer.say(publish(`own${qos}`, String(id), qos, qos > 0 ? id : undefined));
+        if (id % 100 === 0) await turns(1);
+      }
+      await turns(2);
+      assert.equal(peer.wire.readableLength, 0, 'all of it has been read');
+      peer.wire.listen(true);
+      const heard: string[] = [];
+      for (let round = 0; round < 200; round++) {
+        await turns(1);
+        for (const packet of peer.take()) {
+          if (packet.cmd !== 'publish') continue;
+          heard.push(packet.payload.toString());
+          if (qos > 0) peer.say({ cmd: 'puback', messageId: packet.messageId as number, reasonCode: 0 });
+        }
+      }
+      assert.deepEqual(
+        heard,
+        Array.from({ length: 5_000 }, (_, at) => String(at + 1)),
+        'all of it comes, in order'
+      );
+    }
+  });
+
+  it('is not given up by keep alive while the broker does not read it', async () => {
+    await using it = await bed({ slowConsumerTimeout: 0 });
+    const peer = await client(it.broker, { clientId: 'paused', keepalive: 10 });
+    peer.wire.listen(false);
+    const flood = Buffer.alloc(600_000);
+    for (let at = 0; at < flood.length; at += 2) flood[at] = 0xc0;
+    for (let at = 0; at < flood.length; at += 60_000) peer.say(flood.subarray(at, at + 60_000));
+    await it.pass(0);
+    assert.ok(peer.wire.readableLength > 0, 'reading is paused');
+    await it.pass(100_000);
+    assert.equal(it.broker.session('paused').state, 'connected');
+    for (let round = 0; round < 200; round++) {
+      peer.wire.listen(true);
+      await turns(1);
+    }
+    await it.pass(16_000);
+    assert.equal(it.reasons.get('paused'), 'keepalive_timeout', 'afterwards the time counts again');
+  });
+
+  it('gets no copy after copy of what it does not acknowledge (retryInterval)', async () => {
+    await using it = await bed({ retryInterval: '1s', slowConsumerTimeout: 0, outputHighWaterMark: 10_000 });
+    const publisher = await client(it.broker, { version: 4 });
+    const slow = await client(it.broker, { version: 4, clientId: 'slow' });
+    slow.say(subscribe(1, 1, 'a'));
+    await turns(2);
+    slow.wire.listen(false);
+    for (let id = 1; id <= 100; id++) publisher.say(publish('a', KIB, 1, id));
+    await it.pass(0);
+    const { sendOct, sendPkt } = it.broker.session('slow').figures();
+    for (let second = 0; second < 60; second++) await it.pass(1_000);
+    const later = it.broker.session('slow').figures();
+    assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'what is not read is not said again');
+  });
+
+  it('is sent no more than it takes of what it left unacknowledged, however often it comes back', async () => {
+    await using it = await bed({ outputHighWaterMark: 100_000, maxInflight: 100 });
+    const { broker } = it;
+    const publisher = await client(broker, { version: 4 });
+    const options = { version: 4, clientId: 'slow', clean: false } as const;
+    const first = await client(broker, options);
+    first.say(subscribe(1, 1, 'a'));
+    for (let id = 1; id <= 100; id++) publisher.say(publish('a', Buffer.alloc(50_000, String(id % 10)), 1, id));
+    await turns(3);
+    for (let round = 0; round < 3; round++) {
+      const again = await client(broker, { ...options, isListening: false });
+      await turns(3);
+      const { sendMsg } = broker.session('slow').figures();
+      assert.ok(sendMsg < 10, `${sendMsg} messages sent and not taken`);
+      again.wire.leave();
+      await turns(2);
+    }
+    const last = await client(broker, options);
+    for (let round = 0; round < 100; round++) {
+      await turns(1);
+      last.take();
+    }
+    const all = last.received.filter(({ cmd }) => cmd === 'publish');
+    assert.equal(all.length, 100, 'one that reads gets all of it');
+    assert.ok(all.every((packet) => packet.cmd === 'publish' && packet.dup));
+    assert.deepEqual(
+      all.map((packet) => packet.cmd === 'publish' && packet.messageId),
+      Array.from({ length: 100 }, (_, at) => at + 1),
+      'in order'
+    );
+    publisher.say(publish('a', 'new', 1, 101));
+    last.say({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+    await turns(3);
+    assert.ok(kinds(last).includes('publish'), 'and then what is new');
+  });
+});
