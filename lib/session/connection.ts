@@ -25,8 +25,13 @@ const EARLY_FLUSH_BYTES = 131_072;
 const MAX_UNREAD_ANSWERS = 65_536;
 /** Not specified: so much of a packet that is not complete yet counts as a sign of life, for the sake of large ones on slow lines. */
 const PROGRESS_BYTES = 256;
+/** Bytes held back by a hook past which the stream is paused. Up to there it is read, because the end of a paused one is not seen. */
+const HELD_UNPAUSED_BYTES = 16_384;
 /** How long the stream of an ended connection may take to deliver what was sent, then it is destroyed. */
 const LINGER_MS = 3_000;
+
+/** Parts of a packet up to this size are joined as they come. */
+const SMALL_PART = 16_384;
 
 const NO_BYTES = Buffer.alloc(0);
 const CONNECTION = Symbol('connection');
@@ -120,7 +125,7 @@ export class Connection {
     host.metrics.counts[Metric.bytesReceived] += chunk.length;
     if (this.#needed > 0) {
       // A packet longer than a chunk: its parts are joined once, when all are there.
-      (this.#parts as Buffer[]).push(chunk);
+      gatherPart(this.#parts as Buffer[], chunk);
       this.#needed -= chunk.length;
       if (this.#needed > 0) return;
       chunk = Buffer.concat(this.#parts as Buffer[]);
@@ -159,7 +164,11 @@ export class Connection {
         new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
         'slow_consumer'
       );
-    }
+    } else this.#restrain();
+  }
+
+  #restrain(): void {
+    if (this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.host.maxHeldBytes)) this.stream.pause();
   }
 
   #walk(chunk: Buffer): void {
@@ -268,7 +277,10 @@ export class Connection {
     }
     this.#isWalking = false;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = host.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
-    if (at < length && !this.isClosed) this.#rest = at === 0 ? chunk : chunk.subarray(at);
+    if (at >= length || this.isClosed) return;
+    // the beginning of a header does not keep a whole chunk in memory
+    this.#rest = at === 0 ? chunk : length - at < 5 ? Buffer.from(chunk.subarray(at)) : chunk.subarray(at);
+    if ((this.pauses & Pause.hook) !== 0) this.#restrain();
   }
 
   #packet(first: number, chunk: Buffer, at: number, body: number, end: number): void {
@@ -296,9 +308,9 @@ export class Connection {
 
   /** Hold back later packets until `resume`: a hook decides on this one. Hooks may overlap, each pauses and resumes. */
   pause(why: number): void {
-    if (why === Pause.hook) this.#hooksAtWork++;
-    if (this.pauses === 0 && !this.isClosed) this.stream.pause();
     this.pauses |= why;
+    if (why === Pause.hook) this.#hooksAtWork++;
+    else if (!this.isClosed) this.stream.pause();
   }
 
   resume(why: number): void {
@@ -474,6 +486,19 @@ export class Connection {
     this.#output = undefined;
     this.session.connectionLost(reason);
     this.destroy();
+  }
+}
+
+/**
+ * Put a chunk behind the parts of a packet. Small ones are joined with those before them, as in a binary counter: a chunk of one byte
+ * takes some 200 in memory.
+ */
+function gatherPart(parts: Buffer[], chunk: Buffer): void {
+  parts.push(chunk);
+  for (let last = parts.length - 1; last > 0; last--) {
+    if (parts[last].length > SMALL_PART || parts[last - 1].length > parts[last].length) return;
+    parts[last - 1] = Buffer.concat([parts[last - 1], parts[last]]);
+    parts.pop();
   }
 }
 

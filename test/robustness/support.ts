@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import type { ConnectPacket, Packet, ProtocolVersion, QoS } from '../../lib/packets/types.ts';
@@ -88,9 +90,12 @@ export function payloads(peer: Peer): string[] {
   return peer.take().flatMap((packet) => (packet.cmd === 'publish' ? [packet.payload.toString()] : []));
 }
 
-/** Bytes of heap and buffers in use, after a collection where `--expose-gc` was given. */
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** Bytes of heap and buffers in use after a collection. */
 export function memory(): number {
-  globalThis.gc?.();
+  collect();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encode } from '../../lib/packets/encode.ts';
+import { bed, client, connect, isServed, kinds, memory, Peer, publish, subscribe, turns } from './support.ts';
+
+/** A fixed header that announces the most that can be announced. */
+const ANNOUNCED = Buffer.from('10ffffff7f', 'hex');
+
+describe('1,000 connections that announce 256 MB', () => {
+  it('are refused at the fixed header where the packet is too large', async () => {
+    await using it = await bed();
+    const peers = Array.from({ length: 1_000 }, () => new Peer(it.broker, 5));
+    for (const peer of peers) peer.say(ANNOUNCED);
+    await turns(3);
+    assert.ok(peers.every(({ isClosed, wire }) => isClosed && wire.heardBytes === 0));
+  });
+
+  it('take no memory and are closed by the CONNECT timeout, trickling or silent', async () => {
+    await using it = await bed({ maxPacketSize: 268_435_460 });
+    const { broker, pass, failures } = it;
+    const observer = await client(broker);
+    const peers = Array.from({ length: 1_000 }, () => new Peer(broker, 5));
+    for (const peer of peers) peer.say(ANNOUNCED);
+    await turns(2);
+    const before = memory();
+    for (let second = 0; second < 9; second++) {
+      for (const peer of peers.slice(0, 500)) peer.say(Buffer.from([0]));
+      await pass(1_000);
+    }
+    assert.ok(memory() - before < 8 * 2 ** 20, `${memory() - before} bytes for what was announced`);
+    assert.ok(
+      peers.every(({ isClosed }) => !isClosed),
+      'they have until the timeout'
+    );
+    assert.ok(await isServed(observer));
+    await pass(1_100);
+    assert.ok(
+      peers.every(({ isClosed }) => isClosed),
+      'bytes that trickle do not renew the timeout'
+    );
+    await pass(4_000);
+    assert.ok(peers.every(({ wire }) => wire.destroyed));
+    assert.equal(broker.work.count, 0);
+    assert.deepEqual(failures, []);
+  });
+});
+
+describe('a packet that comes byte by byte', () => {
+  it('takes little more memory than its bytes', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    const observer = await client(broker);
+    observer.say(subscribe(1, 0, 'a'));
+    const peer = await client(broker);
+    const frame = encode(publish('a', Buffer.alloc(200_000, 'x')), 5);
+    peer.say(frame.subarray(0, 4));
+    const before = memory();
+    // each its own memory, as a socket's reads are
+    for (let at = 4; at < frame.length - 1; at++) peer.say(Buffer.from(frame.subarray(at, at + 1)));
+    assert.ok(memory() - before < 2 * 2 ** 20, `${memory() - before} bytes`);
+    peer.say(frame.subarray(frame.length - 1));
+    await turns(2);
+    const [, message] = observer.take();
+    assert.ok(message.cmd === 'publish' && message.payload.equals(Buffer.alloc(200_000, 'x')));
+  });
+
+  it('is read the same however large its parts are', async () => {
+    await using it = await bed();
+    const observer = await client(it.broker);
+    observer.say(subscribe(1, 0, 'a'));
+    const peer = await client(it.broker);
+    const payload = Buffer.from(Array.from({ length: 150_000 }, (_, at) => at % 251));
+    const frame = encode(publish('a', payload), 5);
+    const sizes = [1, 2, 3, 5_000, 1, 40_000, 1, 1, 16_384, 32_768, 7, 60_000, 100];
+    for (let at = 0, turn = 0; at < frame.length; turn++) {
+      const size = sizes[turn % sizes.length];
+      peer.say(frame.subarray(at, at + size));
+      at += size;
+    }
+    await turns(2);
+    const [, message] = observer.take();
+    assert.ok(message.cmd === 'publish' && message.payload.equals(payload));
+  });
+});
+
+describe('a flood of CONNECTs', () => {
+  it('is held to maxSessions by 100,000 fresh persistent client ids', async () => {
+    await using it = await bed({ maxSessions: 500 });
+    const { broker, failures } = it;
+    const observer = await client(broker);
+    const before = memory();
+    let refused = 0;
+    const frames = Array.from({ length: 100 }, () => Buffer.alloc(0));
+    for (let round = 0; round < 1_000; round++) {
+      const peers = frames.map((_, at) => {
+        const peer = new Peer(broker, 4);
+        peer.say(encode(connect({ version: 4, clientId: `fresh${round * 100 + at}`, clean: false }), 4));
+        return peer;
+      });
+      await turns(2);
+      for (const peer of peers) {
+        const [answer] = peer.take();
+        if (answer?.cmd === 'connack' && answer.reasonCode !== 0) refused++;
+        peer.wire.destroy();
+      }
+    }
+    await turns(2);
+    assert.equal(refused, 100_000 - 499);
+    assert.equal([...broker.sessions()].length, 500);
+    assert.ok(await isServed(observer), 'who is in stays in');
+    const known = await client(broker, { version: 4, clientId: 'fresh3', clean: false });
+    assert.equal(known.received[0].cmd === 'connack' && known.received[0].sessionPresent, true, 'and comes back');
+    assert.ok(memory() - before < 60 * 2 ** 20, `${memory() - before} bytes`);
+    assert.deepEqual(failures, []);
+  });
+
+  it('is held to maxConnections, and there is room again when some have gone', async () => {
+    await using it = await bed({ maxConnections: 50 });
+    const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
+    for (const peer of peers) peer.say(connect());
+    await turns(2);
+    const admitted = peers.filter(({ isClosed }) => !isClosed);
+    assert.equal(admitted.length, 50);
+    admitted[0].wire.leave();
+    await turns(2);
+    assert.ok(await isServed(await client(it.broker)));
+    assert.ok((await client(it.broker)).isClosed);
+  });
+
+  for (const [name, clean] of [
+    ['resumes its session', false],
+    ['begins anew', true]
+  ] as const) {
+    it(`leaves one connection of a client id that is taken over 2,000 times and ${name}`, async () => {
+      await using it = await bed();
+      const { broker, pass, failures } = it;
+      const peers: Peer[] = [];
+      const properties = clean ? undefined : { sessionExpiryInterval: 1_000 };
+      for (let count = 0; count < 2_000; count++) {
+        const peer = new Peer(broker, 5);
+        peer.say(connect({ clientId: 'same', clean, properties }));
+        if (count % 7 === 0) await turns(1);
+        peers.push(peer);
+      }
+      await turns(3);
+      const last = peers.pop() as Peer;
+      assert.ok(peers.every(({ isClosed }) => isClosed));
+      assert.ok(await isServed(last));
+      const told = peers.filter((peer) => {
+        const final = peer.take().at(-1);
+        return final?.cmd === 'disconnect' && final.reasonCode === 0x8e;
+      });
+      assert.equal(told.length, 1_999, 'each of the others was told');
+      assert.equal([...broker.sessions()].length, 1);
+      await pass(3_500);
+      assert.ok(
+        peers.every(({ wire }) => wire.destroyed),
+        'none lingers'
+      );
+      last.say({ cmd: 'disconnect', reasonCode: 0 });
+      await turns(2);
+      assert.deepEqual(failures, []);
+    });
+  }
+
+  it('of one client id is worked off in order while a hook decides', async () => {
+    await using it = await bed({ hooks: { authenticate: async () => true } });
+    const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
+    for (const peer of peers) peer.say(connect({ clientId: 'same' }));
+    for (const peer of peers.slice(100, 200)) peer.wire.destroy();
+    await turns(10);
+    const open = peers.filter(({ isClosed }) => !isClosed);
+    assert.deepEqual(open, [peers[499]]);
+    assert.deepEqual(kinds(peers[499]), ['connack']);
+    assert.equal(it.broker.work.count, 0);
+  });
+
+  it('that begins an authentication and never answers keeps nobody of that client id out', async () => {
+    await using it = await bed({
+      hooks: { authenticate: ({ method }) => (method === undefined ? true : { challenge: undefined }) }
+    });
+    const attackers = Array.from({ length: 100 }, () => new Peer(it.broker, 5));
+    for (const peer of attackers)
+      peer.say(connect({ clientId: 'victim', properties: { authenticationMethod: 'rounds' } }));
+    const victim = await client(it.broker, { clientId: 'victim' });
+    assert.ok(await isServed(victim));
+    await it.pass(11_000);
+    assert.ok(attackers.every(({ isClosed }) => isClosed));
+    assert.ok(await isServed(victim));
+  });
+});
