@@ -585,6 +585,25 @@ describe('Packets sent before CONNACK', () => {
     assert.deepEqual(cmds(client.received), ['auth']);
   });
 
+  it('[MQTT-3.1.4-2] a hook is told when the client that it decides on has gone', async () => {
+    const signals: AbortSignal[] = [];
+    const ask = ({ signal }: { signal: AbortSignal }) => {
+      signals.push(signal);
+      return held<boolean>().promise;
+    };
+    for (const hooks of [{ preConnect: ask }, { authenticate: ask }]) {
+      await using broker = await startBroker({ hooks, hookTimeout: 60_000 });
+      const client = await rawClient(broker, { connect: false });
+      client.send(connectPacket());
+      await turns();
+      assert.equal(signals.at(-1)?.aborted, false);
+      client.cut();
+      await turns();
+      assert.equal(signals.at(-1)?.aborted, true);
+    }
+    assert.equal(signals.length, 2);
+  });
+
   it('[MQTT-3.1.4-5] publishes what a client sent before it left, though a hook was still at work', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });

@@ -127,7 +127,7 @@ describe('When the will is published', () => {
     assert.deepEqual(await payloads(reader), [...Array.from({ length: 100 }, (_, at) => String(at)), 'gone']);
   });
 
-  it('[MQTT-3.1.2-8] not for a client that is refused after it has been cut', async () => {
+  it('[MQTT-3.1.2-8] not for a client that is cut before its CONNACK', async () => {
     const answer = held<boolean>();
     const hooks = {
       authenticate: ({ client }: { client: { clientId: string } }) => client.clientId === 'reader' || answer.promise
@@ -146,7 +146,7 @@ describe('When the will is published', () => {
     });
     await turns();
     await cut(client);
-    answer.resolve(false);
+    answer.resolve(true);
     await turns();
     await reader.nothing();
   });
