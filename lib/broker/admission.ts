@@ -204,6 +204,7 @@ export class Admission {
     if (stored === undefined && !broker.hasRoomForSession()) {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
+    const connack = connackFor(session, packet, approval, resumes);
     if (stored !== undefined && !resumes) {
       // [MQTT-3.1.2-4]; a session that was to end with its connection ends with it now
       metrics.counts[Metric.sessionDiscarded]++;
@@ -226,11 +227,10 @@ export class Admission {
     this.decided(session);
     if (owner.link !== link || link.isClosed) return; // a listener ended it
     link.rates = this.#rates.of(owner.zoneSettings);
-    this.#connack(owner, link, packet, approval, resumes);
+    this.#welcome(owner, link, connack, resumes);
     if (superseded !== undefined) broker.publishWill(owner, superseded);
     if (owner.link !== link) return;
     broker.subscribeAutomatically(owner);
-    if (resumes) owner.resend();
     owner.pump();
   }
 
@@ -253,33 +253,16 @@ export class Admission {
     return superseded;
   }
 
-  #connack(
-    session: Session,
-    link: Connection,
-    packet: ConnectPacket,
-    approval: Approval,
-    sessionPresent: boolean
-  ): void {
+  /** CONNACK goes out, then what was in flight, then all else [MQTT-3.2.0-1]. */
+  #welcome(session: Session, link: Connection, connack: Buffer, sessionPresent: boolean): void {
     const { metrics, events } = this.#broker;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
     if (session.link !== link || link.isClosed) return; // a listener ended it
-    const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
-    if (session.protocolVersion === 5) connack.properties = connackProperties(session, packet, approval);
-    let bytes = encodeConnack(connack, session.protocolVersion);
-    if (bytes.length > session.maxFrame && connack.properties !== undefined) {
-      // [MQTT-3.2.2-20]: what explains goes first, what binds stays
-      connack.properties = {
-        ...connack.properties,
-        userProperties: undefined,
-        reasonString: undefined,
-        responseInformation: undefined
-      };
-      bytes = encodeConnack(connack, 5);
-    }
-    link.isWelcomed = true;
-    link.send(bytes, Metric.packetsConnackSent);
+    link.send(connack, Metric.packetsConnackSent);
+    session.welcomed();
     metrics.counts[Metric.clientConnected]++;
+    if (sessionPresent) session.resend();
     this.#broker.connected(session, sessionPresent);
   }
 
@@ -423,6 +406,21 @@ function agree(session: Session, packet: ConnectPacket): void {
     message: { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest },
     delayMs: willDelayInterval * 1000
   };
+}
+
+/** The bytes of an accepting CONNACK. What explains is left out where it does not fit, what binds is not [MQTT-3.2.2-19, -20]. */
+function connackFor(session: Session, packet: ConnectPacket, approval: Approval, sessionPresent: boolean): Buffer {
+  const { protocolVersion, maxFrame } = session;
+  const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
+  if (protocolVersion !== 5) return encodeConnack(connack, protocolVersion);
+  connack.properties = connackProperties(session, packet, approval);
+  const whole = encodeConnack(connack, 5);
+  if (whole.length <= maxFrame) return whole;
+  connack.properties = { ...connack.properties, userProperties: undefined, responseInformation: undefined };
+  const bare = encodeConnack(connack, 5);
+  if (bare.length <= maxFrame) return bare;
+  const why = `the CONNACK takes ${bare.length} bytes, the client allows ${maxFrame} (Maximum Packet Size)`;
+  throw new ProtocolError(ReasonCode.packetTooLarge, why); // [MQTT-3.1.2-24]
 }
 
 function connackProperties(session: Session, packet: ConnectPacket, approval: Approval): Properties {

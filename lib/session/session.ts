@@ -176,6 +176,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     if (this.incoming !== undefined) this.#takeFrom(this.incoming);
     const link = this.link as Connection;
     link.session = this;
+    link.isBlocked = true; // what listeners publish waits for the CONNACK [MQTT-3.2.0-1]
     this.state = 'connected';
     this.connection = link.meta;
     this.connectedAt = host.clock.now();
@@ -190,6 +191,13 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   goLive(): void {
     const link = this.link as Connection;
     link.table = LIVE;
+  }
+
+  /** CONNACK success is out. */
+  welcomed(): void {
+    const link = this.link as Connection;
+    link.isWelcomed = true;
+    link.isBlocked = false;
     this.updateLane();
     this.#beginRetry(this.host.clock.monotonic());
     this.rearm();
@@ -406,7 +414,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
     // [MQTT-3.2.2-19]
     if (packet.length > this.maxFrame)
       packet = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: code }, version);
-    link.send(packet, Metric.packetsConnackSent);
+    if (packet.length <= this.maxFrame) link.send(packet, Metric.packetsConnackSent);
     if (host.events.heard['client.connack']) host.events.emit('client.connack', { client: this, reasonCode: code });
   }
 

@@ -1,0 +1,723 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { EventName } from '../../lib/events.ts';
+import type { Properties, QoS, UserProperty } from '../../lib/packets/types.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { connectPacket, type RawClient, rawClient } from '../support/raw-client.ts';
+import {
+  granted,
+  held,
+  payloads,
+  publish,
+  refusedConnect,
+  rest,
+  startBroker,
+  subscribe,
+  turns
+} from '../support/wire.ts';
+import { connectBytes, field, frame } from '../support/wire-connect.ts';
+
+const x = field('x');
+const NONE = Buffer.from([0]);
+
+function me(broker: Broker, properties: Properties = {}, clean = false): Promise<RawClient> {
+  return rawClient(broker, { clientId: 'me', clean, properties: { sessionExpiryInterval: 100, ...properties } });
+}
+
+async function cut(client: RawClient): Promise<void> {
+  client.cut();
+  await turns(4);
+}
+
+/** All bytes that come for a CONNECT. */
+async function answer(broker: Broker, bytes: Buffer): Promise<Buffer> {
+  const stream = broker.stream();
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  stream.write(bytes);
+  await turns();
+  stream.destroy();
+  return Buffer.concat(chunks);
+}
+
+function properties(client: RawClient): Properties {
+  return client.connack?.properties ?? {};
+}
+
+/** Sizes of the packets that come to a client. */
+function sizes(client: RawClient): number[] {
+  const all: number[] = [];
+  let rest = Buffer.alloc(0);
+  client.stream.on('data', (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      let length = 0;
+      let at = 1;
+      for (let shift = 0; at < rest.length; shift += 7) {
+        length |= (rest[at] & 127) << shift;
+        if (rest[at++] < 128) break;
+      }
+      if (rest.length < 2 || rest.length < at + length) return;
+      all.push(at + length);
+      rest = rest.subarray(at + length);
+    }
+  });
+  return all;
+}
+
+describe('CONNACK', () => {
+  it('[MQTT-3.2.0-1] comes before the messages that wait for a resumed session', async () => {
+    await using broker = await startBroker();
+    const client = await me(broker);
+    await granted(client, 1, { topic: '#', qos: 1 });
+    await broker.publish('x', 'in flight', { qos: 1 });
+    await client.next('publish');
+    await cut(client);
+    await broker.publish('x', 'waiting', { qos: 1 });
+    const back = await rawClient(broker, { connect: false });
+    back.send(connectPacket({ clientId: 'me', clean: false }), publish('x', 'behind'));
+    const got = (await rest(back)).map((packet) => (packet.cmd === 'publish' ? String(packet.payload) : packet.cmd));
+    assert.deepEqual(got, ['connack', 'in flight', 'waiting', 'behind']);
+  });
+
+  it('[MQTT-3.2.0-1] comes before retained messages of subscriptions made at connect', async () => {
+    await using broker = await startBroker({ autoSubscriptions: [{ topic: 'x', qos: 1 }] });
+    await broker.publish('x', 'kept', { retain: true });
+    assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
+    await cut(await me(broker));
+    assert.deepEqual(await payloads(await me(broker)), ['kept']);
+  });
+
+  it('[MQTT-3.2.0-1] comes before what the app publishes when it hears of the session', async () => {
+    const names: EventName[] = [
+      'client.connect',
+      'session.takenover',
+      'client.disconnected',
+      'session.discarded',
+      'session.terminated',
+      'session.created',
+      'session.resumed',
+      'client.connack',
+      'client.connected'
+    ];
+    for (const qos of [0, 1, 2] as const) {
+      for (const clean of [true, false]) {
+        await using broker = await startBroker();
+        const client = await me(broker);
+        await granted(client, 1, { topic: 'x', qos: 2 });
+        const heard: EventName[] = [];
+        for (const name of names) {
+          broker.on(name, () => {
+            heard.push(name);
+            void broker.publish('x', name, { qos });
+          });
+        }
+        const second = await me(broker, {}, clean);
+        // what went out to the old connection is sent again where it is to be acknowledged
+        const again = qos === 0 ? [] : ['client.connect', 'session.takenover'];
+        const later = ['client.disconnected', 'session.resumed', 'client.connack', 'client.connected'];
+        assert.deepEqual(await payloads(second), clean ? [] : [...again, ...later], `QoS ${qos}`);
+        assert.ok(heard.includes('client.connack'));
+      }
+    }
+  });
+
+  it('[MQTT-3.2.0-1] comes before what the app subscribes the client to when its session is made', async () => {
+    await using broker = await startBroker();
+    await broker.publish('x', 'kept', { retain: true });
+    broker.on('session.created', ({ client }) => {
+      broker.session(client.clientId).subscribe('x');
+    });
+    assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
+  });
+
+  it('[MQTT-3.2.0-1] comes before messages from others in the same turn', async () => {
+    await using broker = await startBroker();
+    const writer = await rawClient(broker);
+    const client = await me(broker);
+    await granted(client, 1, 'x');
+    const second = await rawClient(broker, { connect: false });
+    const packets = Array.from({ length: 50 }, (_, at) => publish('x', String(at)));
+    writer.send(...packets.slice(0, 25));
+    second.send(connectPacket({ clientId: 'me', clean: false }));
+    writer.send(...packets.slice(25));
+    await turns();
+    assert.equal((await second.next('connack')).sessionPresent, true);
+    const got = [...client.received, ...(await rest(second))].flatMap((packet) =>
+      packet.cmd === 'publish' ? [String(packet.payload)] : []
+    );
+    assert.deepEqual(
+      got,
+      packets.map(({ payload }) => String(payload))
+    );
+  });
+
+  it('[MQTT-3.2.0-2] comes once, whatever a listener or a hook does', async () => {
+    await using broker = await startBroker();
+    broker.on('client.connack', ({ client }) => {
+      if (client.clientId === 'kicked' && broker.hasSession('kicked')) broker.session('kicked').kick();
+    });
+    const client = await rawClient(broker, { connect: false });
+    client.send(connectPacket({ clientId: 'kicked' }));
+    await client.closed();
+    assert.equal(client.received.filter(({ cmd }) => cmd === 'connack').length, 1);
+    const good = await rawClient(broker);
+    good.send(connectPacket());
+    await good.closed();
+    assert.equal(good.received.filter(({ cmd }) => cmd === 'connack').length, 1);
+  });
+
+  it('[MQTT-3.2.2-1] has no flag but Session Present', async () => {
+    await using broker = await startBroker();
+    const persistent = connectBytes({ flags: 0, properties: Buffer.from('1100000064', 'hex') });
+    assert.equal((await answer(broker, persistent))[2], 0);
+    assert.equal((await answer(broker, persistent))[2], 1);
+    assert.equal((await answer(broker, connectBytes({ flags: 0x03 })))[2], 0);
+    assert.equal((await answer(broker, connectBytes({ level: 4, flags: 0, clientId: 'four' })))[2], 0);
+    assert.equal((await answer(broker, connectBytes({ level: 4, flags: 0, clientId: 'four' })))[2], 1);
+  });
+
+  it('[MQTT-3.2.2-2] answers Clean Start 1 with Session Present 0', async () => {
+    await using broker = await startBroker();
+    await cut(await me(broker));
+    assert.equal((await me(broker, {}, true)).connack?.sessionPresent, false);
+    assert.equal((await me(broker, {}, true)).connack?.sessionPresent, false); // taken over
+  });
+
+  it('[MQTT-3.2.2-3] answers Clean Start 0 with what is stored, a session without subscriptions included', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const first = await me(broker);
+    assert.equal(first.connack?.sessionPresent, false);
+    const second = await me(broker);
+    assert.equal(second.connack?.sessionPresent, true); // connected
+    await cut(second);
+    const third = await me(broker);
+    assert.equal(third.connack?.sessionPresent, true); // away
+    await cut(third);
+    await clock.advance('100s');
+    assert.equal((await me(broker)).connack?.sessionPresent, false); // expired
+    const brief = await rawClient(broker, { clientId: 'brief', clean: false });
+    assert.equal(brief.connack?.sessionPresent, false);
+    assert.equal((await rawClient(broker, { clientId: 'brief', clean: false })).connack?.sessionPresent, false);
+  });
+
+  it('[MQTT-3.2.2-6] has Session Present 0 when it refuses, though there is a session', async () => {
+    const hooks = { authenticate: ({ username }: { username?: string }) => username !== 'thief' };
+    await using broker = await startBroker({ hooks });
+    await cut(await me(broker));
+    for (const version of [4, 5] as const) {
+      const given = { clientId: 'me', clean: false, username: 'thief', version };
+      assert.equal((await refusedConnect(broker, given)).sessionPresent, false);
+    }
+    assert.equal((await me(broker)).connack?.sessionPresent, true);
+  });
+
+  it('[MQTT-3.2.2-7] is followed by the close when it refuses', async () => {
+    await using broker = await startBroker({ hooks: { preConnect: () => ({ allow: false, reasonCode: 0x9c }) } });
+    const client = await rawClient(broker, { connect: false });
+    client.send(connectPacket(), subscribe(1, 'x'), { cmd: 'pingreq' });
+    await client.closed();
+    assert.equal(client.received.length, 1);
+  });
+
+  it('[MQTT-3.2.2-8] has no code but those of its table, whatever a hook says', async () => {
+    const table = new Set([
+      0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c,
+      0x9d, 0x9f
+    ]);
+    let reasonCode = 0;
+    await using broker = await startBroker({ hooks: { preConnect: () => ({ allow: false, reasonCode }) } });
+    for (reasonCode = 0; reasonCode < 256; reasonCode++) {
+      const bytes = await answer(broker, connectBytes());
+      assert.equal(bytes[0], 0x20, `code ${reasonCode}`);
+      assert.ok(table.has(bytes[3]), `hook ${reasonCode}, CONNACK ${bytes[3]}`);
+      if (table.has(reasonCode)) assert.equal(bytes[3], reasonCode);
+      // 3.x: 1 to 5, or nothing
+      const old = await answer(broker, connectBytes({ level: 4 }));
+      assert.ok(
+        old.length === 0 || (old.length === 4 && old[2] === 0 && old[3] >= 1 && old[3] <= 5),
+        old.toString('hex')
+      );
+    }
+  });
+
+  it('[MQTT-3.2.2-16] gives a client without an id none that a stored session has', async () => {
+    await using broker = await startBroker();
+    const ids = new Set<string>();
+    for (let count = 0; count < 100; count++) {
+      const client = await rawClient(broker, {
+        clientId: '',
+        clean: false,
+        properties: { sessionExpiryInterval: 100 }
+      });
+      assert.equal(client.connack?.sessionPresent, false);
+      ids.add(properties(client).assignedClientIdentifier as string);
+      await cut(client);
+    }
+    assert.equal(ids.size, 100);
+    assert.equal([...broker.sessions()].length, 100);
+  });
+});
+
+describe('What CONNACK announces', () => {
+  it('[MQTT-3.2.2-9] Maximum QoS where it is less than 2', async () => {
+    for (const maxQosAllowed of [0, 1, 2] as const) {
+      await using broker = await startBroker({ maxQosAllowed });
+      const expected = maxQosAllowed === 2 ? undefined : maxQosAllowed;
+      assert.equal(properties(await rawClient(broker)).maximumQoS, expected);
+    }
+  });
+
+  it('[MQTT-3.2.2-10] takes subscriptions of every QoS all the same, and grants less', async () => {
+    for (const maxQosAllowed of [0, 1] as const) {
+      await using broker = await startBroker({ maxQosAllowed });
+      for (const version of [4, 5] as const) {
+        const client = await rawClient(broker, { version });
+        const filters = ([0, 1, 2] as QoS[]).map((qos) => ({ topic: `x/${qos}`, qos }));
+        assert.deepEqual(await granted(client, 1, filters), [0, maxQosAllowed, maxQosAllowed]);
+      }
+    }
+  });
+
+  it('[MQTT-3.2.2-11] closes with 0x9B for a PUBLISH above Maximum QoS', async () => {
+    await using broker = await startBroker({ maxQosAllowed: 1 });
+    const client = await rawClient(broker);
+    client.send(publish('x', '', { qos: 1, messageId: 1 }));
+    await client.next('puback');
+    client.send(publish('x', '', { qos: 2, messageId: 2 }));
+    await client.refused(0x9b);
+  });
+
+  it('[MQTT-3.2.2-12] refuses a will above Maximum QoS: 0x9B', async () => {
+    await using broker = await startBroker({ maxQosAllowed: 0 });
+    for (const qos of [1, 2] as const) {
+      const will = { topic: 'will', payload: Buffer.alloc(0), qos, retain: false };
+      assert.equal((await refusedConnect(broker, { will })).reasonCode, 0x9b);
+      assert.equal(
+        (await answer(broker, connectBytes({ level: 4, flags: 6 | (qos << 3), payload: [x, x] }))).length,
+        0
+      );
+    }
+    await rawClient(broker, { will: { topic: 'will', payload: Buffer.alloc(0), qos: 0, retain: false } });
+  });
+
+  it('[MQTT-3.2.2-13] refuses a retained will where retain is off: 0x9A', async () => {
+    await using broker = await startBroker({ retainAvailable: false });
+    assert.equal(properties(await rawClient(broker)).retainAvailable, 0);
+    const will = { topic: 'will', payload: Buffer.alloc(0), qos: 0 as const, retain: true };
+    assert.equal((await refusedConnect(broker, { will })).reasonCode, 0x9a);
+  });
+
+  it('[MQTT-3.2.2-14] closes with 0x9A for a retained PUBLISH where retain is off', async () => {
+    await using broker = await startBroker({ retainAvailable: false });
+    for (const qos of [0, 1, 2] as const) {
+      const client = await rawClient(broker);
+      client.send(publish('x', 'kept', { qos, retain: true, messageId: qos === 0 ? undefined : 1 }));
+      assert.deepEqual(await client.refused(0x9a), []);
+    }
+    for await (const message of broker.retained('#')) assert.fail(message.topic);
+  });
+
+  it('[MQTT-3.2.2-15] closes with 0x95 for a packet above the Maximum Packet Size, at its header', async () => {
+    await using broker = await startBroker({ maxPacketSize: 200 });
+    const first = await rawClient(broker);
+    assert.equal(properties(first).maximumPacketSize, 200);
+    const fits = frame(0x32, x, Buffer.from([0, 1]), NONE, Buffer.alloc(200 - 9));
+    assert.equal(fits.length, 200);
+    first.send(fits);
+    await first.next('puback');
+    first.send(frame(0x32, x, Buffer.from([0, 1]), NONE, Buffer.alloc(200 - 8)).subarray(0, 3));
+    assert.deepEqual(await first.refused(0x95), []);
+    for (const header of ['30ffffff7f', '82ff01', 'e0ffff03']) {
+      const client = await rawClient(broker);
+      client.sendBytes(header);
+      assert.deepEqual(await client.refused(0x95), []);
+    }
+  });
+
+  it('[MQTT-3.2.2-17] closes with 0x94 for an alias above the announced maximum', async () => {
+    await using broker = await startBroker({ maxTopicAlias: 5 });
+    const client = await rawClient(broker);
+    assert.equal(properties(client).topicAliasMaximum, 5);
+    client.send(publish('x', '', { properties: { topicAlias: 5 } }));
+    await client.nothing();
+    client.send(publish('x', '', { properties: { topicAlias: 6 } }));
+    await client.refused(0x94);
+  });
+
+  it('[MQTT-3.2.2-18] closes with 0x94 for any alias where none is announced', async () => {
+    await using broker = await startBroker({ maxTopicAlias: 0 });
+    const client = await rawClient(broker);
+    assert.equal(properties(client).topicAliasMaximum, undefined);
+    client.send(publish('x', '', { properties: { topicAlias: 1 } }));
+    await client.refused(0x94);
+  });
+
+  it('[MQTT-3.3.4-7] Receive Maximum where it is below 65535, and closes with 0x93 past it', async () => {
+    await using broker = await startBroker({ receiveMaximum: 3 });
+    const client = await rawClient(broker);
+    assert.equal(properties(client).receiveMaximum, 3);
+    for (const messageId of [1, 2, 3]) client.send(publish('x', '', { qos: 2, messageId }));
+    await rest(client);
+    client.send(publish('x', '', { qos: 2, messageId: 4 }));
+    await client.refused(0x93);
+    await using free = await startBroker();
+    assert.equal(properties(await rawClient(free)).receiveMaximum, undefined);
+  });
+
+  it('[MQTT-3.9.3-2] what is switched off, and refuses each by its code', async () => {
+    const switches: [BrokerOptions, keyof Properties, Parameters<typeof subscribe>, number][] = [
+      [{ wildcardSubscription: false }, 'wildcardSubscriptionAvailable', [1, ['x/+', 'x']], 0xa2],
+      [{ sharedSubscription: false }, 'sharedSubscriptionAvailable', [1, ['$share/g/x', 'x']], 0x9e],
+      [
+        { subscriptionIdentifiers: false },
+        'subscriptionIdentifiersAvailable',
+        [1, ['x'], { subscriptionIdentifier: [3] }],
+        0xa1
+      ]
+    ];
+    await using open = await startBroker();
+    const all = properties(await rawClient(open));
+    for (const [options, name, request, code] of switches) {
+      assert.equal(all[name], undefined);
+      await using broker = await startBroker(options);
+      const client = await rawClient(broker);
+      assert.equal(properties(client)[name], 0);
+      client.send(subscribe(...request));
+      assert.equal((await client.next('suback')).granted[0], code);
+    }
+  });
+
+  it('[MQTT-3.2.2-8] nothing but Maximum Packet Size and Topic Alias Maximum where nothing is limited', async () => {
+    await using broker = await startBroker();
+    assert.deepEqual(properties(await rawClient(broker)), { maximumPacketSize: 1_048_576, topicAliasMaximum: 64 });
+  });
+});
+
+describe('What the client asked for in CONNECT', () => {
+  it('[MQTT-3.1.2-24] nothing larger than its Maximum Packet Size is sent, and all that is not', async () => {
+    await using broker = await startBroker();
+    for (const maximumPacketSize of [30, 64, 300]) {
+      const client = await rawClient(broker, { properties: { maximumPacketSize } });
+      const seen = sizes(client);
+      await granted(client, 1, { topic: 'x', qos: 2 });
+      for (let bytes = 0; bytes < maximumPacketSize + 5; bytes++) {
+        for (const qos of [0, 1, 2] as const) {
+          await broker.publish('x', Buffer.alloc(bytes), { qos });
+          for (const packet of await rest(client)) {
+            assert.ok(packet.cmd === 'publish' || packet.cmd === 'pubrel');
+            if (packet.cmd !== 'publish' || packet.messageId === undefined) continue;
+            const { messageId } = packet;
+            client.send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId, reasonCode: qos === 1 ? 0 : 0x80 });
+          }
+        }
+      }
+      assert.equal(Math.max(...seen), maximumPacketSize);
+      client.cut();
+    }
+  });
+
+  it('[MQTT-3.1.2-24] properties count, and what the broker adds to a message', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker, { properties: { maximumPacketSize: 40, topicAliasMaximum: 5 } });
+    const seen = sizes(client);
+    client.send(subscribe(1, { topic: 'x', qos: 1 }, { subscriptionIdentifier: [268_435_455] }));
+    await client.next('suback');
+    for (let bytes = 0; bytes < 40; bytes++) {
+      for (const properties of [{}, { contentType: 'text' }, { userProperties: [['a', 'b']] as UserProperty[] }]) {
+        await broker.publish('x', Buffer.alloc(bytes), {
+          qos: 1,
+          properties: { messageExpiryInterval: 9, ...properties }
+        });
+        for (const packet of await rest(client))
+          if (packet.cmd === 'publish')
+            client.send({ cmd: 'puback', messageId: packet.messageId as number, reasonCode: 0 });
+      }
+    }
+    assert.ok(Math.max(...seen) <= 40 && Math.max(...seen) >= 38, String(Math.max(...seen)));
+  });
+
+  it('[MQTT-3.1.2-24] a CONNACK that does not fit is not sent: the client is refused', async () => {
+    await using broker = await startBroker();
+    const whole = await answer(broker, connectBytes({ clientId: 'fits' }));
+    for (let size = 1; size <= whole.length; size++) {
+      const block = Buffer.from([0x27, 0, 0, 0, size]);
+      const got = await answer(broker, connectBytes({ clientId: `size${size}`, properties: block }));
+      assert.ok(got.length <= size, `${got.length} bytes for ${size}`);
+      if (size === whole.length) assert.equal(got[3], 0);
+      else {
+        if (got.length > 0) assert.ok(got[3] >= 0x80);
+        assert.equal(broker.hasSession(`size${size}`), false);
+      }
+    }
+  });
+
+  it('[MQTT-3.1.2-25] a message that is too large is dropped as if delivered, and others get it', async () => {
+    await using broker = await startBroker({ maxInflight: 1 });
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ reason, client }) => dropped.push(`${client?.clientId} ${reason}`));
+    const options = { properties: { maximumPacketSize: 50, sessionExpiryInterval: 100 }, clean: false };
+    const small = await rawClient(broker, { clientId: 'small', ...options });
+    const large = await rawClient(broker, { clientId: 'large' });
+    for (const client of [small, large]) await granted(client, 1, { topic: 'x', qos: 2 });
+    const writer = await rawClient(broker);
+    for (const qos of [1, 2] as const) {
+      writer.send(publish('x', 'a'.repeat(100), { qos, messageId: qos }));
+      // the flow with the publisher is what it always is
+      assert.equal((await writer.next(qos === 1 ? 'puback' : 'pubrec')).reasonCode, 0);
+      const { messageId } = await large.next('publish');
+      large.send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId: messageId as number, reasonCode: 0x80 });
+    }
+    await small.nothing();
+    // nothing of it takes a place in the window of one
+    await broker.publish('x', 'fits', { qos: 1 });
+    assert.equal(String((await small.next('publish')).payload), 'fits');
+    assert.deepEqual(dropped, ['small too_large', 'small too_large']);
+    // the limit of the connection to come counts for what waits
+    await cut(small);
+    await broker.publish('x', 'b'.repeat(40), { qos: 1 });
+    await broker.publish('x', 'c', { qos: 1 });
+    const properties = { maximumPacketSize: 30, sessionExpiryInterval: 100 };
+    const back = await rawClient(broker, { clientId: 'small', clean: false, properties });
+    const first = await back.next('publish');
+    assert.deepEqual([String(first.payload), first.dup], ['fits', true]);
+    back.send({ cmd: 'puback', messageId: first.messageId as number, reasonCode: 0 });
+    assert.equal(String((await back.next('publish')).payload), 'c');
+  });
+
+  it('[MQTT-3.1.2-26] aliases towards the client stay within its Topic Alias Maximum', async () => {
+    await using broker = await startBroker({ maxOutboundTopicAlias: 20 });
+    for (const topicAliasMaximum of [1, 5, 100]) {
+      const client = await rawClient(broker, { properties: { topicAliasMaximum } });
+      await granted(client, 1, 'x/#');
+      const topics = new Map<number, string>();
+      const wanted: string[] = [];
+      // each topic a few times in a row, and then all of them again
+      for (let count = 0; count < 120; count++) {
+        const topic = `x/${Math.floor(count / 3) % 30}`;
+        wanted.push(topic);
+        await broker.publish(topic, topic);
+      }
+      const got: string[] = [];
+      for (const packet of await rest(client)) {
+        assert.ok(packet.cmd === 'publish');
+        const alias = packet.properties?.topicAlias;
+        if (alias !== undefined) {
+          assert.ok(alias >= 1 && alias <= Math.min(topicAliasMaximum, 20), `alias ${alias}`);
+          if (packet.topic !== '') topics.set(alias, packet.topic);
+        }
+        got.push(packet.topic === '' ? (topics.get(alias as number) as string) : packet.topic);
+        assert.equal(got.at(-1), String(packet.payload));
+      }
+      assert.deepEqual(got, wanted);
+      assert.equal(topics.size, Math.min(topicAliasMaximum, 20));
+      client.cut();
+    }
+  });
+
+  it('[MQTT-3.1.2-27] without a Topic Alias Maximum, or with 0, no alias is sent', async () => {
+    await using broker = await startBroker();
+    for (const properties of [undefined, { topicAliasMaximum: 0 }]) {
+      const client = await rawClient(broker, { properties });
+      await granted(client, 1, 'x');
+      for (let count = 0; count < 5; count++) await broker.publish('x', 'a');
+      for (const packet of await rest(client)) {
+        assert.ok(packet.cmd === 'publish' && packet.topic === 'x');
+        assert.equal(packet.properties?.topicAlias, undefined);
+      }
+    }
+  });
+
+  it('[MQTT-3.1.2-28] Response Information is sent to those alone that ask for it', async () => {
+    await using broker = await startBroker({ responseInformation: 'answers/%c/%u' });
+    const ask = async (requestResponseInformation: 0 | 1 | undefined) => {
+      const client = await rawClient(broker, {
+        clientId: 'me',
+        username: 'ann',
+        properties: { requestResponseInformation }
+      });
+      return properties(client).responseInformation;
+    };
+    assert.equal(await ask(undefined), undefined);
+    assert.equal(await ask(0), undefined);
+    assert.equal(await ask(1), 'answers/me/ann');
+    await using without = await startBroker();
+    const client = await rawClient(without, { properties: { requestResponseInformation: 1 } });
+    assert.equal(properties(client).responseInformation, undefined);
+  });
+
+  it('[MQTT-3.1.2-29] Request Problem Information 0: no reasons in acknowledgements, only where they are allowed', async () => {
+    const hooks = {
+      authorizePublish: ({ message }: { message: { topic: string } }) =>
+        message.topic !== 'no' || ({ allow: false, reasonCode: 0x87, reasonString: 'not you' } as const),
+      authorizeSubscribe: ({ filter }: { filter: string }) =>
+        filter !== 'no' || ({ allow: false, reasonCode: 0x87, reasonString: 'not you' } as const)
+    };
+    await using broker = await startBroker({ hooks });
+    const client = await rawClient(broker, { properties: { requestProblemInformation: 0 } });
+    client.send(publish('no', '', { qos: 1, messageId: 1 }), publish('no', '', { qos: 2, messageId: 2 }));
+    client.send(subscribe(3, ['no', '#/bad']), {
+      cmd: 'unsubscribe',
+      messageId: 4,
+      unsubscriptions: ['none', '#/bad']
+    });
+    client.send({ cmd: 'pubrel', messageId: 9, reasonCode: 0 }, { cmd: 'pubrec', messageId: 9, reasonCode: 0 });
+    const answers = await rest(client);
+    assert.deepEqual(
+      answers.map(({ cmd }) => cmd),
+      ['puback', 'pubrec', 'suback', 'unsuback', 'pubcomp', 'pubrel']
+    );
+    for (const packet of answers)
+      assert.equal((packet as { properties?: Properties }).properties, undefined, packet.cmd);
+    await granted(client, 5, 'x');
+    await broker.publish('x', '', { properties: { userProperties: [['a', 'b']] } });
+    assert.deepEqual((await client.next('publish')).properties?.userProperties, [['a', 'b']]);
+    client.sendBytes('0000');
+    await client.refused(0x81);
+  });
+
+  it('[MQTT-3.2.2-19] Reason String is left out of a refusing CONNACK that would be too large', async () => {
+    const reasonString = 'a long story';
+    await using broker = await startBroker({
+      hooks: { preConnect: () => ({ allow: false, reasonCode: 0x87, reasonString }) }
+    });
+    const whole = 2 + 2 + 1 + 3 + reasonString.length;
+    for (const maximumPacketSize of [5, 10, whole - 1, whole]) {
+      const connack = await refusedConnect(broker, { properties: { maximumPacketSize } });
+      assert.equal(connack.reasonCode, 0x87);
+      assert.equal(connack.properties?.reasonString, maximumPacketSize < whole ? undefined : reasonString);
+    }
+    for (const size of [1, 2, 3, 4]) {
+      const bytes = await answer(broker, connectBytes({ properties: Buffer.from([0x27, 0, 0, 0, size]) }));
+      assert.equal(bytes.length, 0);
+    }
+  });
+
+  it('[MQTT-3.2.2-20] user properties are left out of a CONNACK that would be too large, what binds is not', async () => {
+    const userProperties: UserProperty[] = [['greeting', 'a'.repeat(50)]];
+    const hooks = { authenticate: () => ({ allow: true, userProperties }) as const };
+    await using broker = await startBroker({ hooks, receiveMaximum: 7 });
+    const free = await rawClient(broker);
+    assert.deepEqual(properties(free).userProperties, userProperties);
+    const tight = await rawClient(broker, { properties: { maximumPacketSize: 40 } });
+    assert.equal(properties(tight).userProperties, undefined);
+    assert.equal(properties(tight).receiveMaximum, 7);
+    assert.equal(properties(tight).maximumPacketSize, 1_048_576);
+  });
+});
+
+describe('CONNACK of 3.x', () => {
+  const connect4 = (clean: boolean) => connectBytes({ level: 4, flags: clean ? 2 : 0, clientId: 'me' });
+  const connect3 = (clean: boolean) => connectBytes({ name: 'MQIsdp', level: 3, flags: clean ? 2 : 0, clientId: 'me' });
+
+  it('[MQTT3-3.2.2-1] answers CleanSession 1 with Session Present 0', async () => {
+    await using broker = await startBroker();
+    await answer(broker, connect4(false));
+    assert.equal((await answer(broker, connect4(true))).toString('hex'), '20020000');
+  });
+
+  it('[MQTT3-3.2.2-2] answers CleanSession 0 with Session Present 1 where a session is stored, even an empty one', async () => {
+    await using broker = await startBroker();
+    await answer(broker, connect4(false));
+    assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020100');
+  });
+
+  it('[MQTT3-3.2.2-3] ... and with 0 where none is', async () => {
+    await using broker = await startBroker();
+    assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020000');
+    await answer(broker, connect4(true));
+    assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020000');
+  });
+
+  it('[MQTT3-3.2.2-4] [MQTT3-3.2.2-5] a refusal has Session Present 0, and closes', async () => {
+    let isOpen = true;
+    await using broker = await startBroker({ hooks: { preConnect: () => isOpen } });
+    await answer(broker, connect4(false));
+    isOpen = false;
+    const client = await rawClient(broker, { version: 4, connect: false });
+    const chunks: Buffer[] = [];
+    client.stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    client.send(connect4(false));
+    await client.closed();
+    assert.equal(Buffer.concat(chunks).toString('hex'), '20020005');
+  });
+
+  it('[MQTT3-3.2.2-6] closes without a CONNACK where no return code fits', async () => {
+    await using broker = await startBroker({ retainAvailable: false, maxQosAllowed: 0 });
+    for (const flags of [0x26, 0x0e]) {
+      for (const head of [{ level: 4 }, { level: 3, name: 'MQIsdp' }])
+        assert.equal((await answer(broker, connectBytes({ ...head, flags, payload: [x, x] }))).length, 0);
+    }
+  });
+
+  it('[MQTT3-connack-codes] return codes 1 to 5 stand for the reasons of 5.0', async () => {
+    const codes: [reasonCode: number, returnCode: number | undefined][] = [
+      [0x84, 1],
+      [0x85, 2],
+      [0x88, 3],
+      [0x89, 3],
+      [0x97, 3],
+      [0x9c, 3],
+      [0x9d, 3],
+      [0x9f, 3],
+      [0x86, 4],
+      [0x87, 5],
+      [0x8a, 5],
+      [0x8c, 5],
+      [0x80, undefined],
+      [0x83, undefined],
+      [0x95, undefined]
+    ];
+    let reasonCode = 0;
+    await using broker = await startBroker({ hooks: { preConnect: () => ({ allow: false, reasonCode }) } });
+    for (const [given, returnCode] of codes) {
+      reasonCode = given;
+      const expected = returnCode === undefined ? '' : `2002000${returnCode}`;
+      for (const connect of [connect4, connect3])
+        assert.equal((await answer(broker, connect(true))).toString('hex'), expected, given.toString(16));
+    }
+  });
+
+  it('[MQTT3-connack-codes] wrong names are 4, missing ones 5', async () => {
+    await using broker = await startBroker({ allowAnonymous: false });
+    assert.equal((await answer(broker, connect4(true))).toString('hex'), '20020005');
+    const named = connectBytes({ level: 4, flags: 0x82, payload: [field('user')] });
+    assert.equal((await answer(broker, named)).toString('hex'), '20020004');
+  });
+
+  it('[MQTT3-no-v5] a 3.x client gets no property, and no keep alive or expiry but its own', async () => {
+    const options = { serverKeepalive: 5, maxSessionExpiryInterval: 5, receiveMaximum: 5, responseInformation: 'x' };
+    await using broker = await startBroker(options);
+    for (const connect of [connect3, connect4]) assert.equal((await answer(broker, connect(true))).length, 4);
+  });
+
+  it('[MQTT31-no-session-present] the first byte is 0 in 3.1, whatever is stored', async () => {
+    await using broker = await startBroker();
+    for (let count = 0; count < 3; count++)
+      assert.equal((await answer(broker, connect3(false))).toString('hex'), '20020000');
+    assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020100');
+  });
+});
+
+describe('CONNACK behind a hook', () => {
+  it('[MQTT-3.2.0-1] is the first packet though another connection of the session is served meanwhile', async () => {
+    const decision = held<boolean>();
+    let count = 0;
+    const hooks = { authenticate: () => (count++ === 0 ? true : decision.promise) };
+    await using broker = await startBroker({ hooks });
+    const first = await me(broker);
+    await granted(first, 1, { topic: 'x', qos: 1 });
+    const second = await rawClient(broker, { connect: false });
+    second.send(connectPacket({ clientId: 'me', clean: false, properties: { sessionExpiryInterval: 100 } }));
+    await turns();
+    await broker.publish('x', 'to the first', { qos: 1 });
+    assert.equal(String((await first.next('publish')).payload), 'to the first');
+    decision.resolve(true);
+    assert.equal((await second.next('connack')).sessionPresent, true);
+    const again = await second.next('publish');
+    assert.deepEqual([String(again.payload), again.dup], ['to the first', true]);
+  });
+});
