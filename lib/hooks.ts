@@ -121,10 +121,14 @@ export class HookRegistry {
     this.#work = work;
   }
 
-  /** @returns a function that takes the hook away again */
-  add<N extends HookName>(name: N, hook: Hooks[N]): () => void {
+  /**
+   * @param isFirst in front of those registered before
+   * @returns a function that takes the hook away again
+   */
+  add<N extends HookName>(name: N, hook: Hooks[N], isFirst = false): () => void {
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hooks[N];
-    (this[name] as readonly Hooks[N][]) = [...(this[name] as readonly Hooks[N][]), own];
+    const others = this[name] as readonly Hooks[N][];
+    (this[name] as readonly Hooks[N][]) = isFirst ? [own, ...others] : [...others, own];
     return () => {
       (this[name] as readonly Hooks[N][]) = (this[name] as readonly Hooks[N][]).filter((other) => other !== own);
     };

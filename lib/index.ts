@@ -1,5 +1,7 @@
 /** The public names of `embermq`. */
-export { Broker, createBroker, type Inspection, type PacketTap, type StopOptions } from './broker/broker.ts';
+export type { Inspection } from './broker/actors.ts';
+export { Broker, createBroker, type StopOptions } from './broker/broker.ts';
+export type { PacketTap } from './broker/core.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/message-stream.ts';
 export {

@@ -12,7 +12,7 @@ import type { Session, WillState } from '../session/session.ts';
 import { TextMap } from '../topics/text-map.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { Authentication, isTrusted } from './authentication.ts';
-import type { Broker } from './broker.ts';
+import type { Core } from './core.ts';
 
 /** Who is being decided on, and who comes after. */
 interface Turn {
@@ -28,12 +28,12 @@ const NEVER = 0xffff_ffff;
  * id wait for each other while a hook decides.
  */
 export class Admission {
-  readonly #broker: Broker;
+  readonly #broker: Core;
   readonly #rates = new ZoneRates();
   /** The CONNECT of a client id that hooks decide on, and those that wait for it. */
   readonly #turns = new TextMap<Turn>();
 
-  constructor(broker: Broker) {
+  constructor(broker: Core) {
     this.#broker = broker;
   }
 
@@ -329,7 +329,7 @@ function sendAuth(
 }
 
 /** Settle who the client says it is. */
-function identify(session: Session, packet: ConnectPacket, broker: Broker): void {
+function identify(session: Session, packet: ConnectPacket, broker: Core): void {
   const { zoneSettings } = session;
   if (zoneSettings.useUsernameAsClientid && session.username !== undefined && session.username !== '')
     session.clientId = session.username;

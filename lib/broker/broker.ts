@@ -1,77 +1,29 @@
-import { channel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 // By name from this module they are out of the reach of a test framework's fake timers.
-import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import { type Actor, type ActorLogic, type ActorRef, createActor, type EventObject, type Snapshot } from 'xstate';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
-import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
-import { type Clock, systemClock } from '../clock.ts';
-import { BrokerError, InvalidInput, NotFound, ProtocolError, StateError } from '../errors.ts';
-import { asError, type BrokerEvents, type DropReason, type EventName, Events } from '../events.ts';
-import { type HookName, HookRegistry, type Hooks } from '../hooks.ts';
+import type { ConnectionMeta } from '../client-info.ts';
+import type { Clock } from '../clock.ts';
+import { InvalidInput, NotFound, StateError } from '../errors.ts';
+import type { BrokerEvents, EventName } from '../events.ts';
+import type { HookName, Hooks } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
-import { Metric, Metrics } from '../metrics.ts';
-import { type Message, type MessageInput, unwireAll } from '../packets/message.ts';
-import { ReasonCode } from '../packets/reason-codes.ts';
-import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
-import { replay } from '../replay.ts';
-import type { Connection } from '../session/connection.ts';
-import type { SessionDeeds } from '../session/deeds.ts';
-import type { PublishDecision, SessionHost } from '../session/host.ts';
-import { endTurn } from '../session/output.ts';
-import { RetainedFeed } from '../session/retained-feed.ts';
-import { sessionMachine } from '../session/session.machine.ts';
-import { Session, type WillState } from '../session/session.ts';
-import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
-import { TimingWheel } from '../timing-wheel.ts';
-import { TextMap } from '../topics/text-map.ts';
+import type { Metrics } from '../metrics.ts';
+import type { Message, MessageInput } from '../packets/message.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
-import { WorkCount } from '../work.ts';
+import type { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
-import { Admission } from './admission.ts';
+import type { Inspection, Running } from './actors.ts';
 import { brokerMachine } from './broker.machine.ts';
+import { Core } from './core.ts';
 import type { BrokerDeeds, BrokerEvent } from './deeds.ts';
-import { DelayedMessages } from './delayed.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from './handler-subscriber.ts';
-import { Memory } from './memory.ts';
 import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
-import { Publishing } from './publishing.ts';
-import { RetainedMessages } from './retained-messages.ts';
-import { compileRewrite, type Rewrite } from './rewrite.ts';
-import { Routing } from './routing.ts';
 import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
-import { Subscribing } from './subscribing.ts';
-import { SysTopics } from './sys.ts';
-import { SystemMonitor } from './sysmon.ts';
 import { VERSION } from './version.ts';
-
-const PACKET_RECEIVED = channel('embermq:packet:received');
-const PACKET_SENT = channel('embermq:packet:sent');
-
-/** Subscriptions of a session that ended which are taken out in one turn. */
-const FORGET_AT_ONCE = 1_000;
-
-/** What a subscriber of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent` gets. */
-export interface PacketTap {
-  readonly broker: Broker;
-  readonly client: ClientInfo;
-  /** The whole packet. Copy it to keep it. */
-  readonly bytes: Buffer;
-}
-
-/** One step of an actor, as `inspect` shows it: xstate's inspection event, of which the fields that matter are told here. */
-export interface Inspection {
-  /** `@xstate.actor`: one was made. `@xstate.event`: it is sent something. `@xstate.snapshot`: that is where it is now. */
-  readonly type: `@xstate.${string}`;
-  /** Which actor; `id` is `broker`, a client id, or `session` where none was known when the actor was made. */
-  readonly actorRef: { readonly id?: string; readonly sessionId: string };
-  readonly event?: { readonly type: string };
-  /** `snapshot.value` is the state. */
-  readonly snapshot?: unknown;
-}
 
 /** How `stop` ends what is connected. */
 export interface StopOptions {
@@ -82,7 +34,8 @@ export interface StopOptions {
   readonly signal?: AbortSignal;
 }
 
-type AnyLogic = ActorLogic<Snapshot<unknown>, EventObject, unknown>;
+/** The inside of a broker. No public name: for the project's own tests, which look at what nobody else can see. */
+export let coreOf: (broker: Broker) => Core;
 
 /**
  * An MQTT broker in this process. It opens no port: listeners (`embermq/net`), a Duplex of yours (`handle`) or nothing but this
@@ -90,127 +43,59 @@ type AnyLogic = ActorLogic<Snapshot<unknown>, EventObject, unknown>;
  *
  * Its life is an actor with the states `idle`, `connected`, `disconnected`; so is every session's.
  */
-export class Broker implements SessionHost, BrokerDeeds {
+export class Broker {
+  /** The options as read. */
   readonly settings: Settings;
   readonly clock: Clock;
-  readonly wheel: TimingWheel;
+  /** Counters and gauges. */
   readonly metrics: Metrics;
-  readonly events: Events;
-  readonly hooks: HookRegistry;
-  readonly work: WorkCount = new WorkCount();
-  readonly routing: Routing;
-  readonly delayed: DelayedMessages;
-  readonly outputHighWaterMark: number;
-  readonly maxHeldBytes: number;
-  nowMs = 0;
-  wallMs = 0;
-  isLaneOpen = true;
-  isTapped = false;
-  hasPublishHooks = false;
-  readonly hasRewrites: boolean;
-  readonly #admission: Admission;
-  readonly #subscribing: Subscribing;
-  readonly #publishing: Publishing;
-  readonly #retained: RetainedMessages;
-  readonly #rewrite: Rewrite;
-  readonly #memory: Memory;
-  readonly #sessions = new TextMap<Session>();
-  readonly #links = new Set<Connection>();
+  /** What is in flight inside: a test's clock waits for it. */
+  readonly work: WorkCount;
+  readonly #core: Core;
   readonly #listeners = new Map<string, ListenerHandle>();
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
-  readonly #root: Actor<AnyLogic>;
-  readonly #actor: ActorRef<Snapshot<unknown>, BrokerEvent>;
-  readonly #sessionLogic: ReturnType<typeof replay<SessionDeeds>>;
-  #sys: SysTopics | undefined;
-  readonly #monitor: SystemMonitor;
-  #dirty: Connection[] = [];
-  #pumping: Session[] = [];
-  #isTurnScheduled = false;
-  #online = 0;
-  #subscriberCount = 0;
-  #persistentCount = 0;
+  readonly #actor: Running;
   #startedAt: number | undefined;
   #starting: Promise<this> | undefined;
   #stopping: Promise<void> | undefined;
-  #onAllClosed: (() => void) | undefined;
+  #wills: 'publish' | 'keep' = 'publish';
+
+  static {
+    coreOf = (broker) => broker.#core;
+  }
 
   /**
    * @param options see the options table of the README; every key may also have its documented spelling (`max_packet_size`)
    * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID
    */
   constructor(options: BrokerOptions = {}) {
-    const settings = readBrokerOptions(options);
-    this.settings = settings;
-    this.clock = settings.clock;
-    this.outputHighWaterMark = settings.outputHighWaterMark;
-    this.maxHeldBytes = settings.maxHeldBytes;
-    this.wheel = new TimingWheel(this.clock, settings.timerResolution, (error) =>
-      this.failed(error, 'a timer', undefined)
+    this.settings = readBrokerOptions(options);
+    this.#core = new Core(this.settings, this);
+    this.clock = this.#core.clock;
+    this.metrics = this.#core.metrics;
+    this.work = this.#core.work;
+    const deeds: BrokerDeeds = {
+      accept: () => {
+        this.#startedAt = this.clock.now();
+        this.#core.begin();
+      },
+      drain: () => this.#core.drain(this.#wills),
+      release: () => {
+        this.#startedAt = undefined;
+        this.#core.end();
+      }
+    };
+    const animate = this.#core.actors.stage<BrokerDeeds>(brokerMachine, 'broker', (_deeds, error, deed) =>
+      this.failed(error, `the broker's ${deed}`)
     );
-    this.events = new Events(() => this.#watch());
-    this.hooks = new HookRegistry(
-      this.clock,
-      settings.hookTimeout,
-      (error, during, client) => this.failed(error, during, client),
-      this.work
-    );
-    this.routing = new Routing(settings, settings.routeCacheTargets);
-    this.#admission = new Admission(this);
-    this.#subscribing = new Subscribing(this);
-    this.#publishing = new Publishing(this);
-    this.#retained = new RetainedMessages(this, settings);
-    this.#rewrite = compileRewrite(settings.rewrite);
-    this.hasRewrites = !this.#rewrite.isEmpty;
-    this.#memory = new Memory(settings.memoryHighWatermark, this.wheel, (isShort) => this.#shed(isShort));
-    this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
-      this.#sys?.warn(kind, subject, text)
-    );
-    this.delayed = new DelayedMessages({
-      wheel: this.wheel,
-      maxMessages: settings.maxDelayedMessages,
-      maxBytes: settings.maxDelayedBytes,
-      release: (message, topic) => this.#publishing.release(message, topic)
-    });
-    this.metrics = new Metrics({
-      connections: () => this.#online,
-      channels: () => this.#sessions.size,
-      sessions: () => this.#sessions.size,
-      'sessions.persistent': () => this.#persistentCount,
-      topics: () => this.routing.filterCount,
-      suboptions: () => this.routing.count,
-      subscribers: () => this.#subscriberCount,
-      subscriptions: () => this.routing.count,
-      'subscriptions.shared': () => this.routing.sharedCount,
-      routes: () => this.routing.filterCount,
-      retained: () => this.#retained.count,
-      'messages.retained': () => this.#retained.count,
-      'messages.delayed': () => this.delayed.count
-    });
-    for (const [name, hook] of Object.entries(settings.hooks))
-      if (hook !== undefined) this.hook(name as HookName, hook as never);
-    this.#root = createActor(ROOT as AnyLogic);
-    this.#root.subscribe({ error: (error) => this.failed(error, 'an actor', undefined) });
-    this.#root.start();
-    const brokerLogic = replay<BrokerDeeds>(brokerMachine, 'broker', (_deeds, error, deed) =>
-      this.failed(error, `the broker's ${deed}`, undefined)
-    );
-    this.#actor = createActor(
-      brokerLogic as unknown as AnyLogic,
-      { parent: this.#root as never, input: { deeds: this }, id: 'broker' } as never
-    ) as never;
-    (this.#actor as unknown as Actor<AnyLogic>).start();
-    this.#sessionLogic = replay<SessionDeeds>(sessionMachine, 'session', (deeds, error, deed) =>
-      (deeds as Session).broke(error, `the session's ${deed}`)
-    );
-    this.readTime();
-    this.#watch(); // rewrite rules close the untouched path, too
+    this.#actor = animate(deeds, 'broker');
   }
 
   // ---------------------------------------------------------------------------------------------------------------- life
 
   /** `idle`, `connected` (accepting) or `disconnected` (stopped). */
   get state(): 'idle' | 'connected' | 'disconnected' {
-    return topState((this.#actor.getSnapshot() as unknown as { value: string }).value);
+    return topState(this.#actor.getSnapshot().value);
   }
 
   /** Wall-clock milliseconds of the start; undefined while it is not started. */
@@ -273,8 +158,8 @@ export class Broker implements SessionHost, BrokerDeeds {
     this.#wills = wills;
     this.#tell('stop');
     const failures = (await Promise.allSettled(closing)).filter((result) => result.status === 'rejected');
-    if (this.#links.size > 0) await this.#allClosed(timeoutMs, signal);
-    for (const link of this.#links) link.destroy();
+    if (this.#core.links.size > 0) await this.#allClosed(timeoutMs, signal);
+    for (const link of this.#core.links) link.destroy();
     if (this.state !== 'disconnected') this.#tell('stopped');
     signal?.throwIfAborted();
     if (failures.length > 0)
@@ -284,72 +169,23 @@ export class Broker implements SessionHost, BrokerDeeds {
       );
   }
 
-  #wills: 'publish' | 'keep' = 'publish';
-
   #allClosed(timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', done);
-        this.#onAllClosed = undefined;
+        this.#core.onAllClosed = undefined;
         resolve();
       };
       // real time: this waits for sockets, not for anything a test would turn
       const timer = setTimeout(done, timeoutMs);
       signal?.addEventListener('abort', done);
-      this.#onAllClosed = done;
+      this.#core.onAllClosed = done;
     });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
-  }
-
-  /** Deed: listeners accept, timers run. */
-  accept(): void {
-    const { settings, wheel, clock, metrics } = this;
-    this.readTime();
-    this.#startedAt = clock.now();
-    this.#memory.start();
-    for (const session of this.#sessions.values()) session.rearmOffline();
-    this.#sys = new SysTopics({
-      node: settings.node,
-      version: VERSION,
-      clock,
-      wheel,
-      metrics,
-      settings,
-      publish: (topic, payload, { qos, retain }) => this.#publishing.publishSystem(topic, payload, qos, retain),
-      hasSubscribers: (topic) => {
-        const { targets, groups } = this.routing.of(topic);
-        return targets.length > 0 || groups.length > 0;
-      },
-      isHeard: () => this.routing.isSystemHeard,
-      nodes: () => [settings.node],
-      startedAtMs: clock.monotonic()
-    });
-    this.#sys.start();
-    // another clock's time says nothing of the process
-    if (clock === systemClock) this.#monitor.start(this.nowMs);
-  }
-
-  /** Deed: everybody is told to go. */
-  drain(): void {
-    this.#sys?.stop();
-    this.#monitor.stop();
-    const will = this.#wills;
-    for (const session of [...this.#sessions.values()]) {
-      if (session.state === 'connected') session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
-    }
-    for (const link of this.#links)
-      if (!link.isClosed) link.session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
-  }
-
-  /** Deed: nothing is left. */
-  release(): void {
-    this.wheel.clear();
-    this.delayed.clear();
-    this.#startedAt = undefined;
   }
 
   #tell(type: BrokerEvent['type']): void {
@@ -358,8 +194,7 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   /** Every transition of every actor of this broker, in xstate's inspection events. @returns a function that ends it */
   inspect(observer: (event: Inspection) => void): () => void {
-    const subscription = this.#root.system.inspect({ next: observer });
-    return () => subscription.unsubscribe();
+    return this.#core.actors.inspect(observer);
   }
 
   // ----------------------------------------------------------------------------------------------------------- connections
@@ -379,17 +214,7 @@ export class Broker implements SessionHost, BrokerDeeds {
       this.zone(meta.zone); // throws
       return;
     }
-    const { maxConnections } = this.settings;
-    if ((maxConnections > 0 && this.#links.size >= maxConnections) || stream.destroyed) {
-      this.metrics.counts[Metric.connectionsRefused]++;
-      stream.destroy();
-      return;
-    }
-    this.nowMs = this.clock.monotonic();
-    const session = new Session(this, zone, stream, meta);
-    this.#links.add(session.link as Connection);
-    this.#animate(session);
-    (session.link as Connection).open();
+    this.#core.open(stream, meta, zone);
   }
 
   /** Settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
@@ -404,28 +229,6 @@ export class Broker implements SessionHost, BrokerDeeds {
       name,
       `there is no zone "${name}"; known are ${known} (option zones)`
     );
-  }
-
-  #animate(session: Session, value?: string): void {
-    const options = {
-      parent: this.#root,
-      input: { deeds: session },
-      id: session.clientId === '' ? 'session' : session.clientId
-    };
-    const snapshot =
-      value === undefined
-        ? undefined
-        : { status: 'active', value, deeds: session, output: undefined, error: undefined };
-    const actor = createActor(
-      this.#sessionLogic as never,
-      (snapshot === undefined ? options : { ...options, snapshot }) as never
-    );
-    session.actor = actor as never;
-    (actor as Actor<AnyLogic>).start();
-  }
-
-  revive(session: Session): void {
-    if (session.actor === undefined) this.#animate(session, 'disconnected');
   }
 
   /** A Duplex whose other end this broker serves: for MQTT.js or any other client, without a socket. */
@@ -461,11 +264,6 @@ export class Broker implements SessionHost, BrokerDeeds {
     return [...this.#listeners.values()];
   }
 
-  streamClosed(connection: Connection): void {
-    this.#links.delete(connection);
-    if (this.#links.size === 0) this.#onAllClosed?.();
-  }
-
   // -------------------------------------------------------------------------------------------------------------- messages
 
   /**
@@ -486,7 +284,7 @@ export class Broker implements SessionHost, BrokerDeeds {
   ): Promise<{ readonly receivers: number }> {
     this.#mustRun();
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
-    return { receivers: await this.#publishing.publish(input) };
+    return { receivers: await this.#core.publishing.publish(input) };
   }
 
   /**
@@ -499,9 +297,9 @@ export class Broker implements SessionHost, BrokerDeeds {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
     const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
-      this.failed(error, `a handler of "${filter}"`, undefined)
+      this.failed(error, `a handler of "${filter}"`)
     );
-    this.routing.add(subscriber.subscription);
+    this.#core.routing.add(subscriber.subscription);
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));
     const end = () => this.#removeHandler(subscriber);
@@ -524,12 +322,12 @@ export class Broker implements SessionHost, BrokerDeeds {
     const known = this.#handlers.get(subscriber.filter);
     if (!known?.delete(subscriber)) return;
     if (known.size === 0) this.#handlers.delete(subscriber.filter);
-    this.routing.remove(subscriber.subscription);
+    this.#core.routing.remove(subscriber.subscription);
   }
 
   #handOutTo(subscriber: HandlerSubscriber): void {
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
-    for (const { message } of this.#retained.match(subscriber.filter)) subscriber.handOut(message);
+    for (const { message } of this.#core.retained.match(subscriber.filter)) subscriber.handOut(message);
   }
 
   /**
@@ -539,7 +337,7 @@ export class Broker implements SessionHost, BrokerDeeds {
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
-      this.dropped(message, 'queue_full', undefined)
+      this.#core.dropped(message, 'queue_full', undefined)
     );
     stream.onEnd(this.subscribe(filter, (message) => stream.push(message), rest));
     return stream;
@@ -549,7 +347,7 @@ export class Broker implements SessionHost, BrokerDeeds {
   async *retained(filter: string): AsyncIterableIterator<Message> {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
-    for (const entry of this.#retained.match(filter)) if (entry.live) yield entry.message;
+    for (const entry of this.#core.retained.match(filter)) if (entry.live) yield entry.message;
   }
 
   #mustRun(): void {
@@ -561,19 +359,19 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
   session(clientId: string): SessionHandle {
-    const session = this.#sessions.get(clientId);
+    const session = this.#core.sessions.get(clientId);
     if (session === undefined)
       throw new NotFound('SESSION_NOT_FOUND', `there is no session of client id "${clientId}"`);
-    return new SessionHandle(session, this.#subscribing);
+    return new SessionHandle(session, this.#core.subscribing);
   }
 
   hasSession(clientId: string): boolean {
-    return this.#sessions.has(clientId);
+    return this.#core.sessions.has(clientId);
   }
 
   /** All sessions, connected or not, in order of creation. */
   *sessions(): IterableIterator<SessionHandle> {
-    for (const session of this.#sessions.values()) yield new SessionHandle(session, this.#subscribing);
+    for (const session of this.#core.sessions.values()) yield new SessionHandle(session, this.#core.subscribing);
   }
 
   /** All subscriptions of all sessions. */
@@ -583,24 +381,24 @@ export class Broker implements SessionHost, BrokerDeeds {
 
   /** The filters in use, without share prefixes, and the node that has them. */
   *routes(): IterableIterator<{ readonly topic: string; readonly node: string }> {
-    for (const topic of this.routing.filters()) yield { topic, node: this.settings.node };
+    for (const topic of this.#core.routing.filters()) yield { topic, node: this.settings.node };
   }
 
   // --------------------------------------------------------------------------------------------------------- events and hooks
 
   /** Hear an event. What the listener throws or rejects becomes an `error` event. */
   on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
-    this.events.on(event, listener);
+    this.#core.events.on(event, listener);
     return this;
   }
 
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
-    this.events.once(event, listener);
+    this.#core.events.once(event, listener);
     return this;
   }
 
   off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
-    this.events.off(event, listener);
+    this.#core.events.off(event, listener);
     return this;
   }
 
@@ -609,313 +407,20 @@ export class Broker implements SessionHost, BrokerDeeds {
     event: E,
     options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}
   ): Promise<BrokerEvents[E]> {
-    return this.events.next(event, options);
+    return this.#core.events.next(event, options);
   }
 
-  /** Register a hook. @returns a function that takes it away again */
-  hook<N extends HookName>(name: N, hook: Hooks[N]): () => void {
-    const remove = this.hooks.add(name, hook);
-    this.#watch();
-    return () => {
-      remove();
-      this.#watch();
-    };
+  /**
+   * Register a hook, behind those registered before, or with `isFirst` in front of them.
+   * @returns a function that takes it away again
+   */
+  hook<N extends HookName>(name: N, hook: Hooks[N], options: { readonly isFirst?: boolean } = {}): () => void {
+    return this.#core.hook(name, hook, options.isFirst);
   }
 
-  /** Who watches has changed: is the untouched path still open? */
-  #watch(): void {
-    if (this.hooks === undefined) return;
-    const { heard } = this.events;
-    this.hasPublishHooks = this.hooks.authorizePublish.length > 0 || this.hooks.publish.length > 0;
-    this.isLaneOpen =
-      !this.hasPublishHooks &&
-      this.hooks.deliver.length === 0 &&
-      !heard['message.publish'] &&
-      !heard['message.delivered'] &&
-      !heard['message.dropped'] &&
-      !this.isTapped &&
-      !this.hasRewrites;
-  }
-
-  // --------------------------------------------------------------------------------------- what sessions ask (SessionHost)
-
-  /** Read the clocks anew, where no chunk has. */
-  readTime(): void {
-    this.nowMs = this.clock.monotonic();
-    this.wallMs = this.clock.now();
-  }
-
-  get isShedding(): boolean {
-    return this.#memory.isShort;
-  }
-
-  flushLater(connection: Connection): void {
-    this.#dirty.push(connection);
-    this.#scheduleTurn();
-  }
-
-  pumpLater(session: Session): void {
-    this.#pumping.push(session);
-    this.#scheduleTurn();
-  }
-
-  #scheduleTurn(): void {
-    if (this.#isTurnScheduled) return;
-    this.#isTurnScheduled = true;
-    this.work.begin();
-    setImmediate(this.#turn);
-  }
-
-  readonly #turn = (): void => {
-    this.#isTurnScheduled = false;
-    const dirty = this.#dirty;
-    const pumping = this.#pumping;
-    if (pumping.length > 0) {
-      this.#pumping = [];
-      this.readTime();
-      for (const session of pumping) {
-        try {
-          session.pump();
-        } catch (error) {
-          session.broke(error, 'sending what waits');
-        }
-      }
-    }
-    this.#dirty = [];
-    for (let at = 0; at < dirty.length; at++) {
-      try {
-        dirty[at].flush();
-      } catch (error) {
-        dirty[at].session.broke(error, 'writing');
-      }
-    }
-    endTurn();
-    unwireAll();
-    this.work.end();
-  };
-
-  lookForTaps(): void {
-    const isTapped = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;
-    if (isTapped === this.isTapped) return;
-    this.isTapped = isTapped;
-    this.#watch();
-  }
-
-  tapReceived(connection: Connection, bytes: Buffer): void {
-    PACKET_RECEIVED.publish({ broker: this, client: connection.session, bytes } satisfies PacketTap);
-  }
-
-  tapSent(connection: Connection, bytes: Buffer): void {
-    PACKET_SENT.publish({ broker: this, client: connection.session, bytes } satisfies PacketTap);
-  }
-
-  resolve(buf: Buffer, start: number, end: number): Route {
-    return this.routing.resolve(buf, start, end);
-  }
-
-  routeOf(topic: string): Route {
-    return this.routing.of(topic);
-  }
-
-  isFresh(route: Route): boolean {
-    return this.routing.isFresh(route);
-  }
-
-  route(message: Message, route: Route): number {
-    return this.#publishing.route(message, route);
-  }
-
-  routeRun(
-    connection: Connection,
-    route: Route,
-    buf: Buffer,
-    start: number,
-    end: number,
-    count: number,
-    longest: number
-  ): void {
-    this.#publishing.routeRun(connection, route, buf, start, end, count, longest);
-  }
-
-  decidePublish(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision> {
-    return this.#publishing.decide(message, route, session);
-  }
-
-  delay(message: Message): number {
-    return this.#publishing.delay(message);
-  }
-
-  rewrite(topic: string, kind: 'publish' | 'subscribe'): string {
-    return this.hasRewrites ? this.#rewrite.rewrite(topic, kind) : topic;
-  }
-
-  mayDeliver(message: Message, session: Session): boolean {
-    for (const hook of this.hooks.deliver) {
-      if (this.hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session) === false)
-        return false;
-    }
-    return true;
-  }
-
-  onConnect(session: Session, packet: ConnectPacket): void {
-    this.#admission.connect(session, packet);
-  }
-
-  onAuth(session: Session, packet: AuthPacket): void {
-    this.#admission.reauthenticate(session, packet);
-  }
-
-  onSubscribe(session: Session, packet: SubscribePacket): void {
-    this.#subscribing.subscribe(session, packet);
-  }
-
-  onUnsubscribe(session: Session, packet: UnsubscribePacket): void {
-    this.#subscribing.unsubscribe(session, packet);
-  }
-
-  publishWill(session: Session, will: WillState): void {
-    this.#publishing.will(session, will);
-  }
-
-  pendingRetained(feed: RetainedFeed, topic: string): Message | undefined {
-    const entry = this.#retained.get(topic);
-    return entry === undefined ? undefined : feed.takeAhead(entry);
-  }
-
-  retain(message: Message): void {
-    this.#retained.put(message);
-  }
-
-  /** What a new subscription is to get of the retained messages; undefined: nothing. */
-  retainedFeed(subscription: Subscription): RetainedFeed | undefined {
-    const { filter, subscriber } = subscription;
-    if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
-    let entries = this.#retained.match(filter);
-    if (subscriber.mountpoint !== '') entries = entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
-    return entries.length === 0 ? undefined : new RetainedFeed(subscription, entries);
-  }
-
-  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
-    if (message.isSystem) return;
-    const { counts } = this.metrics;
-    if (client === undefined) counts[Metric.messagesDropped]++;
-    else counts[Metric.deliveryDropped]++;
-    const counter = DROPPED[reason];
-    if (counter !== undefined) counts[counter]++;
-    if (reason === 'expired') counts[Metric.messagesExpired]++;
-    if (this.events.heard['message.dropped']) this.events.emit('message.dropped', { message, reason, client });
-  }
-
-  failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
-    const error = asError(thrown);
-    if (this.events.heard.error)
-      this.events.emit('error', client === undefined ? { error, during } : { error, during, client });
-    else if (!(thrown instanceof ProtocolError))
-      process.emitWarning(
-        new BrokerError('UNHEARD', `${during}: ${error.message} (listen to the broker's error event)`, { cause: error })
-      );
-  }
-
-  // ---------------------------------------------------------------------------------------------------- the index of sessions
-
-  /** The session kept under a client id. */
-  stored(clientId: string): Session | undefined {
-    return this.#sessions.get(clientId);
-  }
-
-  hasRoomForSession(): boolean {
-    const { maxSessions } = this.settings;
-    return maxSessions === 0 || this.#sessions.size < maxSessions;
-  }
-
-  hasRoomForSubscription(): boolean {
-    const { maxTotalSubscriptions } = this.settings;
-    return maxTotalSubscriptions === 0 || this.routing.count < maxTotalSubscriptions;
-  }
-
-  keep(session: Session): void {
-    this.#sessions.set(session.clientId, session);
-    this.metrics.note('sessions', this.#sessions.size);
-    this.metrics.note('channels', this.#sessions.size);
-  }
-
-  connected(session: Session, sessionPresent: boolean): void {
-    this.#sys?.connected(session);
-    if (this.events.heard['client.connected'])
-      this.events.emit('client.connected', { client: session, sessionPresent });
-  }
-
-  sessionChanged(session: Session): void {
-    const isOnline = session.state === 'connected';
-    if (isOnline) this.metrics.note('connections', ++this.#online);
-    else {
-      this.#online--;
-      if (session.ending !== undefined) this.#sys?.disconnected(session, session.ending.reason);
-    }
-  }
-
-  subscribeAutomatically(session: Session): void {
-    for (const request of this.settings.autoSubscriptions) {
-      const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
-      let isSafe = true;
-      const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
-        const name = names[placeholder as keyof typeof names];
-        if (/[+#]/.test(name)) isSafe = false; // it would reach into the topics of others
-        return name;
-      });
-      const code = isSafe
-        ? this.#subscribing.subscribeFor(session, { ...request, topic })
-        : ReasonCode.topicFilterInvalid;
-      if (code >= 0x80)
-        this.failed(
-          new BrokerError('AUTO_SUBSCRIPTION_FAILED', `"${topic}" can not be subscribed (0x${code.toString(16)})`),
-          'subscribing at connect',
-          session
-        );
-    }
-  }
-
-  /** Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it. */
-  forget(session: Session): void {
-    this.#admission.decided(session);
-    session.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
-    session.abort = undefined;
-    if (session.clientId === '' || this.#sessions.get(session.clientId) !== session) return;
-    this.#sessions.delete(session.clientId);
-    this.metrics.counts[Metric.sessionTerminated]++;
-    this.#removeSlice(session, session.subscriptions.values());
-    if (this.events.heard['session.terminated'])
-      this.events.emit('session.terminated', { client: session, reason: session.ending?.reason ?? 'closed' });
-  }
-
-  #removeSlice(session: Session, left: Iterator<Subscription>): void {
-    for (let count = 0; count < FORGET_AT_ONCE; count++) {
-      const next = left.next();
-      if (next.done) return;
-      this.routing.remove(next.value);
-    }
-    this.work.begin();
-    setImmediate(() => {
-      this.#removeSlice(session, left);
-      this.work.end();
-    });
-  }
-
-  #shed(isShort: boolean): void {
-    const id = 'memory_high_watermark';
-    const summary = 'memory in use is above memoryHighWatermark: no new connections, QoS 0 messages are not queued';
-    const desc = { severity: 'critical', title: 'memory is short', summary, timestamp: this.clock.now() } as const;
-    this.#sys?.alarm(isShort ? 'alert' : 'clear', { id, desc });
-    if (!isShort) return;
-    this.metrics.counts[Metric.overloadShed]++;
-    for (const session of this.#sessions.values()) session.backlog?.shed('qos0_msg');
-    this.#sys?.warn('large_heap', 'process', summary);
-    this.failed(new BrokerError('MEMORY_SHORT', summary), 'watching memory', undefined);
-  }
-
-  /** A client has not read for the zone's slowConsumerTimeout. */
-  slowConsumer(session: Session): void {
-    this.#sys?.warn('busy_port', session.clientId, 'does not read what is sent to it');
+  /** Tell of something that failed and that no caller can be told of, as an `error` event; for adapters. */
+  failed(error: unknown, during: string): void {
+    this.#core.failed(error, during, undefined);
   }
 }
 
@@ -923,24 +428,6 @@ export class Broker implements SessionHost, BrokerDeeds {
 export function createBroker(options: BrokerOptions = {}): Broker {
   return new Broker(options);
 }
-
-const DROPPED: Partial<Record<DropReason, number>> = {
-  no_subscribers: Metric.messagesDroppedNoSubscribers,
-  expired: Metric.deliveryDroppedExpired,
-  queue_full: Metric.deliveryDroppedQueueFull,
-  qos0_msg: Metric.deliveryDroppedQos0Msg,
-  too_large: Metric.deliveryDroppedTooLarge,
-  no_local: Metric.deliveryDroppedNoLocal,
-  hook: Metric.deliveryDroppedHook,
-  slow_consumer: Metric.deliveryDroppedSlowConsumer
-};
-
-/** The root of the actor system: it has no life of its own, its actors are the broker's and the sessions'. */
-const ROOT = {
-  transition: (snapshot: unknown) => snapshot,
-  getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
-  getPersistedSnapshot: (snapshot: unknown) => snapshot
-};
 
 function topState(value: string): 'idle' | 'connected' | 'disconnected' {
   const dot = value.indexOf('.');

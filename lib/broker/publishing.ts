@@ -11,16 +11,16 @@ import type { PublishDecision } from '../session/host.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { type Route, type Subscription, TopicKind } from '../session/subscription.ts';
 import { checkTopicName } from '../topics/topic.ts';
-import type { Broker } from './broker.ts';
+import type { Core } from './core.ts';
 import { parseDelayed } from './delayed.ts';
 
 type HookAnswer = MessageInput | boolean | undefined | void | Refusal;
 
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
-  readonly #broker: Broker;
+  readonly #broker: Core;
 
-  constructor(broker: Broker) {
+  constructor(broker: Core) {
     this.#broker = broker;
   }
 

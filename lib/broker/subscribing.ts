@@ -11,16 +11,16 @@ import type { RetainedFeed } from '../session/retained-feed.ts';
 import type { Session } from '../session/session.ts';
 import { Subscription } from '../session/subscription.ts';
 import { checkTopicFilter, isWildcard, MAX_TOPIC_BYTES, parseSharedFilter } from '../topics/topic.ts';
-import type { Broker } from './broker.ts';
+import type { Core } from './core.ts';
 import type { AutoSubscription } from './options.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
 /** Subscriptions of sessions: SUBSCRIBE and UNSUBSCRIBE, and the same on a client's behalf. */
 export class Subscribing {
-  readonly #broker: Broker;
+  readonly #broker: Core;
 
-  constructor(broker: Broker) {
+  constructor(broker: Core) {
     this.#broker = broker;
   }
 
@@ -200,8 +200,7 @@ export class Subscribing {
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
       subscription = new Subscription(session, filter, options.qos, options.nl, options.rap, options.rh, ids);
-      session.wantSubscriptions().set(filter, subscription);
-      routing.add(subscription);
+      this.#broker.addSubscription(session, subscription);
     } else {
       // [MQTT-3.8.4-3]: the same subscription with other options, so that no message falls between
       subscription.qos = options.qos;
@@ -244,11 +243,10 @@ export class Subscribing {
 
   /** Take one subscription away. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
-    const { routing, events } = this.#broker;
+    const { events } = this.#broker;
     const subscription = session.subscriptions.get(filter);
     if (subscription === undefined) return false;
-    session.subscriptions.delete(filter);
-    routing.remove(subscription);
+    this.#broker.removeSubscription(session, subscription);
     if (events.heard['session.unsubscribed'])
       events.emit('session.unsubscribed', { client: session, filter: unmountedFilter(filter, session.mountpoint) });
     return true;

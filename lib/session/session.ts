@@ -73,6 +73,8 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   keepalive = 0;
   cleanStart = true;
   sessionExpiry = 0;
+  /** It is among those the broker counts as persistent. */
+  isCountedPersistent = false;
   mountpoint = '';
   isBridge = false;
   isSuperuser = false;
@@ -155,7 +157,7 @@ export class Session implements ClientInfo, Publisher, Subscriber, SessionDeeds,
   }
 
   send(event: SessionEvent['type']): void {
-    (this.actor as unknown as { send(event: { type: string }): void }).send({ type: event });
+    this.actor?.send({ type: event });
   }
 
   // ------------------------------------------------------------------------------------------------------- deeds of the chart

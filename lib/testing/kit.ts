@@ -70,6 +70,7 @@ export class TestBroker {
   readonly #expectations = new Set<Expectation>();
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
+  #endRefusing: (() => void) | undefined;
   #isReachable = true;
   #lastInterval = 0;
   #lastClient = 0;
@@ -152,8 +153,7 @@ export class TestBroker {
       typeof first === 'number' ? [undefined, first, second as object] : [first, second as number, third];
     this.#refusals = [...this.#refusals, { clientId, refusal: { ...options, allow: false, reasonCode } }];
     // in front of the test's own hooks, and only while there is something to refuse
-    const { hooks } = this.broker;
-    if (!hooks.preConnect.includes(this.#refuse)) hooks.preConnect = [this.#refuse, ...hooks.preConnect];
+    this.#endRefusing ??= this.broker.hook('preConnect', this.#refuse, { isFirst: true });
   }
 
   /**
@@ -212,8 +212,10 @@ export class TestBroker {
     const found = this.#refusals.find(({ clientId }) => clientId === undefined || clientId === client.clientId);
     if (found === undefined) return undefined;
     this.#refusals = this.#refusals.filter((refusal) => refusal !== found);
-    const { hooks } = this.broker;
-    if (this.#refusals.length === 0) hooks.preConnect = hooks.preConnect.filter((hook) => hook !== this.#refuse);
+    if (this.#refusals.length === 0) {
+      this.#endRefusing?.();
+      this.#endRefusing = undefined;
+    }
     return found.refusal;
   };
 

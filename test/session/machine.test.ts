@@ -59,7 +59,8 @@ function root(): Actor<never> {
     getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
     getPersistedSnapshot: (snapshot: unknown) => snapshot
   };
-  return createActor(logic as never).start() as never;
+  const create = createActor as unknown as (logic: unknown) => Actor<never>;
+  return create(logic).start();
 }
 
 function nested(value: string): unknown {
@@ -85,10 +86,9 @@ for (const [name, machine, key, table] of [
     const input = { [key]: scribe().deeds };
 
     it('begins as the table says', () => {
-      const [snapshot] = (initialTransition as (machine: AnyStateMachine, input: unknown) => [{ value: unknown }])(
-        machine,
-        input
-      );
+      const [snapshot] = (
+        initialTransition as unknown as (machine: AnyStateMachine, input: unknown) => [{ value: unknown }]
+      )(machine, input);
       assert.equal(joined(snapshot.value), Object.keys(table)[0]);
     });
 

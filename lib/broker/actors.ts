@@ -1,0 +1,70 @@
+import { type Actor, type ActorLogic, createActor, type EventObject, type Snapshot } from 'xstate';
+import { replay } from '../replay.ts';
+
+/** One step of an actor, as `inspect` shows it: xstate's inspection event, of which the fields that matter are told here. */
+export interface Inspection {
+  /** `@xstate.actor`: one was made. `@xstate.event`: it is sent something. `@xstate.snapshot`: that is where it is now. */
+  readonly type: `@xstate.${string}`;
+  /** Which actor; `id` is `broker`, a client id, or `session` where none was known when the actor was made. */
+  readonly actorRef: { readonly id?: string; readonly sessionId: string };
+  readonly event?: { readonly type: string };
+  /** `snapshot.value` is the state. */
+  readonly snapshot?: unknown;
+}
+
+/** An actor that runs. */
+export interface Running {
+  send(event: { readonly type: string }): void;
+  /** State names joined by dots. */
+  getSnapshot(): { readonly value: string };
+}
+
+/** Makes actors of one kind: of a chart, replayed. */
+export type Stage<D> = (deeds: D, id: string, from?: string) => Running;
+
+type AnyLogic = ActorLogic<Snapshot<unknown>, EventObject, unknown>;
+
+/** The actor system of a broker. Its root has no life of its own; the broker's actor and the sessions' stand below it. */
+export class Actors {
+  readonly #root: Actor<AnyLogic>;
+
+  /** @param onError told of what an actor itself fails with; deeds are guarded apart */
+  constructor(onError: (error: unknown) => void) {
+    this.#root = createActor(ROOT as AnyLogic);
+    this.#root.subscribe({ error: onError });
+    this.#root.start();
+  }
+
+  /**
+   * Prepare to run actors of a machine.
+   * @param key the field of the machine's context that holds the deeds
+   * @param onDeedError told when a deed throws
+   * @returns makes and starts one; `from` is the state it begins in, the machine's first by default
+   */
+  stage<D extends object>(
+    machine: Parameters<typeof replay>[0],
+    key: string,
+    onDeedError: (deeds: D, error: unknown, deed: string) => void
+  ): Stage<D> {
+    const logic = replay<D>(machine, key, onDeedError);
+    return (deeds, id, from) => {
+      const options = { parent: this.#root, input: { deeds }, id };
+      const snapshot = { status: 'active', value: from, deeds, output: undefined, error: undefined };
+      const actor = createActor(logic as never, (from === undefined ? options : { ...options, snapshot }) as never);
+      (actor as Actor<AnyLogic>).start();
+      return actor as unknown as Running;
+    };
+  }
+
+  /** Show every step of every actor. @returns a function that ends it */
+  inspect(observer: (event: Inspection) => void): () => void {
+    const subscription = this.#root.system.inspect({ next: observer });
+    return () => subscription.unsubscribe();
+  }
+}
+
+const ROOT = {
+  transition: (snapshot: unknown) => snapshot,
+  getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
+  getPersistedSnapshot: (snapshot: unknown) => snapshot
+};

@@ -1,0 +1,579 @@
+import { channel } from 'node:diagnostics_channel';
+import type { Duplex } from 'node:stream';
+// By name from this module it is out of the reach of a test framework's fake timers.
+import { setImmediate } from 'node:timers';
+import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { BrokerError, ProtocolError, StateError } from '../errors.ts';
+import { asError, type DropReason, Events } from '../events.ts';
+import { type HookName, HookRegistry, type Hooks } from '../hooks.ts';
+import { Metric, Metrics } from '../metrics.ts';
+import { type Message, unwireAll } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
+import type { Connection } from '../session/connection.ts';
+import type { SessionDeeds } from '../session/deeds.ts';
+import type { PublishDecision, SessionHost } from '../session/host.ts';
+import { endTurn } from '../session/output.ts';
+import { RetainedFeed } from '../session/retained-feed.ts';
+import { sessionMachine } from '../session/session.machine.ts';
+import { Session, type WillState } from '../session/session.ts';
+import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
+import { TimingWheel } from '../timing-wheel.ts';
+import { TextMap } from '../topics/text-map.ts';
+import { WorkCount } from '../work.ts';
+import type { Zone } from '../zone.ts';
+import { Actors, type Stage } from './actors.ts';
+import { Admission } from './admission.ts';
+import { DelayedMessages } from './delayed.ts';
+import { Memory } from './memory.ts';
+import type { Settings } from './options.ts';
+import { Publishing } from './publishing.ts';
+import { RetainedMessages } from './retained-messages.ts';
+import { compileRewrite, type Rewrite } from './rewrite.ts';
+import { Routing } from './routing.ts';
+import { Subscribing } from './subscribing.ts';
+import { SysTopics } from './sys.ts';
+import { SystemMonitor } from './sysmon.ts';
+import { VERSION } from './version.ts';
+
+const PACKET_RECEIVED = channel('embermq:packet:received');
+const PACKET_SENT = channel('embermq:packet:sent');
+
+/** Subscriptions of a session that ended which are taken out in one turn. */
+const FORGET_AT_ONCE = 1_000;
+
+/** What a subscriber of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent` gets. */
+export interface PacketTap {
+  /** The `Broker`. */
+  readonly broker: object;
+  readonly client: ClientInfo;
+  /** The whole packet. Copy it to keep it. */
+  readonly bytes: Buffer;
+}
+
+/**
+ * What goes on inside a broker: the rooms of its state, the turn in which output is gathered, and all that sessions ask of their host.
+ * `Broker` is its face towards the app.
+ */
+export class Core implements SessionHost {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly wheel: TimingWheel;
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly work: WorkCount = new WorkCount();
+  readonly routing: Routing;
+  readonly delayed: DelayedMessages;
+  readonly retained: RetainedMessages;
+  readonly publishing: Publishing;
+  readonly subscribing: Subscribing;
+  readonly outputHighWaterMark: number;
+  readonly maxHeldBytes: number;
+  /** Sessions by client id, connected or not. */
+  readonly sessions = new TextMap<Session>();
+  /** Connections whose stream has not closed. */
+  readonly links = new Set<Connection>();
+  readonly actors: Actors;
+  /** Told when the last stream has closed. */
+  onAllClosed: (() => void) | undefined = undefined;
+  nowMs = 0;
+  wallMs = 0;
+  isLaneOpen = true;
+  isTapped = false;
+  hasPublishHooks = false;
+  readonly hasRewrites: boolean;
+  readonly #owner: object;
+  readonly #admission: Admission;
+  readonly #rewrite: Rewrite;
+  readonly #memory: Memory;
+  readonly #monitor: SystemMonitor;
+  readonly #animate: Stage<SessionDeeds>;
+  #sys: SysTopics | undefined;
+  #dirty: Connection[] = [];
+  #pumping: Session[] = [];
+  #isTurnScheduled = false;
+  #online = 0;
+  #subscriberCount = 0;
+  #persistentCount = 0;
+
+  /** @param owner the broker, for what is told on the diagnostics channels */
+  constructor(settings: Settings, owner: object) {
+    this.#owner = owner;
+    this.settings = settings;
+    this.clock = settings.clock;
+    this.outputHighWaterMark = settings.outputHighWaterMark;
+    this.maxHeldBytes = settings.maxHeldBytes;
+    this.wheel = new TimingWheel(this.clock, settings.timerResolution, (error) =>
+      this.failed(error, 'a timer', undefined)
+    );
+    this.events = new Events(() => this.#watch());
+    this.hooks = new HookRegistry(
+      this.clock,
+      settings.hookTimeout,
+      (error, during, client) => this.failed(error, during, client),
+      this.work
+    );
+    this.routing = new Routing(settings, settings.routeCacheTargets);
+    this.#admission = new Admission(this);
+    this.subscribing = new Subscribing(this);
+    this.publishing = new Publishing(this);
+    this.retained = new RetainedMessages(this, settings);
+    this.#rewrite = compileRewrite(settings.rewrite);
+    this.hasRewrites = !this.#rewrite.isEmpty;
+    this.#memory = new Memory(settings.memoryHighWatermark, this.wheel, (isShort) => this.#shed(isShort));
+    this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
+      this.#sys?.warn(kind, subject, text)
+    );
+    this.delayed = new DelayedMessages({
+      wheel: this.wheel,
+      maxMessages: settings.maxDelayedMessages,
+      maxBytes: settings.maxDelayedBytes,
+      release: (message, topic) => this.publishing.release(message, topic)
+    });
+    this.metrics = new Metrics({
+      connections: () => this.#online,
+      channels: () => this.sessions.size,
+      sessions: () => this.sessions.size,
+      'sessions.persistent': () => this.#persistentCount,
+      topics: () => this.routing.filterCount,
+      suboptions: () => this.routing.count,
+      subscribers: () => this.#subscriberCount,
+      subscriptions: () => this.routing.count,
+      'subscriptions.shared': () => this.routing.sharedCount,
+      routes: () => this.routing.filterCount,
+      retained: () => this.retained.count,
+      'messages.retained': () => this.retained.count,
+      'messages.delayed': () => this.delayed.count
+    });
+    for (const [name, hook] of Object.entries(settings.hooks))
+      if (hook !== undefined) this.hook(name as HookName, hook as never);
+    this.actors = new Actors((error) => this.failed(error, 'an actor', undefined));
+    this.#animate = this.actors.stage<SessionDeeds>(sessionMachine, 'session', (deeds, error, deed) =>
+      (deeds as Session).broke(error, `the session's ${deed}`)
+    );
+    this.readTime();
+    this.#watch(); // rewrite rules close the untouched path, too
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ life
+
+  /** The broker accepts: timers run. */
+  begin(): void {
+    const { settings, wheel, clock, metrics } = this;
+    this.readTime();
+    this.#memory.start();
+    for (const session of this.sessions.values()) session.rearmOffline();
+    this.#sys = new SysTopics({
+      node: settings.node,
+      version: VERSION,
+      clock,
+      wheel,
+      metrics,
+      settings,
+      publish: (topic, payload, { qos, retain }) => this.publishing.publishSystem(topic, payload, qos, retain),
+      hasSubscribers: (topic) => {
+        const { targets, groups } = this.routing.of(topic);
+        return targets.length > 0 || groups.length > 0;
+      },
+      isHeard: () => this.routing.isSystemHeard,
+      nodes: () => [settings.node],
+      startedAtMs: clock.monotonic()
+    });
+    this.#sys.start();
+    // another clock's time says nothing of the process
+    if (clock === systemClock) this.#monitor.start(this.nowMs);
+  }
+
+  /** Everybody is told to go. */
+  drain(will: 'publish' | 'keep'): void {
+    this.#sys?.stop();
+    this.#monitor.stop();
+    for (const session of [...this.sessions.values()]) {
+      if (session.state === 'connected') session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+    }
+    for (const link of this.links)
+      if (!link.isClosed) link.session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+  }
+
+  /** Nothing is left to ring. */
+  end(): void {
+    this.wheel.clear();
+    this.delayed.clear();
+  }
+
+  /** Begin to serve a stream. */
+  open(stream: Duplex, meta: ConnectionMeta, zone: Zone): void {
+    const { maxConnections } = this.settings;
+    if ((maxConnections > 0 && this.links.size >= maxConnections) || stream.destroyed) {
+      this.metrics.counts[Metric.connectionsRefused]++;
+      stream.destroy();
+      return;
+    }
+    this.nowMs = this.clock.monotonic();
+    const session = new Session(this, zone, stream, meta);
+    const link = session.link as Connection;
+    this.links.add(link);
+    session.actor = this.#animate(session, 'session');
+    link.open();
+  }
+
+  revive(session: Session): void {
+    if (session.actor === undefined) session.actor = this.#animate(session, session.clientId, 'disconnected');
+  }
+
+  streamClosed(connection: Connection): void {
+    this.links.delete(connection);
+    if (this.links.size === 0) this.onAllClosed?.();
+  }
+
+  /** Register a hook. @returns a function that takes it away again */
+  hook<N extends HookName>(name: N, hook: Hooks[N], isFirst = false): () => void {
+    const remove = this.hooks.add(name, hook, isFirst);
+    this.#watch();
+    return () => {
+      remove();
+      this.#watch();
+    };
+  }
+
+  /** Who watches has changed: is the untouched path still open? */
+  #watch(): void {
+    if (this.hooks === undefined) return;
+    const { heard } = this.events;
+    this.hasPublishHooks = this.hooks.authorizePublish.length > 0 || this.hooks.publish.length > 0;
+    this.isLaneOpen =
+      !this.hasPublishHooks &&
+      this.hooks.deliver.length === 0 &&
+      !heard['message.publish'] &&
+      !heard['message.delivered'] &&
+      !heard['message.dropped'] &&
+      !this.isTapped &&
+      !this.hasRewrites;
+  }
+
+  // ------------------------------------------------------------------------------------------------------- what sessions ask
+
+  /** Read the clocks anew, where no chunk has. */
+  readTime(): void {
+    this.nowMs = this.clock.monotonic();
+    this.wallMs = this.clock.now();
+  }
+
+  get isShedding(): boolean {
+    return this.#memory.isShort;
+  }
+
+  flushLater(connection: Connection): void {
+    this.#dirty.push(connection);
+    this.#scheduleTurn();
+  }
+
+  pumpLater(session: Session): void {
+    this.#pumping.push(session);
+    this.#scheduleTurn();
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isTurnScheduled) return;
+    this.#isTurnScheduled = true;
+    this.work.begin();
+    setImmediate(this.#turn);
+  }
+
+  readonly #turn = (): void => {
+    this.#isTurnScheduled = false;
+    const dirty = this.#dirty;
+    const pumping = this.#pumping;
+    if (pumping.length > 0) {
+      this.#pumping = [];
+      this.readTime();
+      for (const session of pumping) {
+        try {
+          session.pump();
+        } catch (error) {
+          session.broke(error, 'sending what waits');
+        }
+      }
+    }
+    this.#dirty = [];
+    for (let at = 0; at < dirty.length; at++) {
+      try {
+        dirty[at].flush();
+      } catch (error) {
+        dirty[at].session.broke(error, 'writing');
+      }
+    }
+    endTurn();
+    unwireAll();
+    this.work.end();
+  };
+
+  lookForTaps(): void {
+    const isTapped = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;
+    if (isTapped === this.isTapped) return;
+    this.isTapped = isTapped;
+    this.#watch();
+  }
+
+  tapReceived(connection: Connection, bytes: Buffer): void {
+    PACKET_RECEIVED.publish({ broker: this.#owner, client: connection.session, bytes } satisfies PacketTap);
+  }
+
+  tapSent(connection: Connection, bytes: Buffer): void {
+    PACKET_SENT.publish({ broker: this.#owner, client: connection.session, bytes } satisfies PacketTap);
+  }
+
+  resolve(buf: Buffer, start: number, end: number): Route {
+    return this.routing.resolve(buf, start, end);
+  }
+
+  routeOf(topic: string): Route {
+    return this.routing.of(topic);
+  }
+
+  isFresh(route: Route): boolean {
+    return this.routing.isFresh(route);
+  }
+
+  route(message: Message, route: Route): number {
+    return this.publishing.route(message, route);
+  }
+
+  routeRun(
+    connection: Connection,
+    route: Route,
+    buf: Buffer,
+    start: number,
+    end: number,
+    count: number,
+    longest: number
+  ): void {
+    this.publishing.routeRun(connection, route, buf, start, end, count, longest);
+  }
+
+  decidePublish(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision> {
+    return this.publishing.decide(message, route, session);
+  }
+
+  delay(message: Message): number {
+    return this.publishing.delay(message);
+  }
+
+  rewrite(topic: string, kind: 'publish' | 'subscribe'): string {
+    return this.hasRewrites ? this.#rewrite.rewrite(topic, kind) : topic;
+  }
+
+  mayDeliver(message: Message, session: Session): boolean {
+    for (const hook of this.hooks.deliver) {
+      if (this.hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session) === false)
+        return false;
+    }
+    return true;
+  }
+
+  onConnect(session: Session, packet: ConnectPacket): void {
+    this.#admission.connect(session, packet);
+  }
+
+  onAuth(session: Session, packet: AuthPacket): void {
+    this.#admission.reauthenticate(session, packet);
+  }
+
+  onSubscribe(session: Session, packet: SubscribePacket): void {
+    this.subscribing.subscribe(session, packet);
+  }
+
+  onUnsubscribe(session: Session, packet: UnsubscribePacket): void {
+    this.subscribing.unsubscribe(session, packet);
+  }
+
+  publishWill(session: Session, will: WillState): void {
+    this.publishing.will(session, will);
+  }
+
+  pendingRetained(feed: RetainedFeed, topic: string): Message | undefined {
+    const entry = this.retained.get(topic);
+    return entry === undefined ? undefined : feed.takeAhead(entry);
+  }
+
+  retain(message: Message): void {
+    this.retained.put(message);
+    this.metrics.note('retained', this.retained.count);
+  }
+
+  /** What a new subscription is to get of the retained messages; undefined: nothing. */
+  retainedFeed(subscription: Subscription): RetainedFeed | undefined {
+    const { filter, subscriber } = subscription;
+    if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
+    let entries = this.retained.match(filter);
+    if (subscriber.mountpoint !== '') entries = entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
+    return entries.length === 0 ? undefined : new RetainedFeed(subscription, entries);
+  }
+
+  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
+    if (message.isSystem) return;
+    const { counts } = this.metrics;
+    if (client === undefined) counts[Metric.messagesDropped]++;
+    else counts[Metric.deliveryDropped]++;
+    const counter = DROPPED[reason];
+    if (counter !== undefined) counts[counter]++;
+    if (reason === 'expired') counts[Metric.messagesExpired]++;
+    if (this.events.heard['message.dropped']) this.events.emit('message.dropped', { message, reason, client });
+  }
+
+  failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
+    const error = asError(thrown);
+    if (this.events.heard.error)
+      this.events.emit('error', client === undefined ? { error, during } : { error, during, client });
+    else if (!(thrown instanceof ProtocolError))
+      process.emitWarning(
+        new BrokerError('UNHEARD', `${during}: ${error.message} (listen to the broker's error event)`, { cause: error })
+      );
+  }
+
+  // ---------------------------------------------------------------------------------------------------- the index of sessions
+
+  /** The session kept under a client id. */
+  stored(clientId: string): Session | undefined {
+    return this.sessions.get(clientId);
+  }
+
+  hasRoomForSession(): boolean {
+    const { maxSessions } = this.settings;
+    return maxSessions === 0 || this.sessions.size < maxSessions;
+  }
+
+  hasRoomForSubscription(): boolean {
+    const { maxTotalSubscriptions } = this.settings;
+    return maxTotalSubscriptions === 0 || this.routing.count < maxTotalSubscriptions;
+  }
+
+  keep(session: Session): void {
+    this.sessions.set(session.clientId, session);
+    this.metrics.note('sessions', this.sessions.size);
+    this.metrics.note('channels', this.sessions.size);
+  }
+
+  /** Count a session among the persistent ones, or no longer, as its expiry says. */
+  notePersistence(session: Session, isPersistent: boolean): void {
+    if (session.isCountedPersistent === isPersistent) return;
+    session.isCountedPersistent = isPersistent;
+    this.#persistentCount += isPersistent ? 1 : -1;
+    if (isPersistent) this.metrics.note('sessions.persistent', this.#persistentCount);
+  }
+
+  /** Put a session's subscription into the index. */
+  addSubscription(session: Session, subscription: Subscription): void {
+    const { routing, metrics } = this;
+    session.wantSubscriptions().set(subscription.filter, subscription);
+    routing.add(subscription);
+    if (session.subscriptions.size === 1) metrics.note('subscribers', ++this.#subscriberCount);
+    metrics.note('subscriptions', routing.count);
+    metrics.note('suboptions', routing.count);
+    metrics.note('subscriptions.shared', routing.sharedCount);
+    metrics.note('topics', routing.filterCount);
+    metrics.note('routes', routing.filterCount);
+  }
+
+  /** Take one out again. */
+  removeSubscription(session: Session, subscription: Subscription): void {
+    session.subscriptions.delete(subscription.filter);
+    this.routing.remove(subscription);
+    if (session.subscriptions.size === 0) this.#subscriberCount--;
+  }
+
+  connected(session: Session, sessionPresent: boolean): void {
+    this.#sys?.connected(session);
+    if (this.events.heard['client.connected'])
+      this.events.emit('client.connected', { client: session, sessionPresent });
+  }
+
+  sessionChanged(session: Session): void {
+    const isOnline = session.state === 'connected';
+    this.notePersistence(session, session.isPersistent);
+    if (isOnline) this.metrics.note('connections', ++this.#online);
+    else {
+      this.#online--;
+      if (session.ending !== undefined) this.#sys?.disconnected(session, session.ending.reason);
+    }
+  }
+
+  subscribeAutomatically(session: Session): void {
+    for (const request of this.settings.autoSubscriptions) {
+      const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
+      let isSafe = true;
+      const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
+        const name = names[placeholder as keyof typeof names];
+        if (/[+#]/.test(name)) isSafe = false; // it would reach into the topics of others
+        return name;
+      });
+      const code = isSafe
+        ? this.subscribing.subscribeFor(session, { ...request, topic })
+        : ReasonCode.topicFilterInvalid;
+      if (code >= 0x80)
+        this.failed(
+          new BrokerError('AUTO_SUBSCRIPTION_FAILED', `"${topic}" can not be subscribed (0x${code.toString(16)})`),
+          'subscribing at connect',
+          session
+        );
+    }
+  }
+
+  /** Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it. */
+  forget(session: Session): void {
+    this.#admission.decided(session);
+    session.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
+    session.abort = undefined;
+    if (session.clientId === '' || this.sessions.get(session.clientId) !== session) return;
+    this.sessions.delete(session.clientId);
+    this.metrics.counts[Metric.sessionTerminated]++;
+    this.notePersistence(session, false);
+    if (session.subscriptions.size > 0) this.#subscriberCount--;
+    this.#removeSlice(session, session.subscriptions.values());
+    if (this.events.heard['session.terminated'])
+      this.events.emit('session.terminated', { client: session, reason: session.ending?.reason ?? 'closed' });
+  }
+
+  #removeSlice(session: Session, left: Iterator<Subscription>): void {
+    for (let count = 0; count < FORGET_AT_ONCE; count++) {
+      const next = left.next();
+      if (next.done) return;
+      this.routing.remove(next.value);
+    }
+    this.work.begin();
+    setImmediate(() => {
+      this.#removeSlice(session, left);
+      this.work.end();
+    });
+  }
+
+  #shed(isShort: boolean): void {
+    const id = 'memory_high_watermark';
+    const summary = 'memory in use is above memoryHighWatermark: no new connections, QoS 0 messages are not queued';
+    const desc = { severity: 'critical', title: 'memory is short', summary, timestamp: this.clock.now() } as const;
+    this.#sys?.alarm(isShort ? 'alert' : 'clear', { id, desc });
+    if (!isShort) return;
+    this.metrics.counts[Metric.overloadShed]++;
+    for (const session of this.sessions.values()) session.backlog?.shed('qos0_msg');
+    this.#sys?.warn('large_heap', 'process', summary);
+    this.failed(new BrokerError('MEMORY_SHORT', summary), 'watching memory', undefined);
+  }
+
+  /** A client has not read for the zone's slowConsumerTimeout. */
+  slowConsumer(session: Session): void {
+    this.#sys?.warn('busy_port', session.clientId, 'does not read what is sent to it');
+  }
+}
+
+const DROPPED: Partial<Record<DropReason, number>> = {
+  no_subscribers: Metric.messagesDroppedNoSubscribers,
+  expired: Metric.deliveryDroppedExpired,
+  queue_full: Metric.deliveryDroppedQueueFull,
+  qos0_msg: Metric.deliveryDroppedQos0Msg,
+  too_large: Metric.deliveryDroppedTooLarge,
+  no_local: Metric.deliveryDroppedNoLocal,
+  hook: Metric.deliveryDroppedHook,
+  slow_consumer: Metric.deliveryDroppedSlowConsumer
+};
