@@ -160,7 +160,7 @@ export class Routing {
     if (known !== undefined && isSameTopic(known.bytes, buf, start, end)) {
       if (this.isFresh(known)) return known;
       const route = this.#cache.get(known.topic) ?? this.#compute(known.topic, known.bytes);
-      this.#table[place] = route;
+      this.#table[place] = route.stale ? undefined : route;
       return route;
     }
     if (!checkUtf8(buf, start, end)) {
@@ -178,7 +178,7 @@ export class Routing {
       return cached ?? this.#match(topic, NO_BYTES);
     }
     const route = this.#cache.get(topic) ?? this.#compute(topic, copyOf(buf, start, end));
-    this.#table[place] = route;
+    if (!route.stale) this.#table[place] = route; // what the cache does not take, a very long topic perhaps, is not kept here
     return route;
   }
 
