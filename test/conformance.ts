@@ -37,6 +37,8 @@ async function runTests(files: string[]): Promise<{ outcomes: Outcome[]; failure
     if (isLeftOut(data.skip) || isLeftOut(data.todo)) continue;
     outcomes.push({ file: place, title: name, hasPassed: type === 'test:pass' });
   }
+  // files run side by side; within one the order is that of the text
+  outcomes.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0));
   return { outcomes, failures };
 }
 
