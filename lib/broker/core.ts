@@ -15,12 +15,13 @@ import type { Connection } from '../session/connection.ts';
 import type { SessionDeeds } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
 import { endTurn } from '../session/output.ts';
-import { RetainedFeed } from '../session/retained-feed.ts';
+import { type FeedSource, RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session, type WillState } from '../session/session.ts';
 import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
 import { TimingWheel } from '../timing-wheel.ts';
 import { TextMap } from '../topics/text-map.ts';
+import { matches } from '../topics/topic.ts';
 import { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
 import { Actors, type Stage } from './actors.ts';
@@ -403,13 +404,13 @@ export class Core implements SessionHost {
     this.metrics.note('retained', this.retained.count);
   }
 
-  /** What a new subscription is to get of the retained messages; undefined: nothing. */
+  readonly #feedSource = feedSource(this);
+
+  /** What a new subscription is to get of the retained messages; undefined: nothing. Cheap: they are looked up later. */
   retainedFeed(subscription: Subscription): RetainedFeed | undefined {
-    const { filter, subscriber } = subscription;
+    const { filter } = subscription;
     if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
-    let entries = this.retained.match(filter);
-    if (subscriber.mountpoint !== '') entries = entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
-    return entries.length === 0 ? undefined : new RetainedFeed(subscription, entries);
+    return this.retained.mayMatch(filter) ? new RetainedFeed(subscription, this.#feedSource) : undefined;
   }
 
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
@@ -577,3 +578,18 @@ const DROPPED: Partial<Record<DropReason, number>> = {
   hook: Metric.deliveryDroppedHook,
   slow_consumer: Metric.deliveryDroppedSlowConsumer
 };
+
+/** Where feeds have the retained messages from. */
+function feedSource(core: Core): FeedSource {
+  return {
+    get next() {
+      return core.retained.next;
+    },
+    match: ({ filter, subscriber }) => {
+      const entries = core.retained.match(filter);
+      if (subscriber.mountpoint === '') return entries;
+      return entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
+    },
+    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber, filter, topic)
+  };
+}

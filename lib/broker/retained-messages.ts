@@ -1,5 +1,6 @@
 import type { Message } from '../packets/message.ts';
 import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained.ts';
 
 /** Bounds of what is retained, from the options. */
@@ -65,6 +66,16 @@ export class RetainedMessages {
   get(topic: string): RetainedEntry<Message> | undefined {
     const entry = this.#store.get(topic);
     return entry !== undefined && this.#isAlive(entry) ? entry : undefined;
+  }
+
+  /** `seq` of the next message to be retained. */
+  get next(): number {
+    return this.#store.next;
+  }
+
+  /** Whether a filter can match anything: exactly known only of one without wildcards. */
+  mayMatch(filter: string): boolean {
+    return isWildcard(filter) ? this.#store.count > 0 : this.get(filter) !== undefined;
   }
 
   /** What a filter matches, oldest first. */

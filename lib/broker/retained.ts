@@ -75,6 +75,11 @@ export class RetainedStore<M> {
     this.maxBytes = quotas.maxBytes ?? 0;
   }
 
+  /** `seq` of the next entry. */
+  get next(): number {
+    return this.#seq;
+  }
+
   /** Number of retained messages. */
   get count(): number {
     return this.#byTopic.size;

@@ -38,7 +38,7 @@ export class Subscribing {
     const answer = () => {
       if (session.link !== link || link.isClosed) return;
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
-      if (this.#answer(session, link, suback, Metric.packetsSubackSent)) for (const feed of feeds) session.feed(feed);
+      if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
     };
     const next = (at: number): void | Promise<void> => {
       for (; at < subscriptions.length; at++) {
@@ -274,7 +274,7 @@ export class Subscribing {
       undefined,
       feeds
     );
-    for (const feed of feeds) session.feed(feed);
+    session.feed(feeds);
     return code;
   }
 

@@ -8,7 +8,7 @@ import type { SessionHost } from './host.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import { markedCopy } from './output.ts';
 import { Backlog } from './queue.ts';
-import type { RetainedFeed } from './retained-feed.ts';
+import { type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
 import type { Session } from './session.ts';
 import type { Subscriber, Subscription } from './subscription.ts';
 
@@ -36,7 +36,7 @@ export abstract class Outbound implements Subscriber {
   inflight: Inflight | undefined = undefined;
   window = 0;
   backlog: Backlog | undefined = undefined;
-  feeds: RetainedFeed[] | undefined = undefined;
+  feeds: RetainedFeeds | undefined = undefined;
   /** Ids in flight that this connection has not sent again yet, for want of send quota [MQTT-4.9.0-2]. */
   resending: Set<number> | undefined = undefined;
   dropped = 0;
@@ -268,40 +268,46 @@ export abstract class Outbound implements Subscriber {
         this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids);
       }
     }
-    for (; this.feeds !== undefined && !link.isBlocked && left > 0; left--) {
-      const feed = this.#nextFeed(this.feeds);
-      if (feed === undefined) break;
-      this.#feedOne(feed, this.feeds);
+    while (this.feeds !== undefined && !link.isBlocked && left > 0) {
+      const { feeds } = this;
+      if (feeds.mayLoad) left -= 1 + (this.#load(feeds) >> 5);
+      else {
+        const feed = feeds.choose(this.#hasQuota(backlog));
+        if (feed === undefined || (backlog !== undefined && backlog.zeroes > 0)) break;
+        left--;
+        this.#feedOne(feed, feeds);
+      }
+      if (feeds.isDone) this.feeds = undefined;
     }
-    if (left === 0) host.pumpLater(this.client);
+    if (left <= 0) host.pumpLater(this.client);
     else if (this.rawLayout === 0) this.updateLane();
   }
 
-  /** Hand out retained messages for a new subscription, as there is room. */
-  feed(feed: RetainedFeed): void {
-    if (this.state !== 'connected') return;
-    if (this.feeds === undefined) this.feeds = [];
-    this.feeds.push(...feed.split((message) => this.#handOutQos(message, feed.subscription) === 0));
+  /** Hand out retained messages for new subscriptions, as there is room. */
+  feed(feeds: readonly RetainedFeed[]): void {
+    if (this.state !== 'connected' || feeds.length === 0) return;
+    this.feeds ??= new RetainedFeeds();
+    for (const feed of feeds) this.feeds.ask(feed);
     this.rawLayout = 0;
     this.pump();
   }
 
-  /** The first feed that may go on: what waits in the backlog goes before it. */
-  #nextFeed(feeds: readonly RetainedFeed[]): RetainedFeed | undefined {
-    const { backlog, inflight } = this;
-    if (backlog !== undefined && backlog.zeroes > 0) return undefined;
-    const hasQuota = (inflight?.count ?? 0) < this.window && (backlog?.length ?? 0) === 0;
-    for (const feed of feeds) if (hasQuota || !feed.needsQuota) return feed;
-    return undefined;
+  /** What waits in the backlog goes before retained messages. */
+  #hasQuota(backlog: Backlog | undefined): boolean {
+    return (this.inflight?.count ?? 0) < this.window && (backlog?.length ?? 0) === 0;
   }
 
-  #feedOne(feed: RetainedFeed, feeds: RetainedFeed[]): void {
+  #load(feeds: RetainedFeeds): number {
+    return feeds.load(
+      (subscription) => this.client.subscriptions.get(subscription.filter) === subscription,
+      (message, { subscription }) => this.#handOutQos(message, subscription) === 0
+    );
+  }
+
+  #feedOne(feed: RetainedFeed, feeds: RetainedFeeds): void {
     const message = feed.next();
     if (message !== undefined) this.#handOut(feed, message);
-    if (feed.isDone) {
-      feeds.splice(feeds.indexOf(feed), 1);
-      if (feeds.length === 0) this.feeds = undefined;
-    }
+    if (feed.waiting === 0) feeds.remove(feed);
   }
 
   #handOut(feed: RetainedFeed, message: Message): void {
@@ -323,22 +329,17 @@ export abstract class Outbound implements Subscriber {
 
   /** A newer message must not overtake the retained one of its topic. */
   #feedAhead(topic: string): void {
-    for (const feed of this.feeds as RetainedFeed[]) {
+    for (const feed of this.feeds as RetainedFeeds) {
       const message = this.host.pendingRetained(feed, topic);
       if (message !== undefined) this.#handOut(feed, message);
     }
   }
 
-  /** The connection goes before all retained messages are out: a session that outlives it keeps the rest in its backlog. */
+  /** The connection goes before all retained messages are out: a session that outlives it gets the rest on the next one. */
   keepFeeds(): void {
-    const { feeds } = this;
-    this.feeds = undefined;
-    if (feeds === undefined || !this.isPersistent) return;
-    for (const feed of feeds) {
-      for (let message = feed.next(); message !== undefined; message = feed.next()) {
-        if (this.#handOutQos(message, feed.subscription) > 0) this.#handOut(feed, message);
-      }
-    }
+    if (this.isPersistent) this.feeds?.unload();
+    else this.feeds = undefined;
+    if (this.feeds?.isDone) this.feeds = undefined;
   }
 
   /**

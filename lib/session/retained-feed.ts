@@ -11,47 +11,84 @@ export interface RetainedEntry {
   readonly live: boolean;
 }
 
+/** Where a feed has its entries from. */
+export interface FeedSource {
+  /** `seq` of the next entry to be stored. */
+  readonly next: number;
+  /** What the subscription matches, in the order of `seq`. */
+  match(subscription: Subscription): readonly RetainedEntry[];
+  reaches(subscription: Subscription, topic: string): boolean;
+}
+
 /**
- * The retained messages that a new subscription is still to get, oldest first. They are handed out as the session has room, so a
- * subscription to 200,000 of them neither blocks others nor overflows the session's backlog.
+ * The retained messages that a new subscription is still to get, oldest first. They are looked up when their turn comes and handed out as
+ * the session has room: neither a subscription to 200,000 of them nor 100,000 subscriptions in one packet block others.
  */
 export class RetainedFeed {
   readonly subscription: Subscription;
-  /** Its messages go out at QoS 1 or 2. */
+  /** Its messages go out at QoS 1 or 2; known once it is loaded. */
   readonly needsQuota: boolean;
-  readonly #entries: readonly RetainedEntry[];
+  readonly #source: FeedSource;
+  /** It is about the entries from the one of this `seq` on, and before that one: later ones came to the subscription live. */
+  readonly #from: number;
+  readonly #before: number;
+  /** Undefined until looked up. */
+  #entries: readonly RetainedEntry[] | undefined;
   #at = 0;
   /** Given ahead of their turn, because a newer message of their topic overtook them. */
   #ahead: Set<RetainedEntry> | undefined;
 
-  /** @param entries in the order of their `seq` */
-  constructor(subscription: Subscription, entries: readonly RetainedEntry[], needsQuota = true) {
+  constructor(subscription: Subscription, source: FeedSource, needsQuota = false, from = 0, before = source.next) {
     this.subscription = subscription;
     this.needsQuota = needsQuota;
-    this.#entries = entries;
+    this.#source = source;
+    this.#from = from;
+    this.#before = before;
   }
 
-  /** The same as one or two feeds, messages that leave at QoS 0 apart: they do not wait for send quota [MQTT-3.3.4-10]. */
-  split(isZero: (message: Message) => boolean): RetainedFeed[] {
-    const { subscription } = this;
+  /**
+   * Look the entries up.
+   * @returns the same as up to two feeds, messages that leave at QoS 0 apart: they do not wait for send quota [MQTT-3.3.4-10]
+   */
+  load(isZero: (message: Message) => boolean): RetainedFeed[] {
     const zeroes: RetainedEntry[] = [];
     const others: RetainedEntry[] = [];
-    for (const entry of this.#entries) (isZero(entry.message) ? zeroes : others).push(entry);
-    const feeds = [new RetainedFeed(subscription, zeroes, false), new RetainedFeed(subscription, others)];
-    return feeds.filter(({ isDone }) => !isDone);
+    for (const entry of this.#source.match(this.subscription)) {
+      if (entry.seq < this.#from || entry.seq >= this.#before || this.#ahead?.has(entry)) continue;
+      if (!isZero(entry.message)) others.push(entry);
+      else if (!this.needsQuota) zeroes.push(entry);
+    }
+    return [this.#part(zeroes, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
+  }
+
+  #part(entries: readonly RetainedEntry[], needsQuota: boolean): RetainedFeed {
+    const part = new RetainedFeed(this.subscription, this.#source, needsQuota, this.#from, this.#before);
+    part.#entries = entries;
+    return part;
+  }
+
+  /** What is left of it, to be looked up again: nothing is kept alive meanwhile. */
+  unload(): RetainedFeed {
+    const next = this.#entries?.[this.#at];
+    if (next === undefined) return this;
+    const rest = new RetainedFeed(this.subscription, this.#source, this.needsQuota, next.seq, this.#before);
+    rest.#ahead = this.#ahead;
+    return rest;
+  }
+
+  /** Entries that have been looked up and not handed out. */
+  get waiting(): number {
+    return this.#entries === undefined ? 0 : this.#entries.length - this.#at;
   }
 
   /** The next one to hand out; undefined when all are. */
   next(): Message | undefined {
-    while (this.#at < this.#entries.length) {
-      const entry = this.#entries[this.#at++];
+    const entries = this.#entries as readonly RetainedEntry[];
+    while (this.#at < entries.length) {
+      const entry = entries[this.#at++];
       if (entry.live && this.#ahead?.has(entry) !== true) return entry.message;
     }
     return undefined;
-  }
-
-  get isDone(): boolean {
-    return this.#at >= this.#entries.length;
   }
 
   /** Take an entry out of its turn. @returns its message, or undefined if it is none of the feed's or has been handed out */
@@ -62,13 +99,94 @@ export class RetainedFeed {
   }
 
   #isWaiting(entry: RetainedEntry): boolean {
+    const entries = this.#entries;
+    if (entries === undefined) {
+      const isOurs = entry.seq >= this.#from && entry.seq < this.#before;
+      return isOurs && this.#source.reaches(this.subscription, entry.topic);
+    }
     let from = this.#at;
-    let end = this.#entries.length;
+    let end = entries.length;
     while (from < end) {
       const middle = (from + end) >>> 1;
-      if (this.#entries[middle].seq < entry.seq) from = middle + 1;
+      if (entries[middle].seq < entry.seq) from = middle + 1;
       else end = middle;
     }
-    return this.#entries[from] === entry;
+    return entries[from] === entry;
+  }
+}
+
+/** Entries looked up and waiting from which on no more are looked up for a session. */
+const LOADED_AT_ONCE = 1_000;
+/** Feeds not looked up yet that are asked when a newer message comes: a bound on what a publish may cost. */
+const ASKED_AHEAD = 100;
+
+/** The feeds of one session: some looked up, the others waiting for that. */
+export class RetainedFeeds {
+  #loaded: RetainedFeed[] = [];
+  #asked = new Map<Subscription, RetainedFeed>();
+
+  /** Another subscription, or one made again: that begins anew. */
+  ask(feed: RetainedFeed): void {
+    this.#asked.delete(feed.subscription);
+    this.#asked.set(feed.subscription, feed);
+  }
+
+  get isDone(): boolean {
+    return this.#loaded.length === 0 && this.#asked.size === 0;
+  }
+
+  /** More may be looked up. */
+  get mayLoad(): boolean {
+    if (this.#asked.size === 0) return false;
+    let waiting = 0;
+    for (const feed of this.#loaded) waiting += feed.waiting;
+    return waiting < LOADED_AT_ONCE && this.#loaded.length < ASKED_AHEAD;
+  }
+
+  /**
+   * Look up the entries of the next feed.
+   * @param isHeld whether the session still has the subscription
+   * @returns how many entries there are
+   */
+  load(
+    isHeld: (subscription: Subscription) => boolean,
+    isZero: (message: Message, feed: RetainedFeed) => boolean
+  ): number {
+    const [feed] = this.#asked.values();
+    this.#asked.delete(feed.subscription);
+    if (!isHeld(feed.subscription)) return 0;
+    const parts = feed.load((message) => isZero(message, feed));
+    this.#loaded.push(...parts);
+    return parts.reduce((sum, { waiting }) => sum + waiting, 0);
+  }
+
+  /** The first that may go on. */
+  choose(hasQuota: boolean): RetainedFeed | undefined {
+    for (const feed of this.#loaded) if (hasQuota || !feed.needsQuota) return feed;
+    return undefined;
+  }
+
+  /** Forget one that has been handed out. */
+  remove(feed: RetainedFeed): void {
+    this.#loaded = this.#loaded.filter((other) => other !== feed);
+  }
+
+  /** The connection has gone: what was to go out at QoS 1 and 2 waits for the next one. */
+  unload(): void {
+    const asked = [...this.#asked.values()];
+    this.#asked = new Map();
+    for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
+    for (const feed of asked) this.ask(feed);
+    this.#loaded = [];
+  }
+
+  /** Those in which a message may still wait that a newer one must not overtake. */
+  *[Symbol.iterator](): IterableIterator<RetainedFeed> {
+    yield* this.#loaded;
+    let left = ASKED_AHEAD;
+    for (const feed of this.#asked.values()) {
+      if (left-- === 0) return;
+      yield feed;
+    }
   }
 }
