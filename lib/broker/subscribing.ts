@@ -1,3 +1,5 @@
+// By name from this module they are out of the reach of a test framework's fake timers.
+import { setImmediate } from 'node:timers';
 import { InvalidInput, ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
 import { isThenable, type Verdict } from '../hooks.ts';
@@ -15,6 +17,9 @@ import type { Core } from './core.ts';
 import type { AutoSubscription } from './options.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
+
+/** Filters of one packet that are dealt with in one turn. */
+const FILTERS_AT_ONCE = 1_000;
 
 /** Subscriptions of sessions: SUBSCRIBE and UNSUBSCRIBE, and the same on a client's behalf. */
 export class Subscribing {
@@ -41,7 +46,8 @@ export class Subscribing {
       if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
     };
     const next = (at: number): void | Promise<void> => {
-      for (; at < subscriptions.length; at++) {
+      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length; at++) {
+        if (at === end) return this.#nextTurn().then(() => (session.link === link ? next(at) : undefined));
         const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
         if (isThenable(code)) {
           return code.then((value) => {
@@ -221,11 +227,37 @@ export class Subscribing {
     return subscription;
   }
 
+  /** Many filters of one packet are dealt with in slices: nobody has to wait for all of them. */
+  #nextTurn(): Promise<void> {
+    const { work } = this.#broker;
+    work.begin();
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        work.end();
+        resolve();
+      });
+    });
+  }
+
   /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */
   unsubscribe(session: Session, packet: UnsubscribePacket): void {
-    const { events, metrics } = this.#broker;
+    const { unsubscriptions, messageId } = packet;
+    const link = session.link as Connection;
     const granted: number[] = [];
-    for (const topic of packet.unsubscriptions) {
+    const next = (at: number): void | Promise<void> => {
+      const end = at + FILTERS_AT_ONCE;
+      this.#unsubscribeSome(session, unsubscriptions.slice(at, end), granted);
+      if (end < unsubscriptions.length)
+        return this.#nextTurn().then(() => (session.link === link ? next(end) : undefined));
+      const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
+      if (session.link === link) this.#answer(session, link, unsuback, Metric.packetsUnsubackSent);
+    };
+    this.#holding(session, link, next(0), 'unsubscribing');
+  }
+
+  #unsubscribeSome(session: Session, topics: readonly string[], granted: number[]): void {
+    const { events, metrics } = this.#broker;
+    for (const topic of topics) {
       metrics.counts[Metric.clientUnsubscribe]++;
       if (events.heard['client.unsubscribe']) events.emit('client.unsubscribe', { client: session, filter: topic });
       const fault = checkTopicFilter(topic);
@@ -237,8 +269,6 @@ export class Subscribing {
       const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
       granted.push(this.remove(session, filter) ? ReasonCode.success : ReasonCode.noSubscriptionExisted);
     }
-    const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId: packet.messageId, granted }, session.protocolVersion);
-    if (session.link !== undefined) this.#answer(session, session.link, unsuback, Metric.packetsUnsubackSent);
   }
 
   /** Take one subscription away. @returns false if there was none */

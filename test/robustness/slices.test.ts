@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { bed, client, memory, type Peer, publish, subscribe, turns } from './support.ts';
+
+/** Let turns pass until `isDone`, and see to it that another client is answered in every one of them. */
+async function watched(other: Peer, isDone: () => boolean, mostTurns: number): Promise<number> {
+  other.take();
+  for (let turn = 1; turn <= mostTurns; turn++) {
+    other.say({ cmd: 'pingreq' });
+    await turns(2); // read in one, written in the next
+    assert.deepEqual(
+      other.take().map(({ cmd }) => cmd),
+      ['pingresp'],
+      `turn ${turn}`
+    );
+    if (isDone()) return turn;
+  }
+  assert.fail(`not done after ${mostTurns} turns`);
+}
+
+async function retain(broker: Broker, count: number): Promise<void> {
+  for (let at = 0; at < count; at++) void broker.publish(`kept/${at % 1_000}/${at}`, 'x', { retain: true });
+  await turns(1);
+}
+
+describe('200,000 retained messages', () => {
+  for (const [qos, count] of [
+    [0, 200_000],
+    [1, 30_000]
+  ] as const) {
+    it(`go out to one subscriber in slices, QoS ${qos}`, async () => {
+      await using it = await bed();
+      const { broker } = it;
+      for (let at = 0; at < count; at++) void broker.publish(`kept/${at % 1_000}/${at}`, 'x', { retain: true, qos });
+      await turns(1);
+      const other = await client(broker);
+      const subscriber = await client(broker, { properties: { receiveMaximum: 65_535 } });
+      subscriber.say(subscribe(1, qos, '#'));
+      let received = 0;
+      let most = 0;
+      const taken = await watched(
+        other,
+        () => {
+          let some = 0;
+          for (const packet of subscriber.take()) {
+            if (packet.cmd !== 'publish') continue;
+            some++;
+            if (qos > 0) subscriber.say({ cmd: 'puback', messageId: packet.messageId as number, reasonCode: 0 });
+          }
+          subscriber.received.length = 0;
+          most = Math.max(most, some);
+          received += some;
+          return received >= count;
+        },
+        qos === 0 ? 1_000 : 5_000
+      );
+      assert.equal(received, count);
+      assert.ok(most <= 2_000, `${most} in one turn`);
+      assert.ok(taken > 100);
+    });
+  }
+
+  it('are no burden when their subscriber goes in the middle, and come on when it is back', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    for (let at = 0; at < 20_000; at++) void broker.publish(`kept/${at}`, String(at), { retain: true, qos: 1 });
+    const options = { version: 4, clientId: 'half', clean: false } as const;
+    const first = await client(broker, options);
+    first.say(subscribe(1, 1, '#'));
+    await turns(3);
+    const seen = new Set<string>();
+    const read = (peer: Peer, packets = peer.take()) => {
+      for (const packet of packets) {
+        if (packet.cmd !== 'publish') continue;
+        seen.add(packet.payload.toString());
+        peer.say({ cmd: 'puback', messageId: packet.messageId as number, reasonCode: 0 });
+      }
+    };
+    read(first);
+    await turns(2);
+    first.wire.destroy();
+    await turns(2);
+    assert.ok(seen.size < 2_000);
+    void broker.publish('kept/19999', 'newer', { qos: 1 });
+    await turns(1);
+    const again = await client(broker, options);
+    read(again, again.received);
+    for (let turn = 0; turn < 400 && seen.size < 20_001; turn++) {
+      await turns(2);
+      read(again);
+    }
+    assert.equal(seen.size, 20_001, 'every one of them, and the newer message');
+    const order = [...seen];
+    assert.ok(order.indexOf('19999') < order.indexOf('newer'), 'in order');
+  });
+});
+
+describe('a SUBSCRIBE of very many filters', () => {
+  it('that all match the same retained messages takes little memory and holds nobody up', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    await retain(broker, 2_000);
+    const other = await client(broker);
+    const greedy = await client(broker, { clientId: 'greedy' });
+    greedy.wire.listen(false);
+    const before = memory();
+    // `#` twenty thousand times, and then all the ways to write the same with `+`
+    const filters = Array.from({ length: 20_000 }, () => '#');
+    for (let at = 0; at < 1_000; at++) filters.push(`kept/${at}/#`, `+/${at}/+`);
+    greedy.say(subscribe(1, 1, ...filters));
+    await watched(other, () => broker.session('greedy').figures().subscriptions >= 2_001, 100);
+    for (let turn = 0; turn < 50; turn++) await turns(1);
+    assert.ok(memory() - before < 20 * 2 ** 20, `${memory() - before} bytes`);
+    void broker.publish('kept/1/1', 'newer');
+    await watched(other, () => true, 1);
+  });
+
+  it('is granted in slices, and given up in slices', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    const other = await client(broker);
+    const peer = await client(broker, { clientId: 'many' });
+    const filters = Array.from({ length: 50_000 }, (_, at) => `f/${at}/+`);
+    const count = () => broker.session('many').figures().subscriptions;
+    const frame = encode(subscribe(1, 0, ...filters), 5);
+    peer.say(Buffer.concat([frame, encode({ cmd: 'pingreq' }, 5)]));
+    let last = 0;
+    await watched(
+      other,
+      () => {
+        assert.ok(count() - last <= 4_000, `${count() - last} at once`);
+        last = count();
+        return last === 50_000;
+      },
+      100
+    );
+    await turns(4);
+    assert.deepEqual(
+      peer.take().map(({ cmd }) => cmd),
+      ['suback', 'pingresp'],
+      'what comes behind waits'
+    );
+    peer.say({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: filters });
+    await watched(
+      other,
+      () => {
+        assert.ok(last - count() <= 4_000, `${last - count()} at once`);
+        last = count();
+        return last === 0;
+      },
+      100
+    );
+    await turns(4);
+    const [answer] = peer.take();
+    assert.ok(answer.cmd === 'unsuback' && answer.granted.length === 50_000);
+    assert.ok(answer.cmd === 'unsuback' && answer.granted.every((code) => code === 0));
+  });
+
+  it('is given up in the middle with its connection', async () => {
+    await using it = await bed();
+    const { broker, failures } = it;
+    const filters = Array.from({ length: 50_000 }, (_, at) => `f/${at}/+`);
+    const peer = await client(broker);
+    peer.say(subscribe(1, 0, ...filters));
+    peer.wire.destroy();
+    for (let turn = 0; turn < 100; turn++) await turns(1);
+    assert.equal(broker.metrics.gauge('subscriptions'), 0);
+    assert.equal(broker.work.count, 0);
+    assert.deepEqual(failures, []);
+  });
+});
+
+describe('100,000 filters that leave at once', () => {
+  it('leave in slices', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    const other = await client(broker);
+    const peer = await client(broker);
+    for (let packet = 0; packet < 10; packet++) {
+      const filters = Array.from({ length: 10_000 }, (_, at) => `f/${packet}/${at}/+`);
+      peer.say(subscribe(packet + 1, 0, ...filters));
+      for (let turn = 0; turn < 12; turn++) await turns(1);
+    }
+    let last = broker.metrics.gauge('subscriptions');
+    assert.equal(last, 100_000);
+    peer.wire.destroy();
+    const taken = await watched(
+      other,
+      () => {
+        const left = broker.metrics.gauge('subscriptions');
+        assert.ok(last - left <= 4_000, `${last - left} in one turn`);
+        last = left;
+        return left === 0;
+      },
+      300
+    );
+    assert.ok(taken >= 25);
+    await turns(1);
+    assert.equal(broker.work.count, 0);
+  });
+
+  it('are no longer delivered to while they leave', async () => {
+    await using it = await bed();
+    const { broker, failures } = it;
+    const peer = await client(broker, { clientId: 'leaving' });
+    peer.say(subscribe(1, 1, ...Array.from({ length: 20_000 }, (_, at) => `f/${at}`)));
+    for (let turn = 0; turn < 30; turn++) await turns(1);
+    const publisher = await client(broker);
+    peer.say({ cmd: 'disconnect', reasonCode: 0 });
+    await turns(1);
+    publisher.say(publish('f/19999', 'x', 1, 1));
+    await turns(2);
+    const back = await client(broker, { clientId: 'leaving' });
+    for (let turn = 0; turn < 40; turn++) await turns(1);
+    assert.deepEqual(back.take(), []);
+    assert.equal(broker.metrics.gauge('subscriptions'), 0);
+    assert.deepEqual(failures, []);
+  });
+});
