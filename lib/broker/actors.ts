@@ -27,9 +27,11 @@ type AnyLogic = ActorLogic<Snapshot<unknown>, EventObject, unknown>;
 /** The actor system of a broker. Its root has no life of its own; the broker's actor and the sessions' stand below it. */
 export class Actors {
   readonly #root: Actor<AnyLogic>;
+  readonly #onError: (error: unknown) => void;
 
-  /** @param onError told of what an actor itself fails with; deeds are guarded apart */
+  /** @param onError told of what an actor itself, or an observer, fails with; deeds are guarded apart */
   constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
     this.#root = createActor(ROOT as AnyLogic);
     this.#root.subscribe({ error: onError });
     this.#root.start();
@@ -59,7 +61,14 @@ export class Actors {
 
   /** Show every step of every actor. @returns a function that ends it */
   inspect(observer: (event: Inspection) => void): () => void {
-    const subscription = this.#root.system.inspect({ next: observer });
+    const next = (event: Inspection) => {
+      try {
+        observer(event);
+      } catch (error) {
+        this.#onError(error); // else it would come out of whatever the step was part of
+      }
+    };
+    const subscription = this.#root.system.inspect({ next });
     return () => subscription.unsubscribe();
   }
 }
