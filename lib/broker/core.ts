@@ -123,7 +123,12 @@ export class Core implements SessionHost {
     this.retained = new RetainedMessages(this, settings);
     this.#rewrite = compileRewrite(settings.rewrite);
     this.hasRewrites = !this.#rewrite.isEmpty;
-    this.#memory = new Memory(settings.memoryHighWatermark, this.wheel, (isShort) => this.#shed(isShort));
+    this.#memory = new Memory(
+      settings.memoryHighWatermark,
+      this.wheel,
+      (isShort) => this.#shed(isShort),
+      settings.memoryUsage
+    );
     this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
       this.#sys?.warn(kind, subject, text)
     );

@@ -119,6 +119,8 @@ export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** Time; the machine's by default. */
   clock?: Clock;
+  /** Bytes in use, to be compared with `memoryHighWatermark` once a second; heap and buffers of the process by default. */
+  memoryUsage?: () => number;
   /** Settings of single zones, over the ones given at the top. A listener names its zone; `external` is the default one. */
   zones?: Readonly<Record<string, ZoneInput>>;
   /** Hooks to begin with; more by `broker.hook`. */
@@ -132,6 +134,7 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
 /** Options as read. */
 export type Settings = Values<typeof BROKER_OPTIONS> & {
   readonly clock: Clock;
+  readonly memoryUsage: (() => number) | undefined;
   readonly zones: ReadonlyMap<string, Zone>;
   readonly hooks: Partial<Hooks>;
   readonly rewrite: readonly (RewriteRule | string)[];
@@ -148,7 +151,15 @@ export const DEFAULT_ZONE = 'external';
 export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   const zoneGiven: Record<string, unknown> = {};
   const brokerGiven: Record<string, unknown> = {};
-  const { clock = systemClock, zones = {}, hooks = {}, rewrite = [], autoSubscriptions = [], ...rest } = given;
+  const {
+    clock = systemClock,
+    memoryUsage,
+    zones = {},
+    hooks = {},
+    rewrite = [],
+    autoSubscriptions = [],
+    ...rest
+  } = given;
   const zoneParts = new Map(
     Object.entries(zones).map(([name, settings]) => [name, { ...settings } as Record<string, unknown>])
   );
@@ -172,13 +183,13 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   }
   const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
   autoSubscriptions.forEach(checkAutoSubscription);
-  return { ...settings, clock, zones: read, hooks, rewrite, autoSubscriptions };
+  return { ...settings, clock, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
 }
 
 const ALL_NAMES: readonly string[] = [
   ...Object.keys(ZONE_OPTIONS),
   ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
+  ...['clock', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
 ];
 
 function checkAutoSubscription(given: AutoSubscription, index: number): void {
