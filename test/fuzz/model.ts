@@ -8,9 +8,10 @@ import { type Input, METHOD, type State } from './inputs.ts';
 export interface Verdict {
   /**
    * `open`: it lives, and answers. `waiting`: for the rest of a packet. `left`: closed, as the client asked or without a word.
-   * `refused`: closed with `codes` where the version can tell.
+   * `refused`: closed with `code` where the version can tell. `narrow`: the client takes so little in a packet that any answer may be too
+   * large for it.
    */
-  readonly end: 'open' | 'waiting' | 'left' | 'refused';
+  readonly end: 'open' | 'waiting' | 'left' | 'refused' | 'narrow';
   /** The reason code, where it is certain. */
   readonly code: number | undefined;
   /** Where the connection was at the end. */
@@ -19,6 +20,8 @@ export interface Verdict {
   readonly version: ProtocolVersion | undefined;
   /** What was read on the way. */
   readonly packets: readonly ReadPacket[];
+  /** Largest packet that may be sent to it. */
+  readonly maxFrame: number;
 }
 
 /** A packet and the bytes it was read from. */
@@ -45,8 +48,12 @@ interface Known {
   hasMethod: boolean;
   isChallenged: boolean;
   expiry: number;
+  maxFrame: number;
   readonly aliases: Set<number>;
 }
+
+/** Longest of the answers that are not of the client's own making. */
+const NARROW = 300;
 
 /** The end of a connection, while the model reads. */
 class End {
@@ -70,6 +77,7 @@ export function judge(input: Input, limits: Limits): Verdict {
     hasMethod: input.state === 'authenticating' || input.state === 'reauthenticating',
     isChallenged: input.state === 'authenticating' || input.state === 'reauthenticating',
     expiry: 0,
+    maxFrame: Infinity,
     aliases: new Set()
   };
   const packets: ReadPacket[] = [];
@@ -78,7 +86,8 @@ export function judge(input: Input, limits: Limits): Verdict {
     code,
     state: known.state,
     version: known.version,
-    packets
+    packets,
+    maxFrame: known.maxFrame
   });
   if (input.state === 'left') return verdict(new End('left'));
   try {
@@ -182,8 +191,11 @@ function takeConnect(packet: ConnectPacket, known: Known, limits: Limits): void 
   known.version = protocolVersion;
   known.state = 'live';
   known.expiry = properties.sessionExpiryInterval ?? 0;
+  known.maxFrame = properties.maximumPacketSize ?? Infinity;
+  if (known.maxFrame < NARROW) throw new End('narrow');
   const isNameless = clientId === '' && (protocolVersion === 3 || (protocolVersion === 4 && !clean));
   if (isNameless || Buffer.byteLength(clientId) > limits.maxClientidLen) throw refusedAtConnect(known, 0x85);
+  if (levelCount(packet.will?.topic ?? '') > limits.maxTopicLevels) throw refusedAtConnect(known, 0x90);
   const method = properties.authenticationMethod;
   if (method === undefined) return;
   known.hasMethod = true;

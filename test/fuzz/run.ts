@@ -290,6 +290,7 @@ class Target {
     for (const read of verdict.packets) this.#compare(read);
     const heard = input.state === 'new' ? readAs(verdict, peer) : peer.take();
     const last = heard.at(-1);
+    if (verdict.end === 'narrow') return;
     if (verdict.end === 'open' || verdict.end === 'waiting') {
       // the next one of the same client id takes over; 3.x is not told
       const mayBeReplaced =
@@ -438,10 +439,13 @@ function isProbed({ end, state }: Verdict): boolean {
 }
 
 /** What came in answer to a CONNECT, in the format that this asked for. */
-function readAs({ version }: Verdict, { wire }: Peer): Packet[] {
-  if (version !== undefined) return new PacketReader({ side: 'client', version }).push(wire.hear());
-  assert.equal(wire.heardBytes, 0, 'nothing is sent before a CONNECT that can be read');
-  return [];
+function readAs({ version, maxFrame }: Verdict, { wire }: Peer): Packet[] {
+  if (version === undefined) {
+    assert.equal(wire.heardBytes, 0, 'nothing is sent before a CONNECT that can be read');
+    return [];
+  }
+  const reader = new PacketReader({ side: 'client', version, maximumPacketSize: Math.min(maxFrame, 268_435_460) });
+  return reader.push(wire.hear());
 }
 
 function describe(last: Packet | undefined): string {
