@@ -8,7 +8,7 @@ import type { Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 type Done = (error?: Error | null) => void;
 
 export interface WireOptions {
-  /** Bytes from which on `write` returns false. Default 16,384, as a socket of Node's has. */
+  /** As many bytes unsent, and `write` returns false. Default 16,384, as a socket of Node's has. */
   readonly highWaterMark?: number;
   /** False: nothing that the broker writes is taken until `listen(true)`. */
   readonly isListening?: boolean;

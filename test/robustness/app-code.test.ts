@@ -3,19 +3,8 @@ import { describe, it } from 'node:test';
 import { EVENT_NAMES } from '../../lib/events.ts';
 import type { Hooks } from '../../lib/hooks.ts';
 import type { Packet } from '../../lib/packets/types.ts';
-import {
-  type Bed,
-  bed,
-  client,
-  connect,
-  isServed,
-  kinds,
-  Peer,
-  payloads,
-  publish,
-  subscribe,
-  turns
-} from './support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { type Bed, bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
 
 type Misbehaviour = readonly [name: string, answer: () => never | Promise<never>, waitMs: number];
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
-import { bed, client, connect, isServed, kinds, memory, Peer, publish, subscribe, turns } from './support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, connect, isServed, kinds, memory, publish, subscribe } from './support.ts';
 
 /** A fixed header that announces the most that can be announced. */
 const ANNOUNCED = Buffer.from('10ffffff7f', 'hex');

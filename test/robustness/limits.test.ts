@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import type { Packet } from '../../lib/packets/types.ts';
-import { bed, client, connect, isServed, Peer, payloads, publish, subscribe, turns } from './support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, connect, isServed, payloads, publish, subscribe } from './support.ts';
 
 async function topics(broker: Broker): Promise<string[]> {
   const found: string[] = [];

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Metric } from '../../lib/metrics.ts';
 import type { Packet } from '../../lib/packets/types.ts';
-import { bed, client, isServed, memory, publish, subscribe, turns } from './support.ts';
+import { turns } from '../fuzz/wire.ts';
+import { bed, client, isServed, memory, publish, subscribe } from './support.ts';
 
 describe('65,535 QoS 2 ids without PUBREL', () => {
   for (const version of [4, 5] as const) {

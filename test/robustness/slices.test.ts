@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
-import { bed, client, memory, type Peer, publish, subscribe, turns } from './support.ts';
+import { type Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, memory, publish, subscribe } from './support.ts';
 
 /** Let turns pass until `isDone`, and see to it that another client is answered in every one of them. */
 async function watched(other: Peer, isDone: () => boolean, mostTurns: number): Promise<number> {

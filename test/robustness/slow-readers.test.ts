@@ -4,7 +4,8 @@ import { createServer, connect as dial, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
-import { bed, client, connect, isServed, kinds, payloads, publish, subscribe, turns } from './support.ts';
+import { turns } from '../fuzz/wire.ts';
+import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
 
 const KIB = Buffer.alloc(1024, 'x');
 

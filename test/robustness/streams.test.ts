@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { coreOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
-import { bed, client, connect, isServed, kinds, Peer, payloads, publish, subscribe, turns } from './support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
 
 const METHOD = { authenticationMethod: 'rounds' };
 

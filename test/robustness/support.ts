@@ -6,8 +6,6 @@ import type { ConnectPacket, Packet, ProtocolVersion, QoS } from '../../lib/pack
 import { Peer, turns, type WireOptions } from '../fuzz/wire.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-export { Peer, turns, Wire } from '../fuzz/wire.ts';
-
 /** A broker, the time it lives in, and what it reported as failed. */
 export interface Bed extends AsyncDisposable {
   readonly broker: Broker;

@@ -3,7 +3,8 @@ import { after, describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
 import { type CachedRoute, RouteCache } from '../../lib/topics/route-cache.ts';
 import { FilterIndex } from '../../lib/topics/trie.ts';
-import { bed, client, isServed, kinds, memory, payloads, publish, subscribe, turns } from './support.ts';
+import { turns } from '../fuzz/wire.ts';
+import { bed, client, isServed, kinds, memory, payloads, publish, subscribe } from './support.ts';
 
 const SLASHES = '/'.repeat(65_535);
 

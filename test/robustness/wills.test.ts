@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
-import { bed, client, connect, isServed, Peer, subscribe, turns } from './support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, connect, isServed, subscribe } from './support.ts';
 
 /** A CONNECT with a will to this topic, as a client sends it that does not care. */
 function withWill(version: 4 | 5, topic: string): Buffer {
