@@ -14,7 +14,7 @@ const HELP = `npm run bench -- [options]
   --warm MS         load before the measurement (1000)
   --dur MS          measured (2000)
   --peers DIR       folder whose node_modules has aedes
-  --set JSON        options of embermq over those it is measured with, such as '{"maxInflight":1000}'
+  --set JSON        options of embermq over those it is measured with, such as '{"maxInflight":128}'
   --out FILE        Markdown goes there, not to standard output
   --json FILE       every measurement, as JSON
   --profile DIR     write a CPU profile of each embermq process there and say where its time goes (slower: not for comparing)
@@ -138,8 +138,8 @@ function notes(): string[] {
       : `broker on core ${cores.broker}, load generator on core ${cores.load}`;
   const lines = [
     `Repetitions: ${repetitions}, each with ${options.warm} ms of warm-up and ${options.dur} ms measured, over 127.0.0.1; ${pinning}.`,
-    'Backlogs are long enough that no broker has to drop. The window towards a subscriber is not the same: embermq keeps its default ' +
-      '(`maxInflight` 32, reached where many publish to one at QoS 1 and 2), mosquitto is given 1000, aedes and the relays have none.',
+    'Backlogs are long enough that no broker has to drop. The window towards a subscriber is 1000 messages for embermq (its default is ' +
+      '128, which fan-in at QoS 1 reaches) and mosquitto; aedes and the relays have none.',
     'embermq runs with its limits and statistics on and one idle event listener (`bench/brokers/embermq.ts`).'
   ];
   if (options.set !== undefined) lines.push(`embermq ran with these options besides: \`${options.set}\`.`);
