@@ -83,7 +83,8 @@ export class Client {
   #sendQuota = 65_535;
   #keepAliveMs = 0;
   #lastSentMs = 0;
-  #isPinging = false;
+  /** PINGREQs without an answer, the oldest first; undefined: the keep alive's own. */
+  #pinging: (Waiting<void> | undefined)[] = [];
   #timer: unknown;
   #isLeaving = false;
   #isClosed = false;
@@ -243,6 +244,20 @@ export class Client {
     return this.#inbox.read(options.highWaterMark ?? READ_AHEAD, options.signal);
   }
 
+  /**
+   * Send PINGREQ. A server takes packets in order, so its answer says that it has taken all that was sent before, QoS 0 too.
+   * @returns when the PINGRESP comes
+   * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED when the connection goes before
+   */
+  ping(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#mustBeConnected();
+      this.#pinging.push({ resolve, reject });
+      this.#send({ cmd: 'pingreq' });
+      this.#steer();
+    });
+  }
+
   /** Begin a re-authentication with the method of the CONNECT (MQTT 5.0); `onAuth` answers what the server asks. */
   reauthenticate(data?: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -317,7 +332,7 @@ export class Client {
         take(this.#asking, packet.messageId)?.resolve(packet);
         break;
       case 'pingresp':
-        this.#isPinging = false;
+        this.#pinging.shift()?.resolve();
         break;
       case 'auth':
         this.#challenged(packet);
@@ -508,12 +523,12 @@ export class Client {
     this.#timer = this.#clock.setTimeout(() => {
       const idleMs = this.#clock.monotonic() - this.#lastSentMs;
       if (idleMs < this.#keepAliveMs) return this.#watch(this.#keepAliveMs - idleMs);
-      if (this.#isPinging) {
+      if (this.#pinging.length > 0) {
         this.#failure = new BrokerError('KEEPALIVE_TIMEOUT', `no PINGRESP within ${this.#keepAliveMs} ms`);
         this.#stream.destroy();
         return;
       }
-      this.#isPinging = true;
+      this.#pinging.push(undefined);
       this.#send({ cmd: 'pingreq' }); // [MQTT-3.1.2-20]
       this.#watch(this.#keepAliveMs);
     }, delayMs);
@@ -526,6 +541,7 @@ export class Client {
       this.#isLeaving ||
       this.#asking.size > 0 ||
       this.#publishing.size > 0 ||
+      this.#pinging.some((asking) => asking !== undefined) ||
       this.#authenticating !== undefined;
     if (isWanted === !this.#stream.isPaused() || this.#isClosed) return;
     if (isWanted) this.#stream.resume();
@@ -561,6 +577,7 @@ export class Client {
     this.#connecting?.reject(isAbort ? (this.#options.signal?.reason as Error) : this.#lost());
     const waiting = [...this.#publishing.values(), ...this.#asking.values(), ...this.#held, ...this.#draining];
     for (const { reject } of waiting) reject(this.#lost());
+    for (const asking of this.#pinging.splice(0)) asking?.reject(this.#lost());
     this.#authenticating?.reject(this.#lost());
     this.#publishing.clear();
     this.#asking.clear();

@@ -553,6 +553,31 @@ describe('the end of a client', () => {
   });
 });
 
+describe('client.ping', () => {
+  it('resolves with the PINGRESP, which lies behind all that was sent before', async () => {
+    const { peer, client } = await connected();
+    const answers: string[] = [];
+    const asked = [1, 2].map((at) => client.ping().then(() => answers.push(`${at}`)));
+    await immediate();
+    assert.deepEqual(peer.cmds(), ['pingreq', 'pingreq']);
+    assert.deepEqual(answers, []);
+    peer.send({ cmd: 'pingresp' });
+    await asked[0];
+    assert.deepEqual(answers, ['1']);
+    peer.send({ cmd: 'pingresp' });
+    await asked[1];
+    client.destroy();
+  });
+
+  it('rejects when the connection goes before, and when it is gone', async () => {
+    const { peer, client } = await connected();
+    const asked = client.ping();
+    peer.stream.destroy();
+    await assert.rejects(asked, hasCode('CONNECTION_CLOSED'));
+    await assert.rejects(client.ping(), hasCode('NOT_CONNECTED'));
+  });
+});
+
 describe('the keep alive of a client', () => {
   function handClock() {
     let nowMs = 0;
