@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { InvalidInput, type QoS } from '../../lib/index.ts';
+import { type Client, checkTopicName, InvalidInput, type QoS } from '../../lib/index.ts';
 import { type Command, readFileFor, type Shell } from './command.ts';
 import { closed, DIAL_FLAGS, dial, INTERRUPTED, interrupted, leave } from './dial.ts';
 import { describeFlags, type FlagValues, flag, readFlags, timeFlag } from './flags.ts';
@@ -29,7 +29,7 @@ type PubFlags = FlagValues<typeof PUB_FLAGS>;
 /** Messages with QoS 1 or 2 that may wait for their acknowledgement while further lines are read. */
 const WINDOW = 100;
 
-/** `embermq pub`: publish to any broker. Ends when everything is acknowledged. */
+/** `embermq pub`: publish to any broker. Ends when the broker has taken everything. */
 export const pub: Command = {
   summary: 'publish messages to a broker',
   help: () => `usage: embermq pub -t TOPIC (-m TEXT | -f FILE | -l | -s | -n) [flags]
@@ -46,6 +46,8 @@ ${describeFlags(DIAL_FLAGS)}`,
     const { topic } = flags;
     if (topic === undefined)
       throw new InvalidInput('OPTION_MISSING', 'topic', 'a topic', undefined, 'pub needs -t TOPIC');
+    const fault = checkTopicName(topic);
+    if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
     const properties = messageProperties(flags, flags.mqttVersion);
     const source = await payloadSource(flags, shell);
     const client = await dial(flags, shell);
@@ -56,12 +58,19 @@ ${describeFlags(DIAL_FLAGS)}`,
       const payloads = source(AbortSignal.any([signal, lost]));
       await publishAll(payloads, (payload) => client.publish(topic, payload, options));
       lost.throwIfAborted(); // then not everything has been read
+      if (flags.qos === 0 && !signal.aborted) await taken(client, signal);
     } finally {
       await leave(client);
     }
     return signal.aborted ? INTERRUPTED : 0;
   }
 };
+
+/** Wait until the broker has taken what nobody acknowledges. Rejects when it closed the connection instead. */
+async function taken(client: Client, signal: AbortSignal): Promise<void> {
+  const interruption = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  await Promise.race([client.ping(), interruption]);
+}
 
 type Payload = Buffer | string;
 type Source = (signal: AbortSignal) => AsyncIterable<Payload>;

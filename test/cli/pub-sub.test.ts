@@ -183,6 +183,8 @@ describe('sub', () => {
 describe('what is wrong with a command line of pub or sub', () => {
   const refusals: [string[], RegExp][] = [
     [['pub', '-m', 'x'], /pub needs -t TOPIC/],
+    [['pub', '-t', 'a/#', '-m', 'x'], /topic name "a\/#"/],
+    [['pub', '-t', '', '-m', 'x'], /topic name ""/],
     [['pub', '-t', 'a'], /one of -m, -f, -l, -s and -n/],
     [['pub', '-t', 'a', '-m', 'x', '-n'], /one of -m, -f, -l, -s and -n/],
     [['pub', '-t', 'a', '-m', 'x', '-V', '3.1.1', '--content-type', 'x'], /only in MQTT 5\.0/],
@@ -218,6 +220,17 @@ describe('what is wrong with a command line of pub or sub', () => {
     assert.match(shell.err(), /CONNECT was refused: Bad User Name or Password/i);
     remove();
   });
+});
+
+describe('a message the broker does not take', () => {
+  for (const version of ['3.1', '3.1.1', '5']) {
+    it(`ends pub with code 1 and a text, also with QoS 0 over MQTT ${version}`, async () => {
+      const shell = testShell();
+      shell.files.set('large', 'x'.repeat(2_000_000));
+      assert.equal(await pub(['-t', 'a', '-f', 'large', '-V', version], shell), 1);
+      assert.match(shell.err(), /^embermq: .+\n$/);
+    });
+  }
 });
 
 describe('help', () => {
