@@ -1,8 +1,10 @@
 import type { ClientInfo, ConnectionMeta } from './client-info.ts';
 import type { Clock } from './clock.ts';
-import { BrokerError } from './errors.ts';
+import { BrokerError, InvalidInput } from './errors.ts';
 import type { SubscriptionOptions } from './events.ts';
+import { unknownName } from './options-table.ts';
 import type { Message, MessageInput } from './packets/message.ts';
+import { ReasonCode } from './packets/reason-codes.ts';
 import type { ConnectPacket, UserProperty } from './packets/types.ts';
 import type { WorkCount } from './work.ts';
 
@@ -95,6 +97,16 @@ export interface Hooks {
 
 export type HookName = keyof Hooks;
 
+/** Names of all hooks, in the order in which they run. */
+export const HOOK_NAMES: readonly HookName[] = [
+  'preConnect',
+  'authenticate',
+  'authorizePublish',
+  'authorizeSubscribe',
+  'publish',
+  'deliver'
+];
+
 /** The registered functions of each hook. A list is replaced, never changed, so a run in progress is not disturbed. */
 export class HookRegistry {
   preConnect: readonly Hooks['preConnect'][] = [];
@@ -124,8 +136,11 @@ export class HookRegistry {
   /**
    * @param isFirst in front of those registered before
    * @returns a function that takes the hook away again
+   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
   add<N extends HookName>(name: N, hook: Hooks[N], isFirst = false): () => void {
+    if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
+    if (typeof hook !== 'function') throw new InvalidInput('HOOK_INVALID', name, 'a function', hook);
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hooks[N];
     const others = this[name] as readonly Hooks[N][];
     (this[name] as readonly Hooks[N][]) = isFirst ? [own, ...others] : [...others, own];
@@ -240,4 +255,23 @@ export class HookRegistry {
 /** Whether a hook's answer is still to come. */
 export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
+}
+
+/** A refusal as a hook gave it, made sound: a code that refuses, texts that are texts. A server reference alone means 0x9C. */
+export function soundRefusal(given: Partial<Refusal>, fallbackCode: number): Refusal & { readonly reasonCode: number } {
+  const { reasonCode, reasonString, serverReference } = given;
+  const isCode = typeof reasonCode === 'number' && reasonCode >= 0x80 && reasonCode <= 0xff;
+  return {
+    allow: false,
+    reasonCode: isCode ? reasonCode : typeof serverReference === 'string' ? ReasonCode.useAnotherServer : fallbackCode,
+    reasonString: typeof reasonString === 'string' ? reasonString : undefined,
+    serverReference: typeof serverReference === 'string' ? serverReference : undefined
+  };
+}
+
+/** Whether a hook says yes: `true`, or an object that says so. */
+export function isApproval(answer: unknown): boolean {
+  return (
+    answer === true || (typeof answer === 'object' && answer !== null && (answer as { allow?: unknown }).allow === true)
+  );
 }

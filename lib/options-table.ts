@@ -169,7 +169,8 @@ function readValue(row: OptionRow, value: unknown, field: string): unknown {
     case 'size':
       return inRange(row, typeof value === 'string' ? parseSize(value) : value, field, value);
     case 'text':
-      return typeof value === 'string' ? value : fail('a text');
+      if (typeof value !== 'string') return fail('a text');
+      return row.check === undefined ? value : row.check(value, field);
     case 'choice':
       return row.choices?.includes(value as string) ? value : fail(`one of ${row.choices?.join(', ')}`);
     case 'rate':
@@ -205,6 +206,14 @@ function readRate(value: unknown): Rate | undefined {
   const { amount, perMs } = rate;
   const isGood = Number.isFinite(amount) && Number.isFinite(perMs) && (amount as number) > 0 && (perMs as number) > 0;
   return isGood ? { amount: amount as number, perMs: perMs as number } : undefined;
+}
+
+/** The error for a name that is none of a list, with the nearest one as suggestion. */
+export function unknownName(code: string, field: string, name: unknown, known: readonly string[]): InvalidInput {
+  const near = nearest(String(name), known);
+  const list = `one of ${known.join(', ')}`;
+  const hint = near === undefined ? list : `did you mean "${near}"?`;
+  return new InvalidInput(code, field, list, name, `there is no ${field} "${String(name)}"; ${hint}`);
 }
 
 /** The known name nearest to a misspelt one; undefined when none is near. */

@@ -1,6 +1,7 @@
 import { InvalidInput } from './errors.ts';
 import type { Duration, OptionRow, Rate, Size } from './options-table.ts';
 import type { QoS } from './packets/types.ts';
+import { checkMountpoint } from './topics/topic.ts';
 
 /**
  * Settings of a zone: what a listener's connections live under. Each may be given at the top level (for all zones) or in
@@ -69,7 +70,8 @@ export const ZONE_OPTIONS = {
   mountpoint: row(
     'text',
     undefined as string | undefined,
-    'Prefix of every topic of the zone; %c and %u stand for client id and user name (names with wildcards are refused).'
+    'Prefix of every topic of the zone; %c and %u stand for client id and user name (names with wildcards are refused).',
+    { check: checkPrefix }
   ),
   // What is on offer
   maxQosAllowed: row('integer', 2 as QoS, 'Highest QoS clients may publish with (0x9B) and are granted.', { max: 2 }),
@@ -191,6 +193,13 @@ export function row<K extends OptionRow['kind'], V>(
   more: Omit<Partial<OptionRow>, 'kind' | 'default' | 'about'> = {}
 ): OptionRow<V> {
   return { kind, default: value, about, ...more };
+}
+
+function checkPrefix(value: unknown, field: string): unknown {
+  const fault = checkMountpoint(value as string);
+  if (fault !== undefined)
+    throw new InvalidInput('OPTION_INVALID', field, 'the beginning of topic names', value, fault);
+  return value;
 }
 
 function checkVersions(value: unknown, field: string): readonly number[] {

@@ -42,14 +42,16 @@ export class Actors {
    * @param machine a chart of `embermq/machines`; its type is xstate's, which no other declaration may show
    * @param key the field of the machine's context that holds the deeds
    * @param onDeedError told when a deed throws
+   * @param rest the state in which no actor is kept
    * @returns makes and starts one; `from` is the state it begins in, the machine's first by default
    */
   stage<D extends object>(
     machine: object,
     key: string,
-    onDeedError: (deeds: D, error: unknown, deed: string) => void
+    onDeedError: (deeds: D, error: unknown, deed: string) => void,
+    rest?: string
   ): Stage<D> {
-    const logic = replay<D>(machine as Parameters<typeof replay>[0], key, onDeedError);
+    const logic = replay<D>(machine as Parameters<typeof replay>[0], key, onDeedError, rest);
     return (deeds, id, from) => {
       const options = { parent: this.#root, input: { deeds }, id };
       const snapshot = { status: 'active', value: from, deeds, output: undefined, error: undefined };

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { ProtocolError } from '../errors.ts';
-import { type Approval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { type Approval, isApproval, isThenable, type Refusal, soundRefusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -121,8 +121,8 @@ export class Admission {
     );
     const go = (answer: Verdict | undefined) => {
       if (!isWaiting(session, link)) this.decided(session);
-      else if (answer === undefined || answer === true) this.#authenticate(session, link, packet);
-      else this.#refuse(session, answer === false ? { allow: false } : answer);
+      else if (answer === undefined || isApproval(answer)) this.#authenticate(session, link, packet);
+      else this.#refuse(session, typeof answer === 'object' ? answer : {});
     };
     if (!isThenable(verdict)) {
       go(verdict);
@@ -181,13 +181,14 @@ export class Admission {
     }
   }
 
-  #refuse(session: Session, refusal: Refusal): void {
-    const reasonCode = refusal.reasonCode ?? ReasonCode.notAuthorized;
-    session.close('not_authorized', reasonCode, refusal);
+  #refuse(session: Session, given: Partial<Refusal>): void {
+    const refusal = soundRefusal(given, ReasonCode.notAuthorized);
+    session.close('not_authorized', refusal.reasonCode, refusal);
     this.decided(session);
   }
 
   #admit(session: Session, link: Connection, packet: ConnectPacket, approval: Approval): void {
+    session.abort = undefined; // the hooks have answered
     const broker = this.#broker;
     const { metrics, events } = broker;
     broker.readTime(); // hooks took their time, and what waits for the client may have expired

@@ -1,5 +1,5 @@
 import type { ConnectionMeta } from '../client-info.ts';
-import { ProtocolError } from '../errors.ts';
+import { InvalidInput, ProtocolError } from '../errors.ts';
 import {
   type Approval,
   type AuthenticateRequest,
@@ -7,6 +7,7 @@ import {
   type HookRegistry,
   isThenable,
   type Refusal,
+  soundRefusal,
   type Verdict
 } from '../hooks.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -126,12 +127,27 @@ export class Authentication implements AuthExchange {
         this.#outcome.refused({ allow: false, reasonCode: ReasonCode.badAuthenticationMethod }); // [MQTT-4.12.0-1]
       else if (zoneSettings.allowAnonymous) this.#outcome.approved({ allow: true });
       else this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
+    } else if (typeof answer !== 'object' || answer === null) {
+      this.#misunderstood(answer);
     } else if ('challenge' in answer) {
       if (authMethod === undefined)
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
       else this.#outcome.challenge(answer.challenge);
-    } else if (answer.allow) this.#outcome.approved(answer);
-    else this.#outcome.refused({ ...answer, reasonCode: answer.reasonCode ?? refusalCode(username) });
+    } else if (answer.allow === true) this.#outcome.approved(answer);
+    else if (answer.allow === false) this.#outcome.refused(soundRefusal(answer, refusalCode(username)));
+    else this.#misunderstood(answer);
+  }
+
+  /** An answer that is none of the known ones lets nobody in. */
+  #misunderstood(answer: unknown): void {
+    const expected = 'true, false, undefined, { allow: true }, { allow: false } or { challenge }';
+    const { host } = this.#session;
+    host.failed(
+      new InvalidInput('HOOK_ANSWER_INVALID', 'authenticate', expected, answer),
+      'hook authenticate',
+      this.#session
+    );
+    this.#outcome.refused(FAILED);
   }
 }
 

@@ -7,12 +7,13 @@ import type { ClientOptions } from '../client/options.ts';
 import type { ConnectionMeta } from '../client-info.ts';
 import type { Clock } from '../clock.ts';
 import { InvalidInput, NotFound, StateError } from '../errors.ts';
-import type { BrokerEvents, EventName } from '../events.ts';
+import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
 import type { HookName, Hooks } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
+import { unknownName } from '../options-table.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
-import { checkTopicFilter } from '../topics/topic.ts';
+import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
 import type { Inspection, Running } from './actors.ts';
@@ -25,9 +26,12 @@ import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } fr
 import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
 import { VERSION } from './version.ts';
 
+/** Node's setTimeout fires at once past this. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
 /** How `stop` ends what is connected. */
 export interface StopOptions {
-  /** Milliseconds that connections may take to deliver what was sent to them. Default 2000. */
+  /** Milliseconds that connections may take to deliver what was sent to them; `Infinity`: as long as they want. Default 2000. */
   readonly timeoutMs?: number;
   /** `publish` (default): as for any close by the server. `keep`: wills are not published. */
   readonly wills?: 'publish' | 'keep';
@@ -56,8 +60,11 @@ export class Broker {
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
   readonly #actor: Running;
   #startedAt: number | undefined;
-  #starting: Promise<this> | undefined;
-  #stopping: Promise<void> | undefined;
+  /** The start or stop asked for last, carried out. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #hurry: ((timeoutMs: number) => void) | undefined;
+  /** Iterables that end with the broker. */
+  readonly #streams = new Set<MessageStream>();
   #wills: 'publish' | 'keep' = 'publish';
 
   static {
@@ -109,20 +116,16 @@ export class Broker {
   }
 
   /**
-   * Open the attached listeners and begin.
+   * Open the attached listeners and begin. `start` and `stop` are carried out in the order of their calls.
    * @throws BrokerError LISTENER_BIND_FAILED naming the address, or the signal's reason; then nothing is left open
    */
   start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
-    if (this.state === 'connected') return Promise.resolve(this);
-    this.#starting ??= this.#start(options.signal).finally(() => {
-      this.#starting = undefined;
-    });
-    return this.#starting;
+    return this.#inTurn(() => this.#start(options.signal));
   }
 
   async #start(signal: AbortSignal | undefined): Promise<this> {
-    await this.#stopping;
     signal?.throwIfAborted();
+    if (this.state === 'connected') return this;
     this.#tell('start');
     const opened: ListenerHandle[] = [];
     try {
@@ -141,27 +144,36 @@ export class Broker {
   }
 
   /**
-   * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything.
-   * @throws the signal's reason when it aborts; the rest of the stop is then at once
+   * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything. Called again meanwhile, a
+   * shorter `timeoutMs` takes effect.
+   * @throws InvalidInput OPTION_INVALID; the signal's reason when it aborts, which cuts the rest of the stop short
    */
-  stop(options: StopOptions = {}): Promise<void> {
-    if (this.state === 'disconnected') return Promise.resolve();
-    this.#stopping ??= this.#stop(options).finally(() => {
-      this.#stopping = undefined;
-    });
-    return this.#stopping;
+  async stop(options: StopOptions = {}): Promise<void> {
+    const { timeoutMs, signal } = options;
+    if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))) {
+      throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
+    }
+    const cut = () => this.#hurry?.(0);
+    if (timeoutMs !== undefined) this.#hurry?.(timeoutMs);
+    signal?.addEventListener('abort', cut);
+    try {
+      await this.#inTurn(() => this.#stop(options));
+    } finally {
+      signal?.removeEventListener('abort', cut);
+    }
+    signal?.throwIfAborted();
   }
 
   async #stop({ timeoutMs = 2_000, wills = 'publish', signal }: StopOptions): Promise<void> {
-    await this.#starting?.catch(() => undefined);
+    if (this.state === 'disconnected') return;
     const closing = [...this.#listeners.values()].map((listener) => listener.close());
     this.#wills = wills;
     this.#tell('stop');
     const failures = (await Promise.allSettled(closing)).filter((result) => result.status === 'rejected');
-    if (this.#core.links.size > 0) await this.#allClosed(timeoutMs, signal);
-    for (const link of this.#core.links) link.destroy();
-    if (this.state !== 'disconnected') this.#tell('stopped');
-    signal?.throwIfAborted();
+    if (this.#core.links.size > 0 && !signal?.aborted) await this.#allClosed(timeoutMs);
+    this.#core.cutOff();
+    this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
+    for (const stream of this.#streams) void stream.return();
     if (failures.length > 0)
       throw new AggregateError(
         failures.map(({ reason }) => reason),
@@ -169,17 +181,27 @@ export class Broker {
       );
   }
 
-  #allClosed(timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+  /** One start or stop after the other. */
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Resolves when the last stream has closed, or the shortest of the times given has passed. */
+  #allClosed(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
+      const timers: NodeJS.Timeout[] = [];
       const done = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
-        this.#core.onAllClosed = undefined;
+        for (const timer of timers) clearTimeout(timer);
+        this.#core.onAllClosed = this.#hurry = undefined;
         resolve();
       };
       // real time: this waits for sockets, not for anything a test would turn
-      const timer = setTimeout(done, timeoutMs);
-      signal?.addEventListener('abort', done);
+      this.#hurry = (ms) => {
+        if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(done, ms));
+      };
+      this.#hurry(timeoutMs);
       this.#core.onAllClosed = done;
     });
   }
@@ -201,9 +223,17 @@ export class Broker {
 
   /**
    * Serve a client over any Duplex. Nothing is sent before its CONNECT.
-   * @throws StateError BROKER_NOT_STARTED, InvalidInput ZONE_UNKNOWN; the stream is then destroyed
+   * @throws StateError BROKER_NOT_STARTED, InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
+   *   STREAM_INVALID
    */
   handle(stream: Duplex, meta: ConnectionMeta = { transport: 'stream' }): void {
+    if (
+      typeof stream?.on !== 'function' ||
+      typeof stream.write !== 'function' ||
+      typeof stream.destroy !== 'function'
+    ) {
+      throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
+    }
     if (this.state !== 'connected') {
       stream.destroy();
       throw new StateError('BROKER_NOT_STARTED', 'the broker is not started; await broker.start() first');
@@ -213,6 +243,17 @@ export class Broker {
       stream.destroy();
       this.zone(meta.zone); // throws
       return;
+    }
+    const fault = meta.mountpoint === undefined ? undefined : checkMountpoint(meta.mountpoint);
+    if (fault !== undefined) {
+      stream.destroy();
+      throw new InvalidInput(
+        'MOUNTPOINT_INVALID',
+        'mountpoint',
+        'the beginning of topic names',
+        meta.mountpoint,
+        fault
+      );
     }
     this.#core.open(stream, meta, zone);
   }
@@ -242,7 +283,7 @@ export class Broker {
    * Connect a client inside this process: a full session, without a socket.
    * @throws BrokerError CONNECT_REFUSED with the CONNACK's reason code
    */
-  connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
+  async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
     const { connection, ...rest } = options;
     return connectClient(this.stream(connection), { clock: this.clock, ...rest });
   }
@@ -291,11 +332,14 @@ export class Broker {
    * Hear the messages of a filter in this process, on the path a client's would take. Shared filters (`$share/group/...`) work too.
    * @param handler called for each message; what it throws or rejects becomes an `error` event
    * @returns a function that unsubscribes
-   * @throws InvalidInput TOPIC_FILTER_INVALID
+   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
+    const { signal, retainHandling = 0 } = options;
+    if (signal?.aborted) return () => undefined;
     const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
       this.failed(error, `a handler of "${filter}"`)
     );
@@ -303,9 +347,9 @@ export class Broker {
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));
     const end = () => this.#removeHandler(subscriber);
-    options.signal?.addEventListener('abort', end, { once: true });
-    if (options.signal?.aborted) end();
-    else if ((options.retainHandling ?? 0) < 2) this.#handOutTo(subscriber);
+    subscriber.onEnd = () => signal?.removeEventListener('abort', end);
+    signal?.addEventListener('abort', end, { once: true });
+    if (retainHandling < 2) this.#handOutTo(subscriber);
     return end;
   }
 
@@ -322,24 +366,31 @@ export class Broker {
     const known = this.#handlers.get(subscriber.filter);
     if (!known?.delete(subscriber)) return;
     if (known.size === 0) this.#handlers.delete(subscriber.filter);
+    subscriber.isEnded = true;
+    subscriber.onEnd();
     this.#core.routing.remove(subscriber.subscription);
   }
 
   #handOutTo(subscriber: HandlerSubscriber): void {
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
-    for (const { message } of this.#core.retained.match(subscriber.filter)) subscriber.handOut(message);
+    for (const entry of this.#core.retained.match(subscriber.filter)) if (entry.live) subscriber.handOut(entry.message);
   }
 
   /**
    * The messages of a filter as an async iterable. What comes faster than it is read waits in a bounded buffer; when that is full the
-   * oldest goes, counted as `delivery.dropped.queue_full`.
+   * oldest goes, counted as `delivery.dropped.queue_full`. It ends when the broker stops.
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
       this.#core.dropped(message, 'queue_full', undefined)
     );
-    stream.onEnd(this.subscribe(filter, (message) => stream.push(message), rest));
+    const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);
+    this.#streams.add(stream);
+    stream.onEnd(() => {
+      this.#streams.delete(stream);
+      unsubscribe();
+    });
     return stream;
   }
 
@@ -388,11 +439,13 @@ export class Broker {
 
   /** Hear an event. What the listener throws or rejects becomes an `error` event. */
   on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
+    checkEvent(event, listener);
     this.#core.events.on(event, listener);
     return this;
   }
 
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
+    checkEvent(event, listener);
     this.#core.events.once(event, listener);
     return this;
   }
@@ -407,12 +460,14 @@ export class Broker {
     event: E,
     options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}
   ): Promise<BrokerEvents[E]> {
+    checkEvent(event, () => undefined);
     return this.#core.events.next(event, options);
   }
 
   /**
    * Register a hook, behind those registered before, or with `isFirst` in front of them.
    * @returns a function that takes it away again
+   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
   hook<N extends HookName>(name: N, hook: Hooks[N], options: { readonly isFirst?: boolean } = {}): () => void {
     return this.#core.hook(name, hook, options.isFirst);
@@ -427,6 +482,12 @@ export class Broker {
 /** Make a broker; `await broker.start()` begins. */
 export function createBroker(options: BrokerOptions = {}): Broker {
   return new Broker(options);
+}
+
+/** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+function checkEvent(event: EventName, listener: unknown): void {
+  if (!EVENT_NAMES.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENT_NAMES);
+  if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);
 }
 
 function topState(value: string): 'idle' | 'connected' | 'disconnected' {

@@ -156,8 +156,11 @@ export class Core implements SessionHost {
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
     this.actors = new Actors((error) => this.failed(error, 'an actor', undefined));
-    this.#animate = this.actors.stage<SessionDeeds>(sessionMachine, 'session', (deeds, error, deed) =>
-      (deeds as Session).broke(error, `the session's ${deed}`)
+    this.#animate = this.actors.stage<SessionDeeds>(
+      sessionMachine,
+      'session',
+      (deeds, error, deed) => (deeds as Session).broke(error, `the session's ${deed}`),
+      'disconnected'
     );
     this.readTime();
     this.#watch(); // rewrite rules close the untouched path, too
@@ -171,6 +174,7 @@ export class Core implements SessionHost {
     this.readTime();
     this.#memory.start();
     for (const session of this.sessions.values()) session.rearmOffline();
+    this.retained.rearm();
     this.#sys = new SysTopics({
       node: settings.node,
       version: VERSION,
@@ -201,6 +205,18 @@ export class Core implements SessionHost {
     }
     for (const link of this.links)
       if (!link.isClosed) link.session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+  }
+
+  /** Destroy every stream that has not closed by itself. */
+  cutOff(): void {
+    for (const link of this.links) {
+      try {
+        link.destroy();
+      } catch (error) {
+        this.failed(error, 'destroying a stream', link.session);
+      }
+      this.links.delete(link);
+    }
   }
 
   /** Nothing is left to ring. */
@@ -274,6 +290,19 @@ export class Core implements SessionHost {
   flushLater(connection: Connection): void {
     this.#dirty.push(connection);
     this.#scheduleTurn();
+  }
+
+  /** Run something in the next turn. */
+  later(run: () => void): void {
+    this.work.begin();
+    setImmediate(() => {
+      try {
+        run();
+      } catch (error) {
+        this.failed(error, 'going on in the next turn', undefined);
+      }
+      this.work.end();
+    });
   }
 
   pumpLater(session: Session): void {

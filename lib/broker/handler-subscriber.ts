@@ -29,6 +29,10 @@ export class HandlerSubscriber implements Subscriber {
   readonly subscription: Subscription;
   readonly filter: string;
   readonly handler: MessageHandler;
+  /** Called when the subscription has ended. */
+  onEnd: () => void = () => undefined;
+  /** It has unsubscribed: routes may still hold it for this one message. */
+  isEnded = false;
   readonly #onError: (error: Error) => void;
 
   constructor(filter: string, handler: MessageHandler, options: SubscribeOptions, onError: (error: Error) => void) {
@@ -54,6 +58,7 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   #hand(message: Message, isRetained: boolean): void {
+    if (this.isEnded) return;
     try {
       const result = this.handler(message, isRetained);
       if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {

@@ -35,12 +35,12 @@ export class MessageStream implements AsyncIterableIterator<Message> {
     if (this.#isEnded) return;
     const reader = this.#readers.shift();
     if (reader !== undefined) {
-      message.keep(); // it is read in a later turn
+      message.store(); // it is read in a later turn
       reader.resolve({ value: message, done: false });
       return;
     }
     if (this.#waiting.length >= this.#highWaterMark) this.#onDrop(this.#waiting.shift() as Message);
-    message.keep();
+    message.store();
     this.#waiting.push(message);
   }
 

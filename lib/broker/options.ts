@@ -37,9 +37,14 @@ export const BROKER_OPTIONS = {
     'Bytes of a connection kept while a hook decides, beside what its stream buffers.',
     { unit: 'bytes', min: 1024 }
   ),
-  maxConnections: row('integer', 100_000, 'Connections of all listeners together; one more is cut off at once. 0: unlimited.', {
-    unit: 'connections'
-  }),
+  maxConnections: row(
+    'integer',
+    100_000,
+    'Connections of all listeners together; one more is cut off at once. 0: unlimited.',
+    {
+      unit: 'connections'
+    }
+  ),
   maxSessions: row(
     'integer',
     250_000,

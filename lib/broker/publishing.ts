@@ -1,6 +1,6 @@
 import type { ClientInfo } from '../client-info.ts';
 import { InvalidInput, NotAuthorized } from '../errors.ts';
-import { type Hooks, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { type Hooks, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
@@ -19,6 +19,9 @@ type HookAnswer = MessageInput | boolean | undefined | void | Refusal;
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
   readonly #broker: Core;
+  /** A message of the app is on its way: what its handlers publish waits for the next turn, or they could call each other without end. */
+  #isPublishing = false;
+  #waiting: (() => void)[] = [];
 
   constructor(broker: Core) {
     this.#broker = broker;
@@ -91,12 +94,21 @@ export class Publishing {
   }
 
   #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {
-    if (answer === undefined || answer === true) return { message, route, reasonCode: 0 };
     if (answer === false) return { message, route, reasonCode: ReasonCode.notAuthorized };
+    if (typeof answer !== 'object' || answer === null || isApproval(answer)) return { message, route, reasonCode: 0 };
     if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
     try {
+      // what the answer does not name stays as it is
+      const { topic, payload, qos, retain, properties } = message;
+      const given = answer as MessageInput;
       const changed = this.make(
-        { ...answer, qos: answer.qos ?? message.qos, retain: answer.retain ?? message.retain },
+        {
+          topic: given.topic ?? topic,
+          payload: given.payload ?? payload,
+          qos: given.qos ?? qos,
+          retain: given.retain ?? retain,
+          properties: given.properties ?? properties
+        },
         message.origin as Session | undefined
       );
       return { message: changed, route: this.#broker.routeOf(changed.topic), reasonCode: 0 };
@@ -312,20 +324,45 @@ export class Publishing {
 
   /** A message of the app. @returns how many subscribers took it */
   publish(input: MessageInput): number | Promise<number> {
-    const broker = this.#broker;
     const message = this.make(input, undefined);
-    const route = broker.routeOf(message.topic);
+    if (!this.#isPublishing) return this.#publish(message);
+    message.keep();
+    return new Promise((resolve, reject) => {
+      this.#waiting.push(() => {
+        try {
+          resolve(this.#publish(message));
+        } catch (error) {
+          reject(error);
+        }
+      });
+      if (this.#waiting.length === 1) this.#broker.later(() => this.#publishWaiting());
+    });
+  }
+
+  #publishWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const run of waiting) run();
+  }
+
+  #publish(message: Message): number | Promise<number> {
+    const broker = this.#broker;
     const finish = (outcome: PublishDecision): number => {
       if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
       if (outcome.route.kind !== TopicKind.delayed)
         return this.route(outcome.message, broker.routeOf(outcome.message.topic));
       const code = this.delay(outcome.message);
       if (code >= 0x80)
-        throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', input.topic);
+        throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', message.topic);
       return 0;
     };
-    const decided = this.#change(message, route, undefined, 0);
-    return isThenable(decided) ? decided.then(finish) : finish(decided);
+    this.#isPublishing = true;
+    try {
+      const decided = this.#change(message, broker.routeOf(message.topic), undefined, 0);
+      return isThenable(decided) ? decided.then(finish) : finish(decided);
+    } finally {
+      this.#isPublishing = false;
+    }
   }
 
   /** A message of the broker itself: no hooks, not counted. */
@@ -339,8 +376,8 @@ export class Publishing {
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
 
 function refusalCode(answer: Verdict | undefined): number {
-  if (answer === undefined || answer === true) return 0;
-  return answer === false ? ReasonCode.notAuthorized : codeOf(answer);
+  if (answer === undefined || isApproval(answer)) return 0;
+  return typeof answer === 'object' && answer !== null ? codeOf(answer) : ReasonCode.notAuthorized;
 }
 
 /** The code of a hook's refusal: one that an acknowledgement can carry [MQTT-3.4.2-1], and never one that means success. */

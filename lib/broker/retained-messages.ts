@@ -51,7 +51,7 @@ export class RetainedMessages {
       this.#store.delete(topic);
       return payloadBytes === 0;
     }
-    message.keep();
+    message.store();
     if (this.#store.put(topic, message, message.bytes) === 'refused') return false;
     const dueMs = this.#expiresAtMs(message);
     if (dueMs !== Infinity) {
@@ -61,6 +61,11 @@ export class RetainedMessages {
       this.#host.wheel.armAt(expiry, dueMs);
     }
     return true;
+  }
+
+  /** The broker has started again: the wheel knows nothing of what is to expire. */
+  rearm(): void {
+    for (const [entry, expiry] of this.#expiries) this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
   get(topic: string): RetainedEntry<Message> | undefined {

@@ -41,7 +41,7 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.#settings;
     return this.pick(
       sharedSubscriptionStrategy,
-      message.origin,
+      message.origin?.identity ?? message.origin,
       sharedDispatchAckEnabled && message.qos > 0,
       Math.random
     );

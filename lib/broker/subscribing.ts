@@ -178,6 +178,7 @@ export class Subscribing {
     ids: readonly number[] | undefined,
     feeds: RetainedFeed[]
   ): number {
+    if (session.state === 'gone') return ReasonCode.unspecifiedError; // a listener ended it
     const { zoneSettings } = session;
     const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
     const stored = mounted(filter, session.mountpoint);
@@ -274,7 +275,7 @@ export class Subscribing {
   /** Take one subscription away. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
     const { events } = this.#broker;
-    const subscription = session.subscriptions.get(filter);
+    const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;
     this.#broker.removeSubscription(session, subscription);
     if (events.heard['session.unsubscribed'])

@@ -41,6 +41,8 @@ export interface MessageInput {
 export interface Publisher {
   readonly clientId: string;
   readonly username: string | undefined;
+  /** The names alone, always the same object for one publisher: what a stored message may hold without holding the session. */
+  readonly identity?: Publisher;
 }
 
 /** What a receiver's copy differs in. */
@@ -102,7 +104,7 @@ export class Message {
   readonly qos: QoS;
   readonly retain: boolean;
   /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. */
-  readonly origin: Publisher | undefined;
+  origin: Publisher | undefined;
   /** Monotonic milliseconds at which the broker took it over. */
   readonly takenAtMs: number;
   /** Wall-clock milliseconds of the same. */
@@ -155,19 +157,13 @@ export class Message {
     if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
     const payload = payloadBytes(input.payload);
     const messageId = qos === 0 ? undefined : 1;
-    const buf = encodePublish({ cmd: 'publish', topic, payload, qos, dup: false, retain, messageId, properties }, 5);
-    return Message.of(
-      buf,
-      5,
-      topic,
-      qos,
-      retain,
-      payload.length,
-      origin,
-      takenAtMs,
-      timestamp,
-      properties?.messageExpiryInterval ?? -1
-    );
+    const own = properties === undefined ? undefined : applicationProperties(properties);
+    const packet = { cmd: 'publish', topic, payload, qos, dup: false, retain, messageId, properties: own } as const;
+    const buf = encodePublish(packet, 5);
+    const expiry = own?.messageExpiryInterval ?? -1;
+    const message = Message.of(buf, 5, topic, qos, retain, payload.length, origin, takenAtMs, timestamp, expiry);
+    if (own !== undefined) checkBlock(buf, message.propertiesAt, message.payloadAt);
+    return message;
   }
 
   /** A message whose packet we encoded ourselves. */
@@ -236,6 +232,12 @@ export class Message {
   /** Whole seconds it has been in the broker. */
   secondsHere(nowMs: number): number {
     return Math.floor((nowMs - this.takenAtMs) / 1000);
+  }
+
+  /** Keep it for longer than its publisher may last: of that, only the names stay. */
+  store(): void {
+    this.keep();
+    if (this.origin?.identity !== undefined) this.origin = this.origin.identity;
   }
 
   /** Copy it out of the read chunk, because it outlives the turn. */
@@ -370,6 +372,49 @@ function bodyAt(buf: Buffer, start: number): number {
 function idOffset(buf: Buffer): number {
   const at = bodyAt(buf, 0);
   return at + 2 + buf.readUInt16BE(at);
+}
+
+/** The properties an application may set, copied and of the right kinds. @throws InvalidInput MESSAGE_INVALID */
+function applicationProperties(given: NonNullable<MessageInput['properties']>): Properties {
+  const own: Properties = {};
+  for (const [name, isGood] of Object.entries(PROPERTY_KINDS)) {
+    const value = (given as Record<string, unknown>)[name];
+    if (value === undefined) continue;
+    if (!isGood(value)) throw new InvalidInput('MESSAGE_INVALID', `properties.${name}`, EXPECTED[name], value);
+    (own as Record<string, unknown>)[name] = value;
+  }
+  return own;
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isPair = (pair: unknown): boolean => Array.isArray(pair) && pair.length === 2 && pair.every(isText);
+
+const PROPERTY_KINDS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  payloadFormatIndicator: (value) => value === 0 || value === 1,
+  messageExpiryInterval: (value) =>
+    Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xffff_ffff,
+  contentType: isText,
+  responseTopic: isText,
+  correlationData: (value) => Buffer.isBuffer(value),
+  userProperties: (value) => Array.isArray(value) && value.every(isPair)
+};
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  payloadFormatIndicator: '0 or 1',
+  messageExpiryInterval: 'whole seconds from 0 to 4294967295',
+  contentType: 'a text',
+  responseTopic: 'a text',
+  correlationData: 'a Buffer',
+  userProperties: 'a list of pairs of texts'
+};
+
+/** What a client may not send, the app may not either: U+0000 in texts, a response topic with wildcards. */
+function checkBlock(buf: Buffer, start: number, end: number): void {
+  try {
+    readProperties(buf, start, end, 'publish');
+  } catch (error) {
+    throw new InvalidInput('MESSAGE_INVALID', 'properties', 'what MQTT allows', undefined, (error as Error).message);
+  }
 }
 
 function payloadBytes(payload: MessageInput['payload']): Buffer {

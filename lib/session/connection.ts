@@ -109,6 +109,7 @@ export class Connection {
     stream.on('error', onError);
     stream.on('close', onClose);
     stream.on('end', onEnd);
+    stream.resume(); // one that was paused before is read, too
   }
 
   // ------------------------------------------------------------------------------------------------------------------ input
@@ -317,7 +318,8 @@ export class Connection {
     if ((this.pauses & why) === 0) return;
     if (why === Pause.hook && --this.#hooksAtWork > 0) return;
     this.pauses &= ~why;
-    this.lastReceivedMs = this.host.clock.monotonic(); // keep alive does not run while we do not read
+    this.host.readTime(); // what was held back is read now
+    this.lastReceivedMs = this.host.nowMs; // keep alive does not run while we do not read
     if (this.isClosed) return;
     if ((this.pauses & Pause.hook) === 0 && this.#rest.length > 0 && !this.#isWalking && this.#needed === 0) {
       const rest = this.#rest;
@@ -437,7 +439,10 @@ export class Connection {
     this.#parts = undefined;
     this.isBlocked = false;
     const { stream } = this;
-    if (stream.destroyed) return;
+    if (stream.destroyed) {
+      this.closed();
+      return;
+    }
     this.flush();
     stream.end();
     stream.resume(); // so that the peer's own end is seen

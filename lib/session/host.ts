@@ -42,6 +42,8 @@ export interface SessionHost {
   /** Somebody watches packets on the diagnostics channels. */
   isTapped: boolean;
 
+  /** Read the clocks anew, where no chunk has. */
+  readTime(): void;
   /** Flush this connection when the turn ends. */
   flushLater(connection: Connection): void;
   /** Go on with this session's backlog in the next turn. */

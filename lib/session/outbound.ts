@@ -98,11 +98,7 @@ export abstract class Outbound implements Subscriber {
   deliver(message: Message, subscription: Subscription): boolean {
     const { host, zoneSettings } = this;
     if (this.state === 'gone') return false; // its subscriptions are being taken out
-    if (
-      (message.origin as unknown) === this
-        ? subscription.nl || zoneSettings.ignoreLoopDeliver
-        : subscription.nl && message.clientId === this.clientId // of an earlier session
-    ) {
+    if ((subscription.nl || zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
       const { own } = subscription;
       if (own !== undefined && !zoneSettings.ignoreLoopDeliver) return this.deliver(message, own);
       this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
@@ -139,7 +135,7 @@ export abstract class Outbound implements Subscriber {
       this.#drop(message, 'qos0_msg');
       return false;
     }
-    message.keep();
+    message.store();
     this.backlog ??= new Backlog(zoneSettings, (dropped, reason) => this.#drop(dropped, reason));
     if (qos === 0) this.rawLayout = 0;
     return this.backlog.push(message, qos, retain, ids);
@@ -215,7 +211,7 @@ export abstract class Outbound implements Subscriber {
     this.inflight ??= new Inflight();
     let kept: Message | undefined;
     if (this.isPersistent || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
-      message.keep();
+      message.store();
       kept = message;
     }
     return this.inflight.take(
@@ -261,14 +257,14 @@ export abstract class Outbound implements Subscriber {
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;
     if (backlog !== undefined) {
-      while (backlog.length > 0 && !link.isBlocked && left > 0) {
+      while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0) {
         const queued = backlog.shift((this.inflight?.count ?? 0) < this.window);
         if (queued === undefined) break;
         left--;
         this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids);
       }
     }
-    while (this.feeds !== undefined && !link.isBlocked && left > 0) {
+    while (this.feeds !== undefined && this.link === link && !link.isBlocked && left > 0) {
       const { feeds } = this;
       if (feeds.mayLoad) left -= 1 + (this.#load(feeds) >> 5);
       else {
@@ -279,6 +275,7 @@ export abstract class Outbound implements Subscriber {
       }
       if (feeds.isDone) this.feeds = undefined;
     }
+    if (this.link !== link) return; // a listener ended it
     if (left <= 0) host.pumpLater(this.client);
     else if (this.rawLayout === 0) this.updateLane();
   }

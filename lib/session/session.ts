@@ -99,6 +99,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   /** When the zone's retryInterval is over, and the mark of what was in flight when it began. */
   #retryDueMs = Infinity;
   #retryMark = 0;
+  #identity: Publisher | undefined = undefined;
   #awaitingSince: Map<number, number> | undefined = undefined;
 
   constructor(host: SessionHost, zone: Zone, stream: Duplex, meta: ConnectionMeta) {
@@ -110,6 +111,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   get client(): this {
     return this;
+  }
+
+  /** See `Publisher`. */
+  get identity(): Publisher {
+    const { clientId, username } = this;
+    if (this.#identity?.clientId !== clientId || this.#identity.username !== username)
+      this.#identity = { clientId, username };
+    return this.#identity;
   }
 
   get zone(): string {
@@ -202,6 +211,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   awaitExpiry(): void {
     const { host } = this;
+    if (this.state !== 'disconnected') return; // the release before it failed, and ended the session
     const nowMs = host.clock.monotonic();
     this.actor = undefined;
     this.expiresMs = nowMs + this.sessionExpiry * 1000;
@@ -338,7 +348,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   end(event: 'expired' | 'discarded', reason: DisconnectReason): void {
     this.ending = { ...(this.ending ?? CLOSED), reason };
     if (this.state !== 'disconnected') return;
-    if (this.actor === undefined) this.host.revive(this);
+    this.actor = undefined; // in this state none is kept
+    this.host.revive(this);
     this.send(event);
   }
 

@@ -199,3 +199,8 @@ export function isSameTopic(bytes: Buffer, buf: Buffer, start: number, end: numb
   for (let i = length - 1, at = end - 1; i >= 0; i--, at--) if (bytes[i] !== buf[at]) return false;
   return true;
 }
+
+/** Say what is wrong with a mount point, the beginning of topic names: a wildcard in it would reach into the topics of others. */
+export function checkMountpoint(mountpoint: string): string | undefined {
+  return mountpoint === '' ? undefined : checkTopicName(mountpoint)?.replace('topic name', 'mount point');
+}
