@@ -1,7 +1,7 @@
-import { InvalidInput, nearest, type QoS } from '../../lib/index.ts';
+import { type Client, InvalidInput, nearest, type QoS } from '../../lib/index.ts';
 import { type BenchPlan, benchConnect, benchLatency, benchPublish, benchSubscribe, type Tally } from './bench-runs.ts';
 import type { Command, Shell } from './command.ts';
-import { DIAL_FLAGS, dialEndpoint, INTERRUPTED, interrupted } from './dial.ts';
+import { DIAL_FLAGS, dialEndpoint, INTERRUPTED, interrupted, leave } from './dial.ts';
 import { nameOf, readEndpoint } from './endpoint.ts';
 import { describeFlags, type FlagValues, flag, readFlags, timeFlag } from './flags.ts';
 import { clientOptions, qosFlag } from './session-flags.ts';
@@ -99,19 +99,23 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   const over = new AbortController();
   signal.addEventListener('abort', () => over.abort());
   let beganMs = performance.now();
+  let endedMs = beganMs;
   let timer: NodeJS.Timeout | undefined;
+  const dials = new Set<Promise<Client>>();
   const progress = showProgress(shell, tally, unit);
   const plan: BenchPlan = {
     ...flags,
     qos: flags.qos as QoS,
     rate: flags.rate ?? rate,
-    // A client id of one's own can only be used once: the broker gives them.
-    dial: (options) =>
-      dialEndpoint(
-        endpoint,
-        { ...clientOptions({ ...flags, id: undefined }, endpoint), ...options },
-        flags.connectTimeout
-      ),
+    dial(options) {
+      // A client id of one's own can only be used once: the broker gives them.
+      const connecting = { ...clientOptions({ ...flags, id: undefined }, endpoint), ...options };
+      const dialling = dialEndpoint(endpoint, connecting, flags.connectTimeout);
+      dials.add(dialling);
+      const forget = () => void dials.delete(dialling);
+      dialling.then((client) => client.on('close', forget), forget);
+      return dialling;
+    },
     ended: over.signal,
     begun() {
       beganMs = performance.now();
@@ -121,16 +125,24 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   };
   try {
     await run(plan);
+    endedMs = performance.now();
   } finally {
     clearTimeout(timer);
     progress();
+    over.abort();
+    await leaveAll(dials);
   }
-  const seconds = (performance.now() - beganMs) / 1000;
+  const seconds = (endedMs - beganMs) / 1000;
   const { count, spread, lost, outOfOrder } = tally;
   const { clients, qos, size } = flags;
   const latencyMs = spread.count === 0 ? null : spread.summary();
   const figures = { seconds: Number(seconds.toFixed(3)), count, perSecond: Math.round(count / seconds), latencyMs };
   return { bench: name, broker: nameOf(endpoint), clients, qos, size, ...figures, lost, outOfOrder };
+}
+
+/** A bench that fails leaves connections, also some that are still being made: each would keep the process alive. */
+async function leaveAll(dials: Iterable<Promise<Client>>): Promise<void> {
+  await Promise.all([...dials].map((dialling) => dialling.then(leave, () => {})));
 }
 
 /** A line on the terminal, renewed each second. @returns a function that takes it away */

@@ -80,6 +80,18 @@ describe('bench', () => {
     assert.equal(JSON.parse(shell.out()).bench, 'publish');
   });
 
+  for (const name of ['latency', 'subscribe', 'publish']) {
+    it(`ends ${name} with code 1, and leaves no connection, when a message is not taken`, {
+      timeout: 20_000
+    }, async () => {
+      const shell = testShell();
+      const args = ['bench', name, '-n', '2', '-d', '10m', '-s', '2000000', '-p', port];
+      assert.equal(await runCommand(args, shell), 1);
+      assert.match(shell.err(), /packet of \d+ bytes: the server takes 1048576/);
+      assert.equal(broker.metrics.stats()['connections.count'], 0);
+    });
+  }
+
   it('refuses an unknown bench with a suggestion, and payloads without room for time and number', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['bench', 'publsh', '-p', port], shell), 2);
