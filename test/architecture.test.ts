@@ -21,7 +21,7 @@ const ROWS: readonly (readonly string[])[] = [
 const NARROWER: Readonly<Record<string, readonly string[]>> = {
   packets: ['errors'],
   topics: ['errors'],
-  client: ['packets', 'topics', 'events', 'errors', 'clock', 'work']
+  client: ['packets', 'topics', 'events', 'errors', 'clock', 'options-table', 'work']
 };
 
 /** Files that may re-export. */

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
-import { BrokerError, ProtocolError } from '../errors.ts';
+import { BrokerError, InvalidInput, ProtocolError } from '../errors.ts';
 import { asError } from '../events.ts';
 import { encode } from '../packets/encode.ts';
 import type { MessageInput } from '../packets/message.ts';
@@ -20,7 +20,9 @@ import type {
   SubackPacket,
   UnsubackPacket
 } from '../packets/types.ts';
+import { checkTopicName } from '../topics/topic.ts';
 import { Inbox } from './inbox.ts';
+import { checkClientOptions, sessionExpirySec } from './option-check.ts';
 import {
   type ClientEvents,
   type ClientOptions,
@@ -34,7 +36,6 @@ import {
 } from './options.ts';
 import { ClientSession, type Outgoing } from './session.ts';
 
-const FOR_EVER = 0xffff_ffff;
 const READ_AHEAD = 1_000;
 
 type Handler<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
@@ -49,10 +50,18 @@ interface Waiting<T> {
  *
  * @returns the connected client
  * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; BrokerError CONNECTION_CLOSED when the stream ends before; the
- *   signal's reason when it aborts. The stream is destroyed then.
+ *   signal's reason when it aborts; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID. The stream is destroyed then.
  */
-export function connectClient(stream: Duplex, options: ClientOptions = {}): Promise<Client> {
-  return new Client(stream, options).opened();
+export async function connectClient(stream: Duplex, options: ClientOptions = {}): Promise<Client> {
+  let client: Client;
+  try {
+    checkClientOptions(options);
+    client = new Client(stream, options);
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+  return client.opened();
 }
 
 /**
@@ -142,29 +151,21 @@ export class Client {
    * Publish a message. QoS 0 resolves at once (where the stream is full, when it has room), QoS 1 with the PUBACK, QoS 2 with the PUBCOMP.
    * No more are in flight than the server's Receive Maximum allows; the others wait their turn.
    *
-   * @throws Refused PUBLISH_REFUSED for a reason code of 0x80 and above; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE (more than the
-   *   server takes), or CONNECTION_CLOSED when it goes before the acknowledgement
+   * @throws Refused PUBLISH_REFUSED for a reason code of 0x80 and above; InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID;
+   *   BrokerError NOT_CONNECTED, PACKET_TOO_LARGE (more than the server takes), or CONNECTION_CLOSED when it goes before the
+   *   acknowledgement
    */
   publish(
     topic: string | (MessageInput & PublishOptions),
     payload?: Buffer | Uint8Array | string,
     options?: PublishOptions
   ): Promise<PublishResult> {
-    const input = typeof topic === 'string' ? { ...options, topic, payload } : topic;
-    const { qos = 0, retain = false, properties } = input;
-    const packet: PublishPacket = {
-      cmd: 'publish',
-      topic: input.topic,
-      payload: bytesOf(input.payload),
-      qos,
-      dup: false,
-      retain
-    };
-    if (properties !== undefined) packet.properties = properties;
     return new Promise((resolve, reject) => {
+      const isWhole = typeof topic === 'object' && topic !== null;
+      const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
       this.#mustBeConnected();
       this.#mustFit(packet);
-      if (qos > 0) {
+      if (packet.qos > 0) {
         this.#held.push({ packet, resolve, reject });
         this.#publishHeld();
       } else if (this.#send(packet)) resolve(SENT);
@@ -601,18 +602,23 @@ export class Client {
     for (const listener of listeners) this.#run(listener, value);
   }
 
-  /** Call the app's code. What it throws must not break the packet in hand. */
-  #run<T>(handler: (value: T) => void, value: T): void {
+  /** Call the app's code. What it throws, at once or as a promise, must not break the packet in hand. */
+  #run<T>(handler: (value: T) => unknown, value: T): void {
     try {
-      handler(value);
+      const result = handler(value);
+      if (result instanceof Promise) result.catch((error) => this.#threw(error, value));
     } catch (error) {
-      const isHeard = (this.#listeners.error?.length ?? 0) > 0 && !(value instanceof Error); // not its own failure
-      if (isHeard) this.#emit('error', asError(error));
-      else {
-        setImmediate(() => {
-          throw error;
-        });
-      }
+      this.#threw(error, value);
+    }
+  }
+
+  #threw(error: unknown, value: unknown): void {
+    const isHeard = (this.#listeners.error?.length ?? 0) > 0 && !(value instanceof Error); // not its own failure
+    if (isHeard) this.#emit('error', asError(error));
+    else {
+      setImmediate(() => {
+        throw error;
+      });
     }
   }
 }
@@ -633,9 +639,24 @@ function connectPacket(options: ClientOptions, version: ProtocolVersion): Connec
     receiveMaximum,
     maximumPacketSize,
     topicAliasMaximum,
-    sessionExpiryInterval: sessionExpiry === Infinity ? FOR_EVER : sessionExpiry,
+    sessionExpiryInterval: sessionExpirySec(sessionExpiry),
     ...options.properties
   };
+  return packet;
+}
+
+function publishPacket({
+  topic,
+  payload,
+  qos = 0,
+  retain = false,
+  properties
+}: MessageInput & PublishOptions): PublishPacket {
+  const hasAlias = topic === '' && properties?.topicAlias !== undefined;
+  const fault = typeof topic !== 'string' ? 'a topic name is a text' : hasAlias ? undefined : checkTopicName(topic);
+  if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
+  const packet: PublishPacket = { cmd: 'publish', topic, payload: bytesOf(payload), qos, dup: false, retain };
+  if (properties !== undefined) packet.properties = properties;
   return packet;
 }
 
@@ -659,7 +680,7 @@ function listOf<T>(one: T | readonly T[]): readonly T[] {
 
 function bytesOf(payload: Buffer | Uint8Array | string = ''): Buffer {
   if (Buffer.isBuffer(payload)) return payload;
-  return typeof payload === 'string'
-    ? Buffer.from(payload)
-    : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  if (typeof payload === 'string') return Buffer.from(payload);
+  if (payload instanceof Uint8Array) return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  throw new InvalidInput('MESSAGE_INVALID', 'payload', 'text or bytes', payload);
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
+import type { Duration } from '../options-table.ts';
 import type { MessageInput } from '../packets/message.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../packets/types.ts';
 import type { ClientSession } from './session.ts';
@@ -26,15 +27,15 @@ export interface ClientOptions {
   readonly clean?: boolean;
   /** 3: MQTT 3.1, 4: MQTT 3.1.1, 5: MQTT 5.0. Default 5. */
   readonly protocolVersion?: ProtocolVersion;
-  /** Seconds; default 0: off. A Server Keep Alive takes its place. */
+  /** Whole seconds up to 65,535; default 0: off. A Server Keep Alive takes its place. */
   readonly keepalive?: number;
   readonly username?: string;
   readonly password?: Buffer | string;
   readonly will?: WillInput;
   /** Properties of the CONNECT (MQTT 5.0). The options below that name one are shorthands. */
   readonly properties?: Properties;
-  /** Seconds the session outlives the connection; `Infinity`: for ever. */
-  readonly sessionExpiry?: number;
+  /** How long the session outlives the connection: whole seconds, or text such as `1h`; `Infinity`: for ever. */
+  readonly sessionExpiry?: Duration;
   /** QoS 1 and 2 messages the broker may send before the first is acknowledged. */
   readonly receiveMaximum?: number;
   /** Bytes of the largest packet taken. */
@@ -104,6 +105,7 @@ export interface ReceivedMessage {
   ack(reasonCode?: number): void;
 }
 
+/** Hears messages. What it throws, or rejects with where it is asynchronous, goes to the client's `error` event. */
 export type MessageHandler = (message: ReceivedMessage) => void;
 
 /** What `client.on` can hear. */
@@ -115,7 +117,10 @@ export interface ClientEvents {
   disconnect: { readonly reasonCode: number; readonly properties: Properties };
   /** The connection is gone; nothing follows. */
   close: { readonly error: Error | undefined };
-  /** A listener threw, or the server broke the protocol. Without a listener what a listener threw is an uncaught exception. */
+  /**
+   * A listener or handler threw or rejected, or the server broke the protocol. Without a listener what a listener threw is an uncaught
+   * exception.
+   */
   error: Error;
 }
 

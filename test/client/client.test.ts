@@ -172,7 +172,64 @@ describe('connectClient', () => {
   });
 });
 
+describe('options of a client', () => {
+  const refusals: [string, object, string, RegExp][] = [
+    ['keepalive', { keepalive: -1 }, 'OPTION_INVALID', /^keepalive: expected whole seconds from 0 to 65535, got -1$/],
+    ['keepalive', { keepalive: 65_536 }, 'OPTION_INVALID', /^keepalive: /],
+    ['keepalive', { keepalive: 1.5 }, 'OPTION_INVALID', /^keepalive: /],
+    ['keepalive', { keepalive: '60' }, 'OPTION_INVALID', /^keepalive: /],
+    ['sessionExpiry', { sessionExpiry: 'soon' }, 'DURATION_INVALID', /^sessionExpiry: /],
+    ['sessionExpiry', { sessionExpiry: 1.5 }, 'OPTION_INVALID', /^sessionExpiry: expected whole seconds/],
+    ['sessionExpiry', { sessionExpiry: 2 ** 32 }, 'OPTION_INVALID', /^sessionExpiry: /],
+    ['clientID', { clientID: 'x' }, 'OPTION_UNKNOWN', /unknown option "clientID".*did you mean "clientId"\?/]
+  ];
+  for (const [field, options, code, message] of refusals) {
+    it(`are refused with ${code} and leave no stream: ${JSON.stringify(options)}`, async () => {
+      const { stream, clientEnd } = new Peer();
+      const closed = once(stream, 'close');
+      await assert.rejects(connectClient(clientEnd, options), { code, field, message });
+      await closed;
+    });
+  }
+
+  for (const [sessionExpiry, seconds] of [
+    ['1h', 3600],
+    ['90s', 90],
+    [7, 7],
+    ['infinity', 0xffff_ffff],
+    [Infinity, 0xffff_ffff]
+  ] as const) {
+    it(`take a session expiry of ${sessionExpiry}`, async () => {
+      const peer = new Peer();
+      const connecting = connectClient(peer.clientEnd, { clientId: 'c', sessionExpiry });
+      peer.connack();
+      const client = await connecting;
+      const [connect] = peer.got;
+      assert.equal(connect.cmd === 'connect' && connect.properties?.sessionExpiryInterval, seconds);
+      client.destroy();
+    });
+  }
+});
+
 describe('client.publish', () => {
+  it('rejects, and never throws, what can not be published', async () => {
+    const { peer, client } = await connected();
+    for (const topic of ['a/#', '+', '', 'a\0b']) {
+      await assert.rejects(client.publish(topic, 'x'), { code: 'TOPIC_NAME_INVALID', field: 'topic', got: topic });
+    }
+    for (const wrong of [undefined, null, 7, {}]) {
+      const publishing = client.publish(wrong as unknown as string, 'x');
+      await assert.rejects(publishing, { code: 'TOPIC_NAME_INVALID' });
+    }
+    await assert.rejects(client.publish('t', 7 as unknown as string));
+    await immediate();
+    assert.deepEqual(peer.cmds(), []);
+    await client.publish({ topic: '', payload: 'x', properties: { topicAlias: 1 } });
+    await immediate();
+    assert.deepEqual(peer.cmds(), ['publish'], 'an alias stands for the topic');
+    client.destroy();
+  });
+
   it('resolves QoS 0 at once, QoS 1 with PUBACK, QoS 2 with PUBCOMP', async () => {
     const { peer, client } = await connected();
     await client.publish('t', 'x');
@@ -511,6 +568,47 @@ describe('the end of a client', () => {
     await immediate();
     assert.deepEqual(errors, ['mine', 'mine']);
     assert.deepEqual(peer.cmds(), ['puback', 'puback']);
+    client.destroy();
+  });
+
+  it('hands what an asynchronous listener or handler rejects with to the error listeners', async () => {
+    const { peer, client } = await connected();
+    const errors: string[] = [];
+    client.on('error', (error) => errors.push(error.message));
+    client.on('message', async () => {
+      throw new Error('listener');
+    });
+    const subscribing = client.subscribe('t', async () => {
+      throw new Error('handler');
+    });
+    await immediate();
+    peer.send({ cmd: 'suback', messageId: 1, granted: [0] });
+    await subscribing;
+    peer.publish('t', '1', 1, 1);
+    await immediate();
+    await immediate();
+    assert.deepEqual(errors.sort(), ['handler', 'listener']);
+    assert.equal(client.isConnected, true);
+    client.destroy();
+  });
+
+  it('throws what an asynchronous listener rejects with as uncaught exception where nobody listens', async () => {
+    const { peer, client } = await connected();
+    const before = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    const uncaught = new Promise<[Error, string]>((resolve) => {
+      process.once('uncaughtException', (error, origin) => resolve([error, origin]));
+    });
+    try {
+      client.on('message', async () => {
+        throw new Error('unheard');
+      });
+      peer.publish('t', '1');
+      const [error, origin] = await uncaught;
+      assert.deepEqual([error.message, origin], ['unheard', 'uncaughtException']);
+    } finally {
+      for (const listener of before) process.on('uncaughtException', listener);
+    }
     client.destroy();
   });
 

@@ -1,0 +1,55 @@
+import { InvalidInput } from '../errors.ts';
+import { type Duration, durationMs, unknownKey } from '../options-table.ts';
+import type { ClientOptions } from './options.ts';
+
+/** All options: a type, so that one that is missing here does not compile. */
+const KNOWN: Readonly<Record<keyof ClientOptions, true>> = {
+  clientId: true,
+  clean: true,
+  protocolVersion: true,
+  keepalive: true,
+  username: true,
+  password: true,
+  will: true,
+  properties: true,
+  sessionExpiry: true,
+  receiveMaximum: true,
+  maximumPacketSize: true,
+  topicAliasMaximum: true,
+  onAuth: true,
+  acknowledge: true,
+  session: true,
+  clock: true,
+  signal: true
+};
+
+const KEEP_ALIVE_MAX_SEC = 65_535;
+/** A Session Expiry Interval that never ends [MQTT 5.0, 3.1.2.11.2]. */
+const FOR_EVER = 0xffff_ffff;
+
+/** Look at the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
+export function checkClientOptions(options: ClientOptions): void {
+  for (const key of Object.keys(options)) if (!Object.hasOwn(KNOWN, key)) throw unknownKey(key, Object.keys(KNOWN), '');
+  const { keepalive = 0, sessionExpiry } = options;
+  if (!isWhole(keepalive, KEEP_ALIVE_MAX_SEC)) {
+    throw new InvalidInput('OPTION_INVALID', 'keepalive', `whole seconds from 0 to ${KEEP_ALIVE_MAX_SEC}`, keepalive);
+  }
+  sessionExpirySec(sessionExpiry);
+}
+
+/**
+ * The Session Expiry Interval that an option means; plain numbers are seconds.
+ * @throws InvalidInput DURATION_INVALID, OPTION_INVALID for what is no whole number of seconds that fits
+ */
+export function sessionExpirySec(duration: Duration | undefined): number | undefined {
+  if (duration === undefined) return undefined;
+  const seconds = durationMs(duration, 'sessionExpiry', 's') / 1000;
+  if (seconds === Infinity) return FOR_EVER;
+  if (isWhole(seconds, FOR_EVER)) return seconds;
+  const expected = `whole seconds from 0 to ${FOR_EVER}, a duration such as "1h", or Infinity`;
+  throw new InvalidInput('OPTION_INVALID', 'sessionExpiry', expected, duration);
+}
+
+function isWhole(value: unknown, max: number): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
+}
