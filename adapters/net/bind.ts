@@ -67,8 +67,11 @@ const PATH_REMEDIES: Readonly<Record<string, string>> = {
   // What a missing directory is reported as, too.
   EACCES: 'its directory does not exist or may not be written to',
   EEXIST: 'a file that is not a socket is there; move it away, or choose another path',
-  EINVAL: 'the path is too long for a socket; at most some 100 characters can be bound'
+  EINVAL: 'the path is no good for a socket; choose another one'
 };
+
+/** What fits beside the NUL into the address of a Unix socket; BSD kernels have four bytes less. Node may cut a longer path off without a word. */
+const PATH_MAX_BYTES = process.platform === 'linux' ? 107 : 103;
 
 async function bindPort(
   place: Extract<Place, { port: number }>,
@@ -88,6 +91,12 @@ async function bindPath(
   failed: (error: Error) => void
 ): Promise<Server> {
   const { path, mode, backlog } = place;
+  const bytes = Buffer.byteLength(path);
+  if (bytes > PATH_MAX_BYTES && !isPipe(path)) {
+    throw new Error(
+      `the path has ${bytes} bytes, a socket takes ${PATH_MAX_BYTES}; choose a shorter one, such as /tmp/mqtt.sock`
+    );
+  }
   const server = createServer(accept);
   const start = () => withMask(mode, () => listening(server, { path, backlog }, failed));
   try {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -95,5 +95,25 @@ describe('a Unix socket listener', () => {
       async () => await listen(broker, { path: join(directory, 'absent', 'x.sock') }),
       /its directory does not exist or may not be written to/
     );
+  });
+
+  it('refuses a path that the kernel would cut off', { skip: process.platform !== 'linux' }, async () => {
+    for (const letter of ['x', 'ü']) {
+      const room = 108 - Buffer.byteLength(`${directory}/`);
+      const long = `${directory}/${letter.repeat(Math.ceil(room / Buffer.byteLength(letter)))}`;
+      const bytes = Buffer.byteLength(long);
+      await assert.rejects(
+        async () => await listen(broker, { path: long }),
+        (error: BrokerError) =>
+          error.code === 'LISTENER_BIND_FAILED' &&
+          error.message.includes(`${long}: `) &&
+          error.message.includes(`${bytes} bytes`) &&
+          error.message.includes('107')
+      );
+      assert.deepEqual(readdirSync(directory), []);
+    }
+    path = `${directory}/`.padEnd(107, 'x');
+    await listen(broker, { path });
+    assert.equal(existsSync(path), true);
   });
 });
