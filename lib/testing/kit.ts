@@ -5,7 +5,7 @@ import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
 import type { ConnectionMeta } from '../client-info.ts';
-import { BrokerError, NotFound } from '../errors.ts';
+import { BrokerError, InvalidInput, NotFound } from '../errors.ts';
 import type { Hooks, Refusal } from '../hooks.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
@@ -145,12 +145,16 @@ export class TestBroker {
   /**
    * Answer the next CONNECT, or the next one of this client, with a CONNACK of this reason code (0x80 or above; return codes of 3.x are
    * translated).
+   * @throws InvalidInput OPTION_INVALID for any other code, or none
    */
   refuseNext(reasonCode: number, options?: Omit<Refusal, 'allow' | 'reasonCode'>): void;
   refuseNext(clientId: string | undefined, reasonCode: number, options?: Omit<Refusal, 'allow' | 'reasonCode'>): void;
   refuseNext(first: string | number | undefined, second?: unknown, third?: object): void {
     const [clientId, reasonCode, options] =
       typeof first === 'number' ? [undefined, first, second as object] : [first, second as number, third];
+    if (!Number.isInteger(reasonCode) || reasonCode < 0x80 || reasonCode > 0xff) {
+      throw new InvalidInput('OPTION_INVALID', 'reasonCode', 'a reason code from 0x80 to 0xff', reasonCode);
+    }
     this.#refusals = [...this.#refusals, { clientId, refusal: { ...options, allow: false, reasonCode } }];
     // in front of the test's own hooks, and only while there is something to refuse
     this.#endRefusing ??= this.broker.hook('preConnect', this.#refuse, { isFirst: true });

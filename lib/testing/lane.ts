@@ -1,5 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
+import { InvalidInput } from '../errors.ts';
+import { nearest } from '../options-table.ts';
 import { type Packet, PacketType } from '../packets/types.ts';
 
 export type Command = Packet['cmd'];
@@ -12,6 +14,15 @@ export interface PacketChoice {
   readonly nth?: number;
   /** How many packets in a row, from the nth on; `Infinity`: all. Default 1. */
   readonly count?: number;
+}
+
+const COMMANDS = Object.keys(PacketType) as Command[];
+
+function typeOf(cmd: Command): number {
+  if (Object.hasOwn(PacketType, cmd)) return PacketType[cmd];
+  const near = nearest(String(cmd), COMMANDS);
+  const hint = near === undefined ? `one of ${COMMANDS.join(', ')}` : `did you mean "${near}"?`;
+  throw new InvalidInput('OPTION_INVALID', 'cmd', 'a packet', cmd, `there is no cmd "${cmd}"; ${hint}`);
 }
 
 type Fate = 'drop' | 'duplicate';
@@ -81,10 +92,17 @@ export class Lane {
     this.#steer();
   }
 
+  /** @throws InvalidInput OPTION_INVALID */
   add(fate: Fate, choice: PacketChoice): void {
-    const commands = choice.cmd === undefined ? (Object.keys(PacketType) as Command[]) : [choice.cmd].flat();
-    const types = new Set(commands.map((cmd) => PacketType[cmd as Command]));
-    this.#rules.push({ fate, types, passing: (choice.nth ?? 1) - 1, left: choice.count ?? 1 });
+    const { cmd = COMMANDS, nth = 1, count = 1 } = choice;
+    const types = new Set([cmd].flat().map(typeOf));
+    if (!Number.isInteger(nth) || nth < 1) {
+      throw new InvalidInput('OPTION_INVALID', 'nth', 'a whole number from 1 up', nth);
+    }
+    if (count !== Infinity && (!Number.isInteger(count) || count < 1)) {
+      throw new InvalidInput('OPTION_INVALID', 'count', 'a whole number from 1 up, or Infinity', count);
+    }
+    this.#rules.push({ fate, types, passing: nth - 1, left: count });
   }
 
   /** Forget all faults but a cut. */

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
+import { InvalidInput } from '../errors.ts';
 import { type Duration, durationMs } from '../options-table.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
 import { decodeServerPacket } from '../packets/decode-server.ts';
@@ -36,7 +37,7 @@ const ACKS: readonly Command[] = ['puback', 'pubrec', 'pubrel', 'pubcomp'];
 
 /**
  * The wire between one client and the broker: remembers the packets, and spoils them where a test wants it. Faults hold until `heal`,
- * `cut` and `halfOpen` for ever.
+ * `cut` and `halfOpen` for ever. A fault that could never happen is refused: InvalidInput OPTION_INVALID, DURATION_INVALID.
  */
 export class Link {
   readonly #client: Duplex;
@@ -106,8 +107,11 @@ export class Link {
     this.drop({ cmd: ACKS, count: Infinity, direction: options.direction ?? 'toBroker' });
   }
 
-  /** The client takes no more than so many bytes a second of virtual time; default 0: it does not read at all. */
+  /** The client takes no more than so many bytes a second of virtual time; default 0: it does not read at all. @throws InvalidInput OPTION_INVALID */
   slowReader(bytesPerSec = 0): void {
+    if (typeof bytesPerSec !== 'number' || !(bytesPerSec >= 0)) {
+      throw new InvalidInput('OPTION_INVALID', 'bytesPerSec', 'bytes a second, 0 or more', bytesPerSec);
+    }
     this.#lanes.toClient.throttle(bytesPerSec);
   }
 
@@ -125,7 +129,9 @@ export class Link {
   }
 
   #choose(direction: Direction | undefined): Lane[] {
-    return direction === undefined ? [this.#lanes.toBroker, this.#lanes.toClient] : [this.#lanes[direction]];
+    if (direction === undefined) return [this.#lanes.toBroker, this.#lanes.toClient];
+    if (Object.hasOwn(this.#lanes, direction)) return [this.#lanes[direction]];
+    throw new InvalidInput('OPTION_INVALID', 'direction', 'toBroker or toClient', direction);
   }
 
   #cutOff(): void {

@@ -423,6 +423,38 @@ describe('faults of a link', () => {
     assert.ok(client.isConnected);
   });
 
+  it('are refused where they could never happen', async () => {
+    await using kit = await createTestBroker();
+    await using _ = await kit.connect({ clientId: 'c' });
+    const link = kit.link('c');
+    const choices: [string, object][] = [
+      ['cmd', { cmd: 'publsh' }],
+      ['cmd', { cmd: ['publish', 'toString'] }],
+      ['nth', { nth: 0 }],
+      ['nth', { nth: 1.5 }],
+      ['count', { count: 0 }],
+      ['count', { count: -1 }],
+      ['direction', { direction: 'toServer' }]
+    ];
+    for (const [field, choice] of choices) {
+      assert.throws(() => link.drop(choice), { name: 'InvalidInput', field }, JSON.stringify(choice));
+      assert.throws(() => link.duplicate(choice), { name: 'InvalidInput', field }, JSON.stringify(choice));
+    }
+    assert.throws(() => link.drop({ cmd: 'publsh' as 'publish' }), /cmd "publsh"; did you mean "publish"\?/);
+    const direction = 'up' as 'toBroker';
+    assert.throws(() => link.delay('1s', { direction }), { code: 'OPTION_INVALID', field: 'direction' });
+    assert.throws(() => link.withholdAcks({ direction }), { code: 'OPTION_INVALID', field: 'direction' });
+    for (const rate of [-1, Number.NaN, '1KB' as unknown as number]) {
+      assert.throws(() => link.slowReader(rate), { code: 'OPTION_INVALID', field: 'bytesPerSec' });
+    }
+    for (const code of [undefined, 0, 0x7f, 0x100, 'full']) {
+      const refusing = () => kit.refuseNext('c', code as number);
+      assert.throws(refusing, { code: 'OPTION_INVALID', field: 'reasonCode' }, String(code));
+    }
+    assert.throws(() => kit.refuseNext(5), { code: 'OPTION_INVALID', field: 'reasonCode' });
+    link.drop({ cmd: 'publish', nth: 2, count: Infinity, direction: 'toBroker' });
+  });
+
   it('of a client that never came is an error', async () => {
     await using kit = await createTestBroker();
     assert.throws(() => kit.link('nobody'), hasCode('LINK_NOT_FOUND'));
