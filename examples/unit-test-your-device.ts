@@ -1,5 +1,5 @@
 // The thermometer of device/thermometer.ts, tested in process: a broker without a port, and hours that pass in milliseconds.
-// Run it with: node --test examples/unit-test-your-device.ts
+// Run it with: node --import tsx --test examples/unit-test-your-device.ts
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createTestBroker, type TestBroker } from 'embermq/testing';
