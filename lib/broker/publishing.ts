@@ -14,7 +14,7 @@ import { checkTopicName } from '../topics/topic.ts';
 import type { Core } from './core.ts';
 import { parseDelayed } from './delayed.ts';
 
-type HookAnswer = MessageInput | boolean | undefined | void | Refusal;
+type HookAnswer = Awaited<ReturnType<Hooks['publish']>>;
 
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
