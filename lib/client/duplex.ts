@@ -115,7 +115,8 @@ class End extends Duplex {
       defer(done);
       return;
     }
-    this.#outgoing = chunks;
+    // copies: what one side does to its buffers later is not the other side's concern
+    this.#outgoing = chunks.map((chunk) => Buffer.from(chunk));
     this.#written = done;
     this.#schedule();
   }

@@ -245,7 +245,6 @@ export class Message {
     if (this.#kept !== undefined || this.wire === undefined) return;
     const { buf, start, end } = this.wire;
     if (this.bytes < TEXT_BYTES) this.#kept = buf.toString('latin1', start, end);
-    else if (start === 0 && buf.length === end && buf.buffer.byteLength === end) this.#kept = buf;
     else {
       this.#kept = Buffer.allocUnsafeSlow(this.bytes);
       buf.copy(this.#kept, 0, start, end);

@@ -163,6 +163,21 @@ describe('a broker in an app', () => {
     assert.deepEqual({ ...value.origin }, { clientId: 'publisher', username: 'u' });
   });
 
+  it('keeps a retained payload as it was, whatever readers and writers do to their buffers', async () => {
+    await using broker = await started();
+    const payload = Buffer.alloc(10_000, 'x');
+    await broker.publish('kept', payload, { retain: true });
+    payload.fill('?');
+    const client = await broker.connect();
+    client.on('message', (message) => {
+      message.payload.fill('!');
+    });
+    await client.subscribe('kept');
+    await client.publish('done', 'x', { qos: 1 });
+    const { value } = await broker.retained('kept').next();
+    assert.equal(value.payload.toString(), 'x'.repeat(10_000));
+  });
+
   it('lets expired retained messages go after a restart, too', async () => {
     const broker = await started();
     await broker.publish('kept', 'x', { retain: true, properties: { messageExpiryInterval: 10 } });
