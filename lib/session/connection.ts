@@ -84,6 +84,8 @@ export class Connection {
   #parts: Buffer[] | undefined = undefined;
   #needed = 0;
   #isWalking = false;
+  #arrived: Buffer[] | undefined = undefined;
+  #isCatchingUp = false;
   #hooksAtWork = 0;
   /** The peer has ended its side while a hook held back what it sent before. */
   #hasPeerEnded = false;
@@ -116,6 +118,11 @@ export class Connection {
 
   receive(chunk: Buffer): void {
     if (this.isClosed) return;
+    if (this.#isWalking) {
+      // a stream that answers within our write: its turn comes behind what is being read
+      (this.#arrived ??= []).push(chunk);
+      return;
+    }
     const { host } = this;
     host.nowMs = host.clock.monotonic();
     if (chunk.length >= PROGRESS_BYTES) this.lastReceivedMs = host.nowMs;
@@ -136,12 +143,22 @@ export class Connection {
       chunk = Buffer.concat([this.#rest, chunk]);
       this.#rest = NO_BYTES;
     }
-    if ((this.pauses & Pause.hook) !== 0 || this.#isWalking) {
+    if ((this.pauses & Pause.hook) !== 0) {
       this.#hold(chunk);
       return;
     }
     this.#walk(chunk);
     if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, host.nowMs);
+    if (this.#arrived !== undefined) this.#receiveArrived();
+  }
+
+  /** Read what arrived while the connection was reading, in its order. */
+  #receiveArrived(): void {
+    if (this.#isCatchingUp) return;
+    this.#isCatchingUp = true;
+    for (let chunk = this.#arrived?.shift(); chunk !== undefined; chunk = this.#arrived?.shift()) this.receive(chunk);
+    this.#arrived = undefined;
+    this.#isCatchingUp = false;
   }
 
   /** Stop reading for a while: the client has sent more than its rates allow. */
@@ -325,6 +342,7 @@ export class Connection {
       const rest = this.#rest;
       this.#rest = NO_BYTES;
       this.#walk(rest);
+      if (this.#arrived !== undefined) this.#receiveArrived();
     }
     if (this.isClosed) return;
     if (this.#hasPeerEnded && (this.pauses & Pause.hook) === 0) {

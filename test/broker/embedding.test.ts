@@ -3,6 +3,8 @@ import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { coreOf } from '../../lib/broker/broker.ts';
 import { type Broker, createBroker, type MessageInput } from '../../lib/index.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { PacketReader } from '../../lib/packets/packet-reader.ts';
 
 async function started(options: Parameters<typeof createBroker>[0] = {}): Promise<Broker> {
   return createBroker(options).start();
@@ -58,6 +60,47 @@ describe('a broker in an app', () => {
     await broker.stop({ timeoutMs: 0 });
     assert.equal(broker.state, 'disconnected');
     assert.ok(failures.includes('no'));
+  });
+
+  it('loses nothing that a stream answers within the write', async () => {
+    await using broker = await started();
+    const reader = new PacketReader({ side: 'client', version: 4 });
+    let acknowledged = 0;
+    const stream: Duplex = new Duplex({
+      read() {},
+      write(chunk: Buffer, _encoding, done) {
+        reader.feed(Buffer.from(chunk));
+        for (let packet = reader.next(); packet !== undefined; packet = reader.next()) {
+          if (packet.cmd === 'puback') acknowledged++;
+          if (packet.cmd === 'publish' && packet.messageId !== undefined) {
+            stream.push(encode({ cmd: 'puback', messageId: packet.messageId, reasonCode: 0 }, 4));
+          }
+        }
+        done();
+      }
+    });
+    const say = async (bytes: Buffer) => {
+      stream.push(bytes);
+      for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+    };
+    broker.handle(stream);
+    await say(
+      encode({ cmd: 'connect', protocolVersion: 4, bridge: false, clientId: 's', clean: true, keepalive: 0 }, 4)
+    );
+    await say(
+      encode(
+        { cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 't', qos: 1, nl: false, rap: false, rh: 0 }] },
+        4
+      )
+    );
+    const payload = Buffer.alloc(50_000);
+    const publishes = [1, 2, 3, 4, 5, 6, 7].map((messageId) =>
+      encode({ cmd: 'publish', topic: 't', payload, qos: 1, dup: false, retain: false, messageId }, 4)
+    );
+    await say(Buffer.concat(publishes));
+    assert.equal(acknowledged, 7);
+    assert.equal(broker.session('s').figures().inflight, 0);
+    assert.equal(broker.metrics.counter('packets.puback.received'), 7);
   });
 
   it('takes nothing for a stream that is none', async () => {
