@@ -1,0 +1,62 @@
+/** One record of a store. */
+export interface Entry {
+  readonly key: Buffer;
+  readonly value: Buffer;
+}
+
+/**
+ * Changes that are kept all or not at all, in the order in which they were added: a later one of the same key wins. What is handed in
+ * is not copied: the buffers stay as they are until the commit has settled.
+ */
+export class Batch {
+  readonly keys: Buffer[] = [];
+  /** `undefined` at a place: its key is deleted. */
+  readonly values: (Buffer | undefined)[] = [];
+  /** Of all keys and values. */
+  bytes = 0;
+
+  get length(): number {
+    return this.keys.length;
+  }
+
+  put(key: Buffer, value: Buffer): void {
+    this.keys.push(key);
+    this.values.push(value);
+    this.bytes += key.length + value.length;
+  }
+
+  delete(key: Buffer): void {
+    this.keys.push(key);
+    this.values.push(undefined);
+    this.bytes += key.length;
+  }
+}
+
+/**
+ * Where a broker keeps what must outlive its process: records of bytes under keys of bytes, in the order of the keys' bytes. What is
+ * kept, and when it goes, is not a store's business.
+ *
+ * The broker calls `open` first and `commit` one at a time, `read` also meanwhile; after a commit that failed it calls `close` and
+ * `open` on the same store, until it opens. `storeContract` of `embermq/testing` tries an implementation.
+ */
+export interface Store {
+  /** How the store is named in errors and events, such as its folder. */
+  readonly name: string;
+  /**
+   * Make it ready; at the first time, make it. Also after `close`.
+   * @throws BrokerError STORE_LOCKED when another process has it, STORE_UNUSABLE when it cannot be opened; `cause` has the original
+   */
+  open(): Promise<void>;
+  /**
+   * Keep a batch, all or nothing. When the promise resolves the batch has survived whatever the store promises to survive, and `read`
+   * shows it. When it rejects, either all of it is kept or nothing.
+   */
+  commit(batch: Batch): Promise<void>;
+  /**
+   * Entries whose key is at least `from` and less than `to`, in order.
+   * @param limit most entries to give; at least 1. Fewer than that come only when there are no more
+   */
+  read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
+  /** Resolves when all that is under way has settled and everything is released. Closing what is closed does nothing. */
+  close(): Promise<void>;
+}
