@@ -199,6 +199,34 @@ export class Message {
     );
   }
 
+  /**
+   * A message that was kept, by the bytes of its packet; they are not copied.
+   * @param frame the whole packet
+   */
+  static stored(
+    frame: Buffer,
+    layout: Layout,
+    qos: QoS,
+    retain: boolean,
+    payloadBytes: number,
+    origin: Publisher | undefined,
+    takenAtMs: number,
+    timestamp: number,
+    expiryInterval: number
+  ): Message {
+    const topicAt = bodyAt(frame, 0) + 2;
+    const topic = frame.toString('utf8', topicAt, topicAt + frame.readUInt16BE(topicAt - 2));
+    const message = Message.of(frame, layout, topic, qos, retain, payloadBytes, origin, takenAtMs, timestamp, expiryInterval);
+    message.#kept = frame;
+    message.wire = undefined;
+    return message;
+  }
+
+  /** The packet's bytes as one-byte text, if they are kept so. */
+  get text(): string | undefined {
+    return typeof this.#kept === 'string' ? this.#kept : undefined;
+  }
+
   /** Client id of the publisher; '' for the app and the broker. */
   get clientId(): string {
     return this.origin?.clientId ?? '';

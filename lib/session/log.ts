@@ -1,0 +1,409 @@
+import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import { Kind, numberKey } from '../store/keys.ts';
+import type { Durable, Ledger } from '../store/ledger.ts';
+import { type Draft, RecordReader } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
+import { Awaiting, Inflight } from './inflight.ts';
+import { IdSet } from './id-set.ts';
+import { type KeptMessage, KeptMessage as Kept, readSegment, type Segment, segmentFirst, writeSegments } from './segment.ts';
+import { SeqSet } from './seq-set.ts';
+import type { Session } from './session.ts';
+import { writeSession, writeSubscription } from './session-record.ts';
+
+/** What a message takes in the store besides its packet, roughly. */
+const ENTRY_BYTES = 48;
+/** A page that is smaller than the first is followed by one of twice as many records, one larger than the second by half as many. */
+const SMALL_PAGE_BYTES = 65_536;
+const LARGE_PAGE_BYTES = 1_048_576;
+const MOST_AT_ONCE = 1_000;
+
+/**
+ * What is kept of one session, beside the session: its messages by number, and which of them are done.
+ *
+ * Numbers below `paged` are in memory (backlog or in flight) or done; those from there on are in the store alone, or on their way into
+ * it. While the client is away nothing else is in memory.
+ */
+export class SessionLog implements Durable {
+  isDirty = false;
+  /** Names the session in keys. */
+  readonly number: number;
+  readonly #session: Session;
+  readonly #ledger: Ledger;
+  /** Messages that are not done, and their bytes. */
+  count = 0;
+  bytes = 0;
+  /** QoS 0 messages among those that are not in memory. */
+  zeroes = 0;
+  #next = 1;
+  #paged = 1;
+  readonly #done = new SeqSet();
+  /** Not written yet; in the commit under way. */
+  #open: KeptMessage[] = [];
+  #writing: KeptMessage[] = [];
+  /** Segments with messages in memory, in order. */
+  #segments: Segment[] = [];
+  /** First numbers of segments that are done with. */
+  #passed: number[] = [];
+  #passing: number[] = [];
+  /** Where the next page begins: no segment from there on is in memory. */
+  #pageFrom = 1;
+  #pageRecords = 32;
+  #isPaging = false;
+  /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
+  #epoch = 0;
+  /** In flight and awaited while the client is away: the second half of the flow record. */
+  #parked: Buffer | undefined;
+  /** The same messages by number, while they are looked for. */
+  #wanted: Map<number, number> | undefined;
+  #isMetaDirty = true;
+  #isFlowDirty = true;
+  #filters = new Set<string>();
+  #writingFilters: Set<string> | undefined;
+  #isOver = false;
+
+  constructor(session: Session, number: number, ledger: Ledger) {
+    this.#session = session;
+    this.number = number;
+    this.#ledger = ledger;
+  }
+
+  /** Everything that is not done is in memory. */
+  get isCaughtUp(): boolean {
+    return this.#paged === this.#next;
+  }
+
+  /** Messages that are in the store alone. */
+  get isParked(): boolean {
+    return this.#parked !== undefined;
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- changes
+
+  /** Who the session is has changed: something waits for that. */
+  changed(): void {
+    this.#isMetaDirty = true;
+    this.#ledger.promise(this, 64);
+  }
+
+  subscribed(filter: string): void {
+    this.#filters.add(filter);
+    this.#ledger.promise(this, 32 + filter.length);
+  }
+
+  /** What is in flight or awaited has changed, and a packet waits until that is kept. */
+  flowChanged(): void {
+    this.#isFlowDirty = true;
+    this.#ledger.promise(this, 8);
+  }
+
+  /** The same, and nothing waits. */
+  flowNoted(): void {
+    this.#isFlowDirty = true;
+    this.#ledger.touch(this);
+  }
+
+  /**
+   * Keep a message that is to be delivered.
+   * @param isInMemory the session keeps it as well: only while caught up
+   */
+  append(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, isInMemory: boolean): KeptMessage {
+    message.store();
+    const kept = new Kept(message, qos, retain, ids, this.#next++);
+    if (isInMemory) this.#paged = this.#pageFrom = this.#next;
+    else if (qos === 0) this.zeroes++;
+    this.#open.push(kept);
+    this.count++;
+    this.bytes += message.bytes;
+    this.#isFlowDirty = true;
+    if (qos > 0) this.#ledger.promise(this, message.bytes + ENTRY_BYTES);
+    else this.#ledger.touch(this, message.bytes + ENTRY_BYTES);
+    return kept;
+  }
+
+  /** A message is acknowledged, released or dropped: it is not sent again. */
+  finish(kept: KeptMessage): void {
+    if (kept.isDone) return;
+    kept.isDone = true;
+    this.count--;
+    this.bytes -= kept.message.bytes;
+    this.#done.add(kept.seq);
+    const { segment } = kept;
+    if (segment !== undefined && --segment.left === 0 && segment.isKept) this.#pass(segment);
+    this.flowNoted();
+  }
+
+  #pass(segment: Segment): void {
+    this.#passed.push(segment.first);
+    while (this.#segments.length > 0 && this.#segments[0].left === 0 && this.#segments[0].isKept) this.#segments.shift();
+  }
+
+  /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
+  end(filters: Iterable<string>): void {
+    this.#isOver = true;
+    this.#filters = new Set(filters);
+    this.#open = [];
+    this.#epoch++;
+    this.#ledger.promise(this);
+  }
+
+  // -------------------------------------------------------------------------------------------------------------- the ledger
+
+  write(draft: Draft): void {
+    if (this.#isOver) {
+      this.#writeEnd(draft);
+      return;
+    }
+    const { number } = this;
+    if (this.#isMetaDirty) {
+      this.#isMetaDirty = false;
+      writeSession(draft, number, this.#session);
+    }
+    if (this.#filters.size > 0) {
+      for (const filter of this.#filters) writeSubscription(draft, number, filter, this.#session.subscriptions.get(filter));
+      this.#writingFilters = this.#filters;
+      this.#filters = new Set();
+    }
+    if (this.#open.length > 0) {
+      this.#writing = this.#open.filter((kept) => !kept.isDone);
+      this.#open = [];
+      writeSegments(draft, number, this.#writing);
+    }
+    this.#passing = this.#passed;
+    this.#passed = [];
+    for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
+    if (this.#isFlowDirty) {
+      this.#isFlowDirty = false;
+      this.#writeFlow(draft);
+    }
+  }
+
+  #writeEnd(draft: Draft): void {
+    const { number } = this;
+    draft.key(Kind.session).u48(number).delete();
+    draft.key(Kind.flow).u48(number).delete();
+    for (const filter of this.#filters) draft.key(Kind.subscription).u48(number).tail(filter).delete();
+    // which segments there are is known to the store alone
+    if (this.#next > 1) draft.key(Kind.garbage).u48(number).value().put();
+  }
+
+  /** Numbers first, for the start of the broker; behind them what the client's return needs. */
+  #writeFlow(draft: Draft): void {
+    const done = this.#done;
+    draft.key(Kind.flow).u48(this.number).value();
+    draft.varint(this.#next).varint(this.#head).varint(this.count).varint(this.bytes).varint(this.zeroes);
+    draft.varint(done.low).varint(done.ranges);
+    let last = done.low;
+    done.forEach((from, to) => {
+      draft.varint(from - last).varint(to - from);
+      last = to;
+    });
+    if (this.#parked !== undefined) draft.bytes(this.#parked);
+    else draft.bytes(this.#park());
+    draft.put();
+  }
+
+  /** First number of the oldest segment that is still needed. */
+  get #head(): number {
+    if (this.#segments.length > 0) return Math.min(this.#segments[0].first, this.#pageFrom);
+    return this.#writing.length > 0 ? Math.min(this.#writing[0].seq, this.#pageFrom) : this.#pageFrom;
+  }
+
+  kept(): void {
+    if (this.#isOver) return;
+    this.#passing = [];
+    this.#writingFilters = undefined;
+    let segment: Segment | undefined;
+    for (const kept of this.#writing) {
+      if (kept.segment === segment) continue;
+      segment = kept.segment as Segment;
+      segment.isKept = true;
+      if (segment.left === 0) this.#passed.push(segment.first);
+      // what is in the store alone is found there again
+      else if (segment.first < this.#pageFrom) this.#segments.push(segment);
+    }
+    this.#writing = [];
+    if (this.#passed.length > 0) this.#ledger.touch(this);
+    if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
+  }
+
+  lost(): void {
+    this.#isMetaDirty = this.#isFlowDirty = true;
+    for (const filter of this.#writingFilters ?? []) this.#filters.add(filter);
+    for (const kept of this.#writing) kept.segment = undefined;
+    this.#open = [...this.#writing.filter((kept) => !kept.isDone), ...this.#open];
+    this.#writing = [];
+    this.#passed.push(...this.#passing);
+    this.#passing = [];
+  }
+
+  // ------------------------------------------------------------------------------------------------------ away and back again
+
+  /** The client is away: what comes now is for the store alone, and once all is written nothing stays in memory. */
+  detached(): void {
+    this.#epoch++;
+    this.#isPaging = false;
+    this.#ledger.touch(this);
+  }
+
+  #unload(): void {
+    const session = this.#session;
+    if (this.#parked !== undefined || this.#open.length > 0 || this.#writing.length > 0) return;
+    this.#parked = this.#park();
+    this.#pageFrom = this.#head;
+    this.#paged = this.#done.low;
+    this.#segments = [];
+    session.unload();
+  }
+
+  /** What is in flight and awaited, as bytes. */
+  #park(): Buffer {
+    const { inflight, awaitingRel, undecided } = this.#session;
+    const ids = inflight?.inOrder() ?? [];
+    const awaited: number[] = [];
+    if (awaitingRel !== undefined && awaitingRel.size > 0)
+      for (const id of awaitingRel) if (!undecided?.has(id)) awaited.push(id);
+    const bytes = Buffer.allocUnsafe(4 + ids.length * 10 + awaited.length * 2);
+    let at = bytes.writeUInt16BE(ids.length, 0);
+    for (const id of ids) {
+      const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
+      at = bytes.writeUInt16BE(id, at);
+      bytes[at++] = (inflight as Inflight).stateOf(id);
+      bytes[at++] = (inflight as Inflight).flagsOf(id);
+      at = bytes.writeUIntBE(seq, at, 6);
+    }
+    at = bytes.writeUInt16BE(awaited.length, at);
+    for (const id of awaited) at = bytes.writeUInt16BE(id, at);
+    return bytes;
+  }
+
+  /** What the flow record says, when the broker starts. */
+  restore({ key, value }: Entry): void {
+    const reader = new RecordReader(key, value);
+    this.#next = reader.varint();
+    this.#pageFrom = reader.varint();
+    this.count = reader.varint();
+    this.bytes = reader.varint();
+    this.zeroes = reader.varint();
+    const done = this.#done;
+    done.low = reader.varint();
+    let last = done.low;
+    for (let left = reader.varint(); left > 0; left--) {
+      const from = last + reader.varint();
+      last = from + reader.varint();
+      done.addRange(from, last);
+    }
+    this.#paged = done.low;
+    const parked = reader.bytes();
+    this.#parked = parked.length > 4 ? Buffer.from(parked) : NOTHING_PARKED;
+    this.#isFlowDirty = false;
+    this.#isMetaDirty = false;
+  }
+
+  /** The client comes back: what was in flight is brought into memory first. @returns undefined when it is there already */
+  load(): Promise<void> | undefined {
+    if (this.#parked === undefined) return undefined;
+    return this.#load(this.#parked);
+  }
+
+  async #load(parked: Buffer): Promise<void> {
+    const session = this.#session;
+    const epoch = ++this.#epoch;
+    const inflight = new Inflight();
+    const wanted = new Map<number, number>();
+    let at = 2;
+    for (let left = parked.readUInt16BE(0); left > 0; left--, at += 10) {
+      const id = parked.readUInt16BE(at);
+      const state = parked[at + 2];
+      inflight.restore(id, state, parked[at + 3]);
+      const seq = parked.readUIntBE(at + 4, 6);
+      if (seq > 0 && state !== Awaiting.pubcomp) wanted.set(seq, id);
+    }
+    const awaited = new IdSet();
+    for (let end = at + 2 + 2 * parked.readUInt16BE(at); (at += 2) < end; ) awaited.add(parked.readUInt16BE(at));
+    session.inflight = inflight.count > 0 ? inflight : undefined;
+    session.awaitingRel = awaited.size > 0 ? awaited : undefined;
+    this.#parked = undefined;
+    this.#wanted = wanted;
+    while (wanted.size > 0 && !this.isCaughtUp && this.#epoch === epoch) await this.#page(epoch);
+    if (this.#epoch !== epoch) return;
+    this.#wanted = undefined;
+    for (const id of wanted.values()) inflight.free(id); // its message is lost: an error has been told
+  }
+
+  /** Bring the next messages into memory, unless that is under way. */
+  page(): void {
+    if (this.#isPaging || this.isCaughtUp) return;
+    this.#isPaging = true;
+    const epoch = this.#epoch;
+    this.#session.host.work.begin();
+    this.#page(epoch)
+      .catch((error: unknown) => this.#session.broke(error, 'reading its queue from the store'))
+      .finally(() => {
+        this.#session.host.work.end();
+        if (this.#epoch !== epoch) return;
+        this.#isPaging = false;
+        this.#session.pump();
+      });
+  }
+
+  async #page(epoch: number): Promise<void> {
+    const { host } = this.#session;
+    const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
+    if (this.#pageFrom >= unwritten) {
+      for (const kept of this.#writing) this.#takeIn(kept);
+      for (const kept of this.#open) this.#takeIn(kept);
+      this.#paged = this.#pageFrom = this.#next;
+      return;
+    }
+    const from = numberKey(Kind.segment, this.number, this.#pageFrom);
+    const to = numberKey(Kind.segment, this.number, unwritten);
+    const limit = this.#pageRecords;
+    const entries = await this.#ledger.store.read(from, to, limit);
+    if (this.#epoch !== epoch) return;
+    host.readTime();
+    let bytes = 0;
+    for (const entry of entries) {
+      bytes += entry.value.length;
+      this.#takeInSegment(entry);
+    }
+    if (entries.length < limit) this.#paged = this.#pageFrom = unwritten;
+    if (bytes < SMALL_PAGE_BYTES) this.#pageRecords = Math.min(limit * 2, MOST_AT_ONCE);
+    else if (bytes > LARGE_PAGE_BYTES) this.#pageRecords = Math.max(limit >> 1, 1);
+  }
+
+  #takeInSegment(entry: Entry): void {
+    const { host } = this.#session;
+    const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
+    let messages: KeptMessage[];
+    try {
+      messages = readSegment(entry, host);
+    } catch (error) {
+      host.failed(error, 'reading its queue from the store', this.#session);
+      this.#pageFrom = segment.first + 1;
+      return;
+    }
+    for (const kept of messages) {
+      if (this.#done.has(kept.seq)) continue;
+      kept.segment = segment;
+      segment.left++;
+    }
+    if (segment.left === 0) this.#passed.push(segment.first);
+    else this.#segments.push(segment);
+    for (const kept of messages) if (kept.segment !== undefined) this.#takeIn(kept);
+    this.#paged = this.#pageFrom = messages[messages.length - 1].seq + 1;
+  }
+
+  #takeIn(kept: KeptMessage): void {
+    if (kept.isDone) return;
+    if (kept.qos === 0 && kept.seq >= this.#paged) this.zeroes--;
+    const id = this.#wanted?.get(kept.seq);
+    if (id === undefined) this.#session.queue(kept);
+    else {
+      this.#wanted?.delete(kept.seq);
+      this.#session.inflight?.keep(id, kept);
+    }
+  }
+}
+
+const NOTHING_PARKED = Buffer.alloc(4);

@@ -1,0 +1,94 @@
+import type { Message, Publisher } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import { Kind } from '../store/keys.ts';
+import { type Now, readMessage, writeMessage } from '../store/message-record.ts';
+import { type Draft, RecordReader } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
+
+/** A record of a segment ends at about this size. */
+const SEGMENT_BYTES = 131_072;
+const RETAIN = 4;
+const IDS = 8;
+
+/** Messages of a session that are kept in one record, as far as they are in memory. */
+export interface Segment {
+  /** Number of its first message: its key. */
+  readonly first: number;
+  /** Messages that are not done. */
+  left: number;
+  /** The commit that holds it is kept. */
+  isKept: boolean;
+}
+
+/** A message of one session that is kept in the store, or is about to be. */
+export class KeptMessage {
+  readonly message: Message;
+  readonly qos: QoS;
+  readonly retain: boolean;
+  readonly ids: readonly number[] | undefined;
+  /** Messages of a session are numbered in the order of their arrival. */
+  readonly seq: number;
+  /** undefined: it is not written yet. */
+  segment: Segment | undefined = undefined;
+  isDone = false;
+
+  constructor(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, seq: number) {
+    this.message = message;
+    this.qos = qos;
+    this.retain = retain;
+    this.ids = ids;
+    this.seq = seq;
+  }
+}
+
+/** Write messages in as many records as they need. @param messages in the order of their numbers, none of them done */
+export function writeSegments(draft: Draft, session: number, messages: readonly KeptMessage[]): void {
+  for (let at = 0; at < messages.length; ) {
+    const { seq: first } = messages[at];
+    const segment: Segment = { first, left: 0, isKept: false };
+    draft.key(Kind.segment).u48(session).u48(first).value();
+    let previous: Publisher | undefined;
+    let seq = first;
+    while (at < messages.length && draft.size < SEGMENT_BYTES) {
+      const kept = messages[at++];
+      const { message, ids } = kept;
+      draft.u8(kept.qos | (kept.retain ? RETAIN : 0) | (ids === undefined ? 0 : IDS)).varint(kept.seq - seq);
+      seq = kept.seq;
+      if (ids !== undefined) {
+        draft.varint(ids.length);
+        for (const id of ids) draft.varint(id);
+      }
+      writeMessage(draft, message, previous);
+      if (message.origin !== undefined) previous = message.origin;
+      kept.segment = segment;
+      segment.left++;
+    }
+    draft.put();
+  }
+}
+
+/** Read the messages of a record. @throws RecordError */
+export function readSegment({ key, value }: Entry, now: Now): KeptMessage[] {
+  const reader = new RecordReader(key, value);
+  let seq = segmentFirst(key);
+  const messages: KeptMessage[] = [];
+  let previous: Publisher | undefined;
+  while (!reader.isAtEnd) {
+    const flags = reader.u8();
+    seq += reader.varint();
+    let ids: number[] | undefined;
+    if ((flags & IDS) !== 0) {
+      ids = [];
+      for (let left = reader.varint(); left > 0; left--) ids.push(reader.varint());
+    }
+    const message = readMessage(reader, previous, now);
+    if (message.origin !== undefined) previous = message.origin;
+    messages.push(new KeptMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq));
+  }
+  return messages;
+}
+
+/** Number of the first message of a segment, from its key. */
+export function segmentFirst(key: Buffer): number {
+  return key.readUIntBE(7, 6);
+}

@@ -1,0 +1,71 @@
+/**
+ * Which of the numbers 1, 2, 3, ... are done. They are done in order, nearly: below `low` all are, above it a few ranges.
+ */
+export class SeqSet {
+  /** The first that is not done. */
+  low: number;
+  /** Beginnings and ends (exclusive), in order. */
+  #from: number[] = [];
+  #to: number[] = [];
+
+  constructor(low = 1) {
+    this.low = low;
+  }
+
+  /** Ranges above `low`. */
+  get ranges(): number {
+    return this.#from.length;
+  }
+
+  has(seq: number): boolean {
+    if (seq < this.low) return true;
+    const at = this.#last(seq);
+    return at >= 0 && seq < this.#to[at];
+  }
+
+  add(seq: number): void {
+    this.addRange(seq, seq + 1);
+  }
+
+  /** @param to the first that is not meant */
+  addRange(from: number, to: number): void {
+    if (from <= this.low) {
+      if (to <= this.low) return;
+      this.low = to;
+      while (this.#from.length > 0 && this.#from[0] <= this.low) {
+        if (this.#to[0] > this.low) this.low = this.#to[0];
+        this.#from.shift();
+        this.#to.shift();
+      }
+      return;
+    }
+    // what it touches on either side becomes one with it
+    let first = this.#last(from);
+    if (first < 0 || this.#to[first] < from) first++;
+    else from = this.#from[first];
+    let end = first;
+    while (end < this.#from.length && this.#from[end] <= to) {
+      if (this.#to[end] > to) to = this.#to[end];
+      end++;
+    }
+    this.#from.splice(first, end - first, from);
+    this.#to.splice(first, end - first, to);
+  }
+
+  /** Call for each range above `low`. @param each gets beginning and end (exclusive) */
+  forEach(each: (from: number, to: number) => void): void {
+    for (let at = 0; at < this.#from.length; at++) each(this.#from[at], this.#to[at]);
+  }
+
+  /** The last range that begins at or before `seq`; -1: there is none. */
+  #last(seq: number): number {
+    let low = 0;
+    let high = this.#from.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#from[middle] <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+}

@@ -1,0 +1,152 @@
+import type { ConnectionMeta } from '../client-info.ts';
+import { Message, type MessageInput } from '../packets/message.ts';
+import type { ProtocolVersion, QoS, UserProperty } from '../packets/types.ts';
+import { Kind } from '../store/keys.ts';
+import { type Now, readMessage, writeMessage } from '../store/message-record.ts';
+import { type Draft, RecordReader } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
+import type { Session, WillState } from './session.ts';
+import type { Subscription } from './subscription.ts';
+
+const USERNAME = 1;
+const BRIDGE = 2;
+const CLEAN_START = 4;
+const SUPERUSER = 8;
+const WILL = 16;
+const NO_LOCAL = 4;
+const RETAIN_AS_PUBLISHED = 8;
+const TRANSPORTS: readonly ConnectionMeta['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
+
+/** Who a session belongs to, as it is kept. */
+export interface SessionRecord {
+  readonly number: number;
+  readonly node: string;
+  readonly clientId: string;
+  readonly username: string | undefined;
+  readonly mountpoint: string;
+  readonly protocolVersion: ProtocolVersion;
+  readonly isBridge: boolean;
+  readonly cleanStart: boolean;
+  readonly isSuperuser: boolean;
+  readonly keepalive: number;
+  /** Seconds. */
+  readonly sessionExpiry: number;
+  readonly createdAt: number;
+  /** Wall-clock milliseconds; 0: it was connected. */
+  readonly disconnectedAt: number;
+  readonly zone: string;
+  readonly transport: ConnectionMeta['transport'];
+  readonly listener: string;
+  readonly remoteAddress: string;
+  readonly userProperties: readonly UserProperty[];
+  readonly will: WillState | undefined;
+}
+
+/** Write a session's record, under `Kind.session`, or under `Kind.will` where the session itself is not kept. */
+export function writeSession(draft: Draft, number: number, session: Session, kind: number = Kind.session): void {
+  const { username, connection, will, userProperties } = session;
+  draft.key(kind).u48(number).value();
+  draft.u8(
+    (username === undefined ? 0 : USERNAME) |
+      (session.isBridge ? BRIDGE : 0) |
+      (session.cleanStart ? CLEAN_START : 0) |
+      (session.isSuperuser ? SUPERUSER : 0) |
+      (will === undefined ? 0 : WILL)
+  );
+  draft.text(session.host.node).text(session.clientId);
+  if (username !== undefined) draft.text(username);
+  draft.text(session.mountpoint).u8(session.protocolVersion).varint(session.keepalive);
+  draft.f64(session.sessionExpiry).f64(session.createdAt).f64(session.disconnectedAt ?? 0);
+  draft.text(session.zone).u8(TRANSPORTS.indexOf(connection.transport));
+  draft.text(connection.listener ?? '').text(connection.remoteAddress ?? '');
+  draft.varint(userProperties.length);
+  for (const [name, value] of userProperties) draft.text(name).text(value);
+  if (will !== undefined) {
+    draft.varint(will.delayMs);
+    const { nowMs, wallMs } = session.host;
+    writeMessage(draft, Message.from(will.message, session.identity, nowMs, wallMs), undefined);
+  }
+  draft.put();
+}
+
+/** @throws RecordError */
+export function readSession({ key, value }: Entry, now: Now): SessionRecord {
+  const reader = new RecordReader(key, value);
+  const flags = reader.u8();
+  return {
+    number: key.readUIntBE(1, 6),
+    node: reader.text(),
+    clientId: reader.text(),
+    username: (flags & USERNAME) === 0 ? undefined : reader.text(),
+    isBridge: (flags & BRIDGE) !== 0,
+    cleanStart: (flags & CLEAN_START) !== 0,
+    isSuperuser: (flags & SUPERUSER) !== 0,
+    mountpoint: reader.text(),
+    protocolVersion: reader.u8() as ProtocolVersion,
+    keepalive: reader.varint(),
+    sessionExpiry: reader.f64(),
+    createdAt: reader.f64(),
+    disconnectedAt: reader.f64(),
+    zone: reader.text(),
+    transport: TRANSPORTS[reader.u8()] ?? 'stream',
+    listener: reader.text(),
+    remoteAddress: reader.text(),
+    userProperties: readPairs(reader),
+    will: (flags & WILL) === 0 ? undefined : readWill(reader, now)
+  };
+}
+
+function readPairs(reader: RecordReader): UserProperty[] {
+  const pairs: UserProperty[] = [];
+  for (let left = reader.varint(); left > 0; left--) pairs.push([reader.text(), reader.text()]);
+  return pairs;
+}
+
+function readWill(reader: RecordReader, now: Now): WillState {
+  const delayMs = reader.varint();
+  const { topic, payload, qos, retain, properties } = readMessage(reader, undefined, now);
+  const message: MessageInput = { topic, payload: Buffer.from(payload), qos, retain, properties };
+  return { message, delayMs };
+}
+
+/** Write or delete the record of a subscription. */
+export function writeSubscription(draft: Draft, session: number, filter: string, given: Subscription | undefined): void {
+  draft.key(Kind.subscription).u48(session).tail(filter);
+  if (given === undefined) {
+    draft.delete();
+    return;
+  }
+  const { qos, nl, rap, rh, ids } = given;
+  draft.value().u8(qos | (nl ? NO_LOCAL : 0) | (rap ? RETAIN_AS_PUBLISHED : 0) | (rh << 4));
+  draft.varint(ids?.length ?? 0);
+  for (const id of ids ?? []) draft.varint(id);
+  draft.put();
+}
+
+/** A subscription as it is kept. */
+export interface SubscriptionEntry {
+  readonly session: number;
+  readonly filter: string;
+  readonly qos: QoS;
+  readonly nl: boolean;
+  readonly rap: boolean;
+  readonly rh: 0 | 1 | 2;
+  readonly ids: readonly number[] | undefined;
+}
+
+/** @throws RecordError */
+export function readSubscription({ key, value }: Entry): SubscriptionEntry {
+  const reader = new RecordReader(key, value);
+  const flags = reader.u8();
+  const ids: number[] = [];
+  for (let left = reader.varint(); left > 0; left--) ids.push(reader.varint());
+  return {
+    session: key.readUIntBE(1, 6),
+    filter: key.toString('utf8', 7),
+    qos: (flags & 3) as QoS,
+    nl: (flags & NO_LOCAL) !== 0,
+    rap: (flags & RETAIN_AS_PUBLISHED) !== 0,
+    rh: (flags >> 4) as 0 | 1 | 2,
+    ids: ids.length > 0 ? ids : undefined
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * What a key begins with. Keys of one kind lie together, those of one session next to each other; numbers are big-endian, so the order
+ * of bytes is theirs.
+ *
+ * | kind | key behind it | record |
+ * |---|---|---|
+ * | format | | version of the whole, who made it |
+ * | commit | commit number modulo `COMMITS_KEPT`, 16 bit | number, wall-clock time |
+ * | session | session number, 48 bit | who, versions, expiry, will |
+ * | subscription | session number, filter | options, identifiers |
+ * | flow | session number | what of its messages is done, in flight, awaited |
+ * | segment | session number, number of its first message, 48 bit | messages one behind the other |
+ * | will | session number | the will of a session that ends with its connection |
+ * | retained | topic | message |
+ * | delayed | number, 48 bit | message, when it is due |
+ * | table | name, 0, key | value of the app or of a later part, as bytes |
+ * | garbage | session number | it has ended; its segments are still to be deleted |
+ */
+export const Kind = {
+  format: 0x01,
+  commit: 0x02,
+  session: 0x10,
+  subscription: 0x11,
+  flow: 0x12,
+  segment: 0x13,
+  will: 0x14,
+  garbage: 0x15,
+  retained: 0x20,
+  delayed: 0x21,
+  table: 0x30
+} as const;
+
+/** Version of the whole: a store of a higher one is refused. */
+export const FORMAT = 1;
+
+/** Commit records that are kept. More than LevelDB's log can hold of small batches, so that a gap in it is seen. */
+export const COMMITS_KEPT = 65_536;
+
+/** First key of a kind, and with `next` the end of its range. */
+export function kindKey(kind: number): Buffer {
+  return Buffer.from([kind]);
+}
+
+/** Key of a kind and a session number, and optionally a second number. */
+export function numberKey(kind: number, first: number, second?: number): Buffer {
+  const key = Buffer.allocUnsafe(second === undefined ? 7 : 13);
+  key[0] = kind;
+  key.writeUIntBE(first, 1, 6);
+  if (second !== undefined) key.writeUIntBE(second, 7, 6);
+  return key;
+}
+
+/** The first key behind this one. */
+export function keyAfter(key: Buffer): Buffer {
+  return Buffer.concat([key, Buffer.of(0)]);
+}

@@ -1,0 +1,393 @@
+import type { Clock } from '../clock.ts';
+import { BrokerError } from '../errors.ts';
+import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import type { WorkCount } from '../work.ts';
+import { COMMITS_KEPT, FORMAT, Kind, kindKey } from './keys.ts';
+import { Draft, RecordReader } from './record.ts';
+import type { Entry, Store } from './store.ts';
+
+/** Something that is kept: it says itself what has changed since it was last written. */
+export interface Durable {
+  /** It is in the list of what is to be written; the ledger's. */
+  isDirty: boolean;
+  /** Put into the draft all that has changed since the last call. */
+  write(draft: Draft): void;
+  /** What was written last is kept. */
+  kept(): void;
+  /** It is not: it has to be written again. The ledger has it in its list. */
+  lost(): void;
+}
+
+/** Who waits for commits. */
+export interface Waiter {
+  /** All commits up to this one are kept. @returns false when it waits no longer */
+  commitKept(ticket: number): boolean;
+  /** The commits up to this one failed, whatever waits for them must give up or ask for another ticket. @returns as above */
+  commitFailed(ticket: number, error: Error): boolean;
+}
+
+/** What the ledger asks of the broker. */
+export interface LedgerHost {
+  readonly clock: Clock;
+  readonly wheel: TimingWheel;
+  readonly work: WorkCount;
+  /** Call `turnEnded` when the turn ends. */
+  turnLater(): void;
+  storeFailed(error: Error): void;
+  storeRecovered(failedForMs: number): void;
+  failed(error: unknown, during: string): void;
+}
+
+/** What changes without anybody waiting for it is written with the next commit, at most so much later. */
+const LAZY_MS = 50;
+/** A store that failed is opened again after this, each time twice as long, at most `SLOWEST_REOPEN_MS`. */
+const FIRST_REOPEN_MS = 100;
+const SLOWEST_REOPEN_MS = 10_000;
+
+/** What a store tells of itself when it is opened. */
+export interface Opened {
+  readonly isNew: boolean;
+  /** Wall-clock milliseconds of the last commit; 0: there is none. */
+  readonly lastWallMs: number;
+  /** Numbers of commits that are missing between others, as ranges. */
+  readonly gaps: readonly (readonly [number, number])[];
+  /** Keys of commit records that cannot be read. */
+  readonly bad: readonly Buffer[];
+}
+
+/**
+ * Group commit. Whatever changed since the last commit leaves as one batch, at the end of the turn; while it is under way the next one
+ * gathers. An acknowledgement that promises something takes the `ticket` of the commit that will hold it and waits for that.
+ *
+ * After a commit that failed nothing more is written on the open store: it is closed and opened again, then all that was lost is
+ * written anew. Meanwhile `isFailed`, and nothing that promises is accepted.
+ */
+export class Ledger {
+  /** Raised by every change that an acknowledgement has to wait for: who compares it before and after knows whether to. */
+  promises = 0;
+  /** The last commit that is kept. */
+  settled = 0;
+  isFailed = false;
+  /** Bytes that wait to be written, and those of the commit under way: rough, for `isFull`. */
+  #gathered = 0;
+  #leaving = 0;
+  readonly maxUnwritten: number;
+  readonly store: Store;
+  readonly #host: LedgerHost;
+  readonly #draft = new Draft();
+  /** Number of the commit under way or the last one. */
+  #ticket = 0;
+  /** Number of the last commit record. Tickets of commits with nothing to write leave none. */
+  #commit = 0;
+  #isUrgent = false;
+  #isBusy = false;
+  #dirty: Durable[] = [];
+  #written: Durable[] = [];
+  readonly #waiters = new Set<Waiter>();
+  readonly #lazy: Alarm;
+  #reopenTimer: unknown;
+  #failedAtMs = 0;
+  #onIdle: (() => void) | undefined;
+  #isClosing = false;
+
+  constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
+    this.store = store;
+    this.#host = host;
+    this.maxUnwritten = maxUnwritten;
+    this.#lazy = {
+      dueMs: Infinity,
+      slot: undefined,
+      previous: undefined,
+      next: undefined,
+      ring: () => this.#hurry()
+    };
+  }
+
+  /**
+   * Open the store and see whether all its commits are there.
+   * @throws BrokerError STORE_TOO_NEW; what the store throws
+   */
+  async open(): Promise<Opened> {
+    await this.store.open();
+    try {
+      const isNew = await this.#checkFormat();
+      const opened = await this.#readCommits();
+      if (isNew) {
+        this.#draft.clear();
+        this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
+        await this.store.commit(this.#draft.batch);
+      }
+      this.#isClosing = false;
+      return { ...opened, isNew };
+    } catch (error) {
+      await this.store.close();
+      throw error;
+    }
+  }
+
+  async #checkFormat(): Promise<boolean> {
+    const [entry] = await this.store.read(kindKey(0), kindKey(0xff), 1);
+    if (entry === undefined) return true;
+    if (entry.key.length !== 1 || entry.key[0] !== Kind.format)
+      throw new BrokerError(
+        'STORE_CORRUPT',
+        `${this.store.name}: this is no store of embermq, or its first record is lost. Name another place, or restore a copy.`
+      );
+    const format = new RecordReader(entry.key, entry.value).u8();
+    if (format > FORMAT)
+      throw new BrokerError(
+        'STORE_TOO_NEW',
+        `${this.store.name}: written by a later version (format ${format}, this one knows ${FORMAT}). Use that version, or another place.`
+      );
+    return false;
+  }
+
+  async #readCommits(): Promise<Omit<Opened, 'isNew'>> {
+    const slots = new Float64Array(COMMITS_KEPT);
+    const bad: Buffer[] = [];
+    let last = 0;
+    let lastWallMs = 0;
+    const note = ({ key, value }: Entry) => {
+      try {
+        const reader = new RecordReader(key, value);
+        const number = reader.u48();
+        slots[number % COMMITS_KEPT] = number;
+        if (number <= last) return;
+        last = number;
+        lastWallMs = reader.f64();
+      } catch {
+        bad.push(key);
+      }
+    };
+    await readAll(this.store, Kind.commit, note);
+    const gaps: [number, number][] = [];
+    for (let number = Math.max(1, last - COMMITS_KEPT + 1); number < last; number++) {
+      if (slots[number % COMMITS_KEPT] === number) continue;
+      const gap = gaps.at(-1);
+      if (gap?.[1] === number - 1) gap[1] = number;
+      else gaps.push([number, number]);
+    }
+    this.#commit = last;
+    return { lastWallMs, gaps, bad };
+  }
+
+  /** The commit that will hold what is changed now. */
+  get ticket(): number {
+    return this.#ticket + 1;
+  }
+
+  /** So much waits to be written that publishers should. */
+  get isFull(): boolean {
+    return this.#gathered + this.#leaving > this.maxUnwritten;
+  }
+
+  /** It has changed; nobody waits for that. @param bytes what it will take, roughly */
+  touch(item: Durable, bytes = 0): void {
+    this.#gathered += bytes;
+    if (item.isDirty) return;
+    item.isDirty = true;
+    this.#dirty.push(item);
+    if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, LAZY_MS);
+  }
+
+  /** It has changed, and somebody waits for that with `ticket`. */
+  promise(item: Durable, bytes = 0): void {
+    this.#gathered += bytes;
+    this.promises++;
+    if (!item.isDirty) {
+      item.isDirty = true;
+      this.#dirty.push(item);
+    }
+    this.#hurry();
+  }
+
+  #hurry(): void {
+    if (this.#isUrgent) return;
+    this.#isUrgent = true;
+    if (!this.#isBusy) this.#host.turnLater();
+  }
+
+  /** Have a waiter told of every commit until it wants no more. */
+  wait(waiter: Waiter): void {
+    this.#waiters.add(waiter);
+  }
+
+  /** Resolves when the commit of this ticket is kept. @throws BrokerError STORE_FAILED */
+  kept(ticket: number): Promise<void> {
+    if (ticket <= this.settled) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.wait({
+        commitKept: (settled) => {
+          if (settled < ticket) return true;
+          resolve();
+          return false;
+        },
+        commitFailed: (_ticket, error) => {
+          reject(error);
+          return false;
+        }
+      });
+    });
+  }
+
+  /** The turn is over: what it changed leaves, unless a commit is under way. */
+  turnEnded(): void {
+    if (!this.#isUrgent || this.#isBusy || this.isFailed) return;
+    this.#begin();
+  }
+
+  #begin(): void {
+    const { clock, wheel, work } = this.#host;
+    const draft = this.#draft;
+    this.#isUrgent = false;
+    wheel.disarm(this.#lazy);
+    this.#written = this.#dirty;
+    this.#dirty = [];
+    this.#leaving = this.#gathered;
+    this.#gathered = 0;
+    this.#ticket++;
+    draft.clear();
+    for (const item of this.#written) {
+      item.isDirty = false;
+      item.write(draft);
+    }
+    this.#isBusy = true;
+    work.begin();
+    if (draft.batch.length === 0) {
+      this.#done(undefined);
+      return;
+    }
+    const number = this.#commit + 1;
+    draft.key(Kind.commit).u16(number % COMMITS_KEPT).value().u48(number).f64(clock.now()).put();
+    this.store.commit(draft.batch).then(
+      () => {
+        this.#commit = number;
+        this.#done(undefined);
+      },
+      (error: unknown) => this.#done(error ?? new Error('the commit was rejected'))
+    );
+  }
+
+  #done(error: unknown): void {
+    this.#isBusy = false;
+    this.#leaving = 0;
+    const written = this.#written;
+    this.#written = [];
+    if (error === undefined) {
+      this.settled = this.#ticket;
+      for (const item of written) this.#guard(() => item.kept());
+      this.#tell((waiter) => waiter.commitKept(this.settled));
+    } else this.#fail(error, written);
+    // those who waited have changed something in their turn
+    if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
+    else if (this.#dirty.length > 0 && this.#lazy.dueMs === Infinity && !this.isFailed)
+      this.#host.wheel.arm(this.#lazy, LAZY_MS);
+    if (!this.#isBusy) this.#onIdle?.();
+    this.#host.work.end();
+  }
+
+  #guard(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#host.failed(error, 'a commit');
+    }
+  }
+
+  #tell(waits: (waiter: Waiter) => boolean): void {
+    for (const waiter of [...this.#waiters]) {
+      this.#guard(() => {
+        if (!waits(waiter)) this.#waiters.delete(waiter);
+      });
+    }
+  }
+
+  #fail(cause: unknown, written: readonly Durable[]): void {
+    const { clock } = this.#host;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const error = new BrokerError('STORE_FAILED', `${this.store.name}: a commit failed: ${why}`, { cause });
+    this.isFailed = true;
+    this.#failedAtMs = clock.monotonic();
+    for (const item of written) {
+      if (!item.isDirty) {
+        item.isDirty = true;
+        this.#dirty.push(item);
+      }
+      this.#guard(() => item.lost());
+    }
+    this.#isUrgent = true;
+    this.#host.wheel.disarm(this.#lazy);
+    this.#host.storeFailed(error);
+    // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
+    const ticket = this.ticket;
+    this.#ticket++;
+    this.#tell((waiter) => waiter.commitFailed(ticket, error));
+    void this.#reopen(FIRST_REOPEN_MS);
+  }
+
+  /** A handle on which a write failed may never write again (LevelDB's does not), and says nothing of what it has kept. */
+  async #reopen(delayMs: number): Promise<void> {
+    const { clock } = this.#host;
+    await this.store.close().catch((error: unknown) => this.#host.failed(error, 'closing the store'));
+    if (this.#isClosing) return;
+    await new Promise<void>((resolve) => {
+      this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
+    });
+    if (this.#isClosing) return;
+    try {
+      await this.store.open();
+      await this.#readCommits();
+      await this.#probe();
+    } catch {
+      return this.#reopen(Math.min(delayMs * 2, SLOWEST_REOPEN_MS));
+    }
+    if (this.#isClosing) return;
+    this.isFailed = false;
+    this.#host.storeRecovered(clock.monotonic() - this.#failedAtMs);
+    this.#host.turnLater();
+  }
+
+  /** An empty disk's worth of room is not proof of any: write something before anything is promised again. */
+  async #probe(): Promise<void> {
+    const number = this.#commit + 1;
+    this.#draft.clear();
+    this.#draft.key(Kind.commit).u16(number % COMMITS_KEPT).value().u48(number).f64(this.#host.clock.now()).put();
+    await this.store.commit(this.#draft.batch);
+    this.#commit = number;
+  }
+
+  /** Write what is left and close the store. @throws BrokerError STORE_FAILED if that is not kept */
+  async close(): Promise<void> {
+    while (!this.isFailed && (this.#isBusy || this.#dirty.length > 0)) {
+      if (!this.#isBusy) this.#begin();
+      if (this.#isBusy)
+        await new Promise<void>((resolve) => {
+          this.#onIdle = resolve;
+        });
+    }
+    this.#onIdle = undefined;
+    this.#isClosing = true;
+    const { clock, wheel } = this.#host;
+    (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
+    wheel.disarm(this.#lazy);
+    const isLost = this.isFailed && this.#dirty.length > 0;
+    this.isFailed = false;
+    await this.store.close();
+    if (isLost)
+      throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
+  }
+}
+
+/** Every entry of a kind, in slices. */
+export async function readAll(store: Store, kind: number, each: (entry: Entry) => void): Promise<void> {
+  let from = kindKey(kind);
+  const to = kindKey(kind + 1);
+  for (;;) {
+    const entries = await store.read(from, to, READ_AT_ONCE);
+    for (const entry of entries) each(entry);
+    if (entries.length < READ_AT_ONCE) return;
+    from = Buffer.concat([entries[entries.length - 1].key, Buffer.of(0)]);
+  }
+}
+
+const READ_AT_ONCE = 1_000;

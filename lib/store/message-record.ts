@@ -1,0 +1,85 @@
+import { Message, type Publisher } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import type { Draft, RecordReader } from './record.ts';
+
+const RETAIN = 4;
+const LAYOUT_5 = 8;
+const SYSTEM = 16;
+const PUBLISHER = 32;
+const USERNAME = 64;
+/** The publisher is that of the message before in the same record. */
+const SAME_PUBLISHER = 128;
+
+/** Now, by both clocks: what a message of the past needs to have an age. */
+export interface Now {
+  readonly nowMs: number;
+  readonly wallMs: number;
+}
+
+/** Write a message behind what is begun. @param previous publisher of the message before in this record */
+export function writeMessage(draft: Draft, message: Message, previous: Publisher | undefined): void {
+  const { origin, expiryInterval, bytes, payloadAt } = message;
+  const isSame = origin !== undefined && previous !== undefined && isSamePublisher(origin, previous);
+  const username = origin?.username;
+  draft.u8(
+    message.qos |
+      (message.retain ? RETAIN : 0) |
+      (message.layout === 5 ? LAYOUT_5 : 0) |
+      (message.isSystem ? SYSTEM : 0) |
+      (isSame ? SAME_PUBLISHER : origin === undefined ? 0 : PUBLISHER | (username === undefined ? 0 : USERNAME))
+  );
+  draft.u48(Math.max(0, Math.round(message.timestamp)));
+  draft.varint(expiryInterval + 1).varint(bytes - payloadAt);
+  if (origin !== undefined && !isSame) {
+    draft.text(origin.clientId);
+    if (username !== undefined) draft.text(username);
+  }
+  const { text } = message;
+  if (text !== undefined) draft.latin1(text);
+  else {
+    const { buf, start, end } = message.frame();
+    draft.bytes(buf, start, end);
+  }
+}
+
+function isSamePublisher(one: Publisher, other: Publisher): boolean {
+  return one === other || (one.clientId === other.clientId && one.username === other.username);
+}
+
+/** Read what `writeMessage` wrote. The message keeps the record's bytes in use. */
+export function readMessage(reader: RecordReader, previous: Publisher | undefined, { nowMs, wallMs }: Now): Message {
+  const flags = reader.u8();
+  const timestamp = reader.u48();
+  const expiryInterval = reader.varint() - 1;
+  const payloadBytes = reader.varint();
+  let origin: Publisher | undefined;
+  if ((flags & SAME_PUBLISHER) !== 0) origin = previous;
+  else if ((flags & PUBLISHER) !== 0) {
+    const clientId = reader.text();
+    origin = new StoredPublisher(clientId, (flags & USERNAME) === 0 ? undefined : reader.text());
+  }
+  const frame = reader.bytes();
+  // the time that passed while no process had it counts; a wall clock that was set back gives it none
+  const takenAtMs = nowMs - Math.max(0, wallMs - timestamp);
+  const layout = (flags & LAYOUT_5) === 0 ? 4 : 5;
+  const qos = (flags & 3) as QoS;
+  const isRetained = (flags & RETAIN) !== 0;
+  const message = Message.stored(frame, layout, qos, isRetained, payloadBytes, origin, takenAtMs, timestamp, expiryInterval);
+  message.isSystem = (flags & SYSTEM) !== 0;
+  return message;
+}
+
+/** Of a publisher that may be long gone, the names. */
+class StoredPublisher implements Publisher {
+  readonly clientId: string;
+  readonly username: string | undefined;
+
+  constructor(clientId: string, username: string | undefined) {
+    this.clientId = clientId;
+    this.username = username;
+  }
+
+  get identity(): Publisher {
+    return this;
+  }
+}
