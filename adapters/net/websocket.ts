@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
+import { type Duration, InvalidInput, type OptionValues, optionRow as row, type Size } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
-import { checkTexts, row, type Values } from './options.ts';
+import { checkTexts } from './options.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
 /** May a page of this origin connect? `origin` is undefined where the client sends none: it is no browser. */
@@ -47,7 +47,7 @@ export const WEBSOCKET_OPTIONS = {
   pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
 };
 
-export type WebSocketRead = Values<typeof WEBSOCKET_OPTIONS>;
+export type WebSocketRead = OptionValues<typeof WEBSOCKET_OPTIONS>;
 
 /** Preferred first. */
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
