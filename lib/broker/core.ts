@@ -558,7 +558,6 @@ export class Core implements SessionHost {
 
   /** Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it. */
   forget(session: Session): void {
-    this.#admission.decided(session);
     session.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     session.abort = undefined;
     if (session.clientId === '' || this.sessions.get(session.clientId) !== session) return;

@@ -493,6 +493,11 @@ export class Connection {
     this.host.streamClosed(this);
   }
 
+  /** Nothing more will come, but packets that a hook holds back are still to be read. */
+  get hasPeerEnded(): boolean {
+    return this.#hasPeerEnded;
+  }
+
   /** Nothing more will come. Packets that a hook holds back were sent before that, a DISCONNECT perhaps among them: they come first. */
   peerEnded(): void {
     if ((this.pauses & Pause.hook) !== 0 && this.#rest.length > 0 && !this.isClosed) this.#hasPeerEnded = true;

@@ -53,6 +53,8 @@ const NONE = new TextMap<Subscription>();
 export class Session extends Outbound implements ClientInfo, Publisher, SessionDeeds, Alarm {
   /** The beginning of a session whose connection this one takes over at the next `admit`. */
   incoming: Session | undefined = undefined;
+  /** What a listener asked for while another connection was taking over, to be done when that is here. */
+  whenHandedOver: (() => void) | undefined = undefined;
   actor: { send(event: SessionEvent): void } | undefined = undefined;
 
   // who
@@ -157,6 +159,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.#carriedOver = this.awaitingRel?.size ? new IdSet(this.awaitingRel) : undefined;
     this.resending = undefined;
     host.sessionChanged(this);
+  }
+
+  /** The connection that takes over is here. */
+  handedOver(): void {
+    const run = this.whenHandedOver;
+    this.whenHandedOver = undefined;
+    run?.();
   }
 
   goLive(): void {
@@ -323,7 +332,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         this.#refuse(link, reasonCode, reasonString, serverReference);
       }
     }
-    this.#ended({ reason, reasonCode, will, isAbrupt });
+    // a client that is refused leaves no will [MQTT-3.1.4-6]
+    this.#ended({ reason, reasonCode, will: link !== undefined && !link.isWelcomed ? 'drop' : will, isAbrupt });
   }
 
   /**
@@ -361,8 +371,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       return;
     }
     if (this.state !== 'connected') return;
-    if (ending.will === 'drop') this.will = undefined;
-    else if (ending.will === 'keep') this.will = undefined;
+    if (ending.will !== 'publish') this.will = undefined;
     this.send(this.isPersistent ? 'detached' : 'closed');
   }
 
