@@ -34,7 +34,7 @@ export const ZONE_OPTIONS = {
   slowConsumerTimeout: row(
     'duration',
     60_000,
-    'A connection whose output makes no progress for so long is closed (0x97); 0: never.',
+    'A connection that takes nothing of its output for so long is closed (0x97), at the latest after twice that; 0: never.',
     { unit: 'ms' }
   ),
   publishLimit: row(

@@ -51,6 +51,9 @@ export class Connection {
   readonly host: SessionHost;
   /** The session that its packets are for: its own until CONNACK, then the client's. */
   session: Session;
+/** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
+type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
+
   /** Handler of each packet type that is legal now. */
   table: HandlerTable = BEFORE_CONNECT;
   /** In whose format a refusal is to be; undefined until the CONNECT told. */
@@ -103,6 +106,9 @@ export class Connection {
   }
 
   /** Begin to read. The listeners are shared by all connections: a closure each would cost memory an idle connection should not take. */
+  /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
+  #unsent = 0;
+  #unsentBySocket = 0;
   open(): void {
     const stream = this.stream as Attached;
     stream[CONNECTION] = this;
@@ -429,7 +435,8 @@ export class Connection {
 
   #block(): void {
     this.isBlocked = true;
-    this.lastProgressMs = this.host.clock.monotonic();
+    this.#unsent = 0;
+    this.lookForProgress(this.host.clock.monotonic());
     this.session.updateLane();
     this.session.rearm();
   }
@@ -444,6 +451,19 @@ export class Connection {
     if (this.isClosed) return;
     this.session.updateLane();
     this.session.pump();
+  }
+
+  /**
+   * While blocked: note whether the stream has sent anything since the last look. Nothing is added meanwhile, so what it has unsent can
+   * only have become less. A stream counts a write until all of it has gone; how much of it has, a socket knows.
+   */
+  lookForProgress(nowMs: number): void {
+    const { writableLength, _handle } = this.stream as MaybeSocket;
+    const bySocket = _handle?.writeQueueSize ?? 0;
+    if (writableLength === this.#unsent && bySocket === this.#unsentBySocket) return;
+    this.#unsent = writableLength;
+    this.#unsentBySocket = bySocket;
+    this.lastProgressMs = nowMs;
   }
 
   // -------------------------------------------------------------------------------------------------------------------- end

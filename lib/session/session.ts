@@ -253,7 +253,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.actor = undefined;
     host.forget(this);
     if (reached) this.#publishWill(); // when its own subscriptions are out: a share group must not pick them
-    this.backlog?.clear('session_terminated');
+    this.backlog?.clear(this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated');
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
 
@@ -460,14 +460,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         return;
       }
       if (link.pauses !== 0) link.lastReceivedMs = nowMs;
-      if (
-        link.isBlocked &&
-        zoneSettings.slowConsumerTimeout > 0 &&
-        nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout
-      ) {
-        this.host.slowConsumer(this);
-        this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
-        return;
+      if (link.isBlocked && zoneSettings.slowConsumerTimeout > 0) {
+        link.lookForProgress(nowMs);
+        if (nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout) {
+          this.host.slowConsumer(this);
+          this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
+          return;
+        }
       }
       if (nowMs >= this.#retryDueMs) {
         if (!link.isBlocked) this.resend(this.#retryMark);
