@@ -525,14 +525,14 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
   }
 
   /** The peer has gone. Where we had ended the connection before, it may still take what was sent: that goes on as long as it may. */
-  lost(reason: DisconnectReason): void {
+  lost(reason: DisconnectReason, reasonCode?: number): void {
     if (this.isClosed) return;
     this.isClosed = true;
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
     this.#output = undefined;
-    this.session.connectionLost(reason);
+    this.session.connectionLost(reason, reasonCode);
     this.destroy();
   }
 }
@@ -572,8 +572,8 @@ function onDrain(this: Attached): void {
 
 function onError(this: Attached, error: unknown): void {
   const connection = this[CONNECTION] as Connection;
-  connection.session.streamFailed(asError(error));
-  connection.lost('stream_error');
+  const reason = connection.session.streamFailed(asError(error));
+  connection.lost(reason, error instanceof ProtocolError ? error.reasonCode : undefined);
   connection.destroy();
 }
 

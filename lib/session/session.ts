@@ -45,6 +45,8 @@ export interface AuthExchange {
 }
 
 const NONE = new TextMap<Subscription>();
+/** Codes of streams whose peer has gone. */
+const VANISHED = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);
 
 /**
  * What MQTT promises about one client id: subscriptions, messages in flight and waiting, the will. It lives while its chart is not
@@ -282,16 +284,21 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     }
   }
 
-  streamFailed(error: Error): void {
-    const code = (error as NodeJS.ErrnoException).code;
-    // A peer that vanishes is nobody's fault and told by client.disconnected.
-    if (code !== 'ECONNRESET' && code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE' && code !== 'ETIMEDOUT')
-      this.host.failed(error, 'stream', this);
+  /**
+   * The stream failed. A peer that vanishes, or breaks a rule below MQTT (`ProtocolError`), is told of by client.disconnected; so is all
+   * that goes wrong at a listener, where any peer can bring it about. What is left is a stream of the app's own.
+   * @returns why the connection ends
+   */
+  streamFailed(error: Error): DisconnectReason {
+    if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (this.connection.listener === undefined && !VANISHED.has(code)) this.host.failed(error, 'stream', this);
+    return 'stream_error';
   }
 
   /** The stream is gone. */
-  connectionLost(reason: DisconnectReason): void {
-    this.#ended({ reason, reasonCode: ReasonCode.unspecifiedError, will: 'publish', isAbrupt: true });
+  connectionLost(reason: DisconnectReason, reasonCode: number = ReasonCode.unspecifiedError): void {
+    this.#ended({ reason, reasonCode, will: 'publish', isAbrupt: true });
   }
 
   /** DISCONNECT came. */
@@ -612,6 +619,8 @@ function reasonOf(reasonCode: number): DisconnectReason {
     case ReasonCode.notAuthorized:
     case ReasonCode.badUserNameOrPassword:
       return 'not_authorized';
+    case ReasonCode.keepAliveTimeout:
+      return 'keepalive_timeout';
     default:
       return 'protocol_error';
   }
