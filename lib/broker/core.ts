@@ -326,7 +326,7 @@ export class Core implements SessionHost {
       this.readTime();
       for (const session of pumping) {
         try {
-          session.pump();
+          session.pumpOn();
         } catch (error) {
           session.broke(error, 'sending what waits');
         }
@@ -426,11 +426,6 @@ export class Core implements SessionHost {
 
   publishWill(session: Session, will: WillState): void {
     this.publishing.will(session, will);
-  }
-
-  pendingRetained(feed: RetainedFeed, topic: string): Message | undefined {
-    const entry = this.retained.get(topic);
-    return entry === undefined ? undefined : feed.takeAhead(entry);
   }
 
   retain(message: Message): void {
