@@ -41,6 +41,9 @@ type Attached = Duplex & { [CONNECTION]?: Connection };
 /** Outputs that are not in use: an idle connection has none. */
 const spare: Output[] = [];
 
+/** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
+type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
+
 /**
  * Bytes and packets: reads a stream's chunks in place, checks lengths before bodies, hands each packet to the handler in force, and
  * gathers what is sent so that a turn costs one write.
@@ -51,9 +54,6 @@ export class Connection {
   readonly host: SessionHost;
   /** The session that its packets are for: its own until CONNACK, then the client's. */
   session: Session;
-/** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
-type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
-
   /** Handler of each packet type that is legal now. */
   table: HandlerTable = BEFORE_CONNECT;
   /** In whose format a refusal is to be; undefined until the CONNECT told. */
@@ -94,6 +94,9 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
   #hasPeerEnded = false;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
+  /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
+  #unsent = 0;
+  #unsentBySocket = 0;
   #lingering: { dueMs: number } | undefined = undefined;
 
   constructor(stream: Duplex, meta: ConnectionMeta, host: SessionHost, session: Session, maxPacketSize: number) {
@@ -106,9 +109,6 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
   }
 
   /** Begin to read. The listeners are shared by all connections: a closure each would cost memory an idle connection should not take. */
-  /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
-  #unsent = 0;
-  #unsentBySocket = 0;
   open(): void {
     const stream = this.stream as Attached;
     stream[CONNECTION] = this;
@@ -441,18 +441,6 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
     this.session.rearm();
   }
 
-  drained(): void {
-    this.lastProgressMs = this.host.nowMs = this.host.clock.monotonic(); // what waited may have expired
-    if (!this.isBlocked) return;
-    this.isBlocked = false;
-    this.flush();
-    if (this.isBlocked) return;
-    this.resume(Pause.answers);
-    if (this.isClosed) return;
-    this.session.updateLane();
-    this.session.pump();
-  }
-
   /**
    * While blocked: note whether the stream has sent anything since the last look. Nothing is added meanwhile, so what it has unsent can
    * only have become less. A stream counts a write until all of it has gone; how much of it has, a socket knows.
@@ -464,6 +452,18 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
     this.#unsent = writableLength;
     this.#unsentBySocket = bySocket;
     this.lastProgressMs = nowMs;
+  }
+
+  drained(): void {
+    this.lastProgressMs = this.host.nowMs = this.host.clock.monotonic(); // what waited may have expired
+    if (!this.isBlocked) return;
+    this.isBlocked = false;
+    this.flush();
+    if (this.isBlocked) return;
+    this.resume(Pause.answers);
+    if (this.isClosed) return;
+    this.session.updateLane();
+    this.session.pump();
   }
 
   // -------------------------------------------------------------------------------------------------------------------- end
