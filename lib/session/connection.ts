@@ -244,8 +244,9 @@ export class Connection {
         }
         if (end > length) {
           if (run !== undefined) {
-            host.routeRun(this, run, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
-            run = undefined;
+            const ended = run;
+            run = undefined; // before it is routed: should that fail, it is not to be routed again
+            host.routeRun(this, ended, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
           }
           if (!this.isClosed) this.#await(chunk, at, end);
           at = length;
@@ -262,16 +263,16 @@ export class Connection {
             if (route === undefined || !isSameTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
               if (run !== undefined) {
                 // what the new topic reaches may depend on what is delivered before
-                host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+                const ended = run;
                 run = undefined;
+                host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
               }
               route = host.resolve(chunk, topicAt, topicEnd);
               this.session.checkLevels(route);
               this.route = route;
             }
             if (route.kind === 0) {
-              if (run !== route) {
-                if (run !== undefined) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+              if (run === undefined) {
                 run = route;
                 runStart = at;
                 runCount = longest = 0;
@@ -284,14 +285,19 @@ export class Connection {
           }
         }
         if (run !== undefined) {
-          host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+          const ended = run;
           run = undefined;
+          host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
           if (this.isClosed) break;
         }
         this.#packet(first, chunk, at, body, end);
         at = end;
       }
-      if (run !== undefined) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+      if (run !== undefined) {
+        const ended = run;
+        run = undefined;
+        host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
+      }
     } catch (error) {
       if (run !== undefined && !this.isClosed) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
       this.#isWalking = false;
