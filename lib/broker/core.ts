@@ -209,7 +209,7 @@ export class Core implements SessionHost {
   }
 
   /** Everybody is told to go. */
-  drain(will: 'publish' | 'keep'): void {
+  drain(will: 'publish' | 'drop'): void {
     this.publishing.publishWaiting(); // the app has been told that these are taken
     this.life++;
     this.#sys?.stop();

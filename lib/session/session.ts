@@ -31,7 +31,7 @@ export interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
   /** Publish the will, unless it is deleted; `drop` deletes it [MQTT-3.14.4-3]. */
-  readonly will: 'publish' | 'drop' | 'keep';
+  readonly will: 'publish' | 'drop';
   /** Cut the stream instead of ending it. */
   readonly isAbrupt: boolean;
 }
@@ -378,7 +378,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       return;
     }
     if (this.state !== 'connected') return;
-    if (ending.will !== 'publish') this.will = undefined;
+    if (ending.will === 'drop') this.will = undefined;
     this.send(this.isPersistent ? 'detached' : 'closed');
   }
 
