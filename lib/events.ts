@@ -28,7 +28,8 @@ export type DropReason =
   | 'not_authorized'
   | 'slow_consumer'
   | 'session_terminated'
-  | 'quota';
+  | 'quota'
+  | 'server_shutting_down';
 
 /** Why a connection or session ended: the documented texts, and ours where they have none. */
 export type DisconnectReason =

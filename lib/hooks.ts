@@ -195,8 +195,12 @@ export class HookRegistry {
     client: ClientInfo | undefined,
     abort?: AbortController
   ): A | Promise<A> {
-    if (this.#work === undefined) return this.#ask(name, hook, request, onFailure, client, abort);
-    return this.#work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
+    const work = this.#work;
+    // a closure for each call only where a test clock watches
+    if (work?.watch !== undefined)
+      return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
+    const answer = this.#ask(name, hook, request, onFailure, client, abort);
+    return work === undefined ? answer : work.during(answer);
   }
 
   #ask<Q, A>(

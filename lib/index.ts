@@ -42,8 +42,10 @@ export {
   parseSize,
   type Rate,
   readOptions,
+  row as optionRow,
   type Size,
-  unknownKey
+  unknownKey,
+  type Values as OptionValues
 } from './options-table.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';

@@ -47,6 +47,18 @@ export interface OptionRow<T = unknown> {
 }
 
 export type OptionTable = Readonly<Record<string, OptionRow>>;
+/** The values of a table as read. */
+export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
+
+/** One row of a table. */
+export function row<V>(
+  kind: OptionRow['kind'],
+  value: V,
+  about: string,
+  more: Omit<Partial<OptionRow>, 'kind' | 'default' | 'about'> = {}
+): OptionRow<V> {
+  return { kind, default: value, about, ...more };
+}
 
 /** So many units of something per stretch of time. */
 export interface Rate {

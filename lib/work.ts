@@ -26,8 +26,11 @@ export class WorkCount {
 
   /** Call code of the app, such as a hook. A promise that it returns counts as work until it settles. */
   run<Q, A>(task: (request: Q) => A, request: Q): A {
-    if (this.watch !== undefined) return this.watch(task, request);
-    const answer = task(request);
+    return this.watch === undefined ? this.during(task(request)) : this.watch(task, request);
+  }
+
+  /** Count what code of the app has answered: a promise is work until it settles. @returns the answer */
+  during<A>(answer: A): A {
     const promise = answer as PromiseLike<unknown> | undefined | null;
     if (typeof promise?.then === 'function') {
       this.begin();

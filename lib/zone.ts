@@ -1,5 +1,5 @@
 import { InvalidInput } from './errors.ts';
-import type { Duration, OptionRow, Rate, Size } from './options-table.ts';
+import { type Duration, type OptionRow, type Rate, row, type Size, type Values } from './options-table.ts';
 import type { QoS } from './packets/types.ts';
 import { checkMountpoint } from './topics/topic.ts';
 
@@ -34,7 +34,7 @@ export const ZONE_OPTIONS = {
   slowConsumerTimeout: row(
     'duration',
     60_000,
-    'A connection whose output makes no progress for so long is closed (0x97); 0: never.',
+    'A connection that takes nothing of its output for so long is closed (0x97), at the latest after twice that; 0: never.',
     { unit: 'ms' }
   ),
   publishLimit: row(
@@ -165,8 +165,6 @@ export const ZONE_OPTIONS = {
   )
 };
 
-/** The values of a table as read. */
-export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
 /** What may be given for a table. */
 export type Given<T> = {
   [N in keyof T]?: T[N] extends OptionRow<infer V>
@@ -184,16 +182,6 @@ export type Given<T> = {
 /** A zone's settings as read: durations in the row's unit, sizes in bytes. */
 export type Zone = Values<typeof ZONE_OPTIONS> & { readonly name: string };
 export type ZoneInput = Given<typeof ZONE_OPTIONS>;
-
-/** One row of a table. */
-export function row<K extends OptionRow['kind'], V>(
-  kind: K,
-  value: V,
-  about: string,
-  more: Omit<Partial<OptionRow>, 'kind' | 'default' | 'about'> = {}
-): OptionRow<V> {
-  return { kind, default: value, about, ...more };
-}
 
 function checkPrefix(value: unknown, field: string): unknown {
   const fault = checkMountpoint(value as string);

@@ -8,13 +8,14 @@ import {
   type ListenerAddress,
   type ListenerFigures,
   type ListenerProtocol,
+  type OptionValues,
   readOptions
 } from '../../lib/index.ts';
 import { usernameStage, verifiedCertificate } from './certificate.ts';
 import { type Acceptor, Gate, type Stage } from './gate.ts';
 import { Listening } from './listen.ts';
 import { freeName, type Listener, noTls } from './net-listener.ts';
-import { LISTENER_OPTIONS, type ListenerOptions, type Values } from './options.ts';
+import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
 import { answer, pathOf, WEBSOCKET_OPTIONS, WebSocketEndpoint, type WebSocketSettings } from './websocket.ts';
 
 /** What `attachWebSocket` takes. A PROXY header in front of an HTTP server is for that server to read. */
@@ -35,7 +36,7 @@ const ATTACH_OPTIONS = {
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function attachWebSocket(broker: Acceptor, server: Server, options: AttachOptions = {}): Listening {
-  const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as Values<typeof ATTACH_OPTIONS>;
+  const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as OptionValues<typeof ATTACH_OPTIONS>;
   if (read.usernameFrom !== undefined && !(server instanceof TlsServer)) {
     throw new InvalidInput(
       'OPTION_INVALID',
@@ -58,7 +59,7 @@ class AttachedListener implements Listener {
   readonly #handOver: Stage = (arrival) => this.#gate.handOver(arrival);
   #isOpen = false;
 
-  constructor(acceptor: Acceptor, http: Server, options: Values<typeof ATTACH_OPTIONS>) {
+  constructor(acceptor: Acceptor, http: Server, options: OptionValues<typeof ATTACH_OPTIONS>) {
     const isSecure = http instanceof TlsServer;
     this.path = options.path;
     this.name = options.name ?? freeName(acceptor, `${isSecure ? 'wss' : 'ws'}:${options.path}`);

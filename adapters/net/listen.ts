@@ -1,3 +1,4 @@
+import { InvalidInput } from '../../lib/index.ts';
 import type { Acceptor } from './gate.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';
@@ -25,10 +26,10 @@ export type ListenOptions =
  * listen(broker, { port: 8883, host: '0.0.0.0', tls: { certFile: 'server.crt', keyFile: 'server.key' } });
  * listen(broker, ws({ port: 8083, path: '/mqtt' }));
  * ```
- * @param where a port of 127.0.0.1, options, or what `tcp`, `tls`, `ws`, `wss` or `unix` described
+ * @param where a port of 127.0.0.1, also as text (`process.env.PORT`); options; or what `tcp`, `tls`, `ws`, `wss` or `unix` described
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
-export function listen(broker: Acceptor, where: number | ListenOptions | Transport): Listening {
+export function listen(broker: Acceptor, where: number | string | ListenOptions | Transport): Listening {
   return new Listening(broker, new NetListener(broker, describe(where)));
 }
 
@@ -114,9 +115,12 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
   }
 }
 
-function describe(where: number | ListenOptions | Transport): Transport {
+function describe(where: number | string | ListenOptions | Transport): Transport {
   if (where instanceof Transport) return where;
-  if (typeof where === 'number') return tcp({ port: where });
+  if (typeof where === 'number' || typeof where === 'string') return tcp({ port: where as number });
+  if (typeof where !== 'object' || where === null || !('port' in where || 'path' in where)) {
+    throw new InvalidInput('OPTION_MISSING', 'port', 'a port such as 1883, or the path of a Unix socket', where);
+  }
   if (!('port' in where)) return unix(where);
   const { tls: security, ws: webSocket, ...rest } = where;
   if (webSocket === undefined || webSocket === false)

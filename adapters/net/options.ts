@@ -1,10 +1,4 @@
-import {
-  type Duration,
-  InvalidInput,
-  type OptionRow,
-  type OptionTable,
-  type ProtocolVersion
-} from '../../lib/index.ts';
+import { type Duration, InvalidInput, type ProtocolVersion, optionRow as row, ZONE_OPTIONS } from '../../lib/index.ts';
 
 /** What every listener can be told. Durations are numbers in milliseconds or text such as `10s`. */
 export interface ListenerOptions {
@@ -43,9 +37,7 @@ export const LISTENER_OPTIONS = {
   name: row('text', undefined as string | undefined, 'Name of the listener.'),
   zone: row('text', undefined as string | undefined, 'Zone whose settings apply.'),
   mountpoint: row('text', undefined as string | undefined, 'Prefix of all topics.'),
-  protocolVersions: row('object', undefined as readonly ProtocolVersion[] | undefined, 'Accepted protocol versions.', {
-    check: checkVersions
-  }),
+  protocolVersions: { ...ZONE_OPTIONS.protocolVersions, default: undefined as readonly ProtocolVersion[] | undefined },
   maxConnections: row('integer', 1_024_000, 'Connections at one time; 0: unlimited.', {
     unit: 'connections',
     aliases: ['maxConns', 'max_conns']
@@ -103,33 +95,11 @@ export const UNIX_OPTIONS = {
   backlog: TCP_OPTIONS.backlog
 };
 
-/** Options as read by a table. */
-export type Values<T extends OptionTable> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
-
-/** A row of an option table. */
-export function row<V>(
-  kind: OptionRow['kind'],
-  value: V,
-  about: string,
-  more: Partial<Omit<OptionRow, 'default'>> = {}
-): OptionRow<V> {
-  return { kind, default: value, about, ...more };
-}
-
 /** A list of texts, or one. */
 export function checkTexts(value: unknown, field: string): readonly string[] {
   const list = typeof value === 'string' ? [value] : value;
   if (Array.isArray(list) && list.every((item) => typeof item === 'string')) return list;
   throw new InvalidInput('OPTION_INVALID', field, 'a list of texts', value);
-}
-
-function checkVersions(value: unknown, field: string): readonly ProtocolVersion[] {
-  const isGood =
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((version) => version === 3 || version === 4 || version === 5);
-  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'a list of 3, 4 and 5', value);
-  return value;
 }
 
 function checkMode(value: unknown, field: string): number {

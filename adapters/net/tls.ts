@@ -11,10 +11,10 @@ import {
   type Server,
   type TLSSocket
 } from 'node:tls';
-import { BrokerError, type Duration, InvalidInput } from '../../lib/index.ts';
+import { BrokerError, type Duration, InvalidInput, type OptionValues, optionRow as row } from '../../lib/index.ts';
 import { verifiedCertificate } from './certificate.ts';
 import { type Arrival, type Gate, ignore, plainAddress, type Stage } from './gate.ts';
-import { checkTexts, row, type Values } from './options.ts';
+import { checkTexts } from './options.ts';
 import { hasProvedKey, type KeyLookup, keyLookup, type PresharedKeys, parsePskFile } from './psk.ts';
 
 /** PEM text, or several. */
@@ -100,7 +100,7 @@ export const TLS_OPTIONS = {
 };
 
 /** TLS options as read, with their dependent defaults filled in. */
-export type TlsRead = Values<typeof TLS_OPTIONS> & {
+export type TlsRead = OptionValues<typeof TLS_OPTIONS> & {
   readonly requestCert: boolean;
   readonly rejectUnauthorized: boolean;
   readonly alpn: readonly string[];
@@ -111,7 +111,7 @@ export type TlsRead = Values<typeof TLS_OPTIONS> & {
  * @throws InvalidInput OPTION_MISSING where there is neither a certificate with its key nor a pre-shared key
  */
 export function settleTls(
-  read: Values<typeof TLS_OPTIONS>,
+  read: OptionValues<typeof TLS_OPTIONS>,
   needsCertificate: boolean,
   alpn: readonly string[]
 ): TlsRead {

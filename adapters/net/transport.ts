@@ -1,19 +1,12 @@
 import type { BlockList } from 'node:net';
-import { InvalidInput, type OptionTable, readOptions } from '../../lib/index.ts';
+import { InvalidInput, type OptionTable, type OptionValues, readOptions } from '../../lib/index.ts';
 import type { Place } from './bind.ts';
-import {
-  type LISTENER_OPTIONS,
-  TCP_OPTIONS,
-  type TcpOptions,
-  UNIX_OPTIONS,
-  type UnixOptions,
-  type Values
-} from './options.ts';
+import { type LISTENER_OPTIONS, TCP_OPTIONS, type TcpOptions, UNIX_OPTIONS, type UnixOptions } from './options.ts';
 import { trustedSources } from './proxy-stage.ts';
 import { settleTls, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls.ts';
 import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
-type Common = Values<typeof LISTENER_OPTIONS>;
+type Common = OptionValues<typeof LISTENER_OPTIONS>;
 type Kind = 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
 
 export type TlsOptions = TcpOptions & TlsSettings;
@@ -104,14 +97,19 @@ export function unix(options: UnixOptions): Transport {
   return new Transport('unix', read, { path: read.path as string, mode: read.mode, backlog: read.backlog });
 }
 
-function readFor<T extends OptionTable>(table: T, options: object, kind: Kind, needed: keyof T & string): Values<T> {
-  const read = readOptions(table, options, `${kind} listener`) as Values<T>;
+function readFor<T extends OptionTable>(
+  table: T,
+  options: object,
+  kind: Kind,
+  needed: keyof T & string
+): OptionValues<T> {
+  const read = readOptions(table, options, `${kind} listener`) as OptionValues<T>;
   if (read[needed] === undefined)
     throw new InvalidInput('OPTION_MISSING', needed, `the ${needed} to listen on`, undefined);
   return read;
 }
 
-function portPlace(read: Values<typeof TCP_OPTIONS>): Place {
+function portPlace(read: OptionValues<typeof TCP_OPTIONS>): Place {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = read;
   return { port: port as number, host, ipv6Only, backlog, noDelay, tcpKeepAlive };
 }

@@ -1,9 +1,13 @@
 import type { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
+import { ProtocolError, ReasonCode } from '../../lib/index.ts';
 
 /** Chunks that wait are sent as one frame up to this size. */
 const FRAME_BYTES = 65_536;
+
+/** What ws closes with 1009. */
+const TOO_LARGE = new Set(['WS_ERR_UNSUPPORTED_MESSAGE_LENGTH', 'WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH']);
 
 const OPEN = 1;
 const CLOSED = 3;
@@ -16,6 +20,7 @@ type Carrier = WebSocket & { [STREAM]: WebSocketStream };
 /**
  * The bytes in and out of a WebSocket as a Duplex. A packet may be split over frames and a frame may hold several packets
  * [MQTT-6.0.0-2]; a text frame ends the connection with 1003 [MQTT-6.0.0-1]. Writing waits for the socket below, reading pauses it.
+ * A peer that breaks a rule destroys it with a `ProtocolError`: its connection ends, and nobody's else.
  */
 export class WebSocketStream extends Duplex {
   readonly #socket: WebSocket;
@@ -41,11 +46,11 @@ export class WebSocketStream extends Duplex {
     if (this.#socket.readyState === OPEN) this.#socket.ping();
   }
 
-  /** End the connection with a code of RFC 6455 7.4.1. */
+  /** End the connection with a code of RFC 6455 7.4.1, because the peer broke a rule. */
   refuse(code: number, reason: string): void {
     this.#isRefused = true;
     this.#socket.close(code, reason);
-    this.destroy(new Error(`WebSocket closed with ${code}: ${reason}`));
+    this.destroy(new ProtocolError(ReasonCode.protocolError, `WebSocket closed with ${code}: ${reason}`));
   }
 
   receive(data: Buffer): void {
@@ -54,9 +59,10 @@ export class WebSocketStream extends Duplex {
   }
 
   /** What ws found wrong with a frame; it has begun the close handshake with the fitting code itself. */
-  fail(error: Error): void {
+  fail({ message, code = '' }: Error & { code?: string }): void {
     this.#isRefused = true;
-    this.destroy(error);
+    const reasonCode = TOO_LARGE.has(code) ? ReasonCode.packetTooLarge : ReasonCode.protocolError;
+    this.destroy(new ProtocolError(reasonCode, message));
   }
 
   override _read(): void {

@@ -1,9 +1,17 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
+import {
+  type Duration,
+  InvalidInput,
+  type OptionValues,
+  ProtocolError,
+  ReasonCode,
+  optionRow as row,
+  type Size
+} from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
-import { checkTexts, row, type Values } from './options.ts';
+import { checkTexts } from './options.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
 /** May a page of this origin connect? `origin` is undefined where the client sends none: it is no browser. */
@@ -11,7 +19,7 @@ export type OriginCheck = (origin: string | undefined, request: IncomingMessage)
 
 /** How MQTT is spoken over WebSocket. */
 export interface WebSocketSettings {
-  /** Path of the URL. Default `/mqtt`. */
+  /** Path of the URL, as it stands in requests: with a leading slash, percent-encoded, without a query. Default `/mqtt`. */
   path?: string;
   /**
    * Origins of web pages that may connect, such as `https://app.example`, or a function that decides. Clients that are no browsers send no
@@ -32,7 +40,7 @@ export interface WebSocketSettings {
 }
 
 export const WEBSOCKET_OPTIONS = {
-  path: row('text', '/mqtt', 'Path of the URL.', { aliases: ['mqttPath', 'mqtt_path'] }),
+  path: row('text', '/mqtt', 'Path of the URL.', { aliases: ['mqttPath', 'mqtt_path'], check: checkPath }),
   origins: row('object', undefined as readonly string[] | OriginCheck | undefined, 'Origins that may connect.', {
     check: checkOrigins
   }),
@@ -47,7 +55,7 @@ export const WEBSOCKET_OPTIONS = {
   pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
 };
 
-export type WebSocketRead = Values<typeof WEBSOCKET_OPTIONS>;
+export type WebSocketRead = OptionValues<typeof WEBSOCKET_OPTIONS>;
 
 /** Preferred first. */
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
@@ -147,7 +155,7 @@ export class WebSocketEndpoint {
       for (const stream of this.#pinged) {
         if (!stream.isAlive) {
           this.#pinged.delete(stream);
-          stream.destroy(new Error('nothing came since the last WebSocket ping'));
+          stream.destroy(new ProtocolError(ReasonCode.keepAliveTimeout, 'nothing came since the last WebSocket ping'));
         } else {
           stream.isAlive = false;
           stream.ping();
@@ -193,6 +201,14 @@ function refuseRequest(arrival: Arrival | undefined, response: ServerResponse): 
   if (arrival !== undefined) arrival.reason = 'upgrade_refused';
   response.writeHead(426, { Connection: 'close', Upgrade: 'websocket', 'Content-Type': 'text/plain' });
   response.end('This port speaks MQTT over WebSocket.\n');
+}
+
+/** One that is written otherwise than requests have it would never match. */
+function checkPath(value: unknown, field: string): string {
+  const path = value as string;
+  const url = 'http://host';
+  if (path.startsWith('/') && URL.canParse(path, url) && new URL(path, url).pathname === path) return path;
+  throw new InvalidInput('OPTION_INVALID', field, 'the path of a URL, such as "/mqtt"', path);
 }
 
 function checkOrigins(value: unknown, field: string): readonly string[] | OriginCheck {

@@ -9,29 +9,20 @@ import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../pa
 import type { Connection } from '../session/connection.ts';
 import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
-import { TextMap } from '../topics/text-map.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import { Authentication, isTrusted } from './authentication.ts';
 import type { Core } from './core.ts';
-
-/** Who is being decided on, and who comes after. */
-interface Turn {
-  current: Session;
-  readonly waiting: { readonly session: Session; readonly run: () => void }[];
-}
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const NEVER = 0xffff_ffff;
 
 /**
- * Lets clients in: the way from CONNECT to CONNACK, and re-authentication. Synchronous as long as the hooks are; CONNECTs for one client
- * id wait for each other while a hook decides.
+ * Lets clients in: the way from CONNECT to CONNACK, and re-authentication. Synchronous as long as the hooks are. Hooks decide on any number
+ * of CONNECTs at once, also of one client id; whom they let in is admitted there and then, in one go, so the last one has the session.
  */
 export class Admission {
   readonly #broker: Core;
   readonly #rates = new ZoneRates();
-  /** The CONNECT of a client id that hooks decide on, and those that wait for it. */
-  readonly #turns = new TextMap<Turn>();
 
   constructor(broker: Core) {
     this.#broker = broker;
@@ -41,8 +32,8 @@ export class Admission {
     const { host, zoneSettings } = session;
     const link = session.link as Connection;
     session.adopt(packet);
-    session.clientId = packet.clientId;
     session.username = link.meta.username ?? packet.username;
+    session.clientId = clientIdOf(session, packet, this.#broker);
     session.mountpoint = '';
     session.send('connect');
     host.metrics.counts[Metric.clientConnect]++;
@@ -54,52 +45,10 @@ export class Admission {
         `MQTT level ${packet.protocolVersion} is not accepted here (option protocolVersions)`
       );
     }
-    identify(session, packet, this.#broker);
+    checkClientId(session);
     session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? zoneSettings.mountpoint);
     checkWill(session, packet);
-    this.#inTurn(session, () => this.#preConnect(session, link, packet));
-  }
-
-  /** Run now, or when the CONNECT before it for the same client id has been decided on. */
-  #inTurn(session: Session, run: () => void): void {
-    const { hooks } = this.#broker;
-    if (hooks.preConnect.length === 0 && hooks.authenticate.length === 0) {
-      run();
-      return;
-    }
-    const { clientId } = session;
-    const turn = this.#turns.get(clientId);
-    if (turn === undefined) {
-      this.#turns.set(clientId, { current: session, waiting: [] });
-      run();
-      return;
-    }
-    const link = session.link as Connection;
-    session.pauseForHook();
-    turn.waiting.push({
-      session,
-      run: () => {
-        if (isWaiting(session, link)) this.#guard(session, run);
-        else this.decided(session);
-        session.resumeAfterHook(link);
-      }
-    });
-  }
-
-  /**
-   * This CONNECT has been answered, or its connection is gone: the next one for the client id may be looked at. One that goes while it
-   * waits stays in the line; it is passed over when its turn comes.
-   */
-  decided(session: Session): void {
-    const turn = this.#turns.get(session.clientId);
-    if (turn?.current !== session) return;
-    const next = turn.waiting.shift();
-    if (next === undefined) {
-      this.#turns.delete(session.clientId);
-      return;
-    }
-    turn.current = next.session;
-    queueMicrotask(next.run); // not from here: thousands may wait
+    this.#preConnect(session, link, packet);
   }
 
   #preConnect(session: Session, link: Connection, packet: ConnectPacket): void {
@@ -120,8 +69,8 @@ export class Admission {
       abort
     );
     const go = (answer: Verdict | undefined) => {
-      if (!isWaiting(session, link)) this.decided(session);
-      else if (answer === undefined || isApproval(answer)) this.#authenticate(session, link, packet);
+      if (!isWaiting(session, link)) return;
+      if (answer === undefined || isApproval(answer)) this.#authenticate(session, link, packet);
       else this.#refuse(session, typeof answer === 'object' ? answer : {});
     };
     if (!isThenable(verdict)) {
@@ -151,16 +100,14 @@ export class Admission {
         if (!isWaiting(session, link)) return;
         session.auth = exchange;
         sendAuth(session, link, ReasonCode.continueAuthentication, exchange.method, data);
-        this.decided(session); // it answers when it likes: nobody of the same client id has to wait for that
       },
       approved: (approval) => {
-        if (!isWaiting(session, link)) return this.decided(session);
+        if (!isWaiting(session, link)) return;
         session.auth = undefined;
         this.#admit(session, link, packet, approval);
       },
       refused: (refusal) => {
         if (isWaiting(session, link)) this.#refuse(session, refusal);
-        else this.decided(session);
       },
       waiting: (isHookAtWork) => {
         if (isHookAtWork) session.pauseForHook();
@@ -175,7 +122,6 @@ export class Admission {
     try {
       run();
     } catch (error) {
-      this.decided(session);
       if (error instanceof ProtocolError) session.fail(error);
       else session.broke(error, 'connecting');
     }
@@ -184,16 +130,16 @@ export class Admission {
   #refuse(session: Session, given: Partial<Refusal>): void {
     const refusal = soundRefusal(given, ReasonCode.notAuthorized);
     session.close('not_authorized', refusal.reasonCode, refusal);
-    this.decided(session);
   }
 
   #admit(session: Session, link: Connection, packet: ConnectPacket, approval: Approval): void {
     session.abort = undefined; // the hooks have answered
     const broker = this.#broker;
-    const { metrics, events } = broker;
     broker.readTime(); // hooks took their time, and what waits for the client may have expired
     if (approval.username !== undefined) {
       session.username = approval.username;
+      if (usesUsername(session)) session.clientId = approval.username;
+      checkClientId(session);
       session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? session.zoneSettings.mountpoint);
     }
     session.isSuperuser = approval.isSuperuser ?? false;
@@ -201,42 +147,49 @@ export class Admission {
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     agree(session, packet);
     const stored = broker.stored(session.clientId);
-    const resumes = stored !== undefined && stored !== session && !packet.clean && stored.isPersistent;
+    if (stored?.state === 'connected' && link.hasPeerEnded) {
+      link.lost('closed'); // gone while a hook decided: that must not end a connection that lives
+      return;
+    }
     if (stored === undefined && !broker.hasRoomForSession()) {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
+    const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
     const connack = connackFor(session, packet, approval, resumes);
-    if (stored !== undefined && !resumes) {
-      // [MQTT-3.1.2-4]; a session that was to end with its connection ends with it now
+    const owner = resumes ? stored : session;
+    let superseded: WillState | undefined;
+    if (resumes) superseded = this.#resume(stored, session, link);
+    else this.#begin(session, stored);
+    const isHere = () => owner.link === link && !link.isClosed; // else a listener ended it
+    if (isHere()) {
+      link.rates = this.#rates.of(owner.zoneSettings);
+      this.#welcome(owner, link, connack, resumes);
+    }
+    if (superseded !== undefined) broker.publishWill(owner, superseded);
+    if (!isHere()) return;
+    broker.subscribeAutomatically(owner);
+    owner.pump();
+  }
+
+  /** @param stored a session of before, which ends [MQTT-3.1.2-4]; one that was to end with its connection ends with it now */
+  #begin(session: Session, stored: Session | undefined): void {
+    const broker = this.#broker;
+    const { metrics, events } = broker;
+    if (stored !== undefined) {
       metrics.counts[Metric.sessionDiscarded]++;
       if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored });
       if (stored.state === 'connected') stored.close('discarded', ReasonCode.sessionTakenOver, { end: true });
       else stored.end('discarded', 'discarded');
     }
-    let owner = session;
-    let superseded: WillState | undefined;
-    if (resumes) {
-      owner = stored;
-      superseded = this.#resume(owner, session);
-    } else {
-      session.createdAt = broker.clock.now();
-      broker.keep(session);
-      session.send('accepted');
-      metrics.counts[Metric.sessionCreated]++;
-      if (events.heard['session.created']) events.emit('session.created', { client: session });
-    }
-    this.decided(session);
-    if (owner.link !== link || link.isClosed) return; // a listener ended it
-    link.rates = this.#rates.of(owner.zoneSettings);
-    this.#welcome(owner, link, connack, resumes);
-    if (superseded !== undefined) broker.publishWill(owner, superseded);
-    if (owner.link !== link) return;
-    broker.subscribeAutomatically(owner);
-    owner.pump();
+    session.createdAt = broker.clock.now();
+    broker.keep(session);
+    session.send('accepted');
+    metrics.counts[Metric.sessionCreated]++;
+    if (events.heard['session.created']) events.emit('session.created', { client: session });
   }
 
   /** @returns the will of the connection that gave way */
-  #resume(stored: Session, session: Session): WillState | undefined {
+  #resume(stored: Session, session: Session, link: Connection): WillState | undefined {
     const { metrics, events } = this.#broker;
     let superseded: WillState | undefined;
     stored.incoming = session;
@@ -250,7 +203,8 @@ export class Admission {
     }
     session.send('handedOver');
     metrics.counts[Metric.sessionResumed]++;
-    if (events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
+    stored.handedOver();
+    if (!link.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
     return superseded;
   }
 
@@ -329,24 +283,29 @@ function sendAuth(
   }
 }
 
-/** Settle who the client says it is. */
-function identify(session: Session, packet: ConnectPacket, broker: Core): void {
-  const { zoneSettings } = session;
-  if (zoneSettings.useUsernameAsClientid && session.username !== undefined && session.username !== '')
-    session.clientId = session.username;
-  if (Buffer.byteLength(session.clientId) > zoneSettings.maxClientidLen) {
-    throw new ProtocolError(
-      ReasonCode.clientIdentifierNotValid,
-      `the client id is longer than ${zoneSettings.maxClientidLen} bytes (option maxClientidLen)`
-    );
-  }
-  if (session.clientId !== '') return;
-  // [MQTT-3.1.3-6]; 3.1.1 wants clean session with it, 3.1 knows no empty id
-  if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) {
-    throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'a client id is needed');
-  }
-  do session.clientId = `auto-${newName()}`;
-  while (broker.stored(session.clientId) !== undefined); // [MQTT-3.2.2-16]
+/** The client id that holds: the user name where the zone has it so, a new name where the client leaves it to us [MQTT-3.1.3-6]. */
+function clientIdOf(session: Session, packet: ConnectPacket, broker: Core): string {
+  if (usesUsername(session)) return session.username;
+  if (packet.clientId !== '') return packet.clientId;
+  // 3.1.1 wants clean session with it, 3.1 knows no empty id
+  if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) return '';
+  let name: string;
+  do name = `auto-${newName()}`;
+  while (broker.stored(name) !== undefined); // [MQTT-3.2.2-16]
+  return name;
+}
+
+function usesUsername(session: Session): session is Session & { readonly username: string } {
+  const { username, zoneSettings } = session;
+  return zoneSettings.useUsernameAsClientid && username !== undefined && username !== '';
+}
+
+/** @throws ProtocolError 0x85 */
+function checkClientId({ clientId, zoneSettings: { maxClientidLen } }: Session): void {
+  if (clientId === '') throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'a client id is needed');
+  if (Buffer.byteLength(clientId) <= maxClientidLen) return;
+  const why = `the client id is longer than ${maxClientidLen} bytes (option maxClientidLen)`;
+  throw new ProtocolError(ReasonCode.clientIdentifierNotValid, why);
 }
 
 function newName(): string {

@@ -28,13 +28,15 @@ import { VERSION } from './version.ts';
 
 /** Node's setTimeout fires at once past this. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+const DEFAULT_STOP_MS = 2_000;
 
 /** How `stop` ends what is connected. */
 export interface StopOptions {
-  /** Milliseconds that connections may take to deliver what was sent to them; `Infinity`: as long as they want. Default 2000. */
+  /** Milliseconds that connections may take to deliver what was sent to them, and listeners to close; `Infinity`: as long as they want. Default 2000. */
   readonly timeoutMs?: number;
   /** `publish` (default): as for any close by the server. `keep`: wills are not published. */
   readonly wills?: 'publish' | 'keep';
+  /** Cuts short what is left of the stop when it aborts, or has aborted. */
   readonly signal?: AbortSignal;
 }
 
@@ -62,6 +64,8 @@ export class Broker {
   #startedAt: number | undefined;
   /** The start or stop asked for last, carried out. */
   #turn: Promise<unknown> = Promise.resolve();
+  /** The least that a stop which is not yet over was given, and what tells one under way. */
+  #patienceMs = Infinity;
   #hurry: ((timeoutMs: number) => void) | undefined;
   /** Iterables that end with the broker. */
   readonly #streams = new Set<MessageStream>();
@@ -86,7 +90,7 @@ export class Broker {
         this.#startedAt = this.clock.now();
         this.#core.begin();
       },
-      drain: () => this.#core.drain(this.#wills),
+      drain: () => this.#core.drain(this.#wills === 'keep' ? 'drop' : 'publish'),
       release: () => {
         this.#startedAt = undefined;
         this.#core.end();
@@ -100,9 +104,11 @@ export class Broker {
 
   // ---------------------------------------------------------------------------------------------------------------- life
 
-  /** `idle`, `connected` (accepting) or `disconnected` (stopped). */
+  /** `idle`, `connected` (accepting) or `disconnected` (stopped, or about to be). */
   get state(): 'idle' | 'connected' | 'disconnected' {
-    return topState(this.#actor.getSnapshot().value);
+    const value = this.#actor.getSnapshot().value;
+    if (value === 'connected.draining') return 'disconnected';
+    return value.split('.')[0] as 'idle' | 'connected' | 'disconnected';
   }
 
   /** Wall-clock milliseconds of the start; undefined while it is not started. */
@@ -116,7 +122,8 @@ export class Broker {
   }
 
   /**
-   * Open the attached listeners and begin. `start` and `stop` are carried out in the order of their calls.
+   * Open the attached listeners and begin. Clients that come before the last one is open wait for it. `start` and `stop` are carried out in
+   * the order of their calls.
    * @throws BrokerError LISTENER_BIND_FAILED naming the address, or the signal's reason; then nothing is left open
    */
   start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
@@ -135,7 +142,8 @@ export class Broker {
         signal?.throwIfAborted();
       }
     } catch (error) {
-      await Promise.allSettled(opened.map((listener) => listener.close()));
+      await this.#within(DEFAULT_STOP_MS, closeAll(opened));
+      this.#core.turnAway();
       this.#tell('failed');
       throw error;
     }
@@ -146,39 +154,46 @@ export class Broker {
   /**
    * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything. Called again meanwhile, a
    * shorter `timeoutMs` takes effect.
-   * @throws InvalidInput OPTION_INVALID; the signal's reason when it aborts, which cuts the rest of the stop short
+   * @throws InvalidInput OPTION_INVALID; AggregateError of what listeners failed to close with; the signal's reason when it aborts. But for
+   *   the first, the broker has stopped then all the same.
    */
   async stop(options: StopOptions = {}): Promise<void> {
-    const { timeoutMs, signal } = options;
-    if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0))) {
+    const { timeoutMs, wills = 'publish', signal } = options;
+    if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)))
       throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
-    }
-    const cut = () => this.#hurry?.(0);
-    if (timeoutMs !== undefined) this.#hurry?.(timeoutMs);
+    if (wills !== 'publish' && wills !== 'keep')
+      throw new InvalidInput('OPTION_INVALID', 'wills', '"publish" or "keep"', wills);
+    const hurry = (ms: number) => {
+      this.#patienceMs = Math.min(this.#patienceMs, ms);
+      this.#hurry?.(ms);
+    };
+    const cut = () => hurry(0);
+    if (timeoutMs !== undefined) hurry(timeoutMs);
+    if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut);
     try {
-      await this.#inTurn(() => this.#stop(options));
+      await this.#inTurn(() => this.#stop(timeoutMs ?? DEFAULT_STOP_MS, wills));
     } finally {
       signal?.removeEventListener('abort', cut);
     }
     signal?.throwIfAborted();
   }
 
-  async #stop({ timeoutMs = 2_000, wills = 'publish', signal }: StopOptions): Promise<void> {
-    if (this.state === 'disconnected') return;
-    const closing = [...this.#listeners.values()].map((listener) => listener.close());
-    this.#wills = wills;
-    this.#tell('stop');
-    const failures = (await Promise.allSettled(closing)).filter((result) => result.status === 'rejected');
-    if (this.#core.links.size > 0 && !signal?.aborted) await this.#allClosed(timeoutMs);
-    this.#core.cutOff();
-    this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
-    for (const stream of this.#streams) void stream.return();
-    if (failures.length > 0)
-      throw new AggregateError(
-        failures.map(({ reason }) => reason),
-        'listeners could not be closed'
-      );
+  async #stop(timeoutMs: number, wills: 'publish' | 'keep'): Promise<void> {
+    try {
+      if (this.state === 'disconnected') return;
+      const failures: unknown[] = [];
+      const closed = closeAll(this.#listeners.values(), failures);
+      this.#wills = wills;
+      this.#tell('stop');
+      await this.#within(Math.min(timeoutMs, this.#patienceMs), Promise.all([closed, this.#core.allClosed()]));
+      this.#core.cutOff();
+      this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
+      for (const stream of this.#streams) void stream.return();
+      if (failures.length > 0) throw new AggregateError(failures, 'listeners could not be closed');
+    } finally {
+      this.#patienceMs = Infinity;
+    }
   }
 
   /** One start or stop after the other. */
@@ -188,21 +203,21 @@ export class Broker {
     return turn;
   }
 
-  /** Resolves when the last stream has closed, or the shortest of the times given has passed. */
-  #allClosed(timeoutMs: number): Promise<void> {
+  /** Resolves when that is done, or the shortest of the times given has passed. */
+  #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       const timers: NodeJS.Timeout[] = [];
-      const done = () => {
+      const end = () => {
         for (const timer of timers) clearTimeout(timer);
-        this.#core.onAllClosed = this.#hurry = undefined;
+        this.#hurry = undefined;
         resolve();
       };
       // real time: this waits for sockets, not for anything a test would turn
       this.#hurry = (ms) => {
-        if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(done, ms));
+        if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(end, ms));
       };
       this.#hurry(timeoutMs);
-      this.#core.onAllClosed = done;
+      void done.then(end);
     });
   }
 
@@ -222,8 +237,8 @@ export class Broker {
   // ----------------------------------------------------------------------------------------------------------- connections
 
   /**
-   * Serve a client over any Duplex. Nothing is sent before its CONNECT.
-   * @throws StateError BROKER_NOT_STARTED, InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
+   * Serve a client over any Duplex. Nothing is sent before its CONNECT. While the broker starts, the client waits.
+   * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
    *   STREAM_INVALID
    */
   handle(stream: Duplex, meta: ConnectionMeta = { transport: 'stream' }): void {
@@ -234,9 +249,9 @@ export class Broker {
     ) {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
-    if (this.state !== 'connected') {
+    if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
       stream.destroy();
-      throw new StateError('BROKER_NOT_STARTED', 'the broker is not started; await broker.start() first');
+      throw notStarted();
     }
     const zone = this.settings.zones.get(meta.zone ?? DEFAULT_ZONE);
     if (zone === undefined) {
@@ -281,14 +296,14 @@ export class Broker {
 
   /**
    * Connect a client inside this process: a full session, without a socket.
-   * @throws BrokerError CONNECT_REFUSED with the CONNACK's reason code
+   * @throws Refused CONNECT_REFUSED with the CONNACK's reason code; StateError BROKER_NOT_STARTED; what `connectClient` throws
    */
   async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
     const { connection, ...rest } = options;
     return connectClient(this.stream(connection), { clock: this.clock, ...rest });
   }
 
-  /** Open this listener with `start`, close it with `stop`. Used by `embermq/net`. @throws InvalidInput LISTENER_NAME_IN_USE */
+  /** Open this listener with `start`, also one under way, and close it with `stop`. Used by `embermq/net`. @throws InvalidInput LISTENER_NAME_IN_USE */
   attach(listener: ListenerHandle): void {
     if (this.#listeners.has(listener.name)) {
       throw new InvalidInput('LISTENER_NAME_IN_USE', 'name', 'a name no other listener has', listener.name);
@@ -310,7 +325,8 @@ export class Broker {
   /**
    * Publish for the app. The publish hooks are asked, access rules are not.
    * @returns how many subscribers took it, resolved once the broker has taken responsibility
-   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED
+   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
+   *   DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED when too many delayed messages wait
    */
   async publish(message: MessageInput): Promise<{ readonly receivers: number }>;
   async publish(
@@ -323,7 +339,7 @@ export class Broker {
     payload?: MessageInput['payload'],
     options: Omit<MessageInput, 'topic' | 'payload'> = {}
   ): Promise<{ readonly receivers: number }> {
-    this.#mustRun();
+    if (!this.#core.isRunning) throw notStarted();
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     return { receivers: await this.#core.publishing.publish(input) };
   }
@@ -335,8 +351,7 @@ export class Broker {
    * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
-    const fault = checkTopicFilter(filter);
-    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    checkFilter(filter);
     if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
     const { signal, retainHandling = 0 } = options;
     if (signal?.aborted) return () => undefined;
@@ -371,17 +386,32 @@ export class Broker {
     this.#core.routing.remove(subscriber.subscription);
   }
 
+  /** Once `subscribe` has returned, or ahead of the first message that comes before. */
   #handOutTo(subscriber: HandlerSubscriber): void {
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
-    for (const entry of this.#core.retained.match(subscriber.filter)) if (entry.live) subscriber.handOut(entry.message);
+    const retained = this.#retained(subscriber.filter);
+    if (retained.length === 0) return;
+    subscriber.owe(retained);
+    this.work.begin();
+    // a promise, because test frameworks fake `queueMicrotask`
+    void Promise.resolve().then(() => {
+      subscriber.handOut();
+      this.work.end();
+    });
+  }
+
+  #retained(filter: string): Message[] {
+    return this.#core.retained.match(filter).flatMap(({ live, message }) => (live ? [message] : []));
   }
 
   /**
    * The messages of a filter as an async iterable. What comes faster than it is read waits in a bounded buffer; when that is full the
    * oldest goes, counted as `delivery.dropped.queue_full`. It ends when the broker stops.
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
     const { highWaterMark, signal, ...rest } = options;
+    checkFilter(filter);
     const stream = new MessageStream(highWaterMark, signal, (message) =>
       this.#core.dropped(message, 'queue_full', undefined)
     );
@@ -395,15 +425,13 @@ export class Broker {
   }
 
   /** The retained messages that a filter matches, oldest first. A topic name finds one. @throws InvalidInput TOPIC_FILTER_INVALID */
-  async *retained(filter: string): AsyncIterableIterator<Message> {
-    const fault = checkTopicFilter(filter);
-    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
-    for (const entry of this.#core.retained.match(filter)) if (entry.live) yield entry.message;
+  retained(filter: string): AsyncIterableIterator<Message> {
+    checkFilter(filter);
+    return this.#iterateRetained(filter);
   }
 
-  #mustRun(): void {
-    if (this.state !== 'connected')
-      throw new StateError('BROKER_NOT_STARTED', 'the broker is not started; await broker.start() first');
+  async *#iterateRetained(filter: string): AsyncIterableIterator<Message> {
+    for (const entry of this.#core.retained.match(filter)) if (entry.live) yield entry.message;
   }
 
   // --------------------------------------------------------------------------------------------------------------- sessions
@@ -484,13 +512,30 @@ export function createBroker(options: BrokerOptions = {}): Broker {
   return new Broker(options);
 }
 
+/** @throws InvalidInput TOPIC_FILTER_INVALID */
+function checkFilter(filter: string): void {
+  const fault = checkTopicFilter(filter);
+  if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+}
+
 /** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
 function checkEvent(event: EventName, listener: unknown): void {
   if (!EVENT_NAMES.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENT_NAMES);
   if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);
 }
 
-function topState(value: string): 'idle' | 'connected' | 'disconnected' {
-  const dot = value.indexOf('.');
-  return (dot < 0 ? value : value.slice(0, dot)) as 'idle' | 'connected' | 'disconnected';
+function notStarted(): StateError {
+  return new StateError('BROKER_NOT_STARTED', 'the broker is not started, or is stopping; await broker.start() first');
+}
+
+/** @param failures gets what they fail with */
+async function closeAll(listeners: Iterable<ListenerHandle>, failures: unknown[] = []): Promise<void> {
+  const close = async (listener: ListenerHandle) => {
+    try {
+      await listener.close();
+    } catch (error) {
+      failures.push(error);
+    }
+  };
+  await Promise.all([...listeners].map(close));
 }

@@ -77,8 +77,10 @@ export class Core implements SessionHost {
   /** Connections whose stream has not closed. */
   readonly links = new Set<Connection>();
   readonly actors: Actors;
-  /** Told when the last stream has closed. */
-  onAllClosed: (() => void) | undefined = undefined;
+  /** It has begun, and not everybody has been told to go. */
+  isRunning = false;
+  /** Changes when the broker stops: what a hook then decides belongs to a life that is over. */
+  life = 0;
   nowMs = 0;
   wallMs = 0;
   isLaneOpen = true;
@@ -95,6 +97,9 @@ export class Core implements SessionHost {
   #dirty: Connection[] = [];
   #pumping: Session[] = [];
   #isTurnScheduled = false;
+  /** Streams that came while the broker starts. */
+  #early: [stream: Duplex, meta: ConnectionMeta, zone: Zone][] = [];
+  #onAllClosed: (() => void) | undefined = undefined;
   #online = 0;
   #subscriberCount = 0;
   #persistentCount = 0;
@@ -194,10 +199,19 @@ export class Core implements SessionHost {
     this.#sys.start();
     // another clock's time says nothing of the process
     if (clock === systemClock) this.#monitor.start(this.nowMs);
+    this.isRunning = true;
+    for (const arrival of this.#early.splice(0)) this.open(...arrival);
+  }
+
+  /** The start has failed. */
+  turnAway(): void {
+    for (const [stream] of this.#early.splice(0)) stream.destroy();
   }
 
   /** Everybody is told to go. */
-  drain(will: 'publish' | 'keep'): void {
+  drain(will: 'publish' | 'drop'): void {
+    this.publishing.publishWaiting(); // the app has been told that these are taken
+    this.life++;
     this.#sys?.stop();
     this.#monitor.stop();
     for (const session of [...this.sessions.values()]) {
@@ -205,6 +219,17 @@ export class Core implements SessionHost {
     }
     for (const link of this.links)
       if (!link.isClosed) link.session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+    // not before: what listeners publish of those that go is published as their wills are
+    this.publishing.publishWaiting();
+    this.isRunning = false;
+  }
+
+  /** Resolves when the last stream has closed. */
+  allClosed(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.links.size === 0) resolve();
+      else this.#onAllClosed = resolve;
+    });
   }
 
   /** Destroy every stream that has not closed by itself. */
@@ -221,6 +246,8 @@ export class Core implements SessionHost {
 
   /** Nothing is left to ring. */
   end(): void {
+    this.life++;
+    this.#onAllClosed = undefined;
     this.wheel.clear();
     this.delayed.clear();
   }
@@ -228,9 +255,15 @@ export class Core implements SessionHost {
   /** Begin to serve a stream. */
   open(stream: Duplex, meta: ConnectionMeta, zone: Zone): void {
     const { maxConnections } = this.settings;
-    if ((maxConnections > 0 && this.links.size >= maxConnections) || stream.destroyed) {
+    const count = this.links.size + this.#early.length;
+    if ((maxConnections > 0 && count >= maxConnections) || stream.destroyed) {
       this.metrics.counts[Metric.connectionsRefused]++;
       stream.destroy();
+      return;
+    }
+    if (!this.isRunning) {
+      stream.on('error', () => undefined); // it is destroyed then, and refused
+      this.#early.push([stream, meta, zone]);
       return;
     }
     this.nowMs = this.clock.monotonic();
@@ -247,7 +280,7 @@ export class Core implements SessionHost {
 
   streamClosed(connection: Connection): void {
     this.links.delete(connection);
-    if (this.links.size === 0) this.onAllClosed?.();
+    if (this.links.size === 0) this.#onAllClosed?.();
   }
 
   /** Register a hook. @returns a function that takes it away again */
@@ -326,7 +359,7 @@ export class Core implements SessionHost {
       this.readTime();
       for (const session of pumping) {
         try {
-          session.pump();
+          session.pumpOn();
         } catch (error) {
           session.broke(error, 'sending what waits');
         }
@@ -426,11 +459,6 @@ export class Core implements SessionHost {
 
   publishWill(session: Session, will: WillState): void {
     this.publishing.will(session, will);
-  }
-
-  pendingRetained(feed: RetainedFeed, topic: string): Message | undefined {
-    const entry = this.retained.get(topic);
-    return entry === undefined ? undefined : feed.takeAhead(entry);
   }
 
   retain(message: Message): void {
@@ -558,7 +586,6 @@ export class Core implements SessionHost {
 
   /** Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it. */
   forget(session: Session): void {
-    this.#admission.decided(session);
     session.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     session.abort = undefined;
     if (session.clientId === '' || this.sessions.get(session.clientId) !== session) return;

@@ -34,6 +34,8 @@ export class HandlerSubscriber implements Subscriber {
   /** It has unsubscribed: routes may still hold it for this one message. */
   isEnded = false;
   readonly #onError: (error: Error) => void;
+  /** The last one comes first. */
+  #owed: Message[] = [];
 
   constructor(filter: string, handler: MessageHandler, options: SubscribeOptions, onError: (error: Error) => void) {
     const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
@@ -44,13 +46,19 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
+    if (this.#owed.length > 0) this.handOut();
     this.#hand(message, subscription.rap && message.retain);
     return true;
   }
 
-  /** A retained message of before the subscription. */
-  handOut(message: Message): void {
-    this.#hand(message, true);
+  /** It is to get these, retained before it subscribed, ahead of all others. */
+  owe(retained: Message[]): void {
+    this.#owed = retained.reverse();
+  }
+
+  /** Hand out what it is owed. The handler may publish meanwhile, and so come back here. */
+  handOut(): void {
+    for (let message = this.#owed.pop(); message !== undefined; message = this.#owed.pop()) this.#hand(message, true);
   }
 
   deliverRun(_run: Frame): void {

@@ -2,10 +2,10 @@ import { getHeapStatistics } from 'node:v8';
 import { type Clock, systemClock } from '../clock.ts';
 import { InvalidInput } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
-import { optionName, readOptions, unknownKey } from '../options-table.ts';
+import { optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
 import type { QoS } from '../packets/types.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
-import { type Given, row, type Values, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
+import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
 import type { RewriteRule } from './rewrite.ts';
 
 /** A subscription that the broker makes for every client at connect; `%c` and `%u` stand for client id and user name. */

@@ -1,5 +1,6 @@
 import type { ClientInfo } from '../client-info.ts';
-import { InvalidInput, NotAuthorized } from '../errors.ts';
+import { InvalidInput, NotAuthorized, StateError } from '../errors.ts';
+import type { DropReason } from '../events.ts';
 import { type Hooks, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
@@ -47,7 +48,9 @@ export class Publishing {
     };
     if (!isThenable(verdict)) return act(verdict);
     message.keep();
+    const { life } = this.#broker;
     return verdict.then((answer) => {
+      if (this.#broker.life !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
       this.#broker.readTime(); // the hook took its time [MQTT-3.3.2-6]
       return act(answer);
     });
@@ -80,7 +83,9 @@ export class Publishing {
       );
       if (isThenable(answer)) {
         message.keep();
+        const { life } = this.#broker;
         return answer.then((value) => {
+          if (this.#broker.life !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
           this.#broker.readTime();
           const outcome = this.#apply(value, message, route);
           return outcome.reasonCode === 0 ? this.#change(outcome.message, outcome.route, client, at + 1) : outcome;
@@ -273,7 +278,7 @@ export class Publishing {
   #afterHooks(message: Message, route: Route, session: Session | undefined, during: string): void {
     const broker = this.#broker;
     const finish = (outcome: PublishDecision) => {
-      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, 'not_authorized', undefined);
+      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
       else this.route(outcome.message, broker.routeOf(outcome.message.topic));
     };
@@ -312,7 +317,7 @@ export class Publishing {
     const route = broker.routeOf(topic);
     const decided = this.#change(due, route, message.origin as Session | undefined, 0);
     const finish = (outcome: PublishDecision) => {
-      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, 'not_authorized', undefined);
+      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else this.route(outcome.message, broker.routeOf(outcome.message.topic));
     };
     if (!isThenable(decided)) {
@@ -330,16 +335,18 @@ export class Publishing {
     return new Promise((resolve, reject) => {
       this.#waiting.push(() => {
         try {
+          if (!this.#broker.isRunning) throw stoppedMeanwhile(message);
           resolve(this.#publish(message));
         } catch (error) {
           reject(error);
         }
       });
-      if (this.#waiting.length === 1) this.#broker.later(() => this.#publishWaiting());
+      if (this.#waiting.length === 1) this.#broker.later(() => this.publishWaiting());
     });
   }
 
-  #publishWaiting(): void {
+  /** Publish what waits for the next turn. */
+  publishWaiting(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const run of waiting) run();
@@ -390,5 +397,18 @@ function isNotForSelf(target: Subscription, session: Session): boolean {
 }
 
 function refusedByHook({ message, reasonCode }: PublishDecision): Error {
+  if (reasonCode === ReasonCode.serverShuttingDown) return stoppedMeanwhile(message);
   return new NotAuthorized(`a publish hook refused the message to "${message.topic}"`, reasonCode);
+}
+
+/** Not decided by any hook: the broker has stopped while it was asked. */
+function dropReason(reasonCode: number): DropReason {
+  return reasonCode === ReasonCode.serverShuttingDown ? 'server_shutting_down' : 'not_authorized';
+}
+
+function stoppedMeanwhile(message: Message): Error {
+  return new StateError(
+    'BROKER_NOT_STARTED',
+    `the broker has stopped before the message to "${message.topic}" was published`
+  );
 }

@@ -134,9 +134,19 @@ export class SessionHandle {
     return this.#subscribing.unsubscribeFor(this.#session, filter);
   }
 
-  /** Disconnect the client and, unless told otherwise, end its session; ends a session that is offline, too. */
+  /**
+   * Disconnect the client and, unless told otherwise, end its session; ends a session that is offline, too.
+   *
+   * Within an event it ends whoever has the session then: the client that is connected; from `session.takenover` on the connection that takes
+   * over. A client that has had no CONNACK yet is refused by one (0x80: it knows no 0x98) and leaves no will, one that has gets the DISCONNECT.
+   * While a clean start discards the session of before, it ends that one, and the new session begins.
+   */
   kick(options: KickOptions = {}): void {
     const session = this.#session;
+    if (session.incoming !== undefined) {
+      session.whenHandedOver = () => this.kick(options);
+      return;
+    }
     const { reasonCode = ReasonCode.administrativeAction, will = 'publish', reasonString, serverReference } = options;
     const end = options.session !== 'keep';
     if (session.state === 'disconnected') {
@@ -149,7 +159,7 @@ export class SessionHandle {
 
   /** End a stored session. @throws BrokerError SESSION_RUNNING while its client is connected */
   discard(): void {
-    if (this.#session.state === 'connected') {
+    if (this.#session.state === 'connected' || this.#session.incoming !== undefined) {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; kick it instead`);
     }
     this.#session.end('discarded', 'discarded');

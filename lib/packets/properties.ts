@@ -215,16 +215,8 @@ export interface PublishScan {
   topicAlias: number;
   /** Seconds; -1: none */
   messageExpiryInterval: number;
-  /** Offset of the four bytes of the interval, not of its id; -1: none */
-  expiryAt: number;
   /** 0, 1; -1: none */
   payloadFormatIndicator: number;
-  hasContentType: boolean;
-  hasResponseTopic: boolean;
-  hasCorrelationData: boolean;
-  userProperties: number;
-  /** What `strippedPublishLength` would say: bytes left without topic alias and message expiry. */
-  strippedLength: number;
   /** Mask of what the last scan found; 0 after an empty block. */
   seen: number;
 }
@@ -234,13 +226,7 @@ export function newPublishScan(): PublishScan {
   return {
     topicAlias: 0,
     messageExpiryInterval: -1,
-    expiryAt: -1,
     payloadFormatIndicator: -1,
-    hasContentType: false,
-    hasResponseTopic: false,
-    hasCorrelationData: false,
-    userProperties: 0,
-    strippedLength: 0,
     seen: 0
   };
 }
@@ -263,7 +249,6 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
   if (start === end) return;
   scan.seen = -1; // should this throw, the next scan clears what is half done
   let seen = 0;
-  let skipped = 0;
   let at = start;
   while (at < end) {
     const id = buf[at++];
@@ -281,21 +266,17 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
         if ((seen & EXPIRY) !== 0) throw doubledProperty('messageExpiryInterval');
         if (end - at < 4) throw cutOff('messageExpiryInterval');
         seen |= EXPIRY;
-        scan.expiryAt = at;
         scan.messageExpiryInterval = ((buf[at] << 24) | (buf[at + 1] << 16) | (buf[at + 2] << 8) | buf[at + 3]) >>> 0;
         at += 4;
-        skipped += 5;
         break;
       case 0x03:
         if ((seen & CONTENT_TYPE) !== 0) throw doubledProperty('contentType');
         seen |= CONTENT_TYPE;
-        scan.hasContentType = true;
         at = scanString(buf, at, end, 'contentType');
         break;
       case 0x08: {
         if ((seen & RESPONSE_TOPIC) !== 0) throw doubledProperty('responseTopic');
         seen |= RESPONSE_TOPIC;
-        scan.hasResponseTopic = true;
         const topic = at + 2;
         at = scanString(buf, at, end, 'responseTopic');
         if (at === topic || hasWildcard(buf, topic, at)) throw badResponseTopic();
@@ -304,7 +285,6 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
       case 0x09: {
         if ((seen & CORRELATION) !== 0) throw doubledProperty('correlationData');
         seen |= CORRELATION;
-        scan.hasCorrelationData = true;
         if (end - at < 2) throw cutOff('correlationData');
         const length = (buf[at] << 8) | buf[at + 1];
         at += 2;
@@ -320,12 +300,10 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
         if (alias === 0) throw aliasZero();
         scan.topicAlias = alias;
         at += 2;
-        skipped += 3;
         break;
       }
       case 0x26:
         seen |= USER;
-        scan.userProperties += 1;
         at = scanString(buf, at, end, 'user property name');
         at = scanString(buf, at, end, 'user property value');
         break;
@@ -334,20 +312,13 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
         throw notInPublish(buf, at - 1, end);
     }
   }
-  scan.strippedLength = end - start - skipped;
   scan.seen = seen;
 }
 
 function clearScan(scan: PublishScan): void {
   scan.topicAlias = 0;
   scan.messageExpiryInterval = -1;
-  scan.expiryAt = -1;
   scan.payloadFormatIndicator = -1;
-  scan.hasContentType = false;
-  scan.hasResponseTopic = false;
-  scan.hasCorrelationData = false;
-  scan.userProperties = 0;
-  scan.strippedLength = 0;
   scan.seen = 0;
 }
 

@@ -41,6 +41,9 @@ type Attached = Duplex & { [CONNECTION]?: Connection };
 /** Outputs that are not in use: an idle connection has none. */
 const spare: Output[] = [];
 
+/** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
+type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
+
 /**
  * Bytes and packets: reads a stream's chunks in place, checks lengths before bodies, hands each packet to the handler in force, and
  * gathers what is sent so that a turn costs one write.
@@ -91,6 +94,9 @@ export class Connection {
   #hasPeerEnded = false;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
+  /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
+  #unsent = 0;
+  #unsentBySocket = 0;
   #lingering: { dueMs: number } | undefined = undefined;
 
   constructor(stream: Duplex, meta: ConnectionMeta, host: SessionHost, session: Session, maxPacketSize: number) {
@@ -238,8 +244,9 @@ export class Connection {
         }
         if (end > length) {
           if (run !== undefined) {
-            host.routeRun(this, run, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
-            run = undefined;
+            const ended = run;
+            run = undefined; // before it is routed: should that fail, it is not to be routed again
+            host.routeRun(this, ended, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
           }
           if (!this.isClosed) this.#await(chunk, at, end);
           at = length;
@@ -256,16 +263,16 @@ export class Connection {
             if (route === undefined || !isSameTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
               if (run !== undefined) {
                 // what the new topic reaches may depend on what is delivered before
-                host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+                const ended = run;
                 run = undefined;
+                host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
               }
               route = host.resolve(chunk, topicAt, topicEnd);
               this.session.checkLevels(route);
               this.route = route;
             }
             if (route.kind === 0) {
-              if (run !== route) {
-                if (run !== undefined) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+              if (run === undefined) {
                 run = route;
                 runStart = at;
                 runCount = longest = 0;
@@ -278,14 +285,19 @@ export class Connection {
           }
         }
         if (run !== undefined) {
-          host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+          const ended = run;
           run = undefined;
+          host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
           if (this.isClosed) break;
         }
         this.#packet(first, chunk, at, body, end);
         at = end;
       }
-      if (run !== undefined) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+      if (run !== undefined) {
+        const ended = run;
+        run = undefined;
+        host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
+      }
     } catch (error) {
       if (run !== undefined && !this.isClosed) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
       this.#isWalking = false;
@@ -429,9 +441,23 @@ export class Connection {
 
   #block(): void {
     this.isBlocked = true;
-    this.lastProgressMs = this.host.clock.monotonic();
+    this.#unsent = 0;
+    this.lookForProgress(this.host.clock.monotonic());
     this.session.updateLane();
     this.session.rearm();
+  }
+
+  /**
+   * While blocked: note whether the stream has sent anything since the last look. Nothing is added meanwhile, so what it has unsent can
+   * only have become less. A stream counts a write until all of it has gone; how much of it has, a socket knows.
+   */
+  lookForProgress(nowMs: number): void {
+    const { writableLength, _handle } = this.stream as MaybeSocket;
+    const bySocket = _handle?.writeQueueSize ?? 0;
+    if (writableLength === this.#unsent && bySocket === this.#unsentBySocket) return;
+    this.#unsent = writableLength;
+    this.#unsentBySocket = bySocket;
+    this.lastProgressMs = nowMs;
   }
 
   drained(): void {
@@ -493,6 +519,11 @@ export class Connection {
     this.host.streamClosed(this);
   }
 
+  /** Nothing more will come, but packets that a hook holds back are still to be read. */
+  get hasPeerEnded(): boolean {
+    return this.#hasPeerEnded;
+  }
+
   /** Nothing more will come. Packets that a hook holds back were sent before that, a DISCONNECT perhaps among them: they come first. */
   peerEnded(): void {
     if ((this.pauses & Pause.hook) !== 0 && this.#rest.length > 0 && !this.isClosed) this.#hasPeerEnded = true;
@@ -500,14 +531,14 @@ export class Connection {
   }
 
   /** The peer has gone. Where we had ended the connection before, it may still take what was sent: that goes on as long as it may. */
-  lost(reason: DisconnectReason): void {
+  lost(reason: DisconnectReason, reasonCode?: number): void {
     if (this.isClosed) return;
     this.isClosed = true;
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
     this.#output = undefined;
-    this.session.connectionLost(reason);
+    this.session.connectionLost(reason, reasonCode);
     this.destroy();
   }
 }
@@ -547,8 +578,8 @@ function onDrain(this: Attached): void {
 
 function onError(this: Attached, error: unknown): void {
   const connection = this[CONNECTION] as Connection;
-  connection.session.streamFailed(asError(error));
-  connection.lost('stream_error');
+  const reason = connection.session.streamFailed(asError(error));
+  connection.lost(reason, error instanceof ProtocolError ? error.reasonCode : undefined);
   connection.destroy();
 }
 

@@ -8,7 +8,7 @@ import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } fr
 import type { TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import type { Connection } from './connection.ts';
-import type { RetainedFeed } from './retained-feed.ts';
+import type { RetainedEntry } from './retained-feed.ts';
 import type { Session, WillState } from './session.ts';
 import type { Route } from './subscription.ts';
 
@@ -30,6 +30,8 @@ export interface SessionHost {
   readonly events: Events;
   readonly hooks: HookRegistry;
   readonly work: WorkCount;
+  /** The retained messages. */
+  readonly retained: { get(topic: string): RetainedEntry | undefined };
   readonly outputHighWaterMark: number;
   readonly maxHeldBytes: number;
   /** Monotonic and wall-clock milliseconds, read once for each chunk. */
@@ -46,7 +48,7 @@ export interface SessionHost {
   readTime(): void;
   /** Flush this connection when the turn ends. */
   flushLater(connection: Connection): void;
-  /** Go on with this session's backlog in the next turn. */
+  /** Call this session's `pumpOn` in the next turn. */
   pumpLater(session: Session): void;
   /** See whether somebody watches packets now. */
   lookForTaps(): void;
@@ -87,8 +89,6 @@ export interface SessionHost {
   onAuth(session: Session, packet: AuthPacket): void;
   onSubscribe(session: Session, packet: SubscribePacket): void;
   onUnsubscribe(session: Session, packet: UnsubscribePacket): void;
-  /** Entry of a retained message that a feed has still to hand out for this topic. */
-  pendingRetained(feed: RetainedFeed, topic: string): Message | undefined;
   publishWill(session: Session, will: WillState): void;
   /** The stream has closed; whatever the connection held is free. */
   streamClosed(connection: Connection): void;

@@ -38,8 +38,4 @@ export class IdSet {
     this.size--;
     return true;
   }
-
-  *[Symbol.iterator](): IterableIterator<number> {
-    for (let id = 1; id < this.#bits.length * 8; id++) if (this.has(id)) yield id;
-  }
 }

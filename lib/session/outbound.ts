@@ -41,6 +41,7 @@ export abstract class Outbound implements Subscriber {
   resending: Set<number> | undefined = undefined;
   dropped = 0;
   rawLayout: 0 | 4 | 5 = 0;
+  #isPumpedLater = false;
 
   constructor(host: SessionHost, zone: Zone) {
     this.host = host;
@@ -252,7 +253,7 @@ export abstract class Outbound implements Subscriber {
   pump(): void {
     const { host, backlog } = this;
     const link = this.link;
-    if (link === undefined || this.state !== 'connected') return;
+    if (link === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
     if (this.resending !== undefined) this.#resendSome(link);
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;
@@ -271,13 +272,22 @@ export abstract class Outbound implements Subscriber {
         const feed = feeds.choose(this.#hasQuota(backlog));
         if (feed === undefined || (backlog !== undefined && backlog.zeroes > 0)) break;
         left--;
-        this.#feedOne(feed, feeds);
+        const message = feeds.next(feed);
+        if (message !== undefined) this.#handOut(feed, message);
       }
       if (feeds.isDone) this.feeds = undefined;
     }
     if (this.link !== link) return; // a listener ended it
-    if (left <= 0) host.pumpLater(this.client);
-    else if (this.rawLayout === 0) this.updateLane();
+    if (left <= 0) {
+      this.#isPumpedLater = true;
+      host.pumpLater(this.client);
+    } else if (this.rawLayout === 0) this.updateLane();
+  }
+
+  /** The turn has come for what `pump` left over. */
+  pumpOn(): void {
+    this.#isPumpedLater = false;
+    this.pump();
   }
 
   /** Hand out retained messages for new subscriptions, as there is room. */
@@ -301,12 +311,6 @@ export abstract class Outbound implements Subscriber {
     );
   }
 
-  #feedOne(feed: RetainedFeed, feeds: RetainedFeeds): void {
-    const message = feed.next();
-    if (message !== undefined) this.#handOut(feed, message);
-    if (feed.waiting === 0) feeds.remove(feed);
-  }
-
   #handOut(feed: RetainedFeed, message: Message): void {
     const { subscription } = feed;
     if ((subscription.nl || this.zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
@@ -326,8 +330,10 @@ export abstract class Outbound implements Subscriber {
 
   /** A newer message must not overtake the retained one of its topic. */
   #feedAhead(topic: string): void {
+    const entry = this.host.retained.get(topic);
+    if (entry === undefined) return;
     for (const feed of this.feeds as RetainedFeeds) {
-      const message = this.host.pendingRetained(feed, topic);
+      const message = feed.takeAhead(entry);
       if (message !== undefined) this.#handOut(feed, message);
     }
   }

@@ -76,14 +76,6 @@ export class Backlog {
     return undefined;
   }
 
-  /** Everything, in the order in which it would leave, without taking it. */
-  *[Symbol.iterator](): IterableIterator<Queued> {
-    for (const lane of this.#lanes) {
-      const all = [...lane.unacknowledged, ...lane.acknowledged];
-      yield* all.sort((a, b) => a.sequence - b.sequence);
-    }
-  }
-
   /** Drop everything, telling why. */
   clear(reason: DropReason): void {
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
@@ -177,9 +169,5 @@ class Fifo {
       this.#head = 0;
     }
     return queued;
-  }
-
-  *[Symbol.iterator](): IterableIterator<Queued> {
-    for (let at = this.#head; at < this.#items.length; at++) yield this.#items[at] as Queued;
   }
 }

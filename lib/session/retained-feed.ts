@@ -122,7 +122,9 @@ const ASKED_AHEAD = 100;
 
 /** The feeds of one session: some looked up, the others waiting for that. */
 export class RetainedFeeds {
-  #loaded: RetainedFeed[] = [];
+  #loaded = new Set<RetainedFeed>();
+  /** Entries that wait in those. */
+  #waiting = 0;
   #asked = new Map<Subscription, RetainedFeed>();
 
   /** Another subscription, or one made again: that begins anew. */
@@ -132,15 +134,12 @@ export class RetainedFeeds {
   }
 
   get isDone(): boolean {
-    return this.#loaded.length === 0 && this.#asked.size === 0;
+    return this.#loaded.size === 0 && this.#asked.size === 0;
   }
 
   /** More may be looked up. */
   get mayLoad(): boolean {
-    if (this.#asked.size === 0) return false;
-    let waiting = 0;
-    for (const feed of this.#loaded) waiting += feed.waiting;
-    return waiting < LOADED_AT_ONCE && this.#loaded.length < ASKED_AHEAD;
+    return this.#asked.size > 0 && this.#waiting < LOADED_AT_ONCE && this.#loaded.size < ASKED_AHEAD;
   }
 
   /**
@@ -155,9 +154,13 @@ export class RetainedFeeds {
     const [feed] = this.#asked.values();
     this.#asked.delete(feed.subscription);
     if (!isHeld(feed.subscription)) return 0;
-    const parts = feed.load((message) => isZero(message, feed));
-    this.#loaded.push(...parts);
-    return parts.reduce((sum, { waiting }) => sum + waiting, 0);
+    let count = 0;
+    for (const part of feed.load((message) => isZero(message, feed))) {
+      this.#loaded.add(part);
+      count += part.waiting;
+    }
+    this.#waiting += count;
+    return count;
   }
 
   /** The first that may go on. */
@@ -166,9 +169,13 @@ export class RetainedFeeds {
     return undefined;
   }
 
-  /** Forget one that has been handed out. */
-  remove(feed: RetainedFeed): void {
-    this.#loaded = this.#loaded.filter((other) => other !== feed);
+  /** The next message to hand out of one of them; undefined when that was all, and then it is forgotten. */
+  next(feed: RetainedFeed): Message | undefined {
+    const { waiting } = feed;
+    const message = feed.next();
+    this.#waiting -= waiting - feed.waiting;
+    if (feed.waiting === 0) this.#loaded.delete(feed);
+    return message;
   }
 
   /** The connection has gone: what was to go out at QoS 1 and 2 waits for the next one. */
@@ -177,7 +184,8 @@ export class RetainedFeeds {
     this.#asked = new Map();
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
     for (const feed of asked) this.ask(feed);
-    this.#loaded = [];
+    this.#loaded = new Set();
+    this.#waiting = 0;
   }
 
   /** Those in which a message may still wait that a newer one must not overtake. */

@@ -31,7 +31,7 @@ export interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
   /** Publish the will, unless it is deleted; `drop` deletes it [MQTT-3.14.4-3]. */
-  readonly will: 'publish' | 'drop' | 'keep';
+  readonly will: 'publish' | 'drop';
   /** Cut the stream instead of ending it. */
   readonly isAbrupt: boolean;
 }
@@ -45,6 +45,8 @@ export interface AuthExchange {
 }
 
 const NONE = new TextMap<Subscription>();
+/** Codes of streams whose peer has gone. */
+const VANISHED = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);
 
 /**
  * What MQTT promises about one client id: subscriptions, messages in flight and waiting, the will. It lives while its chart is not
@@ -53,6 +55,8 @@ const NONE = new TextMap<Subscription>();
 export class Session extends Outbound implements ClientInfo, Publisher, SessionDeeds, Alarm {
   /** The beginning of a session whose connection this one takes over at the next `admit`. */
   incoming: Session | undefined = undefined;
+  /** What a listener asked for while another connection was taking over, to be done when that is here. */
+  whenHandedOver: (() => void) | undefined = undefined;
   actor: { send(event: SessionEvent): void } | undefined = undefined;
 
   // who
@@ -159,6 +163,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     host.sessionChanged(this);
   }
 
+  /** The connection that takes over is here. */
+  handedOver(): void {
+    const run = this.whenHandedOver;
+    this.whenHandedOver = undefined;
+    run?.();
+  }
+
   goLive(): void {
     const link = this.link as Connection;
     link.table = LIVE;
@@ -244,7 +255,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.actor = undefined;
     host.forget(this);
     if (reached) this.#publishWill(); // when its own subscriptions are out: a share group must not pick them
-    this.backlog?.clear('session_terminated');
+    this.backlog?.clear(this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated');
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
 
@@ -273,16 +284,21 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     }
   }
 
-  streamFailed(error: Error): void {
-    const code = (error as NodeJS.ErrnoException).code;
-    // A peer that vanishes is nobody's fault and told by client.disconnected.
-    if (code !== 'ECONNRESET' && code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE' && code !== 'ETIMEDOUT')
-      this.host.failed(error, 'stream', this);
+  /**
+   * The stream failed. A peer that vanishes, or breaks a rule below MQTT (`ProtocolError`), is told of by client.disconnected; so is all
+   * that goes wrong at a listener, where any peer can bring it about. What is left is a stream of the app's own.
+   * @returns why the connection ends
+   */
+  streamFailed(error: Error): DisconnectReason {
+    if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (this.connection.listener === undefined && !VANISHED.has(code)) this.host.failed(error, 'stream', this);
+    return 'stream_error';
   }
 
   /** The stream is gone. */
-  connectionLost(reason: DisconnectReason): void {
-    this.#ended({ reason, reasonCode: ReasonCode.unspecifiedError, will: 'publish', isAbrupt: true });
+  connectionLost(reason: DisconnectReason, reasonCode: number = ReasonCode.unspecifiedError): void {
+    this.#ended({ reason, reasonCode, will: 'publish', isAbrupt: true });
   }
 
   /** DISCONNECT came. */
@@ -323,7 +339,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         this.#refuse(link, reasonCode, reasonString, serverReference);
       }
     }
-    this.#ended({ reason, reasonCode, will, isAbrupt });
+    // a client that is refused leaves no will [MQTT-3.1.4-6]
+    this.#ended({ reason, reasonCode, will: link !== undefined && !link.isWelcomed ? 'drop' : will, isAbrupt });
   }
 
   /**
@@ -362,7 +379,6 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     }
     if (this.state !== 'connected') return;
     if (ending.will === 'drop') this.will = undefined;
-    else if (ending.will === 'keep') this.will = undefined;
     this.send(this.isPersistent ? 'detached' : 'closed');
   }
 
@@ -451,14 +467,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         return;
       }
       if (link.pauses !== 0) link.lastReceivedMs = nowMs;
-      if (
-        link.isBlocked &&
-        zoneSettings.slowConsumerTimeout > 0 &&
-        nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout
-      ) {
-        this.host.slowConsumer(this);
-        this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
-        return;
+      if (link.isBlocked && zoneSettings.slowConsumerTimeout > 0) {
+        link.lookForProgress(nowMs);
+        if (nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout) {
+          this.host.slowConsumer(this);
+          this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
+          return;
+        }
       }
       if (nowMs >= this.#retryDueMs) {
         if (!link.isBlocked) this.resend(this.#retryMark);
@@ -604,6 +619,8 @@ function reasonOf(reasonCode: number): DisconnectReason {
     case ReasonCode.notAuthorized:
     case ReasonCode.badUserNameOrPassword:
       return 'not_authorized';
+    case ReasonCode.keepAliveTimeout:
+      return 'keepalive_timeout';
     default:
       return 'protocol_error';
   }

@@ -138,11 +138,6 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     }
   }
 
-  /** Whether a filter has a wildcard, that is, whether adding or deleting it concerns more topics than the one of its own name. */
-  isWildcardFilter(filter: string): boolean {
-    return isWildcard(filter);
-  }
-
   #matchWildcards(topic: string, into: T[]): void {
     let here = this.#here;
     let next = this.#next;

@@ -2,12 +2,24 @@ import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { coreOf } from '../../lib/broker/broker.ts';
-import { type Broker, createBroker, type MessageInput } from '../../lib/index.ts';
+import { duplexPair } from '../../lib/client/duplex.ts';
+import { type Broker, createBroker, type ListenerHandle, type MessageInput } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
+import { connect, held, turns } from '../support/wire.ts';
 
 async function started(options: Parameters<typeof createBroker>[0] = {}): Promise<Broker> {
   return createBroker(options).start();
+}
+
+/** A listener that only opens and closes. */
+function listenerStub(
+  name: string,
+  open: () => Promise<void> = () => Promise.resolve(),
+  close: () => Promise<void> = () => Promise.resolve()
+): ListenerHandle {
+  const info = () => ({ acceptors: 1, maxConnections: 0, currentConnections: 0, shutdownCount: {} });
+  return { name, protocol: 'mqtt:tcp', address: undefined, open, close, info };
 }
 
 /** Actors that the broker's system holds, its root apart. */
@@ -44,6 +56,179 @@ describe('a broker in an app', () => {
     const [again] = [broker.start(), await broker.stop()];
     await again;
     assert.equal(broker.state, 'disconnected');
+  });
+
+  it('may be started twice, stopped before it is started, stopped twice and disposed twice', async () => {
+    const broker = createBroker();
+    await broker.stop();
+    assert.equal(broker.state, 'disconnected');
+    assert.deepEqual(await Promise.all([broker.start(), broker.start()]), [broker, broker]);
+    assert.equal(broker.startedAt === undefined, false);
+    await Promise.all([broker.stop(), broker.stop()]);
+    await broker[Symbol.asyncDispose]();
+    await broker[Symbol.asyncDispose]();
+    assert.equal(broker.state, 'disconnected');
+    await broker.start();
+    assert.equal(broker.state, 'connected');
+    await broker.stop();
+  });
+
+  it('refuses wrong options of stop, and goes on', async () => {
+    await using broker = await started();
+    for (const wrong of [{ timeoutMs: -1 }, { timeoutMs: '1s' }, { timeoutMs: NaN }, { wills: 'drop' }])
+      await assert.rejects(broker.stop(wrong as never), { code: 'OPTION_INVALID', field: Object.keys(wrong)[0] });
+    assert.equal(broker.state, 'connected');
+  });
+
+  it('is cut short in its stop by a signal, also one that has aborted before, and by a second stop with less time', async () => {
+    const reason = new Error('enough');
+    const endings: ((broker: Broker) => Promise<void>)[] = [
+      (broker) => assert.rejects(broker.stop({ timeoutMs: Infinity, signal: AbortSignal.abort(reason) }), reason),
+      async (broker) => {
+        const first = broker.stop({ timeoutMs: Infinity });
+        await assert.rejects(broker.stop({ signal: AbortSignal.abort(reason) }), reason);
+        await first;
+      },
+      async (broker) => {
+        const controller = new AbortController();
+        const stopped = broker.stop({ timeoutMs: Infinity, signal: controller.signal });
+        await turns(3);
+        assert.equal(broker.state, 'disconnected', 'it accepts no longer');
+        controller.abort(reason);
+        await assert.rejects(stopped, reason);
+      },
+      async (broker) => {
+        await Promise.all([broker.stop({ timeoutMs: Infinity }), broker.stop({ timeoutMs: 0 })]);
+      }
+    ];
+    for (const end of endings) {
+      const broker = await started();
+      const stream = broker.stream(); // nobody closes this end
+      stream.on('error', () => {});
+      await end(broker);
+      assert.equal(broker.state, 'disconnected');
+      assert.equal(coreOf(broker).links.size, 0);
+      stream.destroy();
+    }
+  });
+
+  it('takes nothing more while it stops, but what listeners publish of the clients that go', async () => {
+    const broker = await started();
+    const heard: string[] = [];
+    broker.subscribe('#', ({ topic }) => heard.push(topic));
+    const stream = broker.stream();
+    stream.write(encode(connect(5, { clientId: 'c' }), 5));
+    await turns(3);
+    broker.on('client.disconnected', () => broker.publish('gone'));
+    const errors: unknown[] = [];
+    broker.on('error', ({ error }) => errors.push(error));
+    const stopped = broker.stop({ timeoutMs: Infinity });
+    await turns(3);
+    assert.deepEqual([broker.state, heard], ['disconnected', ['gone']]);
+    const refusal = { name: 'StateError', code: 'BROKER_NOT_STARTED' };
+    await assert.rejects(broker.publish('a'), refusal);
+    await assert.rejects(broker.connect(), refusal);
+    assert.throws(() => broker.stream(), refusal);
+    const [own, other] = duplexPair();
+    assert.throws(() => broker.handle(own), refusal);
+    assert.equal(own.destroyed, true);
+    other.destroy();
+    stream.destroy();
+    await stopped;
+    assert.deepEqual([heard, errors], [['gone'], []]);
+  });
+
+  it('lets clients that come while it starts wait, and turns them away where the start fails', async () => {
+    for (const isGood of [true, false]) {
+      const broker = createBroker({ maxConnections: 3 });
+      const opened = held<void>();
+      broker.attach(listenerStub('good'));
+      broker.attach(listenerStub('late', () => opened.promise));
+      const errors: unknown[] = [];
+      broker.on('error', ({ error }) => errors.push(error));
+      const starting = broker.start();
+      await turns(3);
+      assert.equal(broker.state, 'idle');
+      const client = broker.connect({ clientId: 'early' });
+      client.catch(() => {});
+      const gone = broker.stream().on('error', () => {});
+      gone.destroy(new Error('cut'));
+      const left = broker.stream();
+      const tooMany = broker.stream().resume();
+      const closed = new Promise((resolve) => tooMany.on('close', resolve));
+      await turns(3);
+      assert.equal(broker.hasSession('early'), false);
+      if (isGood) {
+        opened.resolve();
+        await starting;
+        assert.equal((await client).isConnected, true);
+        await (await client).disconnect();
+        await closed;
+      } else {
+        opened.resolve(Promise.reject(new Error('no port')) as never);
+        await assert.rejects(starting, /no port/);
+        assert.equal(broker.state, 'idle');
+        await assert.rejects(client, { code: 'CONNECTION_CLOSED' });
+      }
+      left.destroy();
+      await broker.stop({ timeoutMs: 0 });
+      assert.deepEqual(errors, []);
+    }
+  });
+
+  it('stops and starts whatever its listeners throw, and does not wait for one that never closes', async () => {
+    const broker = createBroker();
+    const throws = () => {
+      throw new Error('not now');
+    };
+    const failing = listenerStub('failing', undefined, throws);
+    const stuck = listenerStub('stuck', undefined, () => new Promise(() => {}));
+    broker.attach(failing);
+    broker.attach(stuck);
+    await broker.start();
+    await assert.rejects(broker.stop({ timeoutMs: 0 }), (error: AggregateError) => {
+      assert.match(error.errors[0].message, /not now/);
+      return true;
+    });
+    assert.equal(broker.state, 'disconnected');
+    const broken = listenerStub('broken', throws);
+    broker.detach(stuck);
+    broker.attach(broken);
+    await assert.rejects(broker.start(), /not now/);
+    assert.equal(broker.state, 'idle');
+    broker.detach(broken);
+    await broker.start();
+    assert.equal(broker.state, 'connected');
+    broker.detach(failing);
+    await broker.stop({ timeoutMs: 0 });
+  });
+
+  it('routes nothing that a hook lets through after the stop', async () => {
+    for (const hook of ['authorizePublish', 'publish'] as const) {
+      for (const isStartedAgain of [false, true]) {
+        const answers: (() => void)[] = [];
+        const broker = await started({
+          hooks: { [hook]: () => new Promise<void>((resolve) => answers.push(resolve)) }
+        });
+        const heard: string[] = [];
+        const dropped: string[] = [];
+        broker.subscribe('#', ({ topic }) => heard.push(topic));
+        broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic} ${reason}`));
+        const client = await broker.connect({ clientId: 'c', sessionExpiry: 60 });
+        client.publish('of/client', '', { qos: 2 }).catch(() => {});
+        const published = hook === 'publish' ? broker.publish('of/app') : undefined;
+        published?.catch(() => {});
+        await turns(3);
+        await broker.stop({ timeoutMs: 100 });
+        if (isStartedAgain) await broker.start();
+        for (const answer of answers) answer();
+        await turns(3);
+        if (published !== undefined) await assert.rejects(published, { code: 'BROKER_NOT_STARTED' });
+        assert.deepEqual([heard, dropped], [[], ['of/client server_shutting_down']]);
+        assert.equal(broker.session('c').figures().awaitingRel, 0, 'the client may send it again');
+        await broker.stop({ timeoutMs: 0 });
+      }
+    }
   });
 
   it('stops although a stream can not be destroyed, and tells of it', async () => {
@@ -120,6 +305,46 @@ describe('a broker in an app', () => {
     await broker.publish('count', '0');
     await done;
     assert.equal(count, 3_000);
+  });
+
+  it('hands retained messages to a new handler once subscribe has returned, ahead of all that is published after it', async () => {
+    await using broker = await started();
+    for (const topic of ['r/1', 'r/2', 'r/3']) await broker.publish(topic, 'old', { retain: true });
+    const calls: string[] = [];
+    const off = broker.subscribe('r/+', ({ topic }) => {
+      calls.push(`once ${topic}`);
+      off();
+    });
+    broker.subscribe('r/+', ({ topic, payload }, isRetained) => {
+      calls.push(`${topic} ${payload}${isRetained ? ' retained' : ''}`);
+      if (topic === 'r/1' && isRetained) void broker.publish('r/4', 'nested');
+    });
+    assert.deepEqual([calls, broker.work.count > 0], [[], true]);
+    void broker.publish('r/2', 'new', { retain: true });
+    await broker.work.settled();
+    assert.deepEqual(
+      calls.filter((call) => !call.startsWith('once')),
+      ['r/1 old retained', 'r/2 old retained', 'r/3 old retained', 'r/2 new', 'r/4 nested']
+    );
+    assert.deepEqual(
+      calls.filter((call) => call.startsWith('once')),
+      ['once r/1']
+    );
+    broker.subscribe('r/+', () => calls.push('late'), { retainHandling: 2 });
+    broker.subscribe('r/+', () => calls.push('late'))();
+    calls.length = 0;
+    await turns(2);
+    assert.deepEqual(calls, []);
+  });
+
+  it('refuses a bad filter at once, whatever is to be done with it', async () => {
+    await using broker = await started();
+    for (const ask of [
+      () => broker.messages('a/#/b'),
+      () => broker.retained('a/#/b'),
+      () => broker.subscribe('a/#/b', () => undefined)
+    ])
+      assert.throws(ask, { code: 'TOPIC_FILTER_INVALID' });
   });
 
   it('does not call a handler that has unsubscribed', async () => {

@@ -385,6 +385,100 @@ describe('a listener', () => {
     }
   });
 
+  /** What a second client of the id `c` gets, and the first one, when a listener of this event kicks `c`. */
+  async function kickedIn(name: EventName, how: { clean: boolean; isOffline?: boolean; reason?: string }) {
+    await using broker = await startBroker();
+    const watcher = await rawClient(broker);
+    await granted(watcher, 1, 'will/+');
+    const properties = { sessionExpiryInterval: 60 };
+    const will = (of: string) => ({ topic: `will/${of}`, payload: Buffer.alloc(0), qos: 0 as const, retain: false });
+    const first = await rawClient(broker, { clientId: 'c', clean: true, properties, will: will('first') });
+    if (how.isOffline) await gone(first);
+    await rest(watcher);
+    const errors = listening(broker, ['error']);
+    let kicks = 0;
+    broker.on(name, (event) => {
+      const { client, reason } = event as BrokerEvents['client.disconnected'];
+      if (client?.clientId !== 'c' || (how.reason !== undefined && reason !== how.reason) || kicks++ > 0) return;
+      broker.session('c').kick();
+    });
+    const second = await rawClient(broker, { connect: false });
+    second.send(connect(5, { clientId: 'c', clean: how.clean, properties, will: will('second') }));
+    await turns();
+    assert.ok(kicks > 0);
+    assert.deepEqual(errors, []);
+    const words = (client: RawClient) =>
+      client.received.map((packet) =>
+        'reasonCode' in packet ? `${packet.cmd} 0x${packet.reasonCode.toString(16)}` : packet.cmd
+      );
+    const wills = (await rest(watcher)).map((packet) => (packet as { topic: string }).topic.slice(5));
+    const { isClosed } = second;
+    if (!isClosed) await rest(second); // it is served
+    return { first: words(first).slice(1), second: words(second), isClosed, has: broker.hasSession('c'), wills };
+  }
+
+  it('that kicks within an event of a takeover ends whoever has the session then, and nobody is left without an answer', async () => {
+    const replaced = { second: ['connack 0x0', 'pingresp'], isClosed: false, has: true, wills: ['first'] };
+    const ended = { second: ['connack 0x80'], isClosed: true, has: false, wills: ['first'] };
+    const dropped = { ...ended, second: ['connack 0x0', 'disconnect 0x98'], wills: ['second', 'first'] };
+    const told = { first: ['disconnect 0x8e'] };
+    const takeover = { clean: false };
+    for (const [name, how, expected] of [
+      ['client.connect', takeover, { ...replaced, first: ['disconnect 0x98'] }],
+      ['session.takenover', takeover, { ...ended, ...told }],
+      ['client.disconnected', { ...takeover, reason: 'takeovered' }, { ...ended, ...told }],
+      ['session.resumed', takeover, { ...ended, ...told }],
+      ['client.connack', takeover, { ...ended, ...told }],
+      ['client.connected', takeover, { ...dropped, ...told }],
+      ['session.discarded', { clean: true }, { ...replaced, first: ['disconnect 0x98'] }],
+      ['client.disconnected', { clean: true, reason: 'discarded' }, { ...replaced, ...told }],
+      ['session.created', { clean: true }, { ...ended, ...told }],
+      ['session.resumed', { clean: false, isOffline: true }, { ...ended, first: [], wills: [] }],
+      ['session.discarded', { clean: true, isOffline: true }, { ...replaced, first: [], wills: [] }]
+    ] as const) {
+      assert.deepEqual(await kickedIn(name, how), expected, `${name} ${JSON.stringify(how)}`);
+    }
+  });
+
+  it('that would discard a session while it is taken over is refused, and the takeover goes on', async () => {
+    for (const name of ['session.takenover', 'client.disconnected'] as const) {
+      await using broker = await startBroker();
+      const errors = listening(broker, ['error']);
+      const come = () => rawClient(broker, { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } });
+      const first = await come();
+      broker.on(name, () => broker.session('c').discard());
+      const second = await come();
+      await refused(first, 0x8e);
+      await nothing(second);
+      assert.equal(errors.length, 1);
+      assert.match(errors[0], /is connected; kick it instead/);
+    }
+  });
+
+  it('is told the client id that holds: the user name where the zone has it so, the one that is assigned', async () => {
+    const ids: string[] = [];
+    await using broker = await startBroker({
+      zones: { named: { useUsernameAsClientid: true } },
+      hooks: {
+        preConnect: ({ client }) => void ids.push(client.clientId),
+        authenticate: ({ client, username }) => {
+          ids.push(client.clientId);
+          return username === 'alias' ? { allow: true, username: 'real' } : true;
+        }
+      }
+    });
+    for (const name of ['client.connect', 'session.created', 'client.connack', 'client.connected'] as const)
+      broker.on(name, ({ client }) => void ids.push(client.clientId));
+    const meta = { zone: 'named' };
+    await rawClient(broker, { clientId: 'c', username: 'u', meta });
+    assert.deepEqual(ids.splice(0), Array(6).fill('u'));
+    await rawClient(broker, { clientId: 'c', username: 'alias', meta });
+    assert.deepEqual(ids.splice(0), [...Array(3).fill('alias'), ...Array(3).fill('real')]);
+    assert.equal(broker.hasSession('real'), true);
+    const { connack } = await rawClient(broker, { clientId: '' });
+    assert.deepEqual(ids.splice(0), Array(6).fill(connack?.properties?.assignedClientIdentifier));
+  });
+
   it("gets the next event of a name by nextEvent, or the signal's reason", async () => {
     await using broker = await startBroker();
     const next = broker.nextEvent('client.connected', { where: ({ client }) => client.clientId === 'second' });

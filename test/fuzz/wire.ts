@@ -62,6 +62,15 @@ export class Wire extends Duplex {
     held.done();
   }
 
+  /** The peer takes the write that waits, and none of those behind it. */
+  sip(): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held === undefined) return;
+    this.#take(held.chunks);
+    held.done();
+  }
+
   /** Everything heard since the last call, as one. */
   hear(): Buffer {
     const all = this.heard.length === 1 ? this.heard[0] : Buffer.concat(this.heard);

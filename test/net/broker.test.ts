@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect as connectTcp, createServer } from 'node:net';
+import { connect as connectTcp, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt';
 import { type Listener, listen, tls, ws } from '../../adapters/net/index.ts';
 import { Broker, type BrokerError, type ConnectionMeta } from '../../lib/index.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
-import { closed, turnsUntil } from './stub-broker.ts';
+import { connect } from '../support/wire.ts';
+import { closed, readBytes, turnsUntil } from './stub-broker.ts';
 
 let broker: Broker;
 const clients: MqttClient[] = [];
@@ -17,6 +21,35 @@ function dial(scheme: string, { port }: Listener, options: IClientOptions = {}):
     clients.push(client);
     return client;
   });
+}
+
+/** A connected client on a listener for WebSocket, whose frames are made by hand. */
+async function framedClient({ port }: Listener): Promise<Socket> {
+  const socket = connectTcp(port as number, '127.0.0.1');
+  socket.on('error', () => {});
+  const head = [
+    'GET /mqtt HTTP/1.1',
+    'Host: localhost',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol: mqtt'
+  ];
+  const connected = broker.nextEvent('client.connected');
+  socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  socket.write(frame(2, encode(connect(5, { clientId: 'framed' }), 5)));
+  await connected;
+  let answer = '';
+  while (!answer.endsWith('\r\n\r\n')) answer += (await readBytes(socket, 1)).toString('latin1');
+  const [, length] = await readBytes(socket, 2);
+  await readBytes(socket, length); // CONNACK
+  return socket;
+}
+
+/** A client's frame, masked with zeros. */
+function frame(opcode: number, payload: Buffer, isFinal = true): Buffer {
+  return Buffer.concat([Buffer.from([(isFinal ? 0x80 : 0) | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }
 
 beforeEach(() => {
@@ -144,6 +177,77 @@ describe('a broker with listeners', () => {
     await turnsUntil(() => Object.keys(listener.info().shutdownCount).length === 2);
     assert.deepEqual(listener.info().shutdownCount, { normal: 1, closed: 1 });
     assert.deepEqual(other.info().shutdownCount, {});
+  });
+
+  const mistakes: [name: string, bytes: Buffer, closeCode: number, reason: string][] = [
+    ['a text frame', frame(1, Buffer.from('hi')), 1003, 'protocol_error'],
+    ['a text that is no UTF-8', frame(1, Buffer.from([0xff])), 1007, 'protocol_error'],
+    ['an unmasked frame', Buffer.from([0x82, 1, 0x30]), 1002, 'protocol_error'],
+    ['reserved bits', Buffer.from([0xf2, 0x80, 0, 0, 0, 0]), 1002, 'protocol_error'],
+    ['an unknown opcode', frame(3, Buffer.alloc(1)), 1002, 'protocol_error'],
+    ['a ping in fragments', frame(9, Buffer.alloc(1), false), 1002, 'protocol_error'],
+    ['a continuation of nothing', frame(0, Buffer.alloc(1)), 1002, 'protocol_error'],
+    ['a close code that must not be sent', frame(8, Buffer.from([0x03, 0xed])), 1002, 'protocol_error'],
+    ['a message of 4 GB', Buffer.from('82ff0000000100000000', 'hex'), 1009, 'packet_too_large']
+  ];
+  for (const [name, bytes, closeCode, reason] of mistakes) {
+    it(`ends a client with ${closeCode} and says why when ${name} comes, without an error of its own [MQTT-6.0.0-1]`, async () => {
+      await broker.start();
+      const listener = await listen(broker, ws({ port: 0 }));
+      const errors: Error[] = [];
+      broker.on('error', ({ error }) => errors.push(error));
+      const gone = broker.nextEvent('client.disconnected');
+      const client = await framedClient(listener);
+      client.write(bytes);
+      const answer = await readBytes(client, 4);
+      assert.deepEqual([answer[0], answer.readUInt16BE(2)], [0x88, closeCode]);
+      const { reason: told, reasonCode } = await gone;
+      assert.equal(told, reason);
+      assert.equal(reasonCode, reason === 'packet_too_large' ? 0x95 : 0x82);
+      client.destroy();
+      await turnsUntil(() => listener.info().currentConnections === 0);
+      assert.deepEqual(listener.info().shutdownCount, { [reason]: 1 });
+      assert.deepEqual(errors, []);
+    });
+  }
+
+  it('ends a client whose WebSocket answers no ping as one whose keep alive has passed', async () => {
+    await using kit = await createTestBroker();
+    const listener = await listen(kit.broker, ws({ port: 0, pingInterval: '5s' }));
+    const errors: Error[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    broker = kit.broker;
+    const gone = kit.broker.nextEvent('client.disconnected');
+    const client = await framedClient(listener);
+    await kit.clock.advance('5s');
+    await readBytes(client, 2);
+    await kit.clock.advance('5s');
+    const { reason, reasonCode } = await gone;
+    assert.deepEqual([reason, reasonCode, errors], ['keepalive_timeout', 0x8d, []]);
+    client.destroy();
+  });
+
+  it('ends a client that breaks TLS after the handshake without an error of its own', async () => {
+    using certificates = makeCertificates();
+    const { cert, key } = certificates.server;
+    await broker.start();
+    const listener = await listen(broker, tls({ port: 0, cert, key }));
+    const errors: Error[] = [];
+    broker.on('error', ({ error }) => errors.push(error));
+    const raw = connectTcp(listener.port as number, '127.0.0.1');
+    raw.on('error', () => {});
+    const secure = connectTls({ socket: raw, ca: certificates.ca.cert });
+    secure.on('error', () => {});
+    await once(secure, 'secureConnect');
+    const connected = broker.nextEvent('client.connected');
+    const gone = broker.nextEvent('client.disconnected');
+    secure.write(encode(connect(5, { clientId: 'c' }), 5));
+    await connected;
+    raw.write(Buffer.from('170303001000112233445566778899aabbccddeeff', 'hex'));
+    assert.equal((await gone).reason, 'stream_error');
+    assert.deepEqual(listener.info().shutdownCount, { stream_error: 1 });
+    assert.deepEqual(errors, []);
+    raw.destroy();
   });
 
   it('ends connections of a stopped broker with what was sent, and takes no new ones', async () => {

@@ -244,6 +244,22 @@ describe('a TCP listener', () => {
     assert.equal(broker.reports[0].error.message, 'no room');
   });
 
+  it('takes the port also as text, as it stands in the environment', async () => {
+    const listener = await listen(broker, '0');
+    assert.equal(listener.name, 'tcp:0');
+    assert.ok((listener.port as number) > 0);
+  });
+
+  it('says what it can listen on when it is given something else', () => {
+    for (const where of ['mqtt', '', '/run/mqtt.sock', -1, 70_000, Number.NaN])
+      assert.throws(() => listen(broker, where), { code: 'OPTION_INVALID', field: 'tcp listener.port' });
+    for (const where of [undefined, null, true, () => 1883, {}])
+      assert.throws(() => listen(broker, where as never), {
+        code: 'OPTION_MISSING',
+        message: /a port such as 1883, or the path of a Unix socket/
+      });
+  });
+
   it('refuses options it does not know, with a suggestion, and values that are out of range', () => {
     assert.throws(
       () => tcp({ port: 1883, hosst: 'x' } as never),

@@ -190,6 +190,17 @@ describe('a WebSocket listener', () => {
     await once(dial(listener.port, { path: '/devices' }), 'open');
   });
 
+  it('refuses a path that no request could have', () => {
+    for (const path of ['mqtt', '', '/a b', '/a?b', '/a#b', '//host/a', '/a/../b', '/ä']) {
+      assert.throws(() => ws({ port: 0, path }), { code: 'OPTION_INVALID', field: 'ws listener.path' });
+      assert.throws(() => attachWebSocket(broker, createServer(), { path }), {
+        code: 'OPTION_INVALID',
+        message: /expected the path of a URL, such as "\/mqtt"/
+      });
+    }
+    assert.equal(ws({ port: 0, path: '/a/%C3%A4' }).webSocket?.path, '/a/%C3%A4');
+  });
+
   it('lets only listed origins in, and clients that send none because they are no browsers', async () => {
     const listener = await open({ origins: ['https://app.example'] });
     assert.equal(await refusal(dial(listener.port, { origin: 'https://evil.example' })), 403);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
+import { RetainedMessages } from '../../lib/broker/retained-messages.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, memory, publish, subscribe } from './support.ts';
@@ -62,6 +63,40 @@ describe('200,000 retained messages', () => {
       assert.ok(taken > 100);
     });
   }
+
+  it('go out in slices no greater for a subscriber that asks many times in one chunk', async () => {
+    await using it = await bed();
+    await retain(it.broker, 5_000);
+    const subscriber = await client(it.broker);
+    const filters = ['kept', '+'].flatMap((first) => ['#', '+/#', '+/+', '+/+/#'].map((rest) => `${first}/${rest}`));
+    subscriber.say(Buffer.concat(filters.map((filter, at) => encode(subscribe(at + 1, 0, filter), 5))));
+    const slices: number[] = [];
+    for (let received = 0; received < 40_000; ) {
+      await turns(1);
+      const count = subscriber.take().filter(({ cmd }) => cmd === 'publish').length;
+      subscriber.received.length = 0;
+      assert.ok(count > 0 || slices.length < 2, `nothing came after ${received}`);
+      slices.push(count);
+      received += count;
+    }
+    assert.ok(Math.max(...slices) <= 1_000, `${Math.max(...slices)} in one turn`);
+  });
+
+  it('are looked up once for a newer message that must not overtake them, however many subscriptions wait', async (t) => {
+    await using it = await bed();
+    const { broker } = it;
+    await retain(broker, 1_000);
+    const publisher = await client(broker);
+    const subscriber = await client(broker, { properties: { receiveMaximum: 1 } });
+    const filters = Array.from({ length: 50 }, (_, at) => `kept/${at}/#`);
+    void broker.publish('kept/0/0', 'old', { retain: true, qos: 1 });
+    subscriber.say(subscribe(1, 1, '#', 'kept/#', '+/#', ...filters));
+    await turns(3);
+    subscriber.take();
+    const get = t.mock.method(RetainedMessages.prototype, 'get');
+    publisher.say(publish('kept/0/0', 'new', 1, 1));
+    assert.equal(get.mock.callCount(), 1);
+  });
 
   it('are no burden when their subscriber goes in the middle, and come on when it is back', async () => {
     await using it = await bed();

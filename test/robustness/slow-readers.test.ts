@@ -77,6 +77,86 @@ describe('a client that never reads', () => {
     assert.ok(slow.wire.destroyed, 'cut off: there is no use in telling it');
   });
 
+  it('is not closed while it takes something, though its output never drains', async () => {
+    await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
+    const { broker, pass, reasons } = it;
+    const publisher = await client(broker);
+    const slow = await client(broker, { clientId: 'slow' });
+    slow.say(subscribe(1, 0, 'a'));
+    await turns(2);
+    slow.wire.listen(false);
+    for (let count = 0; count < 50; count++) {
+      publisher.say(publish('a', KIB));
+      await turns(1);
+    }
+    const unsent = slow.wire.writableLength;
+    await pass(9_000);
+    slow.wire.sip();
+    assert.ok(slow.wire.writableLength > 0 && slow.wire.writableLength < unsent, 'it has taken some of it');
+    await pass(9_000);
+    assert.equal(broker.session('slow').state, 'connected');
+    await pass(2_100);
+    assert.equal(reasons.get('slow'), 'slow_consumer', 'and now it has taken nothing for as long');
+  });
+
+  it('is not closed while it takes something over TCP, be it all one message', async () => {
+    await using it = await bed({ slowConsumerTimeout: '10s' });
+    const { broker, pass } = it;
+    const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as { port: number };
+    const socket = dial(port, '127.0.0.1');
+    try {
+      socket.write(
+        Buffer.concat([encode(connect({ version: 4, clientId: 'slow' }), 4), encode(subscribe(1, 0, 'a'), 4)])
+      );
+      for (let heard = 0; heard < 9; ) heard += ((await once(socket, 'data')) as [Buffer])[0].length;
+      socket.pause();
+      // each step is more than the kernel holds for the two, so the broker has to write for it
+      const step = 16 * 2 ** 20;
+      await broker.publish('a', Buffer.alloc(4 * step));
+      for (let left = 3 * step; left > 0; ) {
+        for (const end = left - step; left > end; ) {
+          const chunk = socket.read() as Buffer | null;
+          if (chunk === null) await once(socket, 'readable');
+          else left -= chunk.length;
+        }
+        await pass(9_000);
+        assert.equal(broker.session('slow').state, 'connected', `${left} bytes left`);
+      }
+    } finally {
+      socket.destroy();
+      server.close();
+    }
+  });
+
+  it('is told of what is lost with it as slow_consumer, where its session ends with the connection', async () => {
+    await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
+    const { broker, pass } = it;
+    const lost: string[] = [];
+    broker.on('message.dropped', ({ reason, client }) => lost.push(`${client?.clientId} ${reason}`));
+    const publisher = await client(broker);
+    const brief = await client(broker, { clientId: 'brief' });
+    const lasting = await client(broker, { clientId: 'lasting', properties: { sessionExpiryInterval: 60 } });
+    for (const peer of [brief, lasting]) {
+      peer.say(subscribe(1, 1, 'a'));
+      await turns(2);
+      peer.wire.listen(false);
+    }
+    for (let id = 1; id <= 40; id++) {
+      publisher.say(publish('a', KIB, 1, id));
+      await turns(1);
+    }
+    const { mqueueLen } = broker.session('brief').figures();
+    assert.ok(mqueueLen > 0);
+    await pass(10_100);
+    assert.deepEqual(lost, new Array(mqueueLen).fill('brief slow_consumer'));
+    assert.equal(broker.metrics.counter('delivery.dropped.slow_consumer'), mqueueLen);
+    assert.equal(broker.session('lasting').figures().mqueueLen, mqueueLen, 'a session that lasts keeps it');
+    await pass(60_000);
+    assert.deepEqual(lost.slice(mqueueLen), new Array(mqueueLen).fill('lasting session_terminated'));
+  });
+
   it('over TCP loses messages alone, too', async () => {
     await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
     const { broker } = it;

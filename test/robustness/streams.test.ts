@@ -152,6 +152,33 @@ describe('a connection', () => {
     assert.ok(peer.wire.isEnded);
   });
 
+  it('routes a run of messages once, even if that fails on the way', async (t) => {
+    await using it = await bed();
+    const core = coreOf(it.broker);
+    const observer = await client(it.broker);
+    observer.say(subscribe(1, 0, '#'), publish('a', ''), publish('a', '')); // known, so that what follows is one run
+    await turns(2);
+    observer.take();
+    for (const behind of [[], [publish('b', '')], [publish('a', '', 1, 1)], [Buffer.from([0x30, 9])]]) {
+      const peer = await client(it.broker);
+      const { routeRun } = core;
+      const failing = t.mock.method(core, 'routeRun', (...run: Parameters<typeof routeRun>) => {
+        routeRun.apply(core, run);
+        throw new Error('broken on the way');
+      });
+      const packets = [publish('a', '1'), publish('a', '2'), ...behind];
+      peer.say(Buffer.concat(packets.map((packet) => (Buffer.isBuffer(packet) ? packet : encode(packet, 5)))));
+      failing.mock.restore();
+      await turns(2);
+      assert.deepEqual(payloads(observer), ['1', '2']);
+      assert.ok(peer.isClosed);
+      assert.deepEqual(
+        it.failures.splice(0).map(({ error }) => error.message),
+        ['broken on the way']
+      );
+    }
+  });
+
   it('waits a while for a peer that does not read its DISCONNECT, then cuts it off', async () => {
     await using it = await bed();
     const peer = await client(it.broker);

@@ -3,6 +3,10 @@ import { describe, it } from 'node:test';
 import { IdSet } from '../../lib/session/id-set.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
+function idsIn(set: IdSet): number[] {
+  return Array.from({ length: 65_535 }, (_, at) => at + 1).filter((id) => set.has(id));
+}
+
 describe('IdSet', () => {
   it('says whether an id was new, and whether it was there', () => {
     const ids = new IdSet();
@@ -21,17 +25,17 @@ describe('IdSet', () => {
     const ids = new IdSet();
     for (let id = 8; id < 16; id++) assert.equal(ids.add(id), true);
     ids.delete(11);
-    assert.deepEqual([...ids], [8, 9, 10, 12, 13, 14, 15]);
+    assert.deepEqual(idsIn(ids), [8, 9, 10, 12, 13, 14, 15]);
   });
 
   it('holds every id there is, and lets go of all of them', () => {
     const ids = new IdSet();
     for (let id = 65_535; id > 0; id--) assert.equal(ids.add(id), true);
     assert.equal(ids.size, 65_535);
-    assert.equal([...ids].length, 65_535);
+    assert.equal(idsIn(ids).length, 65_535);
     for (let id = 1; id <= 65_535; id++) assert.equal(ids.delete(id), true);
     assert.equal(ids.size, 0);
-    assert.deepEqual([...ids], []);
+    assert.deepEqual(idsIn(ids), []);
   });
 
   it('begins as a copy of another one, and goes its own way', () => {
@@ -41,8 +45,8 @@ describe('IdSet', () => {
     const copy = new IdSet(ids);
     copy.delete(3);
     copy.add(4);
-    assert.deepEqual([...ids], [3, 60_000]);
-    assert.deepEqual([...copy], [4, 60_000]);
+    assert.deepEqual(idsIn(ids), [3, 60_000]);
+    assert.deepEqual(idsIn(copy), [4, 60_000]);
     assert.deepEqual([ids.size, copy.size], [2, 2]);
   });
 
@@ -58,7 +62,7 @@ describe('IdSet', () => {
       assert.equal(ids.size, slow.size);
     }
     assert.deepEqual(
-      [...ids],
+      idsIn(ids),
       [...slow].sort((a, b) => a - b)
     );
   });

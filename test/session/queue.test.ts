@@ -37,10 +37,6 @@ describe('Backlog', () => {
   it('is one queue without a table of priorities', () => {
     const { backlog } = backlogOf({ mqueueDefaultPriority: 'highest' });
     push(backlog, 'c', 'a', 'b', 'a');
-    assert.deepEqual(
-      [...backlog].map(({ message }) => message.topic),
-      ['c', 'a', 'b', 'a']
-    );
     assert.deepEqual(drain(backlog), ['c', 'a', 'b', 'a']);
     assert.equal(backlog.length, 0);
     assert.equal(backlog.bytes, 0);
@@ -180,10 +176,9 @@ describe('Backlog', () => {
         assert.equal(backlog.zeroes, slow.filter(({ qos }) => qos === 0).length);
       }
       assert.deepEqual(drops, slowDrops);
-      assert.deepEqual(
-        [...backlog].map(({ message }) => String(message.payload)),
-        slow.sort((a, b) => priority(b.topic) - priority(a.topic)).map(({ n }) => n)
-      );
+      for (const { n } of slow.sort((a, b) => priority(b.topic) - priority(a.topic)))
+        assert.equal(String(backlog.shift(true)?.message.payload), n);
+      assert.equal(backlog.length, 0);
     }
   });
 });

@@ -152,6 +152,10 @@ function finishAlone(session: Session, { message, route, reasonCode }: PublishDe
   const { host } = session;
   if (reasonCode >= 0x80) {
     if (message.qos === 2) session.forgetIncoming(id);
+    if (reasonCode === ReasonCode.serverShuttingDown) {
+      host.dropped(message, 'server_shutting_down', undefined);
+      return;
+    }
     host.metrics.counts[Metric.packetsPublishAuthError]++;
     host.dropped(message, 'not_authorized', undefined);
   } else if (route.kind === TopicKind.delayed) host.delay(message, session);
