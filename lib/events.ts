@@ -47,6 +47,7 @@ export type DisconnectReason =
   | 'not_authorized'
   | 'packet_too_large'
   | 'slow_consumer'
+  | 'store_failed'
   | 'server_shutting_down'
   | 'reauthentication_failed'
   | 'internal_error'

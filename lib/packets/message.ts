@@ -113,6 +113,10 @@ export class Message {
   readonly expiryInterval: number;
   /** The broker's own (`$SYS`): not counted among messages, exempt from hooks. */
   isSystem = false;
+  /** The commit that its publisher's acknowledgement waits for: if that fails, the publisher is told. 0: none. */
+  ticket = 0;
+  /** It is delivered after that commit only: its publisher may send it again, and it must not arrive twice. */
+  isHeld = false;
   /** The bytes once kept: one-byte text when short, a buffer of their own when long. */
   #kept: string | Buffer | undefined = undefined;
   #forms: (Frame | undefined)[] | undefined = undefined;

@@ -9,6 +9,7 @@ import type { Frame } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import { PacketType, type ProtocolVersion } from '../packets/types.ts';
 import { isSameTopic } from '../topics/topic.ts';
+import type { AckQueue } from './ack-queue.ts';
 import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
 import { Output, writeOutput } from './output.ts';
@@ -17,7 +18,7 @@ import type { Session } from './session.ts';
 import type { Route } from './subscription.ts';
 
 /** Why reading is paused; the bits add up. */
-export const Pause = { hook: 1, answers: 2, rate: 4 } as const;
+export const Pause = { hook: 1, answers: 2, rate: 4, store: 8 } as const;
 
 /** Output of a turn that is written before the turn ends. */
 const EARLY_FLUSH_BYTES = 131_072;
@@ -73,6 +74,8 @@ export class Connection {
   lastProgressMs: number;
   /** Route of the last topic it published to. */
   route: Route | undefined = undefined;
+  /** Acknowledgements that wait for a commit. */
+  late: AckQueue | undefined = undefined;
   /** Topics behind the client's aliases [MQTT-3.3.2-7]. */
   topicAliases: string[] | undefined = undefined;
   receivedBytes = 0;

@@ -5,6 +5,7 @@ import type { HookRegistry } from '../hooks.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import type { Connection } from './connection.ts';
@@ -24,6 +25,10 @@ export interface PublishDecision {
  * sessions, retained messages) is behind these functions.
  */
 export interface SessionHost {
+  /** Name of this node. */
+  readonly node: string;
+  /** Where sessions are kept that outlive the process; undefined: nowhere. */
+  readonly ledger: Ledger | undefined;
   readonly clock: Clock;
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
@@ -44,6 +49,8 @@ export interface SessionHost {
   /** Somebody watches packets on the diagnostics channels. */
   isTapped: boolean;
 
+  /** Delete the segments of a session that is over. */
+  sweep(session: number): void;
   /** Read the clocks anew, where no chunk has. */
   readTime(): void;
   /** Flush this connection when the turn ends. */

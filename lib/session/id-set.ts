@@ -31,6 +31,14 @@ export class IdSet {
     return true;
   }
 
+  /** The ids, in their order. */
+  values(): number[] {
+    const ids: number[] = [];
+    for (let at = 0; at < this.#bits.length; at++)
+      for (let bits = this.#bits[at]; bits !== 0; bits &= bits - 1) ids.push(at * 8 + 31 - Math.clz32(bits & -bits));
+    return ids;
+  }
+
   /** @returns false if it was not there */
   delete(id: number): boolean {
     if (!this.has(id)) return false;

@@ -1,4 +1,5 @@
 import type { Message } from '../packets/message.ts';
+import type { KeptMessage } from './segment.ts';
 
 /** What an outgoing packet id waits for. */
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
@@ -19,14 +20,23 @@ export class Inflight {
   #flags = new Uint8Array(16);
   #order = new Uint32Array(16);
   #messages: (Message | undefined)[] = new Array(16).fill(undefined);
+  /** Where the session is kept in a store. */
+  #kept: (KeptMessage | undefined)[] | undefined;
   #subscriptionIds: Map<number, readonly number[]> | undefined;
 
   /**
    * Take the next free id.
    * @param message what to send again on reconnect, or to tell of when acknowledged; undefined where neither can happen
    * @param flags QoS in bits 0-1, retain in bit 2
+   * @param kept the message as the store has it
    */
-  take(state: number, message: Message | undefined, flags: number, ids: readonly number[] | undefined): number {
+  take(
+    state: number,
+    message: Message | undefined,
+    flags: number,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): number {
     if ((this.count + 1) * 2 > this.#mask + 1) this.#grow();
     let id = this.#last;
     do {
@@ -40,8 +50,33 @@ export class Inflight {
     this.#order[at] = this.#sent++;
     this.#messages[at] = message;
     if (ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, ids);
+    if (kept !== undefined) (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
     this.count++;
     return id;
+  }
+
+  /** Put an id back in flight that was so before the broker ended; in the order of their packets. Its message comes by `keep`. */
+  restore(id: number, state: number, flags: number): void {
+    while ((this.count + 1) * 2 > this.#mask + 1 || this.#ids[id & this.#mask] !== 0) this.#grow();
+    const at = id & this.#mask;
+    this.#ids[at] = this.#last = id;
+    this.#states[at] = state;
+    this.#flags[at] = flags;
+    this.#order[at] = this.#sent++;
+    this.count++;
+  }
+
+  /** The message of an id that was put back. */
+  keep(id: number, kept: KeptMessage): void {
+    const at = id & this.#mask;
+    this.#messages[at] = kept.message;
+    if (kept.ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, kept.ids);
+    (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
+  }
+
+  /** The message of an id as the store has it. */
+  keptOf(id: number): KeptMessage | undefined {
+    return this.#kept?.[id & this.#mask];
   }
 
   /** What an id waits for; `Awaiting.nothing` if it is not in use. */
@@ -56,6 +91,7 @@ export class Inflight {
     const message = this.#messages[at];
     this.#states[at] = Awaiting.pubcomp;
     this.#messages[at] = undefined;
+    if (this.#kept !== undefined) this.#kept[at] = undefined;
     this.#order[at] = this.#sent++; // PUBRELs go again in the order of the PUBRECs [MQTT-4.6.0-4]
     this.#subscriptionIds?.delete(id);
     return message;
@@ -68,6 +104,7 @@ export class Inflight {
     this.#ids[at] = 0;
     this.#states[at] = Awaiting.nothing;
     this.#messages[at] = undefined;
+    if (this.#kept !== undefined) this.#kept[at] = undefined;
     this.#subscriptionIds?.delete(id);
     this.count--;
     return message;
@@ -111,6 +148,8 @@ export class Inflight {
     this.#flags = new Uint8Array(size);
     this.#order = new Uint32Array(size);
     this.#messages = new Array(size).fill(undefined);
+    const kept = this.#kept;
+    this.#kept = kept === undefined ? undefined : new Array(size).fill(undefined);
     for (let from = 0; from < ids.length; from++) {
       if (ids[from] === 0) continue;
       const at = ids[from] & this.#mask;
@@ -119,6 +158,7 @@ export class Inflight {
       this.#flags[at] = flags[from];
       this.#order[at] = order[from];
       this.#messages[at] = messages[from];
+      if (this.#kept !== undefined) this.#kept[at] = kept?.[from];
     }
   }
 }

@@ -4,9 +4,16 @@ import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import { Awaiting, Inflight } from './inflight.ts';
 import { IdSet } from './id-set.ts';
-import { type KeptMessage, KeptMessage as Kept, readSegment, type Segment, segmentFirst, writeSegments } from './segment.ts';
+import { Awaiting, Inflight } from './inflight.ts';
+import {
+  KeptMessage as Kept,
+  type KeptMessage,
+  readSegment,
+  type Segment,
+  segmentFirst,
+  writeSegments
+} from './segment.ts';
 import { SeqSet } from './seq-set.ts';
 import type { Session } from './session.ts';
 import { writeSession, writeSubscription } from './session-record.ts';
@@ -50,6 +57,8 @@ export class SessionLog implements Durable {
   #pageFrom = 1;
   #pageRecords = 32;
   #isPaging = false;
+  #isTrimming = false;
+  #loading: Promise<void> | undefined;
   /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
   #epoch = 0;
   /** In flight and awaited while the client is away: the second half of the flow record. */
@@ -61,6 +70,8 @@ export class SessionLog implements Durable {
   #filters = new Set<string>();
   #writingFilters: Set<string> | undefined;
   #isOver = false;
+  /** And that is written. */
+  #isGone = false;
 
   constructor(session: Session, number: number, ledger: Ledger) {
     this.#session = session;
@@ -107,7 +118,13 @@ export class SessionLog implements Durable {
    * Keep a message that is to be delivered.
    * @param isInMemory the session keeps it as well: only while caught up
    */
-  append(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, isInMemory: boolean): KeptMessage {
+  append(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    isInMemory: boolean
+  ): KeptMessage {
     message.store();
     const kept = new Kept(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#paged = this.#pageFrom = this.#next;
@@ -123,7 +140,7 @@ export class SessionLog implements Durable {
 
   /** A message is acknowledged, released or dropped: it is not sent again. */
   finish(kept: KeptMessage): void {
-    if (kept.isDone) return;
+    if (kept.isDone || this.#isOver) return;
     kept.isDone = true;
     this.count--;
     this.bytes -= kept.message.bytes;
@@ -135,7 +152,8 @@ export class SessionLog implements Durable {
 
   #pass(segment: Segment): void {
     this.#passed.push(segment.first);
-    while (this.#segments.length > 0 && this.#segments[0].left === 0 && this.#segments[0].isKept) this.#segments.shift();
+    while (this.#segments.length > 0 && this.#segments[0].left === 0 && this.#segments[0].isKept)
+      this.#segments.shift();
   }
 
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
@@ -151,7 +169,7 @@ export class SessionLog implements Durable {
 
   write(draft: Draft): void {
     if (this.#isOver) {
-      this.#writeEnd(draft);
+      if (!this.#isGone) this.#writeEnd(draft);
       return;
     }
     const { number } = this;
@@ -160,7 +178,8 @@ export class SessionLog implements Durable {
       writeSession(draft, number, this.#session);
     }
     if (this.#filters.size > 0) {
-      for (const filter of this.#filters) writeSubscription(draft, number, filter, this.#session.subscriptions.get(filter));
+      for (const filter of this.#filters)
+        writeSubscription(draft, number, filter, this.#session.subscriptions.get(filter));
       this.#writingFilters = this.#filters;
       this.#filters = new Set();
     }
@@ -210,7 +229,11 @@ export class SessionLog implements Durable {
   }
 
   kept(): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      this.#isGone = true;
+      if (this.#next > 1) this.#session.host.sweep(this.number);
+      return;
+    }
     this.#passing = [];
     this.#writingFilters = undefined;
     let segment: Segment | undefined;
@@ -228,10 +251,14 @@ export class SessionLog implements Durable {
   }
 
   lost(): void {
+    if (this.#isOver) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
     for (const filter of this.#writingFilters ?? []) this.#filters.add(filter);
     for (const kept of this.#writing) kept.segment = undefined;
-    this.#open = [...this.#writing.filter((kept) => !kept.isDone), ...this.#open];
+    // their publishers are told that they were not accepted
+    for (const kept of [...this.#writing, ...this.#open])
+      if (kept.message.ticket > 0 && !kept.isSent) this.finish(kept);
+    this.#open = [...this.#writing, ...this.#open].filter((kept) => !kept.isDone);
     this.#writing = [];
     this.#passed.push(...this.#passing);
     this.#passing = [];
@@ -248,7 +275,7 @@ export class SessionLog implements Durable {
 
   #unload(): void {
     const session = this.#session;
-    if (this.#parked !== undefined || this.#open.length > 0 || this.#writing.length > 0) return;
+    if (this.#parked !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
     this.#parked = this.#park();
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
@@ -260,9 +287,7 @@ export class SessionLog implements Durable {
   #park(): Buffer {
     const { inflight, awaitingRel, undecided } = this.#session;
     const ids = inflight?.inOrder() ?? [];
-    const awaited: number[] = [];
-    if (awaitingRel !== undefined && awaitingRel.size > 0)
-      for (const id of awaitingRel) if (!undecided?.has(id)) awaited.push(id);
+    const awaited = (awaitingRel?.values() ?? []).filter((id) => !undecided?.has(id));
     const bytes = Buffer.allocUnsafe(4 + ids.length * 10 + awaited.length * 2);
     let at = bytes.writeUInt16BE(ids.length, 0);
     for (const id of ids) {
@@ -302,12 +327,24 @@ export class SessionLog implements Durable {
 
   /** The client comes back: what was in flight is brought into memory first. @returns undefined when it is there already */
   load(): Promise<void> | undefined {
-    if (this.#parked === undefined) return undefined;
-    return this.#load(this.#parked);
+    if (this.#loading === undefined && this.#parked !== undefined) {
+      const parked = this.#parked;
+      this.#loading = this.#load(parked)
+        .catch((error: unknown) => {
+          this.#parked = parked;
+          this.#session.unload();
+          throw error;
+        })
+        .finally(() => {
+          this.#loading = undefined;
+        });
+    }
+    return this.#loading;
   }
 
   async #load(parked: Buffer): Promise<void> {
     const session = this.#session;
+    await this.#drop(0);
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
     const wanted = new Map<number, number>();
@@ -329,6 +366,69 @@ export class SessionLog implements Durable {
     if (this.#epoch !== epoch) return;
     this.#wanted = undefined;
     for (const id of wanted.values()) inflight.free(id); // its message is lost: an error has been told
+  }
+
+  /** More waits than the zone allows: the oldest go, soon. */
+  trim(): void {
+    const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
+    if (this.#isTrimming || this.#excess(slack) <= 0) return;
+    const { host } = this.#session;
+    this.#isTrimming = true;
+    host.work.begin();
+    this.#drop(slack)
+      .catch((error: unknown) => host.failed(error, 'dropping what is too much of its queue', this.#session))
+      .finally(() => {
+        this.#isTrimming = false;
+        host.work.end();
+      });
+  }
+
+  /** How many messages, at least, have to go. */
+  #excess(slack: number): number {
+    const { maxMqueueLen, maxMqueueBytes } = this.#session.zoneSettings;
+    const inflight = this.#parked === undefined ? (this.#session.inflight?.count ?? 0) : this.#parked.readUInt16BE(0);
+    const waiting = this.count - inflight;
+    if (maxMqueueLen > 0 && waiting > maxMqueueLen + slack) return waiting - maxMqueueLen;
+    return maxMqueueBytes > 0 && waiting > 0 && this.bytes > maxMqueueBytes ? 1 : 0;
+  }
+
+  async #drop(slack: number): Promise<void> {
+    const session = this.#session;
+    const { backlog } = session;
+    if (this.#excess(slack) <= 0) return;
+    while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
+    const parked = this.#parked;
+    if (parked === undefined) return; // what is not in memory comes there first
+    const inflight = new Set<number>();
+    for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += 10)
+      inflight.add(parked.readUIntBE(at + 4, 6));
+    for (let from = this.#pageFrom; this.#excess(0) > 0; ) {
+      const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
+      if (from >= unwritten) {
+        for (const kept of [...this.#writing, ...this.#open]) if (this.#excess(0) > 0) this.#dropOne(kept);
+        return;
+      }
+      const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
+      const entries = await this.#ledger.store.read(key, to, READ_TO_DROP);
+      if (this.#parked !== parked || this.#isOver) return;
+      for (const entry of entries) {
+        const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
+        const messages = readSegment(entry, session.host).filter(({ seq }) => !this.#done.has(seq));
+        for (const kept of messages) kept.segment = segment;
+        segment.left = messages.length;
+        for (const kept of messages) if (this.#excess(0) > 0 && !inflight.has(kept.seq)) this.#dropOne(kept);
+        from = segment.first + 1;
+      }
+      if (entries.length < READ_TO_DROP) from = unwritten;
+    }
+  }
+
+  #dropOne(kept: KeptMessage): void {
+    if (kept.isDone) return;
+    if (kept.qos === 0) this.zeroes--;
+    this.finish(kept);
+    this.#session.dropped++;
+    this.#session.host.dropped(kept.message, 'queue_full', this.#session);
   }
 
   /** Bring the next messages into memory, unless that is under way. */
@@ -405,5 +505,7 @@ export class SessionLog implements Durable {
     }
   }
 }
+
+const READ_TO_DROP = 64;
 
 const NOTHING_PARKED = Buffer.alloc(4);

@@ -1,14 +1,19 @@
+import type { DropReason } from '../events.ts';
 import { Metric } from '../metrics.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { ProtocolVersion, QoS } from '../packets/types.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Zone } from '../zone.ts';
 import type { TopicAliases } from './aliases.ts';
 import type { Connection } from './connection.ts';
+import { type Held, HeldMessages } from './held.ts';
 import type { SessionHost } from './host.ts';
 import { Awaiting, Inflight } from './inflight.ts';
+import type { SessionLog } from './log.ts';
 import { markedCopy } from './output.ts';
 import { Backlog } from './queue.ts';
 import { type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
+import type { KeptMessage } from './segment.ts';
 import type { Session } from './session.ts';
 import type { Subscriber, Subscription } from './subscription.ts';
 
@@ -16,6 +21,8 @@ import type { Subscriber, Subscription } from './subscription.ts';
 export const LARGEST_PACKET = 268_435_460;
 /** Messages of a backlog or of retained feeds sent in one go, before others have their turn. */
 const PUMP_AT_ONCE = 500;
+/** Messages of a session that is kept which wait in memory; more wait in the store alone. */
+const IN_MEMORY = 2_000;
 
 /**
  * The side of a session that faces its client: what is delivered goes out at once, in flight, or into the backlog, and follows as
@@ -39,6 +46,12 @@ export abstract class Outbound implements Subscriber {
   feeds: RetainedFeeds | undefined = undefined;
   /** Ids in flight that this connection has not sent again yet, for want of send quota [MQTT-4.9.0-2]. */
   resending: Set<number> | undefined = undefined;
+  /** Where the session is kept; undefined: in memory alone. */
+  log: SessionLog | undefined = undefined;
+  /** What goes out when its commit is kept. */
+  held: HeldMessages | undefined = undefined;
+  /** Incoming QoS 2 ids on whose messages a hook still decides: if the process dies now, they have never been received. */
+  undecided: Set<number> | undefined = undefined;
   dropped = 0;
   rawLayout: 0 | 4 | 5 = 0;
   #isPumpedLater = false;
@@ -79,7 +92,8 @@ export abstract class Outbound implements Subscriber {
       !link.isBlocked &&
       this.aliases === undefined &&
       this.feeds === undefined &&
-      (this.backlog?.zeroes ?? 0) === 0;
+      this.held === undefined &&
+      (this.backlog?.zeroes ?? 0) + (this.log?.zeroes ?? 0) === 0;
     this.rawLayout = isClear ? layout : 0;
   }
 
@@ -117,29 +131,98 @@ export abstract class Outbound implements Subscriber {
   }
 
   #offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
+    const { log } = this;
+    if (log !== undefined && (qos > 0 || this.link === undefined || log.zeroes > 0))
+      return this.#offerKept(log, message, qos, retain, ids);
+    return this.#offerNow(message, qos, retain, ids, undefined);
+  }
+
+  /** It goes into the store, and into memory as well while all that is before it is there and the client keeps up. */
+  #offerKept(
+    log: SessionLog,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined
+  ): boolean {
+    const { link, zoneSettings } = this;
+    if (qos === 0 && this.#refusesZero()) {
+      this.#drop(message, 'qos0_msg');
+      return false;
+    }
+    const isInMemory =
+      link !== undefined &&
+      log.isCaughtUp &&
+      ((this.backlog?.length ?? 0) < IN_MEMORY || zoneSettings.mqueuePriorities !== undefined);
+    const kept = log.append(message, qos, retain, ids, isInMemory);
+    if (isInMemory) return this.#offerNow(message, qos, retain, ids, kept);
+    if (qos === 0) this.rawLayout = 0;
+    log.trim();
+    return true;
+  }
+
+  #offerNow(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): boolean {
     const { link, backlog } = this;
-    if (link === undefined || link.isBlocked || link.isClosed) return this.#enqueue(message, qos, retain, ids);
+    if (link === undefined || link.isBlocked || link.isClosed) return this.#enqueue(message, qos, retain, ids, kept);
     if (qos === 0) {
-      if (backlog !== undefined && backlog.zeroes > 0) return this.#enqueue(message, qos, retain, ids);
+      if (backlog !== undefined && backlog.zeroes > 0) return this.#enqueue(message, qos, retain, ids, kept);
     } else if (
       (this.inflight !== undefined && this.inflight.count >= this.window) ||
       (backlog !== undefined && backlog.length > backlog.zeroes)
     ) {
-      return this.#enqueue(message, qos, retain, ids);
+      return this.#enqueue(message, qos, retain, ids, kept);
     }
-    return this.#transmit(link, message, qos, retain, ids);
+    return this.#transmit(link, message, qos, retain, ids, kept);
   }
 
-  #enqueue(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
-    const { zoneSettings, host } = this;
-    if (qos === 0 && ((this.link === undefined && !zoneSettings.mqueueStoreQos0) || host.isShedding)) {
+  #enqueue(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): boolean {
+    if (qos === 0 && kept === undefined && this.#refusesZero()) {
       this.#drop(message, 'qos0_msg');
       return false;
     }
     message.store();
-    this.backlog ??= new Backlog(zoneSettings, (dropped, reason) => this.#drop(dropped, reason));
     if (qos === 0) this.rawLayout = 0;
-    return this.backlog.push(message, qos, retain, ids);
+    return this.#wantBacklog().push(message, qos, retain, ids, kept);
+  }
+
+  #refusesZero(): boolean {
+    return (this.link === undefined && !this.zoneSettings.mqueueStoreQos0) || this.host.isShedding;
+  }
+
+  #wantBacklog(): Backlog {
+    return (this.backlog ??= new Backlog(this.zoneSettings, (message, reason, kept) =>
+      this.#drop(message, reason, kept)
+    ));
+  }
+
+  /** A message comes out of the store, to wait for its turn in memory. */
+  queue(kept: KeptMessage): void {
+    this.#wantBacklog().push(kept.message, kept.qos, kept.retain, kept.ids, kept);
+  }
+
+  /** The client is away: what is in memory alone goes into the store. */
+  stow(log: SessionLog): void {
+    this.held = undefined;
+    for (const { message, qos, retain, ids } of this.backlog?.takeUnkept() ?? [])
+      log.append(message, qos, retain, ids, false);
+    log.detached();
+  }
+
+  /** All that it promises is in the store: nothing of it stays in memory. */
+  unload(): void {
+    this.backlog = this.inflight = this.resending = undefined;
   }
 
   /** Send one message now. @returns false if it was dropped: expired, or too large for this client */
@@ -148,7 +231,65 @@ export abstract class Outbound implements Subscriber {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): boolean {
+    const { host } = this;
+    if (host.ledger !== undefined && this.#mustHold(host.ledger, message, qos))
+      return this.#hold(host.ledger, message, qos, retain, ids, kept);
+    return this.#send(link, message, qos, retain, ids, kept, 0);
+  }
+
+  /** QoS 2 to a session that is kept goes out when its packet id is kept, what a publisher may send again when it can not any more. */
+  #mustHold(ledger: Ledger, message: Message, qos: QoS): boolean {
+    if (qos === 2 && this.log !== undefined) return true;
+    if (message.isHeld && message.ticket > ledger.settled) return true;
+    return qos === 0 && this.held !== undefined && this.held.zeroes > 0;
+  }
+
+  #hold(
+    ledger: Ledger,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): boolean {
+    message.store();
+    this.held ??= new HeldMessages(this.client, ledger);
+    if (qos === 0) this.rawLayout = 0;
+    const id = qos > 0 ? this.#takeId(message, qos, retain, ids, kept) : 0;
+    if (qos === 2) this.log?.flowChanged();
+    const ticket =
+      qos === 2 && this.log !== undefined ? ledger.ticket : message.isHeld ? message.ticket : this.held.last;
+    this.held.add({ ticket, message, qos, retain, ids, kept, id });
+    return true;
+  }
+
+  /** Its commit is kept. */
+  sendHeld({ message, qos, retain, ids, kept, id }: Held): void {
+    const { link } = this;
+    if (link === undefined || this.state !== 'connected') return;
+    this.#send(link, message, qos, retain, ids, kept, id);
+  }
+
+  /** Its commit failed. @returns false: it is to be tried again */
+  dropHeld({ message, kept, id }: Held): boolean {
+    if (message.ticket === 0) return false;
+    if (id > 0) this.inflight?.free(id);
+    if (kept !== undefined) this.log?.finish(kept);
+    return true;
+  }
+
+  /** Send one message. @param id its packet id, if it has one already */
+  #send(
+    link: Connection,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined,
+    id: number
   ): boolean {
     const { host } = this;
     let expirySec = -1;
@@ -157,7 +298,8 @@ export abstract class Outbound implements Subscriber {
       const seconds = message.secondsHere(host.nowMs);
       // not specified: an interval of 0 means those that are there now
       if (host.nowMs >= message.expiresAtMs && host.nowMs > message.takenAtMs) {
-        this.#drop(message, 'expired'); // [MQTT-3.3.2-5]
+        if (id > 0) this.inflight?.free(id);
+        this.#drop(message, 'expired', kept); // [MQTT-3.3.2-5]
         return false;
       }
       expirySec = message.expiryInterval - seconds; // [MQTT-3.3.2-6]
@@ -175,22 +317,28 @@ export abstract class Outbound implements Subscriber {
     if (isPlain) {
       frame = message.form(layout, qos > 0);
       if (frame.end - frame.start > this.maxFrame) {
-        this.#drop(message, 'too_large'); // [MQTT-3.1.2-24, -25]
+        if (id > 0) this.inflight?.free(id);
+        this.#drop(message, 'too_large', kept); // [MQTT-3.1.2-24, -25]
         return false;
       }
-      mark = (first << 16) | (qos > 0 ? this.#takeId(message, qos, retain, ids) : 0);
+      if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, kept);
+      mark = (first << 16) | id;
     } else {
-      const id = qos > 0 ? this.#takeId(message, qos, retain, ids) : 0;
+      if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, kept);
       const packet = this.#encodeOwn(message, layout, qos, retain, false, id, ids, expirySec);
       if (packet === undefined) {
         if (qos > 0) this.inflight?.free(id);
-        this.#drop(message, 'too_large');
+        this.#drop(message, 'too_large', kept);
         return false;
       }
       frame = { buf: packet, start: 0, end: packet.length, idAt: 0 };
     }
     link.push(frame, mark, frame.end - frame.start);
     this.#count(link, qos);
+    if (kept !== undefined) {
+      if (qos === 0) this.log?.finish(kept);
+      else kept.isSent = true;
+    }
     if (host.isTapped) host.tapSent(link, markedCopy(frame, mark));
     if (host.events.heard['message.delivered'] && !message.isSystem)
       host.events.emit('message.delivered', { message, client: this.client, qos, retain });
@@ -208,18 +356,25 @@ export abstract class Outbound implements Subscriber {
     counts[Metric.messagesDelivered]++;
   }
 
-  #takeId(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): number {
+  #takeId(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): number {
     this.inflight ??= new Inflight();
-    let kept: Message | undefined;
+    let again: Message | undefined;
     if (this.isPersistent || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
       message.store();
-      kept = message;
+      again = message;
     }
     return this.inflight.take(
       qos === 1 ? Awaiting.puback : Awaiting.pubrec,
-      kept,
+      again,
       qos | (retain ? 4 : 0),
-      kept === undefined ? undefined : ids
+      again === undefined ? undefined : ids,
+      kept
     );
   }
 
@@ -251,18 +406,24 @@ export abstract class Outbound implements Subscriber {
 
   /** Send what waits, as far as the window and the stream allow. */
   pump(): void {
-    const { host, backlog } = this;
+    const { host, backlog, log } = this;
     const link = this.link;
     if (link === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
     if (this.resending !== undefined) this.#resendSome(link);
+    if (log !== undefined && !log.isCaughtUp) {
+      if ((backlog?.length ?? 0) < IN_MEMORY / 2) log.page();
+      // which of them goes first is known when all are here
+      if (!log.isCaughtUp && this.zoneSettings.mqueuePriorities !== undefined) return;
+    }
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;
     if (backlog !== undefined) {
       while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0) {
         const queued = backlog.shift((this.inflight?.count ?? 0) < this.window);
         if (queued === undefined) break;
+        if (queued.kept?.isDone) continue; // its publisher was refused
         left--;
-        this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids);
+        this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids, queued.kept);
       }
     }
     while (this.feeds !== undefined && this.link === link && !link.isBlocked && left > 0) {
@@ -301,7 +462,8 @@ export abstract class Outbound implements Subscriber {
 
   /** What waits in the backlog goes before retained messages. */
   #hasQuota(backlog: Backlog | undefined): boolean {
-    return (this.inflight?.count ?? 0) < this.window && (backlog?.length ?? 0) === 0;
+    const isFirst = (backlog?.length ?? 0) === 0 && (this.log === undefined || this.log.isCaughtUp);
+    return isFirst && (this.inflight?.count ?? 0) < this.window;
   }
 
   #load(feeds: RetainedFeeds): number {
@@ -387,11 +549,13 @@ export abstract class Outbound implements Subscriber {
         inflight.subscriptionIdsOf(id),
         left
       );
+      const kept = inflight.keptOf(id);
       if (packet === undefined) {
         inflight.free(id);
-        this.#drop(message, 'too_large');
+        this.#drop(message, 'too_large', kept);
         continue;
       }
+      if (kept !== undefined) kept.isSent = true;
       link.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
       this.#count(link, qos);
       if (host.isTapped) host.tapSent(link, packet);
@@ -399,8 +563,10 @@ export abstract class Outbound implements Subscriber {
     this.resending = undefined;
   }
 
-  #drop(message: Message, reason: Parameters<SessionHost['dropped']>[1]): void {
+  /** @param kept the message as the store has it */
+  #drop(message: Message, reason: DropReason, kept?: KeptMessage): void {
     this.dropped++;
+    if (kept !== undefined) this.log?.finish(kept);
     this.host.dropped(message, reason, this.client);
   }
 }

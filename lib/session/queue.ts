@@ -1,6 +1,7 @@
 import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { KeptMessage } from './segment.ts';
 
 /** A message that waits in a session's backlog, with what delivery will need. */
 export interface Queued {
@@ -8,6 +9,8 @@ export interface Queued {
   readonly qos: QoS;
   readonly retain: boolean;
   readonly ids: readonly number[] | undefined;
+  /** The message as the store has it; undefined: it is not kept there. */
+  readonly kept: KeptMessage | undefined;
   /** Position in the backlog: tells which of two heads is the older. */
   readonly sequence: number;
 }
@@ -33,21 +36,30 @@ export class Backlog {
   bytes = 0;
   #sequence = 0;
   readonly #limits: BacklogLimits;
-  readonly #onDrop: (message: Message, reason: DropReason) => void;
+  readonly #onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void;
   /** Highest priority first. */
   readonly #lanes: Lane[] = [];
 
-  constructor(limits: BacklogLimits, onDrop: (message: Message, reason: DropReason) => void) {
+  constructor(
+    limits: BacklogLimits,
+    onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void
+  ) {
     this.#limits = limits;
     this.#onDrop = onDrop;
   }
 
   /** @returns false if the message itself did not find room */
-  push(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
+  push(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): boolean {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
     const lane = this.#laneOf(message.topic);
     if (maxMqueueLen > 0 && lane.length >= maxMqueueLen) this.#drop(lane, 'queue_full');
-    const queued = { message, qos, retain, ids, sequence: this.#sequence++ };
+    const queued = { message, qos, retain, ids, kept, sequence: this.#sequence++ };
     (qos === 0 ? lane.unacknowledged : lane.acknowledged).push(queued);
     lane.length++;
     this.length++;
@@ -79,7 +91,29 @@ export class Backlog {
   /** Drop everything, telling why. */
   clear(reason: DropReason): void {
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      this.#onDrop(queued.message, reason);
+      this.#onDrop(queued.message, reason, queued.kept);
+  }
+
+  /** Drop the oldest message of the lowest priority. */
+  dropOldest(reason: DropReason): void {
+    this.#drop(this.#lowest(), reason);
+  }
+
+  /** Take out all QoS 0 messages that are not in the store: they are to go there. */
+  takeUnkept(): Queued[] {
+    const taken: Queued[] = [];
+    for (const lane of this.#lanes) {
+      const stay: Queued[] = [];
+      for (let queued = lane.unacknowledged.shift(); queued !== undefined; queued = lane.unacknowledged.shift()) {
+        if (queued.kept !== undefined) stay.push(queued);
+        else {
+          this.#took(lane, queued);
+          taken.push(queued);
+        }
+      }
+      for (const queued of stay) lane.unacknowledged.push(queued);
+    }
+    return taken;
   }
 
   /** Drop all QoS 0 messages: what is shed first when memory is short. */
@@ -87,7 +121,7 @@ export class Backlog {
     for (const lane of this.#lanes) {
       for (let queued = lane.unacknowledged.shift(); queued !== undefined; queued = lane.unacknowledged.shift()) {
         this.#took(lane, queued);
-        this.#onDrop(queued.message, reason);
+        this.#onDrop(queued.message, reason, queued.kept);
       }
     }
   }
@@ -96,7 +130,7 @@ export class Backlog {
     const queued = lane.oldest(true)?.shift();
     if (queued === undefined) return undefined;
     this.#took(lane, queued);
-    this.#onDrop(queued.message, reason);
+    this.#onDrop(queued.message, reason, queued.kept);
     return queued;
   }
 

@@ -31,6 +31,8 @@ export class KeptMessage {
   /** undefined: it is not written yet. */
   segment: Segment | undefined = undefined;
   isDone = false;
+  /** It has gone out: only the client can end it. */
+  isSent = false;
 
   constructor(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, seq: number) {
     this.message = message;

@@ -56,7 +56,10 @@ export function writeSession(draft: Draft, number: number, session: Session, kin
   draft.text(session.host.node).text(session.clientId);
   if (username !== undefined) draft.text(username);
   draft.text(session.mountpoint).u8(session.protocolVersion).varint(session.keepalive);
-  draft.f64(session.sessionExpiry).f64(session.createdAt).f64(session.disconnectedAt ?? 0);
+  draft
+    .f64(session.sessionExpiry)
+    .f64(session.createdAt)
+    .f64(session.disconnectedAt ?? 0);
   draft.text(session.zone).u8(TRANSPORTS.indexOf(connection.transport));
   draft.text(connection.listener ?? '').text(connection.remoteAddress ?? '');
   draft.varint(userProperties.length);
@@ -110,7 +113,12 @@ function readWill(reader: RecordReader, now: Now): WillState {
 }
 
 /** Write or delete the record of a subscription. */
-export function writeSubscription(draft: Draft, session: number, filter: string, given: Subscription | undefined): void {
+export function writeSubscription(
+  draft: Draft,
+  session: number,
+  filter: string,
+  given: Subscription | undefined
+): void {
   draft.key(Kind.subscription).u48(session).tail(filter);
   if (given === undefined) {
     draft.delete();

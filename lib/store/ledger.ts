@@ -258,7 +258,13 @@ export class Ledger {
       return;
     }
     const number = this.#commit + 1;
-    draft.key(Kind.commit).u16(number % COMMITS_KEPT).value().u48(number).f64(clock.now()).put();
+    draft
+      .key(Kind.commit)
+      .u16(number % COMMITS_KEPT)
+      .value()
+      .u48(number)
+      .f64(clock.now())
+      .put();
     this.store.commit(draft.batch).then(
       () => {
         this.#commit = number;
@@ -351,7 +357,13 @@ export class Ledger {
   async #probe(): Promise<void> {
     const number = this.#commit + 1;
     this.#draft.clear();
-    this.#draft.key(Kind.commit).u16(number % COMMITS_KEPT).value().u48(number).f64(this.#host.clock.now()).put();
+    this.#draft
+      .key(Kind.commit)
+      .u16(number % COMMITS_KEPT)
+      .value()
+      .u48(number)
+      .f64(this.#host.clock.now())
+      .put();
     await this.store.commit(this.#draft.batch);
     this.#commit = number;
   }
@@ -373,8 +385,7 @@ export class Ledger {
     const isLost = this.isFailed && this.#dirty.length > 0;
     this.isFailed = false;
     await this.store.close();
-    if (isLost)
-      throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
+    if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
 }
 

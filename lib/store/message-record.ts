@@ -64,7 +64,17 @@ export function readMessage(reader: RecordReader, previous: Publisher | undefine
   const layout = (flags & LAYOUT_5) === 0 ? 4 : 5;
   const qos = (flags & 3) as QoS;
   const isRetained = (flags & RETAIN) !== 0;
-  const message = Message.stored(frame, layout, qos, isRetained, payloadBytes, origin, takenAtMs, timestamp, expiryInterval);
+  const message = Message.stored(
+    frame,
+    layout,
+    qos,
+    isRetained,
+    payloadBytes,
+    origin,
+    takenAtMs,
+    timestamp,
+    expiryInterval
+  );
   message.isSystem = (flags & SYSTEM) !== 0;
   return message;
 }

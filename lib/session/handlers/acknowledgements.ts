@@ -4,10 +4,14 @@ import { decodeAck } from '../../packets/decode.ts';
 import type { Message } from '../../packets/message.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import { AckQueue } from '../ack-queue.ts';
 import type { Connection } from '../connection.ts';
 import { Awaiting } from '../inflight.ts';
 import type { Session } from '../session.ts';
 
+export const PUBACK = 0x40;
+export const PUBREC = 0x50;
 const PUBREL = 0x62;
 const PUBCOMP = 0x70;
 
@@ -54,7 +58,9 @@ export function onPuback(
     return;
   }
   session.resending?.delete(ackId);
+  const kept = inflight.keptOf(ackId);
   acked(session, inflight.free(ackId), 1);
+  if (kept !== undefined) session.log?.finish(kept);
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
@@ -76,13 +82,20 @@ export function onPubrec(
     return;
   }
   session.resending?.delete(ackId);
+  const { log } = session;
+  const kept = inflight.keptOf(ackId);
   if (ackCode >= 0x80) {
     acked(session, inflight.free(ackId), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
+    if (kept !== undefined) log?.finish(kept);
     session.pump();
     return;
   }
-  if (state === Awaiting.pubrec) acked(session, inflight.released(ackId), 2);
-  answer(session, link, PUBREL, ackId, 0);
+  if (state === Awaiting.pubrec) {
+    acked(session, inflight.released(ackId), 2);
+    if (kept !== undefined) log?.finish(kept);
+    log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
+  }
+  answer(session, link, PUBREL, ackId, 0, ticketOf(session));
 }
 
 export function onPubrel(
@@ -96,7 +109,9 @@ export function onPubrel(
   read(session, 'pubrel', buf, body, end);
   const isKnown = session.forgetIncoming(ackId);
   if (!isKnown) session.host.metrics.counts[Metric.packetsPubrelMissed]++;
-  answer(session, session.link as Connection, PUBCOMP, ackId, isKnown ? 0 : ReasonCode.packetIdentifierNotFound); // [MQTT-4.3.3-11]
+  else session.log?.flowChanged();
+  const code = isKnown ? 0 : ReasonCode.packetIdentifierNotFound;
+  answer(session, session.link as Connection, PUBCOMP, ackId, code, ticketOf(session)); // [MQTT-4.3.3-11]
 }
 
 export function onPubcomp(
@@ -114,6 +129,7 @@ export function onPubcomp(
     return;
   }
   inflight.free(ackId);
+  session.log?.flowNoted();
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
@@ -124,8 +140,48 @@ const SENT: Readonly<Record<number, number>> = {
   [PUBCOMP]: Metric.packetsPubcompSent
 };
 
-/** Send an acknowledgement; the code is for v5 alone and left out when it is 0. */
-export function answer(session: Session, link: Connection, first: number, id: number, code: number): void {
+/** The commit that an answer about the session's own state has to wait for; 0: none. */
+function ticketOf({ log, host }: Session): number {
+  return log === undefined ? 0 : (host.ledger as Ledger).ticket;
+}
+
+/**
+ * Send an acknowledgement; the code is for v5 alone and left out when it is 0.
+ * @param ticket the commit that keeps what it promises; 0: it promises nothing
+ */
+export function answer(session: Session, link: Connection, first: number, id: number, code: number, ticket = 0): void {
+  if (ticket > 0 || (link.late !== undefined && !link.late.isEmpty)) {
+    if (first === PUBACK) session.unacknowledged++;
+    (link.late ??= new AckQueue(link, session.host.ledger as Ledger)).add(ticket, first, id, code);
+    return;
+  }
+  answerNow(session, link, first, id, code);
+}
+
+/** What it promises is kept. */
+export function answerLate(link: Connection, first: number, id: number, code: number): void {
+  const { session } = link;
+  if (first === PUBACK) session.unacknowledged--;
+  answerNow(session, link, first, id, code);
+}
+
+/** What it promises can not be kept. @returns false for one that goes on waiting */
+export function refuseLate(link: Connection, first: number, id: number): boolean {
+  if (first !== PUBACK && first !== PUBREC) return false;
+  const { session } = link;
+  if (first === PUBACK) session.unacknowledged--;
+  else session.forgetIncoming(id);
+  refuseForStore(session, link, first, id);
+  return true;
+}
+
+/** Nothing can be kept now: 5.0 is told, 3.x has no word for it and sends again on the next connection. */
+export function refuseForStore(session: Session, link: Connection, first: number, id: number): void {
+  if (session.protocolVersion === 5) answerNow(session, link, first, id, ReasonCode.quotaExceeded);
+  else session.close('store_failed', ReasonCode.serverUnavailable);
+}
+
+function answerNow(session: Session, link: Connection, first: number, id: number, code: number): void {
   const { counts } = session.host.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
     link.acknowledge(ack(first, id));
