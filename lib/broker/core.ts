@@ -188,10 +188,7 @@ export class Core implements SessionHost {
       metrics,
       settings,
       publish: (topic, payload, { qos, retain }) => this.publishing.publishSystem(topic, payload, qos, retain),
-      hasSubscribers: (topic) => {
-        const { targets, groups } = this.routing.of(topic);
-        return targets.length > 0 || groups.length > 0;
-      },
+      hasSubscribers: (topic) => this.routing.reachesAnybody(topic),
       isHeard: () => this.routing.isSystemHeard,
       nodes: () => [settings.node],
       startedAtMs: clock.monotonic()
@@ -403,6 +400,10 @@ export class Core implements SessionHost {
 
   isFresh(route: Route): boolean {
     return this.routing.isFresh(route);
+  }
+
+  freshened(route: Route): Route {
+    return this.routing.freshened(route);
   }
 
   route(message: Message, route: Route): number {

@@ -116,7 +116,8 @@ export class Publishing {
         },
         message.origin as Session | undefined
       );
-      return { message: changed, route: this.#broker.routeOf(changed.topic), reasonCode: 0 };
+      const isElsewhere = changed.topic !== route.topic;
+      return { message: changed, route: isElsewhere ? this.#broker.routeOf(changed.topic) : route, reasonCode: 0 };
     } catch (error) {
       this.#broker.failed(error, 'hook publish', undefined);
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };
@@ -145,12 +146,12 @@ export class Publishing {
       counts[Metric.messagesPublish]++;
       if (broker.events.heard['message.publish']) {
         broker.events.emit('message.publish', { message, client: message.origin as Session | undefined });
-        if (!broker.isFresh(route)) route = broker.routeOf(route.topic); // a listener subscribed somebody
+        route = broker.freshened(route); // a listener may have subscribed somebody
       }
     }
+    const { targets, groups } = route;
     if (message.retain) broker.retain(message);
     let taken = 0;
-    const { targets, groups } = route;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) {
       const member = groups[at].choose(message);
@@ -280,7 +281,7 @@ export class Publishing {
     const finish = (outcome: PublishDecision) => {
       if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
-      else this.route(outcome.message, broker.routeOf(outcome.message.topic));
+      else this.route(outcome.message, broker.freshened(outcome.route));
     };
     const decided = this.decide(message, route, session);
     if (!isThenable(decided)) {
@@ -318,7 +319,7 @@ export class Publishing {
     const decided = this.#change(due, route, message.origin as Session | undefined, 0);
     const finish = (outcome: PublishDecision) => {
       if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
-      else this.route(outcome.message, broker.routeOf(outcome.message.topic));
+      else this.route(outcome.message, broker.freshened(outcome.route));
     };
     if (!isThenable(decided)) {
       finish(decided);
@@ -356,8 +357,7 @@ export class Publishing {
     const broker = this.#broker;
     const finish = (outcome: PublishDecision): number => {
       if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
-      if (outcome.route.kind !== TopicKind.delayed)
-        return this.route(outcome.message, broker.routeOf(outcome.message.topic));
+      if (outcome.route.kind !== TopicKind.delayed) return this.route(outcome.message, broker.freshened(outcome.route));
       const code = this.delay(outcome.message);
       if (code >= 0x80)
         throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', message.topic);

@@ -36,6 +36,16 @@ const SMALL_PART = 16_384;
 const NO_BYTES = Buffer.alloc(0);
 const CONNECTION = Symbol('connection');
 
+/** A topic that is not routed as it came. */
+interface ForeignTopic {
+  /** As it stands in packets. */
+  readonly bytes: Buffer;
+  /** That it is routed by. */
+  readonly topic: string;
+  readonly isRewritten: boolean;
+  route: Route | undefined;
+}
+
 type Attached = Duplex & { [CONNECTION]?: Connection };
 
 /** Outputs that are not in use: an idle connection has none. */
@@ -71,8 +81,10 @@ export class Connection {
   /** Monotonic milliseconds of the last packet, and of the last progress of the output. */
   lastReceivedMs: number;
   lastProgressMs: number;
-  /** Route of the last topic it published to. */
+  /** Route of the last topic it published to, where it is worth remembering. */
   route: Route | undefined = undefined;
+  /** The last topic it published to, where topics are rewritten or mounted. */
+  foreign: ForeignTopic | undefined = undefined;
   /** Topics behind the client's aliases [MQTT-3.3.2-7]. */
   topicAliases: string[] | undefined = undefined;
   receivedBytes = 0;
@@ -268,8 +280,8 @@ export class Connection {
                 host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
               }
               route = host.resolve(chunk, topicAt, topicEnd);
-              this.session.checkLevels(route);
-              this.route = route;
+              this.session.checkLevels(route.levels);
+              this.route = route.stale ? undefined : route;
             }
             if (route.kind === 0) {
               if (run === undefined) {

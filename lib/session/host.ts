@@ -58,7 +58,10 @@ export interface SessionHost {
   /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
   resolve(buf: Buffer, start: number, end: number): Route;
   routeOf(topic: string): Route;
+  /** Whether a route still holds. */
   isFresh(route: Route): boolean;
+  /** The route itself while it holds, or the one that holds now: a hook may have taken its time, or subscribed somebody. */
+  freshened(route: Route): Route;
   /** Deliver a message to everybody on its route. @returns how many took it */
   route(message: Message, route: Route): number;
   /** Deliver a run of QoS 0 frames. */

@@ -18,7 +18,7 @@ import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handle
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
-import type { Route, Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 
 /** A will as it waits with its session. */
 export interface WillState {
@@ -540,12 +540,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   }
 
   /** @throws ProtocolError 0x90 for a topic with too many levels */
-  checkLevels(route: Route): void {
+  checkLevels(levels: number): void {
     const { maxTopicLevels } = this.zoneSettings;
-    if (maxTopicLevels > 0 && route.levels > maxTopicLevels) {
+    if (maxTopicLevels > 0 && levels > maxTopicLevels) {
       throw new ProtocolError(
         ReasonCode.topicNameInvalid,
-        `a topic of ${route.levels} levels, ${maxTopicLevels} are allowed (option maxTopicLevels)`
+        `a topic of ${levels} levels, ${maxTopicLevels} are allowed (option maxTopicLevels)`
       );
     }
   }
