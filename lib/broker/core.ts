@@ -246,7 +246,7 @@ export class Core implements SessionHost {
     this.life++;
     this.#onAllClosed = undefined;
     this.wheel.clear();
-    this.delayed.clear();
+    this.delayed.clear((message) => this.dropped(message, 'server_shutting_down', undefined));
   }
 
   /** Begin to serve a stream. */
@@ -463,7 +463,7 @@ export class Core implements SessionHost {
   }
 
   retain(message: Message): void {
-    this.retained.put(message);
+    if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
     this.metrics.note('retained', this.retained.count);
   }
 
@@ -479,9 +479,9 @@ export class Core implements SessionHost {
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
     if (message.isSystem) return;
     const { counts } = this.metrics;
-    if (client === undefined) counts[Metric.messagesDropped]++;
-    else counts[Metric.deliveryDropped]++;
-    const counter = DROPPED[reason];
+    if (client !== undefined) counts[Metric.deliveryDropped]++;
+    else if (reason !== 'not_retained') counts[Metric.messagesDropped]++;
+    const counter = client === undefined && reason === 'expired' ? Metric.messagesDroppedExpired : DROPPED[reason];
     if (counter !== undefined) counts[counter]++;
     if (reason === 'expired') counts[Metric.messagesExpired]++;
     if (this.events.heard['message.dropped']) this.events.emit('message.dropped', { message, reason, client });
@@ -638,7 +638,8 @@ const DROPPED: Partial<Record<DropReason, number>> = {
   too_large: Metric.deliveryDroppedTooLarge,
   no_local: Metric.deliveryDroppedNoLocal,
   hook: Metric.deliveryDroppedHook,
-  slow_consumer: Metric.deliveryDroppedSlowConsumer
+  slow_consumer: Metric.deliveryDroppedSlowConsumer,
+  not_retained: Metric.messagesNotRetained
 };
 
 /** Where feeds have the retained messages from. */
