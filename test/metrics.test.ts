@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../lib/metrics.ts';
 
@@ -40,6 +42,16 @@ describe('COUNTERS', () => {
 });
 
 describe('Metric', () => {
+  it('is raised somewhere for every counter but the one that can not move', () => {
+    const lib = join(import.meta.dirname, '../lib');
+    const raised = readdirSync(lib, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && name !== 'metrics.ts')
+      .map((name) => readFileSync(join(lib, name), 'utf8'))
+      .join();
+    const never = Object.keys(Metric).filter((name) => !new RegExp(`Metric\\.${name}\\b`).test(raised));
+    assert.deepEqual(never, ['messagesForward']);
+  });
+
   it('gives the index of every counter under its name in camelCase', () => {
     assert.equal(Object.keys(Metric).length, COUNTERS.length);
     assert.equal(COUNTERS[Metric.packetsConnackAuthError], 'packets.connack.auth_error');

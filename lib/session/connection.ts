@@ -328,6 +328,8 @@ export class Connection {
     } catch (error) {
       if (run !== undefined && !this.isClosed) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
       this.#isWalking = false;
+      if (chunk[at] >>> 4 === PacketType.publish && this.table !== BEFORE_CONNECT)
+        host.metrics.counts[Metric.packetsPublishError]++;
       if (error instanceof ProtocolError) this.session.fail(error);
       else this.session.broke(error, 'reading a packet');
       return;

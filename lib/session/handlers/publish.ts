@@ -9,7 +9,7 @@ import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { Connection } from '../connection.ts';
-import type { PublishDecision } from '../host.ts';
+import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
 import { type Route, TopicKind } from '../subscription.ts';
 import { readTopicName } from '../topic-name.ts';
@@ -70,6 +70,7 @@ export function onPublish(
   counts[QOS_RECEIVED[qos]]++;
   if (qos > 0 && !admitFlow(session, link, qos, id)) return;
   if (isBadPayload) {
+    counts[Metric.packetsPublishError]++;
     settle(session, link, qos, id, ReasonCode.payloadFormatInvalid);
     return;
   }
@@ -142,6 +143,7 @@ function finish(
   let code = 0;
   if (route.kind === TopicKind.delayed) code = host.delay(message, session);
   else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
+  if (code >= 0x80) host.metrics.counts[Metric.packetsPublishError]++;
   if (qos > 0) settle(session, link, qos, id, code);
 }
 
@@ -157,7 +159,7 @@ function finishAlone(session: Session, { message, route, reasonCode }: PublishDe
       host.dropped(message, 'server_shutting_down', undefined);
       return;
     }
-    host.metrics.counts[Metric.packetsPublishAuthError]++;
+    countRefusal(host, reasonCode);
     host.dropped(message, 'not_authorized', undefined);
   } else if (route.kind === TopicKind.delayed) host.delay(message, session);
   else host.route(message, host.freshened(route));
@@ -165,13 +167,17 @@ function finishAlone(session: Session, { message, route, reasonCode }: PublishDe
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
 function refused(session: Session, link: Connection, message: Message, id: number, reasonCode: number): void {
-  session.host.metrics.counts[Metric.packetsPublishAuthError]++;
+  countRefusal(session.host, reasonCode);
   session.host.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
     return;
   }
   if (message.qos > 0) settle(session, link, message.qos, id, session.protocolVersion === 5 ? reasonCode : 0);
+}
+
+function countRefusal({ metrics }: SessionHost, code: number): void {
+  metrics.counts[code === ReasonCode.notAuthorized ? Metric.packetsPublishAuthError : Metric.packetsPublishError]++;
 }
 
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
