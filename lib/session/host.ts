@@ -75,7 +75,7 @@ export interface SessionHost {
     longest: number
   ): void;
   /** Keep a message of `$delayed/...` until its time. @returns a reason code */
-  delay(message: Message, session: Session): number;
+  delay(message: Message): number;
   /** Ask the deliver hooks. */
   mayDeliver(message: Message, session: Session): boolean;
   /** There are rewrite rules. */

@@ -98,21 +98,19 @@ export function onPublish(
     message = withTopic(message, route.topic);
   }
   if (route.kind === TopicKind.system && !session.isSuperuser) {
-    refused(session, link, message, id, ReasonCode.notAuthorized);
+    refused(session, link, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
   if (host.hasPublishHooks) {
     const decided = host.decidePublish(message, route, session);
     if (isThenable(decided)) {
-      session.unacknowledged++;
       session.pauseForHook();
       decided
         .then((outcome) => {
           if (session.link === link) {
-            session.unacknowledged--;
             finish(session, link, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
           } else {
-            finishAlone(session, outcome, id);
+            finishAlone(session, outcome, id, qos);
           }
           session.resumeAfterHook(link);
         })
@@ -125,7 +123,7 @@ export function onPublish(
   finish(session, link, message, route, id, qos, 0);
 }
 
-/** Route what has been let through, and acknowledge. */
+/** Route what has been let through, and acknowledge by the QoS it came with: a hook may have changed that of the message. */
 function finish(
   session: Session,
   link: Connection,
@@ -136,44 +134,45 @@ function finish(
   reasonCode: number
 ): void {
   if (reasonCode >= 0x80) {
-    refused(session, link, message, id, reasonCode);
+    refused(session, link, message, id, qos, reasonCode);
     return;
   }
   const { host } = session;
   let code = 0;
-  if (route.kind === TopicKind.delayed) code = host.delay(message, session);
+  if (route.kind === TopicKind.delayed) code = host.delay(message);
   else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
   if (code >= 0x80) host.metrics.counts[Metric.packetsPublishError]++;
-  if (qos > 0) settle(session, link, qos, id, code);
+  settle(session, link, qos, id, code);
 }
 
 /**
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
  * its id and takes it no second time [MQTT-4.3.3-10].
  */
-function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number): void {
+function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number, qos: QoS): void {
   const { host } = session;
   if (reasonCode >= 0x80) {
-    if (message.qos === 2) session.forgetIncoming(id);
+    if (qos === 2) session.forgetCarriedOver(id);
     if (reasonCode === ReasonCode.serverShuttingDown) {
       host.dropped(message, 'server_shutting_down', undefined);
       return;
     }
     countRefusal(host, reasonCode);
     host.dropped(message, 'not_authorized', undefined);
-  } else if (route.kind === TopicKind.delayed) host.delay(message, session);
+  } else if (route.kind === TopicKind.delayed) host.delay(message);
   else host.route(message, host.freshened(route));
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
-function refused(session: Session, link: Connection, message: Message, id: number, reasonCode: number): void {
+function refused(session: Session, link: Connection, message: Message, id: number, qos: QoS, reasonCode: number): void {
   countRefusal(session.host, reasonCode);
   session.host.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
+    if (qos === 2) session.forgetIncoming(id); // it has had no PUBREC
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
     return;
   }
-  if (message.qos > 0) settle(session, link, message.qos, id, session.protocolVersion === 5 ? reasonCode : 0);
+  settle(session, link, qos, id, session.protocolVersion === 5 ? reasonCode : 0);
 }
 
 function countRefusal({ metrics }: SessionHost, code: number): void {
