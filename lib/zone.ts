@@ -40,7 +40,7 @@ export const ZONE_OPTIONS = {
   publishLimit: row(
     'rate',
     undefined as Rate | undefined,
-    'PUBLISH packets per time and client, for example "100,10s"; past it the broker reads more slowly.'
+    'PUBLISH packets per time and client, for example "100,10s"; past it reading pauses, for a minute or the time of the rate at most.'
   ),
   rateLimit: row('rate', undefined as Rate | undefined, 'Bytes received per time and client, for example "1MB,10s".', {
     aliases: ['bytesLimit']
