@@ -156,14 +156,9 @@ export class Metrics {
     return this.counts[COUNTERS.indexOf(name)];
   }
 
-  /** All counters and plain gauges, by documented name. */
-  metrics(): Record<CounterName | PlainGaugeName, number> {
-    const all = {} as Record<CounterName | PlainGaugeName, number>;
-    COUNTERS.forEach((name, at) => {
-      all[name] = this.counts[at];
-    });
-    for (const name of PLAIN_GAUGES) all[name] = this.#readers[name]();
-    return all;
+  /** All counters, by documented name. */
+  counters(): Record<CounterName, number> {
+    return Object.fromEntries(COUNTERS.map((name, at) => [name, this.counts[at]])) as Record<CounterName, number>;
   }
 
   /** One gauge as it is now. */
@@ -171,14 +166,15 @@ export class Metrics {
     return this.#readers[name]();
   }
 
-  /** All gauges as `<name>.count` and `<name>.max`. The mark is raised by `note` and by looking. */
-  stats(): Record<`${GaugeName}.${'count' | 'max'}`, number> {
-    const all = {} as Record<`${GaugeName}.${'count' | 'max'}`, number>;
+  /** All gauges as `<name>.count` and `<name>.max`, the plain ones as `<name>`. The mark is raised by `note` and by looking. */
+  gauges(): Record<`${GaugeName}.${'count' | 'max'}` | PlainGaugeName, number> {
+    const all = {} as ReturnType<Metrics['gauges']>;
     for (const name of GAUGES) {
       const value = this.#readers[name]();
       all[`${name}.count`] = value;
       all[`${name}.max`] = this.note(name, value);
     }
+    for (const name of PLAIN_GAUGES) all[name] = this.#readers[name]();
     return all;
   }
 

@@ -167,16 +167,18 @@ export const ZONE_OPTIONS = {
 
 /** What may be given for a table. */
 export type Given<T> = {
-  [N in keyof T]?: T[N] extends OptionRow<infer V>
-    ? V extends number
-      ? V | Duration | Size
-      : V extends boolean
-        ? boolean
-        :
-            | V
-            | (Rate extends V ? string : never)
-            | (ReadonlyMap<string, number> extends V ? Record<string, number> | string : never)
-    : never;
+  [N in keyof T]?:
+    | (T[N] extends OptionRow<infer V>
+        ? V extends number
+          ? V | Duration | Size
+          : V extends boolean
+            ? boolean
+            :
+                | V
+                | (Rate extends V ? string : never)
+                | (ReadonlyMap<string, number> extends V ? Record<string, number> | string : never)
+        : never)
+    | undefined;
 };
 
 /** A zone's settings as read: durations in the row's unit, sizes in bytes. */

@@ -6,7 +6,7 @@ import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, ProtocolError, StateError } from '../errors.ts';
 import { asError, type DropReason, Events } from '../events.ts';
-import { type HookName, HookRegistry, type Hooks } from '../hooks.ts';
+import { type Hook, type HookName, HookRegistry } from '../hooks.ts';
 import { Metric, Metrics } from '../metrics.ts';
 import { type Message, unwireAll } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -281,7 +281,7 @@ export class Core implements SessionHost {
   }
 
   /** Register a hook. @returns a function that takes it away again */
-  hook<N extends HookName>(name: N, hook: Hooks[N], isFirst = false): () => void {
+  hook<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
     const remove = this.hooks.add(name, hook, isFirst);
     this.#watch();
     return () => {

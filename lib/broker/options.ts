@@ -129,7 +129,7 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** Settings of single zones, over the ones given at the top. A listener names its zone; `external` is the default one. */
   zones?: Readonly<Record<string, ZoneInput>>;
   /** Hooks to begin with; more by `broker.hook`. */
-  hooks?: Partial<Hooks>;
+  hooks?: Hooks;
   /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE; the last that fits is used. */
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions made for every client at connect. */
@@ -141,7 +141,7 @@ export type Settings = Values<typeof BROKER_OPTIONS> & {
   readonly clock: Clock;
   readonly memoryUsage: (() => number) | undefined;
   readonly zones: ReadonlyMap<string, Zone>;
-  readonly hooks: Partial<Hooks>;
+  readonly hooks: Hooks;
   readonly rewrite: readonly (RewriteRule | string)[];
   readonly autoSubscriptions: readonly AutoSubscription[];
 };

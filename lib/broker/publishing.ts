@@ -1,7 +1,7 @@
 import type { ClientInfo } from '../client-info.ts';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../errors.ts';
 import type { DropReason } from '../events.ts';
-import { type Hooks, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
@@ -15,7 +15,7 @@ import { checkTopicName } from '../topics/topic.ts';
 import type { Core } from './core.ts';
 import { parseDelayed } from './delayed.ts';
 
-type HookAnswer = Awaited<ReturnType<Hooks['publish']>>;
+type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
@@ -74,7 +74,7 @@ export class Publishing {
     // A delayed message is changed when it is really published.
     if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
     for (let at = from; at < hooks.publish.length; at++) {
-      const answer = hooks.call<Parameters<Hooks['publish']>[0], HookAnswer>(
+      const answer = hooks.call<Parameters<Hook<'publish'>>[0], HookAnswer>(
         'publish',
         hooks.publish[at],
         { message, client },

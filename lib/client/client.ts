@@ -38,7 +38,8 @@ import { ClientSession, type Outgoing } from './session.ts';
 
 const READ_AHEAD = 1_000;
 
-type Handler<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
+/** Hears an event of a client. */
+export type ClientListener<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
 
 interface Waiting<T> {
   resolve(value: T): void;
@@ -77,7 +78,7 @@ export class Client {
   readonly #clock: Clock;
   readonly #reader: PacketReader;
   readonly #inbox: Inbox;
-  readonly #listeners: { [E in keyof ClientEvents]?: Handler<E>[] } = {};
+  readonly #listeners: { [E in keyof ClientEvents]?: ClientListener<E>[] } = {};
   readonly #publishing = new Map<number, Waiting<PublishResult> & { properties?: Properties }>();
   readonly #asking = new Map<number, Waiting<SubackPacket | UnsubackPacket>>();
   /** Messages that wait for the server's Receive Maximum, or for a packet id. */
@@ -248,21 +249,21 @@ export class Client {
   }
 
   /** Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000. */
-  on<E extends keyof ClientEvents>(event: E, listener: Handler<E>): this {
+  on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.listen(listener as MessageHandler);
     else
-      (this.#listeners[event] as Handler<E>[] | undefined) = [
+      (this.#listeners[event] as ClientListener<E>[] | undefined) = [
         ...(this.#listeners[event] ?? []),
         listener
-      ] as Handler<E>[];
+      ] as ClientListener<E>[];
     return this;
   }
 
-  off<E extends keyof ClientEvents>(event: E, listener: Handler<E>): this {
+  off<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.unlisten(listener as MessageHandler);
-    const known = this.#listeners[event] as Handler<E>[] | undefined;
+    const known = this.#listeners[event] as ClientListener<E>[] | undefined;
     if (known?.includes(listener)) {
-      (this.#listeners[event] as Handler<E>[]) = known.toSpliced(known.indexOf(listener), 1);
+      (this.#listeners[event] as ClientListener<E>[]) = known.toSpliced(known.indexOf(listener), 1);
     }
     return this;
   }
@@ -658,7 +659,7 @@ export class Client {
   }
 
   #emit<E extends keyof ClientEvents>(event: E, value: ClientEvents[E]): void {
-    const listeners = this.#listeners[event] as Handler<E>[] | undefined;
+    const listeners = this.#listeners[event] as ClientListener<E>[] | undefined;
     if (listeners === undefined) return;
     for (const listener of listeners) this.#run(listener, value);
   }

@@ -18,7 +18,7 @@ describe('the gauges of a broker', () => {
     // beside the three of `$SYS`
     await staying.publish('r', 'x', { qos: 1, retain: true });
     const stats = () => {
-      const all = broker.metrics.stats();
+      const all = broker.metrics.gauges();
       const names = [
         'connections',
         'sessions',
