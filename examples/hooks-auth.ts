@@ -3,7 +3,7 @@ import { createBroker, type Hooks } from 'embermq';
 
 const tokens = new Map([['meter-7', 'secret']]);
 
-const hooks: Partial<Hooks> = {
+const hooks: Hooks = {
   // No opinion (undefined) leaves the decision to the next hook, and in the end to the option allowAnonymous.
   async authenticate({ client, password }) {
     if (tokens.get(client.clientId) === password?.toString()) return { allow: true, username: client.clientId };

@@ -5,25 +5,27 @@ export interface ConnectionMeta {
   /** How the bytes travel; `stream` for any Duplex of the app's own, `local` for a client inside this process. */
   readonly transport: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix' | 'stream' | 'local';
   /** Name of the listener, for example `tcp:1883`. */
-  readonly listener?: string;
+  readonly listener?: string | undefined;
   /** Zone whose settings apply; `external` by default. */
-  readonly zone?: string;
+  readonly zone?: string | undefined;
   /** Prefix of all topics of this connection, over the zone's. */
-  readonly mountpoint?: string;
+  readonly mountpoint?: string | undefined;
   /** Protocol versions this listener accepts, over the zone's. */
-  readonly protocolVersions?: readonly ProtocolVersion[];
-  readonly remoteAddress?: string;
-  readonly remotePort?: number;
-  readonly localAddress?: string;
-  readonly localPort?: number;
+  readonly protocolVersions?: readonly ProtocolVersion[] | undefined;
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  readonly localAddress?: string | undefined;
+  readonly localPort?: number | undefined;
   /** User name that takes the place of CONNECT's: from a client certificate or a pre-shared key identity. */
-  readonly username?: string;
+  readonly username?: string | undefined;
   /** The peer has proved who it is in the handshake (pre-shared key): the authenticate hooks are passed over. */
-  readonly authenticated?: boolean;
+  readonly authenticated?: boolean | undefined;
   /** Subject of the verified client certificate. */
-  readonly certificate?: { readonly commonName?: string; readonly subject?: string; readonly fingerprint256?: string };
+  readonly certificate?:
+    | { readonly commonName?: string; readonly subject?: string; readonly fingerprint256?: string }
+    | undefined;
   /** Headers of the WebSocket upgrade request. */
-  readonly headers?: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers?: Readonly<Record<string, string | string[] | undefined>> | undefined;
 }
 
 /** Who a connected or remembered client is: what hooks and events are given. */

@@ -16,7 +16,11 @@ export interface SubscriptionOptions {
   readonly id?: number;
 }
 
-/** Why a message went nowhere, or not to one client. */
+/**
+ * Why a message went nowhere, or not to one client. Of `not_retained` only the retained copy is missing: it was past `maxRetainedMessages`,
+ * `maxRetainedBytes` or `maxRetainedPayloadSize`; the message goes to its subscribers all the same. `server_shutting_down`: the
+ * broker stopped while it was delayed, or while a hook decided on it.
+ */
 export type DropReason =
   | 'no_subscribers'
   | 'expired'
@@ -28,6 +32,7 @@ export type DropReason =
   | 'not_authorized'
   | 'slow_consumer'
   | 'session_terminated'
+  | 'not_retained'
   | 'quota'
   | 'server_shutting_down';
 

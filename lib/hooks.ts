@@ -8,7 +8,8 @@ import { ReasonCode } from './packets/reason-codes.ts';
 import type { ConnectPacket, UserProperty } from './packets/types.ts';
 import type { WorkCount } from './work.ts';
 
-type Awaitable<T> = T | PromiseLike<T>;
+/** What a hook may answer now or later. */
+export type Awaitable<T> = T | PromiseLike<T>;
 
 /** Refusal of a connection. `serverReference` goes with 0x9C (use another server) and 0x9D (server moved). */
 export interface Refusal {
@@ -70,32 +71,35 @@ export type Verdict = boolean | NoOpinion | Refusal;
  */
 export interface Hooks {
   /** A well-formed CONNECT has come; nothing is known of the client yet. Refuse, or redirect with `serverReference`. */
-  preConnect(request: {
+  preConnect?(request: {
     readonly packet: ConnectPacket;
     readonly connection: ConnectionMeta;
     readonly client: ClientInfo;
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;
   /** Who is it? Without an opinion from any hook, `allowAnonymous` decides; an Authentication Method nobody knows is refused with 0x8C. */
-  authenticate(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
+  authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
   /** May this client (or its will) publish this? */
-  authorizePublish(request: { readonly client: ClientInfo; readonly message: Message }): Awaitable<Verdict>;
+  authorizePublish?(request: { readonly client: ClientInfo; readonly message: Message }): Awaitable<Verdict>;
   /** May it subscribe? A number 0 to 2 lowers the granted QoS; 0x80 or above is the refusal's code. */
-  authorizeSubscribe(request: {
+  authorizeSubscribe?(request: {
     readonly client: ClientInfo;
     readonly filter: string;
     readonly options: SubscriptionOptions;
   }): Awaitable<Verdict | number>;
   /** Change a message by returning another, refuse it with `false` or a refusal, keep it with anything else. `client` is absent for the app's own. */
-  publish(request: {
+  publish?(request: {
     readonly message: Message;
     readonly client: ClientInfo | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /** false drops this message for this receiver. Synchronous, on the packet path: keep it short. */
-  deliver(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
+  deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
 }
 
 export type HookName = keyof Hooks;
+
+/** The function of one hook, as `broker.hook` takes it. */
+export type Hook<N extends HookName> = Required<Hooks>[N];
 
 /** Names of all hooks, in the order in which they run. */
 export const HOOK_NAMES: readonly HookName[] = [
@@ -109,12 +113,12 @@ export const HOOK_NAMES: readonly HookName[] = [
 
 /** The registered functions of each hook. A list is replaced, never changed, so a run in progress is not disturbed. */
 export class HookRegistry {
-  preConnect: readonly Hooks['preConnect'][] = [];
-  authenticate: readonly Hooks['authenticate'][] = [];
-  authorizePublish: readonly Hooks['authorizePublish'][] = [];
-  authorizeSubscribe: readonly Hooks['authorizeSubscribe'][] = [];
-  publish: readonly Hooks['publish'][] = [];
-  deliver: readonly Hooks['deliver'][] = [];
+  preConnect: readonly Hook<'preConnect'>[] = [];
+  authenticate: readonly Hook<'authenticate'>[] = [];
+  authorizePublish: readonly Hook<'authorizePublish'>[] = [];
+  authorizeSubscribe: readonly Hook<'authorizeSubscribe'>[] = [];
+  publish: readonly Hook<'publish'>[] = [];
+  deliver: readonly Hook<'deliver'>[] = [];
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
@@ -138,14 +142,14 @@ export class HookRegistry {
    * @returns a function that takes the hook away again
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
-  add<N extends HookName>(name: N, hook: Hooks[N], isFirst = false): () => void {
+  add<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
     if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
     if (typeof hook !== 'function') throw new InvalidInput('HOOK_INVALID', name, 'a function', hook);
-    const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hooks[N];
-    const others = this[name] as readonly Hooks[N][];
-    (this[name] as readonly Hooks[N][]) = isFirst ? [own, ...others] : [...others, own];
+    const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hook<N>;
+    const others = this[name] as readonly Hook<N>[];
+    (this[name] as readonly Hook<N>[]) = isFirst ? [own, ...others] : [...others, own];
     return () => {
-      (this[name] as readonly Hooks[N][]) = (this[name] as readonly Hooks[N][]).filter((other) => other !== own);
+      (this[name] as readonly Hook<N>[]) = (this[name] as readonly Hook<N>[]).filter((other) => other !== own);
     };
   }
 

@@ -12,10 +12,16 @@ export {
   type Settings,
   type SharedStrategy
 } from './broker/options.ts';
-export type { RewriteRule } from './broker/rewrite.ts';
+export type { RewriteKind, RewriteRule } from './broker/rewrite.ts';
 export type { KickOptions, SessionFigures, SessionHandle, SubscriptionRecord } from './broker/session-handle.ts';
-export { Client, connectClient } from './client/client.ts';
+export { Client, type ClientListener, connectClient } from './client/client.ts';
+// under names of their own: the broker has a MessageHandler and SubscribeOptions, too
+export type {
+  MessageHandler as ClientMessageHandler,
+  SubscribeOptions as ClientSubscribeOptions
+} from './client/options.ts';
 export * from './client/options.ts';
+export type { ClientSession, Outgoing } from './client/session.ts';
 export type { ClientInfo, ConnectionMeta } from './client-info.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from './errors.ts';
@@ -27,9 +33,28 @@ export {
   type EventName,
   type SubscriptionOptions
 } from './events.ts';
-export type { Approval, AuthenticateRequest, Challenge, HookName, Hooks, Refusal, Verdict } from './hooks.ts';
+export type {
+  Approval,
+  AuthenticateRequest,
+  Awaitable,
+  Challenge,
+  Hook,
+  HookName,
+  Hooks,
+  NoOpinion,
+  Refusal,
+  Verdict
+} from './hooks.ts';
 export type { ListenerAddress, ListenerFigures, ListenerHandle, ListenerProtocol } from './listener.ts';
-export { COUNTERS, type CounterName, GAUGES, type GaugeName, Metrics } from './metrics.ts';
+export {
+  COUNTERS,
+  type CounterName,
+  GAUGES,
+  type GaugeName,
+  type Metrics,
+  PLAIN_GAUGES,
+  type PlainGaugeName
+} from './metrics.ts';
 export {
   type Duration,
   documentedName,
@@ -49,6 +74,26 @@ export {
 } from './options-table.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
-export type { ConnectPacket, Packet, Properties, ProtocolVersion, QoS, UserProperty, Will } from './packets/types.ts';
-export { checkTopicFilter, checkTopicName, matches } from './topics/topic.ts';
-export { ZONE_OPTIONS, type Zone, type ZoneInput } from './zone.ts';
+export type {
+  AckPacket,
+  AuthPacket,
+  ConnackPacket,
+  ConnectPacket,
+  DisconnectPacket,
+  Packet,
+  PingPacket,
+  Properties,
+  ProtocolVersion,
+  PublishPacket,
+  QoS,
+  SubackPacket,
+  SubscribePacket,
+  SubscriptionRequest,
+  UnsubackPacket,
+  UnsubscribePacket,
+  UserProperty,
+  Will
+} from './packets/types.ts';
+export { checkTopicFilter, checkTopicName, matches, type TopicLimits } from './topics/topic.ts';
+export type { WorkCount } from './work.ts';
+export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './zone.ts';

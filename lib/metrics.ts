@@ -3,7 +3,13 @@
  * index of each, so counting on the packet path is one addition into a typed array.
  */
 
-/** Every counter, in the documented order. They count since start and never fall. */
+/**
+ * Every counter, in the documented order. They count since start and never fall.
+ *
+ * Of an acknowledgement, `missed` means that its packet id is not in flight, `inuse` that it is, but waits for another packet. A PUBLISH
+ * is an `error` when it can not be published, for any reason but rights: it is malformed or breaks a rule, is too large, or a bound or a
+ * hook's reason code refuses it.
+ */
 export const COUNTERS = [
   'bytes.received',
   'bytes.sent',
@@ -17,7 +23,7 @@ export const COUNTERS = [
   'packets.publish.sent',
   'packets.publish.error',
   'packets.publish.auth_error',
-  'packets.publish.inuse',
+  'packets.publish.inuse', // a QoS 2 id that waits for PUBREL: sent again, and not published again
   'packets.publish.dropped',
   'packets.puback.received',
   'packets.puback.sent',
@@ -59,10 +65,11 @@ export const COUNTERS = [
   'messages.qos2.dropped',
   'messages.publish',
   'messages.dropped',
-  'messages.dropped.expired',
+  'messages.dropped.expired', // before they were routed: a hook took longer than the message had
   'messages.dropped.no_subscribers',
+  'messages.not_retained', // refused by a bound of what is retained, and routed all the same
   'messages.expired',
-  'messages.forward',
+  'messages.forward', // to other nodes: always 0, because a broker is the only one
   'messages.delivered',
   'messages.acked',
   'delivery.dropped',
@@ -149,14 +156,9 @@ export class Metrics {
     return this.counts[COUNTERS.indexOf(name)];
   }
 
-  /** All counters and plain gauges, by documented name. */
-  metrics(): Record<CounterName | PlainGaugeName, number> {
-    const all = {} as Record<CounterName | PlainGaugeName, number>;
-    COUNTERS.forEach((name, at) => {
-      all[name] = this.counts[at];
-    });
-    for (const name of PLAIN_GAUGES) all[name] = this.#readers[name]();
-    return all;
+  /** All counters, by documented name. */
+  counters(): Record<CounterName, number> {
+    return Object.fromEntries(COUNTERS.map((name, at) => [name, this.counts[at]])) as Record<CounterName, number>;
   }
 
   /** One gauge as it is now. */
@@ -164,14 +166,15 @@ export class Metrics {
     return this.#readers[name]();
   }
 
-  /** All gauges as `<name>.count` and `<name>.max`. The mark is raised by `note` and by looking. */
-  stats(): Record<`${GaugeName}.${'count' | 'max'}`, number> {
-    const all = {} as Record<`${GaugeName}.${'count' | 'max'}`, number>;
+  /** All gauges as `<name>.count` and `<name>.max`, the plain ones as `<name>`. The mark is raised by `note` and by looking. */
+  gauges(): Record<`${GaugeName}.${'count' | 'max'}` | PlainGaugeName, number> {
+    const all = {} as ReturnType<Metrics['gauges']>;
     for (const name of GAUGES) {
       const value = this.#readers[name]();
       all[`${name}.count`] = value;
       all[`${name}.max`] = this.note(name, value);
     }
+    for (const name of PLAIN_GAUGES) all[name] = this.#readers[name]();
     return all;
   }
 

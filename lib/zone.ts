@@ -40,7 +40,7 @@ export const ZONE_OPTIONS = {
   publishLimit: row(
     'rate',
     undefined as Rate | undefined,
-    'PUBLISH packets per time and client, for example "100,10s"; past it the broker reads more slowly.'
+    'PUBLISH packets per time and client, for example "100,10s"; past it reading pauses, for a minute or the time of the rate at most.'
   ),
   rateLimit: row('rate', undefined as Rate | undefined, 'Bytes received per time and client, for example "1MB,10s".', {
     aliases: ['bytesLimit']
@@ -167,16 +167,18 @@ export const ZONE_OPTIONS = {
 
 /** What may be given for a table. */
 export type Given<T> = {
-  [N in keyof T]?: T[N] extends OptionRow<infer V>
-    ? V extends number
-      ? V | Duration | Size
-      : V extends boolean
-        ? boolean
-        :
-            | V
-            | (Rate extends V ? string : never)
-            | (ReadonlyMap<string, number> extends V ? Record<string, number> | string : never)
-    : never;
+  [N in keyof T]?:
+    | (T[N] extends OptionRow<infer V>
+        ? V extends number
+          ? V | Duration | Size
+          : V extends boolean
+            ? boolean
+            :
+                | V
+                | (Rate extends V ? string : never)
+                | (ReadonlyMap<string, number> extends V ? Record<string, number> | string : never)
+        : never)
+    | undefined;
 };
 
 /** A zone's settings as read: durations in the row's unit, sizes in bytes. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { BrokerError } from '../lib/errors.ts';
-import { HookRegistry, type Hooks, isThenable } from '../lib/hooks.ts';
+import { type Hook, HookRegistry, isThenable } from '../lib/hooks.ts';
 import { clientInfo } from './support/client-info.ts';
 import { ManualClock } from './support/manual-clock.ts';
 
@@ -27,7 +27,7 @@ describe('HookRegistry', () => {
     hooks.add('deliver', () => void order.push('first'));
     hooks.add('deliver', again);
     hooks.add('deliver', again);
-    for (const deliver of hooks.deliver) deliver({} as Parameters<Hooks['deliver']>[0]);
+    for (const deliver of hooks.deliver) deliver({} as Parameters<Hook<'deliver'>>[0]);
     assert.deepEqual(order, ['first', 'again', 'again']);
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -128,6 +128,53 @@ describe('the compiled package', () => {
     }
   });
 
+  it('exports from embermq every type that what it exports is made of', () => {
+    const index = compiled('./dist/lib/index.d.ts');
+    const program = ts.createProgram([index], {
+      module: ts.ModuleKind.NodeNext,
+      target: ts.ScriptTarget.ES2022,
+      types: []
+    });
+    const checker = program.getTypeChecker();
+    const resolved = (symbol: ts.Symbol) =>
+      (symbol.flags & ts.SymbolFlags.Alias) !== 0 ? checker.getAliasedSymbol(symbol) : symbol;
+    const source = checker.getSymbolAtLocation(program.getSourceFile(index) as ts.SourceFile) as ts.Symbol;
+    const exported = new Set(checker.getExportsOfModule(source).map(resolved));
+    const missing = new Set<string>();
+    const look = (node: ts.Node): void => {
+      if (ts.isConstructorDeclaration(node)) return; // of what users get, and do not make
+      if (ts.isIdentifier(node) && isTypeName(node)) {
+        const symbol = resolved(checker.getSymbolAtLocation(node) as ts.Symbol);
+        const isOurs = symbol.declarations?.[0].getSourceFile().fileName.startsWith(out.replaceAll('\\', '/'));
+        const isParameter = (symbol.flags & ts.SymbolFlags.TypeParameter) !== 0;
+        if (isOurs && !isParameter && !exported.has(symbol)) missing.add(symbol.name);
+      }
+      ts.forEachChild(node, look);
+    };
+    for (const { declarations = [] } of exported) declarations.forEach(look);
+    assert.ok(exported.size > 80);
+    assert.deepEqual([...missing], []);
+  });
+
+  it('compiles with the strictest settings of an app, which may type what it hands over', () => {
+    writeFileSync(join(out, 'consumer.mts'), CONSUMER);
+    const program = ts.createProgram([join(out, 'consumer.mts')], {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      noPropertyAccessFromIndexSignature: true,
+      noEmit: true,
+      module: ts.ModuleKind.NodeNext,
+      target: ts.ScriptTarget.ES2022,
+      lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
+      types: ['node']
+    });
+    const faults = ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
+      return `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
+    });
+    assert.deepEqual(faults, []);
+  });
+
   it('has a command that Node can run', () => {
     const main = compiled(packageJson.bin.embermq);
     assert.equal(readFileSync(main, 'utf8').split('\n')[0], '#!/usr/bin/env node');
@@ -135,6 +182,61 @@ describe('the compiled package', () => {
     assert.match(text, /^embermq \d+\.\d+\.\d+\n$/);
   });
 });
+
+/** Is this the name in `x: Name`, `extends Name` or `typeof name`? */
+function isTypeName({ parent }: ts.Identifier): boolean {
+  return (
+    ts.isTypeReferenceNode(parent) ||
+    ts.isExpressionWithTypeArguments(parent) ||
+    ts.isTypeQueryNode(parent) ||
+    ts.isQualifiedName(parent)
+  );
+}
+
+/** What an app in TypeScript writes. */
+const CONSUMER = `
+  import { createServer } from 'node:net';
+  import {
+    type BrokerEvents, type BrokerOptions, type Client, type ClientMessageHandler, createBroker, type Hook, type Hooks,
+    type MessageHandler, ReasonCode
+  } from './lib/index.js';
+  import { listen } from './adapters/net/index.js';
+  import { createTestBroker } from './lib/testing/index.js';
+
+  const authenticate: Hook<'authenticate'> = async ({ username, password }) =>
+    username === 'a' && password?.toString() === 'b' ? true : { allow: false, reasonCode: ReasonCode.notAuthorized };
+  const hooks: Hooks = { authenticate, deliver: ({ message, client }) => message.topic !== client.clientId };
+  hooks.publish = ({ message }) => ({ topic: message.topic, payload: message.payload });
+  const maxPacketSize = process.env['MAX_PACKET_SIZE'];
+  const options: BrokerOptions = { hooks, maxPacketSize, zones: { inner: { allowAnonymous: false } } };
+  const broker = createBroker(options);
+  const remove: () => void = broker.hook('authenticate', authenticate, { isFirst: true });
+  const hear: MessageHandler = ({ topic, payload }, isRetained) => console.log(topic, payload.length, isRetained);
+  const stop: () => void = broker.subscribe('a/#', hear, { qos: 1 });
+  broker.on('client.disconnected', ({ client, reason }: BrokerEvents['client.disconnected']) => {
+    console.log(client.username, reason);
+  });
+  listen(broker, { port: 0, maxConnections: 5 });
+  createServer((socket) => {
+    const { remoteAddress, remotePort } = socket;
+    broker.handle(socket, { transport: 'stream', remoteAddress, remotePort });
+  });
+  const onMessage: ClientMessageHandler = (message) => message.ack();
+  const client: Client = await broker.connect({ clientId: 'c', will: { topic: 'w', payload: 'x' } });
+  await client.subscribe('x', onMessage);
+  await broker.publish('a', 'b', { retain: true, properties: { contentType: 'text/plain' } });
+  const figures: number[] = [
+    broker.metrics.counters()['messages.received'],
+    broker.metrics.gauges()['connections.max'],
+    broker.metrics.gauges()['messages.delayed']
+  ];
+  for await (const { clientId, timestamp } of broker.messages('#')) console.log(clientId, timestamp, figures);
+  await using kit = await createTestBroker({ hooks });
+  await kit.clock.advance('1s');
+  broker.session('c').kick({ session: 'keep' });
+  stop();
+  remove();
+`;
 
 /** Packages that the declarations reachable from one file import. */
 function packagesInTypes(start: string): string[] {

@@ -5,7 +5,7 @@ export { type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';
 export type { ListenerOptions, TcpOptions, UnixOptions } from './options.ts';
 export { type PresharedKey, type PresharedKeys, parsePskFile } from './psk.ts';
-export type { Pem, TlsMaterial, TlsSettings } from './tls.ts';
+export type { Pem, ServerCertificate, TlsMaterial, TlsSettings } from './tls-options.ts';
 export {
   type TlsOptions,
   type Transport,

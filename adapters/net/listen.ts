@@ -2,7 +2,7 @@ import { InvalidInput } from '../../lib/index.ts';
 import type { Acceptor } from './gate.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';
-import type { TlsMaterial, TlsSettings } from './tls.ts';
+import type { TlsMaterial, TlsSettings } from './tls-options.ts';
 import { Transport, tcp, tls, unix, ws, wss } from './transport.ts';
 import type { WebSocketSettings } from './websocket.ts';
 

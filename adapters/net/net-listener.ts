@@ -10,7 +10,8 @@ import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
 import { type Acceptor, Gate, type KnownLocal, type Stage } from './gate.ts';
 import { proxyStage } from './proxy-stage.ts';
-import { TlsEndpoint, type TlsMaterial } from './tls.ts';
+import { TlsEndpoint } from './tls.ts';
+import type { TlsMaterial } from './tls-options.ts';
 import type { Transport } from './transport.ts';
 import { upgradeStage, WebSocketEndpoint } from './websocket.ts';
 
@@ -20,8 +21,8 @@ export interface Listener extends ListenerHandle, AsyncDisposable {
   readonly port: number | undefined;
   /**
    * Take new certificates, keys, revocations and pre-shared keys for the handshakes from now on; files are read again. Connections that stand
-   * are not touched, and where the new ones are not good the old ones stay in force. Rejects with BrokerError TLS_INVALID, or
-   * LISTENER_WITHOUT_TLS.
+   * are not touched, and where the new ones are not good the old ones stay in force. Rejects with BrokerError TLS_INVALID or
+   * LISTENER_WITHOUT_TLS; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING or PSK_INVALID.
    */
   reload(material?: TlsMaterial): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { InvalidInput, type OptionTable, type OptionValues, readOptions } from '
 import type { Place } from './bind.ts';
 import { type LISTENER_OPTIONS, TCP_OPTIONS, type TcpOptions, UNIX_OPTIONS, type UnixOptions } from './options.ts';
 import { trustedSources } from './proxy-stage.ts';
-import { settleTls, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls.ts';
+import { settleTls, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-options.ts';
 import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
 type Common = OptionValues<typeof LISTENER_OPTIONS>;

@@ -8,7 +8,7 @@ import type { ConnectionMeta } from '../client-info.ts';
 import type { Clock } from '../clock.ts';
 import { InvalidInput, NotFound, StateError } from '../errors.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
-import type { HookName, Hooks } from '../hooks.ts';
+import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
 import { unknownName } from '../options-table.ts';
@@ -497,7 +497,7 @@ export class Broker {
    * @returns a function that takes it away again
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
-  hook<N extends HookName>(name: N, hook: Hooks[N], options: { readonly isFirst?: boolean } = {}): () => void {
+  hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
     return this.#core.hook(name, hook, options.isFirst);
   }
 

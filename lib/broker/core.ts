@@ -6,7 +6,7 @@ import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, ProtocolError, StateError } from '../errors.ts';
 import { asError, type DropReason, Events } from '../events.ts';
-import { type HookName, HookRegistry, type Hooks } from '../hooks.ts';
+import { type Hook, type HookName, HookRegistry } from '../hooks.ts';
 import { Metric, Metrics } from '../metrics.ts';
 import { type Message, unwireAll } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -188,10 +188,7 @@ export class Core implements SessionHost {
       metrics,
       settings,
       publish: (topic, payload, { qos, retain }) => this.publishing.publishSystem(topic, payload, qos, retain),
-      hasSubscribers: (topic) => {
-        const { targets, groups } = this.routing.of(topic);
-        return targets.length > 0 || groups.length > 0;
-      },
+      hasSubscribers: (topic) => this.routing.reachesAnybody(topic),
       isHeard: () => this.routing.isSystemHeard,
       nodes: () => [settings.node],
       startedAtMs: clock.monotonic()
@@ -249,7 +246,7 @@ export class Core implements SessionHost {
     this.life++;
     this.#onAllClosed = undefined;
     this.wheel.clear();
-    this.delayed.clear();
+    this.delayed.clear((message) => this.dropped(message, 'server_shutting_down', undefined));
   }
 
   /** Begin to serve a stream. */
@@ -284,7 +281,7 @@ export class Core implements SessionHost {
   }
 
   /** Register a hook. @returns a function that takes it away again */
-  hook<N extends HookName>(name: N, hook: Hooks[N], isFirst = false): () => void {
+  hook<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
     const remove = this.hooks.add(name, hook, isFirst);
     this.#watch();
     return () => {
@@ -405,6 +402,10 @@ export class Core implements SessionHost {
     return this.routing.isFresh(route);
   }
 
+  freshened(route: Route): Route {
+    return this.routing.freshened(route);
+  }
+
   route(message: Message, route: Route): number {
     return this.publishing.route(message, route);
   }
@@ -462,7 +463,7 @@ export class Core implements SessionHost {
   }
 
   retain(message: Message): void {
-    this.retained.put(message);
+    if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
     this.metrics.note('retained', this.retained.count);
   }
 
@@ -478,9 +479,9 @@ export class Core implements SessionHost {
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
     if (message.isSystem) return;
     const { counts } = this.metrics;
-    if (client === undefined) counts[Metric.messagesDropped]++;
-    else counts[Metric.deliveryDropped]++;
-    const counter = DROPPED[reason];
+    if (client !== undefined) counts[Metric.deliveryDropped]++;
+    else if (reason !== 'not_retained') counts[Metric.messagesDropped]++;
+    const counter = client === undefined && reason === 'expired' ? Metric.messagesDroppedExpired : DROPPED[reason];
     if (counter !== undefined) counts[counter]++;
     if (reason === 'expired') counts[Metric.messagesExpired]++;
     if (this.events.heard['message.dropped']) this.events.emit('message.dropped', { message, reason, client });
@@ -637,7 +638,8 @@ const DROPPED: Partial<Record<DropReason, number>> = {
   too_large: Metric.deliveryDroppedTooLarge,
   no_local: Metric.deliveryDroppedNoLocal,
   hook: Metric.deliveryDroppedHook,
-  slow_consumer: Metric.deliveryDroppedSlowConsumer
+  slow_consumer: Metric.deliveryDroppedSlowConsumer,
+  not_retained: Metric.messagesNotRetained
 };
 
 /** Where feeds have the retained messages from. */

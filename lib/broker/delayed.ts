@@ -73,11 +73,13 @@ export class DelayedMessages {
     return 'held';
   }
 
-  /** Forget all of them. */
-  clear(): void {
-    for (const waiting of this.#waiting) this.#settings.wheel.disarm(waiting);
+  /** Forget all of them. @param onDrop told of each, in order of arrival, when none is left */
+  clear(onDrop: (message: Message) => void): void {
+    const dropped = [...this.#waiting];
     this.#waiting.clear();
     this.#bytes = 0;
+    for (const waiting of dropped) this.#settings.wheel.disarm(waiting);
+    for (const { message } of dropped) onDrop(message);
   }
 
   /** Called by a message's alarm. */

@@ -129,7 +129,7 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** Settings of single zones, over the ones given at the top. A listener names its zone; `external` is the default one. */
   zones?: Readonly<Record<string, ZoneInput>>;
   /** Hooks to begin with; more by `broker.hook`. */
-  hooks?: Partial<Hooks>;
+  hooks?: Hooks;
   /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE; the last that fits is used. */
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions made for every client at connect. */
@@ -141,7 +141,7 @@ export type Settings = Values<typeof BROKER_OPTIONS> & {
   readonly clock: Clock;
   readonly memoryUsage: (() => number) | undefined;
   readonly zones: ReadonlyMap<string, Zone>;
-  readonly hooks: Partial<Hooks>;
+  readonly hooks: Hooks;
   readonly rewrite: readonly (RewriteRule | string)[];
   readonly autoSubscriptions: readonly AutoSubscription[];
 };
@@ -187,6 +187,13 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
   }
   const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
+  if (!Array.isArray(autoSubscriptions))
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      'autoSubscriptions',
+      'a list of { topic, qos, nl, rap, rh }',
+      autoSubscriptions
+    );
   autoSubscriptions.forEach(checkAutoSubscription);
   return { ...settings, clock, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
 }
@@ -198,12 +205,16 @@ const ALL_NAMES: readonly string[] = [
 ];
 
 function checkAutoSubscription(given: AutoSubscription, index: number): void {
-  const { topic, qos = 0, rh = 0 } = given;
   const field = `autoSubscriptions.${index}`;
+  if (typeof given !== 'object' || given === null)
+    throw new InvalidInput('OPTION_INVALID', field, '{ topic, qos, nl, rap, rh }', given);
+  const { topic, qos = 0, nl = false, rap = false, rh = 0 } = given;
   const fault = typeof topic === 'string' ? checkTopicFilter(topic) : 'expected a topic filter';
   if (fault !== undefined) {
     throw new InvalidInput('OPTION_INVALID', `${field}.topic`, 'a topic filter', topic, `${field}.topic: ${fault}`);
   }
   if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', `${field}.qos`, '0, 1 or 2', qos);
+  if (typeof nl !== 'boolean') throw new InvalidInput('OPTION_INVALID', `${field}.nl`, 'true or false', nl);
+  if (typeof rap !== 'boolean') throw new InvalidInput('OPTION_INVALID', `${field}.rap`, 'true or false', rap);
   if (![0, 1, 2].includes(rh)) throw new InvalidInput('OPTION_INVALID', `${field}.rh`, '0, 1 or 2', rh);
 }

@@ -1,7 +1,7 @@
 import type { ClientInfo } from '../client-info.ts';
-import { InvalidInput, NotAuthorized, StateError } from '../errors.ts';
+import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../errors.ts';
 import type { DropReason } from '../events.ts';
-import { type Hooks, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
@@ -15,7 +15,7 @@ import { checkTopicName } from '../topics/topic.ts';
 import type { Core } from './core.ts';
 import { parseDelayed } from './delayed.ts';
 
-type HookAnswer = Awaited<ReturnType<Hooks['publish']>>;
+type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
@@ -74,7 +74,7 @@ export class Publishing {
     // A delayed message is changed when it is really published.
     if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
     for (let at = from; at < hooks.publish.length; at++) {
-      const answer = hooks.call<Parameters<Hooks['publish']>[0], HookAnswer>(
+      const answer = hooks.call<Parameters<Hook<'publish'>>[0], HookAnswer>(
         'publish',
         hooks.publish[at],
         { message, client },
@@ -116,7 +116,8 @@ export class Publishing {
         },
         message.origin as Session | undefined
       );
-      return { message: changed, route: this.#broker.routeOf(changed.topic), reasonCode: 0 };
+      const isElsewhere = changed.topic !== route.topic;
+      return { message: changed, route: isElsewhere ? this.#broker.routeOf(changed.topic) : route, reasonCode: 0 };
     } catch (error) {
       this.#broker.failed(error, 'hook publish', undefined);
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };
@@ -141,16 +142,20 @@ export class Publishing {
   route(message: Message, route: Route): number {
     const broker = this.#broker;
     const { counts } = broker.metrics;
+    if (message.expiryInterval >= 0 && broker.nowMs > message.takenAtMs && broker.nowMs >= message.expiresAtMs) {
+      broker.dropped(message, 'expired', undefined); // a hook took its time [MQTT-3.3.2-5]
+      return 0;
+    }
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
       if (broker.events.heard['message.publish']) {
         broker.events.emit('message.publish', { message, client: message.origin as Session | undefined });
-        if (!broker.isFresh(route)) route = broker.routeOf(route.topic); // a listener subscribed somebody
+        route = broker.freshened(route); // a listener may have subscribed somebody
       }
     }
+    const { targets, groups } = route;
     if (message.retain) broker.retain(message);
     let taken = 0;
-    const { targets, groups } = route;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) {
       const member = groups[at].choose(message);
@@ -271,23 +276,19 @@ export class Publishing {
       broker.dropped(message, 'not_authorized', undefined);
       return;
     }
-    this.#afterHooks(message, route, session, 'publishing a will');
+    this.#settle(this.decide(message, route, session), 'publishing a will', session);
   }
 
-  /** Decide on a message that no packet waits for, and route it. */
-  #afterHooks(message: Message, route: Route, session: Session | undefined, during: string): void {
+  /** Route a message that no packet waits for, once it has been decided on. */
+  #settle(decided: PublishDecision | Promise<PublishDecision>, during: string, session: Session | undefined): void {
     const broker = this.#broker;
     const finish = (outcome: PublishDecision) => {
       if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
-      else this.route(outcome.message, broker.routeOf(outcome.message.topic));
+      else this.route(outcome.message, broker.freshened(outcome.route));
     };
-    const decided = this.decide(message, route, session);
-    if (!isThenable(decided)) {
-      finish(decided);
-      return;
-    }
-    decided.then(finish).catch((error: unknown) => broker.failed(error, during, session));
+    if (isThenable(decided)) decided.then(finish).catch((error: unknown) => broker.failed(error, during, session));
+    else finish(decided);
   }
 
   /** `$delayed/<seconds>/<topic>`. @returns a reason code */
@@ -314,17 +315,8 @@ export class Publishing {
     const broker = this.#broker;
     broker.readTime();
     const due = this.retopic(message, topic);
-    const route = broker.routeOf(topic);
-    const decided = this.#change(due, route, message.origin as Session | undefined, 0);
-    const finish = (outcome: PublishDecision) => {
-      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
-      else this.route(outcome.message, broker.routeOf(outcome.message.topic));
-    };
-    if (!isThenable(decided)) {
-      finish(decided);
-      return;
-    }
-    decided.then(finish).catch((error: unknown) => broker.failed(error, 'publishing a delayed message', undefined));
+    const decided = this.#change(due, broker.routeOf(topic), message.origin as Session | undefined, 0);
+    this.#settle(decided, 'publishing a delayed message', undefined);
   }
 
   /** A message of the app. @returns how many subscribers took it */
@@ -356,11 +348,9 @@ export class Publishing {
     const broker = this.#broker;
     const finish = (outcome: PublishDecision): number => {
       if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
-      if (outcome.route.kind !== TopicKind.delayed)
-        return this.route(outcome.message, broker.routeOf(outcome.message.topic));
+      if (outcome.route.kind !== TopicKind.delayed) return this.route(outcome.message, broker.freshened(outcome.route));
       const code = this.delay(outcome.message);
-      if (code >= 0x80)
-        throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', message.topic);
+      if (code >= 0x80) throw this.#notDelayed(code, outcome.message);
       return 0;
     };
     this.#isPublishing = true;
@@ -370,6 +360,17 @@ export class Publishing {
     } finally {
       this.#isPublishing = false;
     }
+  }
+
+  /** What the app is told when its delayed message was not taken. */
+  #notDelayed(code: number, { topic }: Message): BrokerError {
+    if (code === ReasonCode.quotaExceeded) {
+      const text = 'as many delayed messages wait as may (options maxDelayedMessages, maxDelayedBytes)';
+      return new BrokerError('QUOTA_EXCEEDED', text);
+    }
+    if (!this.#broker.settings.delayedPublish)
+      return new StateError('DELAYED_OFF', `"${topic}": delayed messages are switched off (option delayedPublish)`);
+    return new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', topic);
   }
 
   /** A message of the broker itself: no hooks, not counted. */

@@ -41,18 +41,23 @@ export class RetainedMessages {
     return this.#store.bytes;
   }
 
-  /** Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. @returns false if a bound refused it */
+  /**
+   * Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. What the broker says of itself counts against no
+   * bound.
+   * @returns false if a bound refused it
+   */
   put(message: Message): boolean {
-    const { topic } = message;
+    const { topic, isSystem } = message;
     const payloadBytes = message.bytes - message.payloadAt;
     const { maxRetainedPayloadSize } = this.#settings;
     this.#forget(topic);
-    if (payloadBytes === 0 || (maxRetainedPayloadSize > 0 && payloadBytes > maxRetainedPayloadSize)) {
+    const isTooLarge = !isSystem && maxRetainedPayloadSize > 0 && payloadBytes > maxRetainedPayloadSize;
+    if (payloadBytes === 0 || isTooLarge) {
       this.#store.delete(topic);
       return payloadBytes === 0;
     }
     message.store();
-    if (this.#store.put(topic, message, message.bytes) === 'refused') return false;
+    if (this.#store.put(topic, message, isSystem ? 0 : message.bytes) === 'refused') return false;
     const dueMs = this.#expiresAtMs(message);
     if (dueMs !== Infinity) {
       const entry = this.#store.get(topic) as RetainedEntry<Message>;

@@ -67,6 +67,8 @@ export class RetainedStore<M> {
   /** Sum of the bytes of all entries. */
   bytes = 0;
   #seq = 0;
+  /** Entries that count against no bound. */
+  #exempt = 0;
   readonly #byTopic = new TextMap<RetainedEntry<M>>();
   readonly #root = new Level<M>(undefined, 0);
 
@@ -88,19 +90,22 @@ export class RetainedStore<M> {
   /**
    * Keep a message as the retained one of its topic.
    *
-   * When messages are at their number, those of known topics may still be replaced. A message refused for its bytes takes the topic's
-   * earlier one with it: what is no longer true must not be handed out [MQTT-3.3.1-5].
-   * @param bytes what it counts against `maxBytes`
+   * When messages are at their number, those of known topics may still be replaced. A message that is refused takes the topic's earlier
+   * one with it: what is no longer true must not be handed out [MQTT-3.3.1-5].
+   * @param bytes what it counts against `maxBytes`; 0: it counts against neither bound, and none refuses it
    */
   put(topic: string, message: M, bytes: number): 'stored' | 'replaced' | 'refused' {
     const old = this.#byTopic.get(topic);
-    const total = this.bytes + bytes - (old === undefined ? 0 : old.bytes);
-    if (this.maxBytes > 0 && total > this.maxBytes) {
+    const oldBytes = old === undefined ? 0 : old.bytes;
+    const total = this.bytes + bytes - oldBytes;
+    const isOneMore = oldBytes === 0 && this.maxMessages > 0 && this.#byTopic.size - this.#exempt >= this.maxMessages;
+    if (bytes > 0 && (isOneMore || (this.maxBytes > 0 && total > this.maxBytes))) {
       if (old !== undefined) this.#remove(old);
       return 'refused';
     }
-    if (old === undefined && this.maxMessages > 0 && this.#byTopic.size >= this.maxMessages) return 'refused';
     this.bytes = total;
+    if (bytes === 0) this.#exempt++;
+    if (old?.bytes === 0) this.#exempt--;
     // the Map goes on with its old key: with the same text in the entry only one of two equal ones is kept
     const entry = new RetainedEntry(old === undefined ? topic : old.topic, message, this.#seq++, bytes);
     this.#byTopic.set(entry.topic, entry);
@@ -147,6 +152,7 @@ export class RetainedStore<M> {
   #remove(entry: RetainedEntry<M>): void {
     this.#byTopic.delete(entry.topic);
     this.bytes -= entry.bytes;
+    if (entry.bytes === 0) this.#exempt--;
     uproot(entry);
   }
 

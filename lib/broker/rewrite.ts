@@ -44,6 +44,7 @@ interface Compiled {
  * @throws InvalidInput REWRITE_INVALID
  */
 export function compileRewrite(rules: readonly (RewriteRule | string)[]): Rewrite {
+  if (!Array.isArray(rules)) throw invalid('rewrite', 'a list of rules', rules);
   const compiled = rules.map(compile).reverse();
   const apply = (topic: string, kind: RewriteKind): string => {
     const rule = compiled.find(({ filter, on }) => (on === 'all' || on === kind) && matches(filter, topic));

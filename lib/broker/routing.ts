@@ -1,11 +1,9 @@
-import { ProtocolError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
-import { ReasonCode } from '../packets/reason-codes.ts';
-import { checkUtf8 } from '../packets/utf8.ts';
 import { type Group, mayReach, merge, type Route, type Subscription, TopicKind } from '../session/subscription.ts';
+import { readTopicName } from '../session/topic-name.ts';
 import { RouteCache } from '../topics/route-cache.ts';
 import { TextMap } from '../topics/text-map.ts';
-import { checkTopicBytes, isSameTopic, isWildcard, levelCount, parseSharedFilter } from '../topics/topic.ts';
+import { isSameTopic, isWildcard, levelCount, parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { SharedStrategy } from './options.ts';
 import { ShareGroup } from './shared.ts';
@@ -16,6 +14,8 @@ const PLACES = 8192;
 const MARKS = 32_768;
 /** Bytes of a topic that its place depends on. */
 const HASHED_BYTES = 64;
+/** Of FNV-1a. */
+const PRIME = 0x0100_0193;
 
 const NO_BYTES = Buffer.alloc(0);
 const NOBODY: readonly Subscription[] = [];
@@ -54,6 +54,12 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
 
 type Routed = Subscription | RoutedGroup;
 
+/** A route as its owner sees it. */
+type OwnRoute = { -readonly [K in keyof Route]: Route[K] } & {
+  /** Its place in the table of bytes; -1: none. */
+  place: number;
+};
+
 /** Who gets the messages of a topic: the index of subscriptions, and a cache of what it answered. */
 export class Routing {
   /** Subscriptions, those in share groups among them; and these alone. */
@@ -61,17 +67,19 @@ export class Routing {
   sharedCount = 0;
   readonly #index = new FilterIndex<Routed>();
   readonly #groups = new TextMap<RoutedGroup>();
-  readonly #cache: RouteCache<Route>;
-  readonly #table: (Route | undefined)[] = new Array(PLACES).fill(undefined);
+  readonly #cache: RouteCache<OwnRoute>;
+  readonly #table: (OwnRoute | undefined)[] = new Array(PLACES).fill(undefined);
   /** Hashes of topics that came once: only those that come again are worth a place in the cache. */
   readonly #seen = new Int32Array(MARKS);
   readonly #settings: SharedSettings;
   #found: Routed[] = [];
+  /** Goes up with each change of the subscriptions. */
+  #version = 0;
 
   /** @param maxWeight bound of the cache: topics plus the subscribers they reach */
   constructor(settings: SharedSettings, maxWeight: number) {
     this.#settings = settings;
-    this.#cache = new RouteCache({ maxWeight });
+    this.#cache = new RouteCache({ maxWeight, onLeave: (route) => this.#empty(route) });
   }
 
   /** Filters in use, each counted once. */
@@ -134,62 +142,88 @@ export class Routing {
 
   /** The subscriptions under a filter have changed: cached routes that it concerns no longer hold. */
   changed(filter: string): void {
+    this.#version++;
     if (isWildcard(filter)) this.#cache.invalidateAll();
     else this.#cache.invalidate(filter);
   }
 
+  /** Whether a route still says who gets the messages of its topic, cached or not. */
   isFresh(route: Route): boolean {
-    return !route.stale && route.generation === this.#cache.generation;
+    return route.version === this.#version || (!route.stale && route.generation === this.#cache.generation);
   }
 
   /** The route of a topic name known to be valid. */
   of(topic: string): Route {
-    return this.#cache.get(topic) ?? this.#compute(topic, Buffer.from(topic));
+    return this.#cache.get(topic) ?? (this.#isNew(hashOf(topic)) ? this.#match(topic) : this.#compute(topic));
+  }
+
+  /** The route itself, or where subscriptions have changed since, the one that holds now. */
+  freshened(route: Route): Route {
+    return this.isFresh(route) ? route : (this.#cache.get(route.topic) ?? this.#match(route.topic));
+  }
+
+  /** Whether a message of this topic would reach anybody. Not taken for a message: it makes no topic worth a place in the cache. */
+  reachesAnybody(topic: string): boolean {
+    const { targets, groups } = this.#cache.get(topic) ?? this.#match(topic);
+    return targets.length > 0 || groups.length > 0;
   }
 
   /**
    * The route of the topic in `buf[start, end)`, found by its bytes where it has been used lately.
-   * @throws ProtocolError 0x81 for bytes that are not UTF-8, 0x90 for an empty name or one with a wildcard, 0x82 for U+0000
+   * @throws ProtocolError as `readTopicName`
    */
   resolve(buf: Buffer, start: number, end: number): Route {
     let hash = end - start;
     const hashed = Math.min(end, start + HASHED_BYTES);
-    for (let at = start; at < hashed; at++) hash = Math.imul(hash ^ buf[at], 0x0100_0193);
+    for (let at = start; at < hashed; at++) hash = Math.imul(hash ^ buf[at], PRIME);
     const place = (hash ^ (hash >>> 15)) & (PLACES - 1);
     const known = this.#table[place];
     if (known !== undefined && isSameTopic(known.bytes, buf, start, end)) {
       if (this.isFresh(known)) return known;
-      const route = this.#cache.get(known.topic) ?? this.#compute(known.topic, known.bytes);
-      this.#table[place] = route.stale ? undefined : route;
-      return route;
+      const { topic, bytes } = known;
+      return this.#put(this.#cache.get(topic) ?? this.#compute(topic), place, bytes);
     }
-    if (!checkUtf8(buf, start, end)) {
-      throw new ProtocolError(ReasonCode.malformedPacket, 'the topic name is not well-formed UTF-8'); // [MQTT-1.5.4-1]
-    }
-    if (end === start) throw new ProtocolError(ReasonCode.protocolError, 'PUBLISH: the topic is empty'); // [MQTT-4.7.3-1]
-    if (!checkTopicBytes(buf, start, end)) {
-      throw new ProtocolError(ReasonCode.topicNameInvalid, 'a topic name has no wildcards'); // [MQTT-3.3.2-2]
-    }
-    const topic = buf.toString('utf8', start, end);
-    const mark = hash & (MARKS - 1);
-    if (this.#seen[mark] !== hash) {
-      this.#seen[mark] = hash;
-      const cached = this.#cache.get(topic);
-      return cached ?? this.#match(topic, NO_BYTES);
-    }
-    const route = this.#cache.get(topic) ?? this.#compute(topic, copyOf(buf, start, end));
-    if (!route.stale) this.#table[place] = route; // what the cache does not take, a very long topic perhaps, is not kept here
+    const topic = readTopicName(buf, start, end);
+    let route = this.#cache.get(topic);
+    if (this.#isNew(hash)) return route ?? this.#match(topic);
+    route ??= this.#compute(topic);
+    return this.#put(route, place, route.bytes.length > 0 ? route.bytes : copyOf(buf, start, end));
+  }
+
+  /** Have a route found by its bytes. What the cache does not take, a very long topic perhaps, is not kept here either. */
+  #put(route: OwnRoute, place: number, bytes: Buffer): Route {
+    if (route.stale) return route;
+    route.bytes = bytes;
+    route.place = place;
+    this.#table[place] = route;
     return route;
   }
 
-  #compute(topic: string, bytes: Buffer): Route {
-    const route = this.#match(topic, bytes);
+  /** Whether a topic comes for the first time, as far as its mark tells; from now on it does not. */
+  #isNew(hash: number): boolean {
+    const mark = hash & (MARKS - 1);
+    if (this.#seen[mark] === hash) return false;
+    this.#seen[mark] = hash;
+    return true;
+  }
+
+  #compute(topic: string): OwnRoute {
+    const route = this.#match(topic);
     this.#cache.set(topic, route);
     return route;
   }
 
+  /** A route has left the cache: whoever still holds it shall not hold its targets, which count against no bound any more. */
+  #empty(route: OwnRoute): void {
+    if (this.#table[route.place] === route) this.#table[route.place] = undefined;
+    route.version = -1;
+    route.bytes = NO_BYTES;
+    route.targets = NOBODY;
+    route.groups = NO_GROUPS;
+  }
+
   /** Ask the index. The route is good for this once: it is in no cache. */
-  #match(topic: string, bytes: Buffer): Route {
+  #match(topic: string): OwnRoute {
     const found = this.#found;
     const count = this.#index.match(topic, found);
     const targets: Subscription[] = [];
@@ -204,20 +238,30 @@ export class Routing {
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;
     return {
       topic,
-      bytes,
+      bytes: NO_BYTES,
       kind: kindOf(topic),
       levels: levelCount(topic),
       targets: merged.length === 0 ? NOBODY : merged,
       groups: groups ?? (NO_GROUPS as readonly RoutedGroup[]),
+      version: this.#version,
       stale: true,
       generation: 0,
-      weight: 1 + merged.length + (groups?.length ?? 0)
+      weight: 1 + merged.length + (groups?.length ?? 0),
+      place: -1
     };
   }
 
   #countSystem(filter: string, by: number): void {
     if (filter.startsWith('$SYS')) this.#systemFilters += by;
   }
+}
+
+/** The hash that `resolve` makes of the bytes, as long as they are ASCII; others are marked once for each way they come. */
+function hashOf(topic: string): number {
+  let hash = topic.length;
+  const hashed = Math.min(hash, HASHED_BYTES);
+  for (let at = 0; at < hashed; at++) hash = Math.imul(hash ^ topic.charCodeAt(at), PRIME);
+  return hash;
 }
 
 /** A topic's bytes, out of the read chunk and out of any pool. */

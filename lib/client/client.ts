@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
-import { BrokerError, InvalidInput, ProtocolError } from '../errors.ts';
+import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError } from '../events.ts';
 import { encode } from '../packets/encode.ts';
 import type { MessageInput } from '../packets/message.ts';
@@ -38,7 +38,8 @@ import { ClientSession, type Outgoing } from './session.ts';
 
 const READ_AHEAD = 1_000;
 
-type Handler<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
+/** Hears an event of a client. */
+export type ClientListener<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
 
 interface Waiting<T> {
   resolve(value: T): void;
@@ -77,7 +78,7 @@ export class Client {
   readonly #clock: Clock;
   readonly #reader: PacketReader;
   readonly #inbox: Inbox;
-  readonly #listeners: { [E in keyof ClientEvents]?: Handler<E>[] } = {};
+  readonly #listeners: { [E in keyof ClientEvents]?: ClientListener<E>[] } = {};
   readonly #publishing = new Map<number, Waiting<PublishResult> & { properties?: Properties }>();
   readonly #asking = new Map<number, Waiting<SubackPacket | UnsubackPacket>>();
   /** Messages that wait for the server's Receive Maximum, or for a packet id. */
@@ -92,6 +93,7 @@ export class Client {
   #sendQuota = 65_535;
   #keepAliveMs = 0;
   #lastSentMs = 0;
+  #resumedMs = -Infinity;
   /** PINGREQs without an answer, the oldest first; undefined: the keep alive's own. */
   #pinging: (Waiting<void> | undefined)[] = [];
   #timer: unknown;
@@ -116,7 +118,10 @@ export class Client {
     stream.on('data', (chunk: Buffer) => this.#read(chunk));
     stream.on('error', (error) => {
       this.#failure ??= error;
+      stream.destroy();
+      this.#closed(); // not every stream tells of its close
     });
+    stream.on('end', () => stream.destroy()); // also one that could stay half open: nobody is left to answer
     stream.on('drain', () => {
       for (const waiting of this.#draining.splice(0)) waiting.resolve(SENT);
     });
@@ -124,12 +129,18 @@ export class Client {
     options.signal?.addEventListener('abort', this.#abort);
     if (options.signal?.aborted) this.#abort();
     else this.#send(connectPacket(options, this.protocolVersion));
+    stream.resume(); // one that was paused before is read, too
   }
 
   /** @internal Resolves once connected. */
   opened(): Promise<Client> {
     return new Promise((resolve, reject) => {
       this.#connecting = { resolve, reject };
+      const { destroyed, readableEnded, writableEnded, errored } = this.#stream;
+      if (!destroyed && !readableEnded && !writableEnded) return;
+      this.#failure ??= errored ?? undefined;
+      this.#stream.destroy();
+      this.#closed(); // a stream that is closed does not tell of it again
     });
   }
 
@@ -144,7 +155,7 @@ export class Client {
   }
 
   get isConnected(): boolean {
-    return this.#connack !== undefined && !this.#isLeaving && !this.#isClosed;
+    return this.#connack !== undefined && !this.#isLeaving && !this.#isClosed && !this.#stream.destroyed;
   }
 
   /**
@@ -174,8 +185,11 @@ export class Client {
   }
 
   /**
-   * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`.
+   * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`. A client has one subscription
+   * for a filter: subscribing again replaces its options, adds a handler, and takes none away.
    * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   *   CONNECTION_CLOSED when it goes before the answer
    */
   async subscribe(
     filters: string | FilterInput | readonly (string | FilterInput)[],
@@ -190,46 +204,66 @@ export class Client {
       ...rest,
       ...(typeof filter === 'string' ? { topic: filter } : filter)
     }));
+    mustBeFilters(subscriptions.map(({ topic }) => topic));
     // before the answer: a retained message may come ahead of the SUBACK
-    if (handle !== undefined) for (const { topic } of subscriptions) this.#inbox.handle(topic, handle);
-    const { granted } = await this.#ask((messageId) => ({ cmd: 'subscribe', messageId, subscriptions, properties }));
-    for (let at = 0; at < granted.length; at++) if (granted[at] >= 0x80) this.#inbox.unhandle(subscriptions[at].topic);
-    return granted;
+    const added = subscriptions.filter(({ topic }) => handle !== undefined && this.#inbox.handle(topic, handle));
+    const forget = ({ topic }: FilterInput) => this.#inbox.unhandle(topic, handle as MessageHandler);
+    try {
+      const { granted } = await this.#ask((messageId) => ({ cmd: 'subscribe', messageId, subscriptions, properties }));
+      for (const one of added) if (granted[subscriptions.indexOf(one)] >= 0x80) forget(one);
+      return granted;
+    } catch (error) {
+      for (const one of added) forget(one);
+      throw error;
+    }
   }
 
-  /** @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0) */
+  /**
+   * End subscriptions, and with them their handlers; given a handler, take away that one, and end those subscriptions that no other
+   * handler needs.
+   * @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0)
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   *   CONNECTION_CLOSED when it goes before the answer
+   */
   async unsubscribe(
     filters: string | readonly string[],
-    options: { readonly properties?: Properties } = {}
+    options: { readonly properties?: Properties } | MessageHandler = {}
   ): Promise<readonly number[]> {
     this.#mustBeConnected();
-    const unsubscriptions = [...listOf(filters)];
+    const asked = listOf(filters);
+    mustBeFilters(asked);
+    const handle = typeof options === 'function' ? options : undefined;
+    const properties = typeof options === 'function' ? undefined : options.properties;
+    const needed = new Set(asked.filter((filter) => handle !== undefined && this.#inbox.unhandle(filter, handle) > 0));
+    const unsubscriptions = asked.filter((filter) => !needed.has(filter));
+    if (unsubscriptions.length === 0) return asked.map(() => 0);
+    const heard = unsubscriptions.map((filter) => [filter, this.#inbox.handlersOf(filter)] as const);
     const { granted } = await this.#ask((messageId) => ({
       cmd: 'unsubscribe',
       messageId,
       unsubscriptions,
-      ...options
+      properties
     }));
-    for (const filter of unsubscriptions) this.#inbox.unhandle(filter);
-    return this.protocolVersion === 5 ? granted : unsubscriptions.map(() => 0);
+    for (const [filter, handlers] of heard) for (const one of handlers) this.#inbox.unhandle(filter, one);
+    return asked.map((filter) => (this.protocolVersion === 5 ? granted[unsubscriptions.indexOf(filter)] : 0) ?? 0);
   }
 
   /** Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000. */
-  on<E extends keyof ClientEvents>(event: E, listener: Handler<E>): this {
+  on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.listen(listener as MessageHandler);
     else
-      (this.#listeners[event] as Handler<E>[] | undefined) = [
+      (this.#listeners[event] as ClientListener<E>[] | undefined) = [
         ...(this.#listeners[event] ?? []),
         listener
-      ] as Handler<E>[];
+      ] as ClientListener<E>[];
     return this;
   }
 
-  off<E extends keyof ClientEvents>(event: E, listener: Handler<E>): this {
+  off<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.unlisten(listener as MessageHandler);
-    const known = this.#listeners[event] as Handler<E>[] | undefined;
+    const known = this.#listeners[event] as ClientListener<E>[] | undefined;
     if (known?.includes(listener)) {
-      (this.#listeners[event] as Handler<E>[]) = known.toSpliced(known.indexOf(listener), 1);
+      (this.#listeners[event] as ClientListener<E>[]) = known.toSpliced(known.indexOf(listener), 1);
     }
     return this;
   }
@@ -259,10 +293,18 @@ export class Client {
     });
   }
 
-  /** Begin a re-authentication with the method of the CONNECT (MQTT 5.0); `onAuth` answers what the server asks. */
+  /**
+   * Begin a re-authentication with the method of the CONNECT (MQTT 5.0); `onAuth` answers what the server asks.
+   * @returns when the server has agreed
+   * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED when the connection goes before, as it does where the server refuses;
+   *   StateError REAUTHENTICATION_UNDER_WAY
+   */
   reauthenticate(data?: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#mustBeConnected();
+      if (this.#authenticating !== undefined) {
+        throw new StateError('REAUTHENTICATION_UNDER_WAY', 'a re-authentication is under way; wait for its end');
+      }
       this.#authenticating = { resolve, reject };
       this.#send(this.#authPacket(ReasonCode.reAuthenticate, data));
     });
@@ -446,13 +488,12 @@ export class Client {
     }
     const { authenticationMethod: method, authenticationData: data } = properties;
     const answer = async () => this.#options.onAuth?.({ reasonCode, method, data, properties });
-    answer().then(
-      (reply) => this.#isClosed || this.#send(this.#authPacket(ReasonCode.continueAuthentication, reply)),
-      (error) => {
+    answer()
+      .then((reply) => this.#isClosed || this.#send(this.#authPacket(ReasonCode.continueAuthentication, reply)))
+      .catch((error) => {
         this.#failure = asError(error);
         this.#stream.destroy();
-      }
-    );
+      });
   }
 
   #authPacket(reasonCode: number, authenticationData: Buffer | undefined): AuthPacket {
@@ -480,7 +521,15 @@ export class Client {
       this.#publishing.set(messageId, { resolve, reject });
       this.session.outgoing.set(messageId, { packet, isReleased: false });
       this.#sendQuota--;
-      this.#send(packet);
+      try {
+        this.#send(packet);
+      } catch (error) {
+        // it can not be encoded: nothing went out
+        this.#publishing.delete(messageId);
+        this.session.outgoing.delete(messageId);
+        this.#sendQuota++;
+        reject(asError(error));
+      }
     }
     this.#steer();
   }
@@ -501,7 +550,13 @@ export class Client {
       this.#mustFit(packet);
       this.session.asked(messageId);
       this.#asking.set(messageId, { resolve, reject });
-      this.#send(packet);
+      try {
+        this.#send(packet);
+      } catch (error) {
+        this.session.answered(messageId);
+        this.#asking.delete(messageId);
+        throw error;
+      }
       this.#steer();
     });
   }
@@ -522,9 +577,12 @@ export class Client {
 
   #watch(delayMs: number): void {
     this.#timer = this.#clock.setTimeout(() => {
-      const idleMs = this.#clock.monotonic() - this.#lastSentMs;
+      const nowMs = this.#clock.monotonic();
+      const idleMs = nowMs - this.#lastSentMs;
       if (idleMs < this.#keepAliveMs) return this.#watch(this.#keepAliveMs - idleMs);
-      if (this.#pinging.length > 0) {
+      // Of a server that was not read no answer can be expected.
+      const wasRead = !this.#stream.isPaused() && nowMs - this.#resumedMs >= this.#keepAliveMs;
+      if (this.#pinging.length > 0 && wasRead) {
         this.#failure = new BrokerError('KEEPALIVE_TIMEOUT', `no PINGRESP within ${this.#keepAliveMs} ms`);
         this.#stream.destroy();
         return;
@@ -545,8 +603,12 @@ export class Client {
       this.#pinging.some((asking) => asking !== undefined) ||
       this.#authenticating !== undefined;
     if (isWanted === !this.#stream.isPaused() || this.#isClosed) return;
-    if (isWanted) this.#stream.resume();
-    else this.#stream.pause();
+    if (!isWanted) {
+      this.#stream.pause();
+      return;
+    }
+    this.#resumedMs = this.#clock.monotonic();
+    this.#stream.resume();
   }
 
   #leave(): void {
@@ -597,7 +659,7 @@ export class Client {
   }
 
   #emit<E extends keyof ClientEvents>(event: E, value: ClientEvents[E]): void {
-    const listeners = this.#listeners[event] as Handler<E>[] | undefined;
+    const listeners = this.#listeners[event] as ClientListener<E>[] | undefined;
     if (listeners === undefined) return;
     for (const listener of listeners) this.#run(listener, value);
   }
@@ -666,6 +728,13 @@ function again({ packet }: Outgoing): PublishPacket {
 
 function because({ reasonString }: Properties): string {
   return reasonString === undefined ? '' : ` (${reasonString})`;
+}
+
+/** The server checks filters; here they have to be texts, and there have to be some. */
+function mustBeFilters(filters: readonly unknown[]): void {
+  const wrong = filters.findIndex((filter) => typeof filter !== 'string');
+  if (filters.length === 0 || wrong >= 0)
+    throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', wrong < 0 ? filters : filters[wrong]);
 }
 
 function take<V>(map: Map<number, V>, id: number): V | undefined {

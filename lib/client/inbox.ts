@@ -6,7 +6,8 @@ const UNHEARD_MAX = 1_000;
 
 /** Where a client's messages go: handlers of single filters, listeners, iterators. */
 export class Inbox {
-  readonly #handlers = new Map<string, { readonly filter: string; readonly handle: MessageHandler }>();
+  /** By the filter as it was subscribed; `filter` is what names are matched with. */
+  readonly #handlers = new Map<string, { readonly filter: string; readonly handlers: readonly MessageHandler[] }>();
   readonly #readers = new Set<Reader>();
   readonly #run: (handler: MessageHandler, message: ReceivedMessage) => void;
   readonly #flowChanged: () => void;
@@ -31,10 +32,10 @@ export class Inbox {
 
   put(message: ReceivedMessage): void {
     let isTaken = this.#listeners.length > 0 || this.#readers.size > 0;
-    for (const { filter, handle } of this.#handlers.values()) {
+    for (const { filter, handlers } of this.#handlers.values()) {
       if (!matches(filter, message.topic)) continue;
       isTaken = true;
-      this.#run(handle, message);
+      for (const handle of handlers) this.#run(handle, message);
     }
     for (const listener of this.#listeners) this.#run(listener, message);
     for (const reader of this.#readers) reader.put(message);
@@ -42,13 +43,28 @@ export class Inbox {
     this.#flowChanged();
   }
 
-  handle(filter: string, handle: MessageHandler): void {
-    const shared = parseSharedFilter(filter);
-    this.#handlers.set(filter, { filter: typeof shared === 'object' ? shared.filter : filter, handle });
+  handlersOf(filter: string): readonly MessageHandler[] {
+    return this.#handlers.get(filter)?.handlers ?? [];
   }
 
-  unhandle(filter: string): void {
-    this.#handlers.delete(filter);
+  /** @returns whether the handler has been added: it may hear the filter already */
+  handle(filter: string, handle: MessageHandler): boolean {
+    const handlers = this.handlersOf(filter);
+    if (handlers.includes(handle)) return false;
+    const shared = parseSharedFilter(filter);
+    const plain = typeof shared === 'object' ? shared.filter : filter;
+    this.#handlers.set(filter, { filter: plain, handlers: [...handlers, handle] });
+    return true;
+  }
+
+  /** @returns how many handlers the filter has left */
+  unhandle(filter: string, handle: MessageHandler): number {
+    const entry = this.#handlers.get(filter);
+    if (entry === undefined) return 0;
+    const handlers = entry.handlers.filter((other) => other !== handle);
+    if (handlers.length === 0) this.#handlers.delete(filter);
+    else this.#handlers.set(filter, { ...entry, handlers });
+    return handlers.length;
   }
 
   listen(listener: MessageHandler): void {

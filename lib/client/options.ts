@@ -115,7 +115,10 @@ export interface ClientEvents {
   packet: { readonly direction: 'sent' | 'received'; readonly packet: Packet };
   /** The server's DISCONNECT (MQTT 5.0). */
   disconnect: { readonly reasonCode: number; readonly properties: Properties };
-  /** The connection is gone; nothing follows. */
+  /**
+   * The connection is gone; nothing follows. `error` is undefined where it was simply closed, else Refused CONNECT_REFUSED or DISCONNECTED,
+   * BrokerError KEEPALIVE_TIMEOUT, a ProtocolError of the server, what `onAuth` threw, the reason of the signal, or the stream's own.
+   */
   close: { readonly error: Error | undefined };
   /**
    * A listener or handler threw or rejected, or the server broke the protocol. Without a listener what a listener threw is an uncaught
@@ -125,8 +128,9 @@ export interface ClientEvents {
 }
 
 /**
- * The server refused an operation. `code` is CONNECT_REFUSED, PUBLISH_REFUSED or AUTH_REFUSED, `reasonCode` that of MQTT 5.0 (0x80 or
- * above; return codes of 3.x are translated).
+ * The server refused an operation, or ended the connection with a reason. `code` is CONNECT_REFUSED, PUBLISH_REFUSED or DISCONNECTED;
+ * the last one is the error of the event `close`, and the cause of the CONNECTION_CLOSED that waiting operations reject with. `reasonCode`
+ * is that of MQTT 5.0: 0x80 or above (return codes of 3.x are translated), with DISCONNECTED also 0.
  */
 export class Refused extends BrokerError {
   readonly reasonCode: number;

@@ -90,28 +90,31 @@ export function outputSlab(): Buffer {
  * made of it by changing a few bytes, or re-encoded once for all receivers of another layout.
  */
 export class Message {
-  /** The bytes, while they are not kept apart; see `frame`. */
+  /** The bytes, while they are not kept apart; see `frame`. @internal */
   wire: Frame | undefined;
   /** Size of the whole packet in bytes. */
   readonly bytes: number;
-  /** Offsets of the packet id (0: none), the first property and the payload, from the packet's first byte. */
+  /** Offset of the packet id from the packet's first byte; 0: none. @internal */
   readonly idAt: number;
+  /** Offset of the first property. @internal */
   readonly propertiesAt: number;
+  /** Offset of the payload. @internal */
   readonly payloadAt: number;
+  /** @internal */
   readonly layout: Layout;
   /** Topic name as routed. */
   readonly topic: string;
   readonly qos: QoS;
   readonly retain: boolean;
-  /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. */
+  /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. @internal */
   origin: Publisher | undefined;
-  /** Monotonic milliseconds at which the broker took it over. */
+  /** Monotonic milliseconds at which the broker took it over. @internal */
   readonly takenAtMs: number;
-  /** Wall-clock milliseconds of the same. */
+  /** Wall-clock milliseconds at which the broker took it over. */
   readonly timestamp: number;
   /** Message Expiry Interval as published, in seconds; -1: never expires. */
   readonly expiryInterval: number;
-  /** The broker's own (`$SYS`): not counted among messages, exempt from hooks. */
+  /** The broker's own (`$SYS`): not counted among messages, exempt from hooks. @internal */
   isSystem = false;
   /** The commit that its publisher's acknowledgement waits for: if that fails, the publisher is told. 0: none. */
   ticket = 0;
@@ -155,6 +158,7 @@ export class Message {
   /**
    * Make a message of what an app, a will or a hook gave. The topic has been checked.
    * @throws InvalidInput MESSAGE_INVALID for a payload or QoS of the wrong kind
+   * @internal
    */
   static from(input: MessageInput, origin: Publisher | undefined, takenAtMs: number, timestamp: number): Message {
     const { topic, qos = 0, retain = false, properties } = input;
@@ -170,7 +174,7 @@ export class Message {
     return message;
   }
 
-  /** A message whose packet we encoded ourselves. */
+  /** A message whose packet we encoded ourselves. @internal */
   static of(
     buf: Buffer,
     layout: Layout,
@@ -256,23 +260,23 @@ export class Message {
     return properties;
   }
 
-  /** Monotonic milliseconds from which on it must not be delivered; `Infinity`: never. */
+  /** Monotonic milliseconds from which on it must not be delivered; `Infinity`: never. @internal */
   get expiresAtMs(): number {
     return this.expiryInterval < 0 ? Infinity : this.takenAtMs + this.expiryInterval * 1000;
   }
 
-  /** Whole seconds it has been in the broker. */
+  /** Whole seconds it has been in the broker. @internal */
   secondsHere(nowMs: number): number {
     return Math.floor((nowMs - this.takenAtMs) / 1000);
   }
 
-  /** Keep it for longer than its publisher may last: of that, only the names stay. */
+  /** Keep it for longer than its publisher may last: of that, only the names stay. @internal */
   store(): void {
     this.keep();
     if (this.origin?.identity !== undefined) this.origin = this.origin.identity;
   }
 
-  /** Copy it out of the read chunk, because it outlives the turn. */
+  /** Copy it out of the read chunk, because it outlives the turn. @internal */
   keep(): void {
     if (this.#kept !== undefined || this.wire === undefined) return;
     const { buf, start, end } = this.wire;
@@ -284,7 +288,7 @@ export class Message {
     wired.push(this);
   }
 
-  /** The packet's bytes. Of a kept message they are unpacked, and shared by all receivers of the turn. */
+  /** The packet's bytes. Of a kept message they are unpacked, and shared by all receivers of the turn. @internal */
   frame(): Frame {
     return this.wire ?? this.#unpack();
   }
@@ -304,13 +308,13 @@ export class Message {
     return this.wire;
   }
 
-  /** What is needed in this turn alone goes. */
+  /** What is needed in this turn alone goes. @internal */
   unwire(): void {
     this.wire = undefined;
     this.#forms = undefined;
   }
 
-  /** The same message for receivers of a layout, with or without a packet id; made once and shared. */
+  /** The same message for receivers of a layout, with or without a packet id; made once and shared. @internal */
   form(layout: Layout, withId: boolean): Frame {
     if (layout === this.layout && withId === this.idAt > 0) return this.frame();
     const at = (layout === 5 ? 2 : 0) + (withId ? 1 : 0);
@@ -322,7 +326,7 @@ export class Message {
     return frame;
   }
 
-  /** A packet of its own for one receiver. */
+  /** A packet of its own for one receiver. @internal */
   encode(layout: Layout, variation: Variation): Buffer {
     const { qos, ids, expirySec, alias, messageId, topic } = variation;
     const source = this.frame();

@@ -5,6 +5,9 @@ import { ReasonCode } from './reason-codes.ts';
 import { type Packet, PacketType, type ProtocolVersion } from './types.ts';
 import { readVarint, VARINT_MAX, varintEnd } from './varint.ts';
 
+/** Bytes of the longest fixed header. */
+const LONGEST_HEADER = 5;
+
 export type PacketReaderOptions = {
   /** Bytes of the largest packet taken, fixed header included. Default: what the format can announce, 268,435,460. */
   readonly maximumPacketSize?: number;
@@ -22,8 +25,6 @@ export type PacketReaderOptions = {
     }
 );
 
-const NOTHING = Buffer.alloc(0);
-
 /**
  * Splits a byte stream into packets and decodes each one strictly. For the in-process client, tests and tools; a connection of the broker
  * reads its hot packets in place instead.
@@ -34,12 +35,12 @@ export class PacketReader {
   readonly #side: 'client' | 'server';
   readonly #maximumPacketSize: number;
   #version: ProtocolVersion | undefined;
-  /** Chunks not joined yet; they are joined once `#needed` bytes are there. */
-  #chunks: Buffer[] = [];
-  #waiting = 0;
-  #needed = 0;
-  #buf: Buffer = NOTHING;
+  /** What has come, and where in the first of them the next packet begins. */
+  readonly #chunks: Buffer[] = [];
   #at = 0;
+  #waiting = 0;
+  /** So many bytes must have come before it is worth looking again. */
+  #needed = 1;
   #error: unknown;
 
   constructor(options: PacketReaderOptions) {
@@ -55,7 +56,7 @@ export class PacketReader {
 
   /** Bytes taken in and not yet part of a packet that was handed out. */
   get bufferedBytes(): number {
-    return this.#waiting + this.#buf.length - this.#at;
+    return this.#waiting;
   }
 
   /**
@@ -85,7 +86,7 @@ export class PacketReader {
    */
   next(): Packet | undefined {
     if (this.#error !== undefined) throw this.#error;
-    this.#join();
+    if (this.#waiting < this.#needed) return undefined;
     try {
       return this.#take();
     } catch (error) {
@@ -94,48 +95,65 @@ export class PacketReader {
     }
   }
 
-  #join(): void {
-    if (this.#waiting === 0 || this.bufferedBytes < this.#needed) return;
-    const rest = this.#buf.subarray(this.#at);
-    this.#buf =
-      rest.length === 0 && this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat([rest, ...this.#chunks]);
-    this.#at = 0;
-    this.#chunks = [];
-    this.#waiting = 0;
-  }
-
   #take(): Packet | undefined {
-    const buf = this.#buf;
+    let buf = this.#gather(Math.min(this.#waiting, LONGEST_HEADER));
     const at = this.#at;
-    if (at === buf.length) return undefined;
     checkFlags(buf[at] >> 4, buf[at] & 0x0f);
     if (this.#version === undefined && buf[at] >> 4 !== PacketType.connect) {
       throw refused(`packet type ${buf[at] >> 4}: the first packet must be CONNECT`); // [MQTT-3.1.0-1]
     }
     if (!hasLength(buf, at + 1)) {
-      if (buf.length - at > 4) throw malformed('remaining length: more than four bytes');
-      this.#needed = buf.length - at + 1;
+      if (this.#waiting >= LONGEST_HEADER) throw malformed('remaining length: more than four bytes');
+      this.#needed = this.#waiting + 1;
       return undefined;
     }
     const remaining = readVarint(buf, at + 1, buf.length);
-    const start = varintEnd();
-    const size = start - at + remaining;
+    const head = varintEnd() - at;
+    const size = head + remaining;
     if (size > this.#maximumPacketSize) throw tooLarge(size, this.#maximumPacketSize);
-    if (buf.length - at < size) {
+    if (this.#waiting < size) {
       this.#needed = size;
       return undefined;
     }
-    this.#needed = 0;
-    const packet = this.#decode(buf[at], start, start + remaining);
+    this.#needed = 1;
+    buf = this.#gather(size);
+    const start = this.#at + head;
+    const packet = this.#decode(buf, buf[this.#at], start, start + remaining);
     if (packet.cmd === 'connect') this.#version = packet.protocolVersion;
-    this.#at = at + size;
+    this.#waiting -= size;
+    this.#at += size;
+    if (this.#at === buf.length) {
+      this.#chunks.shift();
+      this.#at = 0;
+    }
     return packet;
   }
 
-  #decode(header: number, start: number, end: number): Packet {
+  /** The buffer that has the next `bytes` bytes from `#at` on. Those of several chunks are joined, but what is behind them stays where it is. */
+  #gather(bytes: number): Buffer {
+    const chunks = this.#chunks;
+    if (chunks[0].length - this.#at >= bytes) return chunks[0];
+    const parts = [chunks[0].subarray(this.#at)];
+    let missing = bytes - parts[0].length;
+    let next = 1;
+    for (; missing >= chunks[next]?.length; next++) {
+      parts.push(chunks[next]);
+      missing -= chunks[next].length;
+    }
+    if (missing > 0) {
+      parts.push(chunks[next].subarray(0, missing));
+      chunks[next] = chunks[next].subarray(missing);
+    }
+    const joined = Buffer.concat(parts);
+    chunks.splice(0, next, joined);
+    this.#at = 0;
+    return joined;
+  }
+
+  #decode(buf: Buffer, header: number, start: number, end: number): Packet {
     const decode = this.#side === 'client' ? decodeServerPacket : decodeClientPacket;
     // a CONNECT brings its own version
-    return decode(header >> 4, header & 0x0f, this.#buf, start, end, this.#version ?? 5);
+    return decode(header >> 4, header & 0x0f, buf, start, end, this.#version ?? 5);
   }
 }
 

@@ -37,6 +37,16 @@ const SMALL_PART = 16_384;
 const NO_BYTES = Buffer.alloc(0);
 const CONNECTION = Symbol('connection');
 
+/** A topic that is not routed as it came. */
+interface ForeignTopic {
+  /** As it stands in packets. */
+  readonly bytes: Buffer;
+  /** That it is routed by. */
+  readonly topic: string;
+  readonly isRewritten: boolean;
+  route: Route | undefined;
+}
+
 type Attached = Duplex & { [CONNECTION]?: Connection };
 
 /** Outputs that are not in use: an idle connection has none. */
@@ -72,10 +82,12 @@ export class Connection {
   /** Monotonic milliseconds of the last packet, and of the last progress of the output. */
   lastReceivedMs: number;
   lastProgressMs: number;
-  /** Route of the last topic it published to. */
+  /** Route of the last topic it published to, where it is worth remembering. */
   route: Route | undefined = undefined;
   /** Acknowledgements that wait for a commit. */
   late: AckQueue | undefined = undefined;
+  /** The last topic it published to, where topics are rewritten or mounted. */
+  foreign: ForeignTopic | undefined = undefined;
   /** Topics behind the client's aliases [MQTT-3.3.2-7]. */
   topicAliases: string[] | undefined = undefined;
   receivedBytes = 0;
@@ -86,7 +98,9 @@ export class Connection {
   sentWrites = 0;
   sentPackets = 0;
   sentMessages = 0;
+  /** What a hook holds back. */
   #rest: Buffer = NO_BYTES;
+  /** What has come of a packet that is not complete, and how many bytes it lacks, or 1 while its header does not say. */
   #parts: Buffer[] | undefined = undefined;
   #needed = 0;
   #isWalking = false;
@@ -140,23 +154,13 @@ export class Connection {
     this.receivedBytes += chunk.length;
     this.receivedChunks++;
     host.metrics.counts[Metric.bytesReceived] += chunk.length;
-    if (this.#needed > 0) {
-      // A packet longer than a chunk: its parts are joined once, when all are there.
-      gatherPart(this.#parts as Buffer[], chunk);
-      this.#needed -= chunk.length;
-      if (this.#needed > 0) return;
-      chunk = Buffer.concat(this.#parts as Buffer[]);
-      this.#parts = undefined;
-      this.#needed = 0;
-    } else if (this.#rest.length > 0) {
-      chunk = Buffer.concat([this.#rest, chunk]);
-      this.#rest = NO_BYTES;
-    }
-    if ((this.pauses & Pause.hook) !== 0) {
-      this.#hold(chunk);
+    const isHeld = (this.pauses & Pause.hook) !== 0;
+    const at = this.#needed > 0 ? this.#complete(chunk) : 0;
+    if (isHeld) {
+      if (at < chunk.length) this.#hold(at === 0 ? chunk : chunk.subarray(at));
       return;
     }
-    this.#walk(chunk);
+    if (at < chunk.length && !this.isClosed) this.#walk(chunk, at);
     if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, host.nowMs);
     if (this.#arrived !== undefined) this.#receiveArrived();
   }
@@ -183,10 +187,33 @@ export class Connection {
     this.host.wheel.arm(alarm, delayMs);
   }
 
+  /**
+   * Give the packet that is not complete what it lacks, and read it from a buffer of its own: the chunk is not copied for its sake.
+   * @returns where in the chunk the next packet begins
+   */
+  #complete(chunk: Buffer): number {
+    let at = 0;
+    while (this.#needed > 0 && at < chunk.length) {
+      const parts = this.#parts as Buffer[];
+      const end = at + this.#needed;
+      if (end > chunk.length) {
+        gatherPart(parts, at === 0 ? chunk : chunk.subarray(at));
+        this.#needed = end - chunk.length;
+        return chunk.length;
+      }
+      parts.push(chunk.subarray(at, end));
+      this.#parts = undefined;
+      this.#needed = 0;
+      at = end;
+      this.#walk(Buffer.concat(parts), 0);
+    }
+    return at;
+  }
+
   /** Keep what may not be read yet: a hook decides on an earlier packet. */
   #hold(chunk: Buffer): void {
-    this.#rest = chunk;
-    if (chunk.length > this.maxPacketSize + this.host.maxHeldBytes) {
+    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    if (this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
       this.session.fail(
         new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
         'slow_consumer'
@@ -198,12 +225,12 @@ export class Connection {
     if (this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.host.maxHeldBytes)) this.stream.pause();
   }
 
-  #walk(chunk: Buffer): void {
+  /** Read the packets from `at` on. */
+  #walk(chunk: Buffer, at: number): void {
     const { host } = this;
     const length = chunk.length;
     const packetsBefore = this.receivedPackets;
     this.#isWalking = true;
-    let at = 0;
     let run: Route | undefined;
     let runStart = 0;
     let runCount = 0;
@@ -251,7 +278,7 @@ export class Connection {
             run = undefined; // before it is routed: should that fail, it is not to be routed again
             host.routeRun(this, ended, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
           }
-          if (!this.isClosed) this.#await(chunk, at, end);
+          if (!this.isClosed) this.#await(chunk, at, end - length);
           at = length;
           break;
         }
@@ -271,8 +298,8 @@ export class Connection {
                 host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
               }
               route = host.resolve(chunk, topicAt, topicEnd);
-              this.session.checkLevels(route);
-              this.route = route;
+              this.session.checkLevels(route.levels);
+              this.route = route.stale ? undefined : route;
             }
             if (route.kind === 0) {
               if (run === undefined) {
@@ -304,6 +331,8 @@ export class Connection {
     } catch (error) {
       if (run !== undefined && !this.isClosed) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
       this.#isWalking = false;
+      if (chunk[at] >>> 4 === PacketType.publish && this.table !== BEFORE_CONNECT)
+        host.metrics.counts[Metric.packetsPublishError]++;
       if (error instanceof ProtocolError) this.session.fail(error);
       else this.session.broke(error, 'reading a packet');
       return;
@@ -311,9 +340,12 @@ export class Connection {
     this.#isWalking = false;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = host.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
     if (at >= length || this.isClosed) return;
-    // the beginning of a header does not keep a whole chunk in memory
-    this.#rest = at === 0 ? chunk : length - at < 5 ? Buffer.from(chunk.subarray(at)) : chunk.subarray(at);
-    if ((this.pauses & Pause.hook) !== 0) this.#restrain();
+    if ((this.pauses & Pause.hook) === 0) {
+      this.#await(chunk, at, 1);
+      return;
+    }
+    this.#rest = keep(chunk, at);
+    this.#restrain();
   }
 
   #packet(first: number, chunk: Buffer, at: number, body: number, end: number): void {
@@ -329,14 +361,9 @@ export class Connection {
   }
 
   /** The packet at `at` is not complete. Only its parts are kept, never room for what it announces. */
-  #await(chunk: Buffer, at: number, end: number): void {
-    const missing = end - chunk.length;
-    if (missing < 16_384 && chunk.length - at < 16_384) {
-      this.#rest = Buffer.from(chunk.subarray(at));
-      return;
-    }
-    this.#parts = [at === 0 ? chunk : chunk.subarray(at)];
-    this.#needed = missing;
+  #await(chunk: Buffer, at: number, needed: number): void {
+    this.#parts = [keep(chunk, at)];
+    this.#needed = needed;
   }
 
   /** Hold back later packets until `resume`: a hook decides on this one. Hooks may overlap, each pauses and resumes. */
@@ -353,10 +380,10 @@ export class Connection {
     this.host.readTime(); // what was held back is read now
     this.lastReceivedMs = this.host.nowMs; // keep alive does not run while we do not read
     if (this.isClosed) return;
-    if ((this.pauses & Pause.hook) === 0 && this.#rest.length > 0 && !this.#isWalking && this.#needed === 0) {
+    if ((this.pauses & Pause.hook) === 0 && this.#rest.length > 0 && !this.#isWalking) {
       const rest = this.#rest;
       this.#rest = NO_BYTES;
-      this.#walk(rest);
+      this.#walk(rest, 0);
       if (this.#arrived !== undefined) this.#receiveArrived();
     }
     if (this.isClosed) return;
@@ -484,6 +511,7 @@ export class Connection {
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
+    this.#needed = 0;
     this.isBlocked = false;
     const { stream } = this;
     if (stream.destroyed) {
@@ -510,6 +538,7 @@ export class Connection {
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
+    this.#needed = 0;
     if (!this.stream.destroyed) this.stream.destroy();
     this.closed(); // a stream need not tell of its close
   }
@@ -540,10 +569,17 @@ export class Connection {
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
+    this.#needed = 0;
     this.#output = undefined;
     this.session.connectionLost(reason, reasonCode);
     this.destroy();
   }
+}
+
+/** The bytes from `at` on, for later turns: copied, unless they are most of what they would keep in memory. */
+function keep(chunk: Buffer, at: number): Buffer {
+  const part = at === 0 ? chunk : chunk.subarray(at);
+  return part.length * 2 < part.buffer.byteLength ? Buffer.from(part) : part;
 }
 
 /**

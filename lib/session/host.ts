@@ -65,7 +65,10 @@ export interface SessionHost {
   /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
   resolve(buf: Buffer, start: number, end: number): Route;
   routeOf(topic: string): Route;
+  /** Whether a route still holds. */
   isFresh(route: Route): boolean;
+  /** The route itself while it holds, or the one that holds now: a hook may have taken its time, or subscribed somebody. */
+  freshened(route: Route): Route;
   /** Deliver a message to everybody on its route. @returns how many took it */
   route(message: Message, route: Route): number;
   /** Deliver a run of QoS 0 frames. */
@@ -79,7 +82,7 @@ export interface SessionHost {
     longest: number
   ): void;
   /** Keep a message of `$delayed/...` until its time. @returns a reason code */
-  delay(message: Message, session: Session): number;
+  delay(message: Message): number;
   /** Ask the deliver hooks. */
   mayDeliver(message: Message, session: Session): boolean;
   /** There are rewrite rules. */

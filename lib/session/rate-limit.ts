@@ -1,18 +1,24 @@
 import type { Rate } from '../options-table.ts';
 
+/** Not specified: a client that is not read for longer gives the connection up, and comes back to a new limit. */
+const LONGEST_PAUSE_MS = 60_000;
+
 /**
  * Token bucket of one client: `rate.amount` at once, refilled evenly over `rate.perMs`. Nothing is refused: whoever takes more than
- * there is runs into debt and is told how long to pause.
+ * there is runs into debt and is told how long to pause. A debt that a minute, or the rate's own time where that is longer, would not
+ * pay off is forgiven: a chunk of tiny messages, or a large one, may hold many times the amount.
  */
 export class RateLimit {
   readonly #capacity: number;
   readonly #perMs: number;
+  readonly #deepest: number;
   #left: number;
   #atMs = -Infinity;
 
   constructor(rate: Rate) {
     this.#capacity = rate.amount;
     this.#perMs = rate.amount / rate.perMs;
+    this.#deepest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
     this.#left = rate.amount;
   }
 
@@ -23,7 +29,8 @@ export class RateLimit {
    * @returns whole milliseconds to pause reading for; 0: go on
    */
   take(amount: number, nowMs: number): number {
-    this.#left = Math.min(this.#capacity, this.#left + (nowMs - this.#atMs) * this.#perMs) - amount;
+    const left = Math.min(this.#capacity, this.#left + (nowMs - this.#atMs) * this.#perMs) - amount;
+    this.#left = Math.max(left, this.#deepest);
     this.#atMs = nowMs;
     return this.#left >= 0 ? 0 : Math.ceil(-this.#left / this.#perMs);
   }

@@ -18,7 +18,7 @@ import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handle
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
-import type { Route, Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 
 /** A will as it waits with its session. */
 export interface WillState {
@@ -87,8 +87,6 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   awaitingRel: IdSet | undefined = undefined;
   /** Those of them that an earlier connection received: they do not count against the Receive Maximum of this one. */
   #carriedOver: IdSet | undefined = undefined;
-  /** Incoming QoS 1 and 2 messages whose acknowledgement waits for a hook. */
-  unacknowledged = 0;
 
   // times, monotonic milliseconds
   dueMs = Infinity;
@@ -200,7 +198,6 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.aliases = undefined;
     this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     this.auth = undefined;
-    this.unacknowledged = 0;
     host.wheel.disarm(this);
     this.keepFeeds();
     host.sessionChanged(this);
@@ -523,9 +520,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.aliases = aliases > 0 ? new TopicAliases(aliases) : undefined;
   }
 
-  /** Room between what it may have unacknowledged and what it has [MQTT-3.3.4-7]. */
+  /** What the client has unacknowledged on this connection: QoS 1 is acknowledged before more is read [MQTT-3.3.4-7]. */
   get inboundUnacknowledged(): number {
-    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + this.unacknowledged;
+    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0);
   }
 
   /** A QoS 2 id that waits for PUBREL has come again: on this connection. */
@@ -539,13 +536,18 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     return this.awaitingRel?.delete(id) ?? false;
   }
 
+  /** A message of an earlier connection was refused. Where its id has come again on this one, that goes its own way. */
+  forgetCarriedOver(id: number): void {
+    if (this.link === undefined || this.#carriedOver?.has(id)) this.forgetIncoming(id);
+  }
+
   /** @throws ProtocolError 0x90 for a topic with too many levels */
-  checkLevels(route: Route): void {
+  checkLevels(levels: number): void {
     const { maxTopicLevels } = this.zoneSettings;
-    if (maxTopicLevels > 0 && route.levels > maxTopicLevels) {
+    if (maxTopicLevels > 0 && levels > maxTopicLevels) {
       throw new ProtocolError(
         ReasonCode.topicNameInvalid,
-        `a topic of ${route.levels} levels, ${maxTopicLevels} are allowed (option maxTopicLevels)`
+        `a topic of ${levels} levels, ${maxTopicLevels} are allowed (option maxTopicLevels)`
       );
     }
   }

@@ -113,16 +113,21 @@ export interface Group {
   choose(message: Message): Subscription | undefined;
 }
 
-/** Where the messages of one topic go: computed once, kept until a subscription changes it. */
+/**
+ * Where the messages of one topic go: computed once, kept until a subscription changes it. One that leaves the cache loses its targets,
+ * so take them before anything is called that may subscribe somebody, or ask whether it `isFresh`.
+ */
 export interface Route {
   readonly topic: string;
-  /** The topic's bytes as they stand in packets. */
+  /** The topic's bytes as they stand in packets; empty as long as none has come that is worth remembering. */
   readonly bytes: Buffer;
   readonly kind: number;
   readonly levels: number;
   /** One for each subscriber, overlapping subscriptions merged. */
   readonly targets: readonly Subscription[];
   readonly groups: readonly Group[];
+  /** State of the subscriptions that it was computed for; -1 once it has lost its targets. */
+  readonly version: number;
   stale: boolean;
   generation: number;
   weight: number;

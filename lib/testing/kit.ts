@@ -6,7 +6,7 @@ import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
 import type { ConnectionMeta } from '../client-info.ts';
 import { BrokerError, InvalidInput, NotFound } from '../errors.ts';
-import type { Hooks, Refusal } from '../hooks.ts';
+import type { Hook, Refusal } from '../hooks.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { Link, type LoggedPacket } from './link.ts';
@@ -212,7 +212,7 @@ export class TestBroker {
     return this.#links.filter((link) => link.clientId === clientId);
   }
 
-  readonly #refuse: Hooks['preConnect'] = ({ client }) => {
+  readonly #refuse: Hook<'preConnect'> = ({ client }) => {
     const found = this.#refusals.find(({ clientId }) => clientId === undefined || clientId === client.clientId);
     if (found === undefined) return undefined;
     this.#refusals = this.#refusals.filter((refusal) => refusal !== found);

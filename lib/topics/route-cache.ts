@@ -10,7 +10,7 @@ export interface CachedRoute {
   weight: number;
 }
 
-export interface RouteCacheOptions {
+export interface RouteCacheOptions<R> {
   /** Bound on the sum of weights, where each 64 characters of a topic weigh 1 more. Default 100,000, some 10 MB. */
   readonly maxWeight?: number;
   /** Lookups after which the hit rate is looked at. Default 4,096. */
@@ -20,6 +20,8 @@ export interface RouteCacheOptions {
   readonly minHitRate?: number;
   /** One in how many new topics goes in while sampling. Default 16. */
   readonly sampleEvery?: number;
+  /** Called with each route that leaves: it is stale, and counts against the bound no longer. */
+  readonly onLeave?: (route: R) => void;
 }
 
 /** Topics longer than this are looked up each time: V8 gives very long texts of one length the same hash, see TextMap. */
@@ -50,11 +52,12 @@ export class RouteCache<R extends CachedRoute> {
   #skipped = 0;
   #evicted = 0;
 
-  constructor(options: RouteCacheOptions = {}) {
+  constructor(options: RouteCacheOptions<R> = {}) {
     this.maxWeight = options.maxWeight ?? 100_000;
     this.#reviewEvery = options.reviewEvery ?? 4096;
     this.#minHitRate = options.minHitRate ?? 0.25;
     this.#sampleEvery = options.sampleEvery ?? 16;
+    const { onLeave } = options;
     // no `max`: it would make lists of that length at once
     this.#lru = new LRUCache<string, R>({
       maxSize: this.maxWeight,
@@ -62,6 +65,7 @@ export class RouteCache<R extends CachedRoute> {
       dispose: (route, _topic, reason) => {
         route.stale = true;
         if (reason === 'evict') this.#evicted++;
+        onLeave?.(route);
       }
     });
   }

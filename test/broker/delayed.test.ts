@@ -148,13 +148,17 @@ describe('DelayedMessages', () => {
     assert.deepEqual(times, [1000, 2000, 3000]);
   });
 
-  it('forgets all of them when cleared', () => {
+  it('forgets all of them when cleared, and tells of each in order of arrival', () => {
     const { clock, delayed, released, hold } = setUp();
     hold('a', 1000);
     hold('b', 1000);
-    delayed.clear();
-    assert.equal(delayed.count, 0);
-    assert.equal(delayed.bytes, 0);
+    const dropped: string[] = [];
+    delayed.clear(({ topic }) => {
+      assert.equal(delayed.count, 0);
+      assert.equal(delayed.bytes, 0);
+      dropped.push(topic);
+    });
+    assert.deepEqual(dropped, ['$delayed/1/a', '$delayed/1/b']);
     clock.advance(5000);
     assert.deepEqual(released, []);
   });

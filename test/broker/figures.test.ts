@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker } from '../../lib/index.ts';
+import type { CounterName } from '../../lib/metrics.ts';
+import type { Packet } from '../../lib/packets/types.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, nothing, publish, startBroker } from '../support/wire.ts';
 
 describe('the gauges of a broker', () => {
   it('count connections, sessions, subscribers and subscriptions, and keep their high-water marks', async () => {
@@ -13,7 +18,7 @@ describe('the gauges of a broker', () => {
     // beside the three of `$SYS`
     await staying.publish('r', 'x', { qos: 1, retain: true });
     const stats = () => {
-      const all = broker.metrics.stats();
+      const all = broker.metrics.gauges();
       const names = [
         'connections',
         'sessions',
@@ -46,5 +51,110 @@ describe('the gauges of a broker', () => {
       stats(),
       'connections 0/2, sessions 0/2, sessions.persistent 0/1, subscribers 0/2, subscriptions 0/4, subscriptions.shared 0/1, routes 0/3, retained 4/4'
     );
+  });
+});
+
+describe('the counters of acknowledgements', () => {
+  const ack = (cmd: 'puback' | 'pubrec' | 'pubcomp', messageId: number) =>
+    ({ cmd, messageId, reasonCode: 0 }) as unknown as Packet;
+
+  it('tell a packet id that is not in flight (missed) from one that waits for something else (inuse)', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    await granted(client, 1, [{ topic: '#', qos: 2 }]);
+    const counts = () =>
+      (['puback', 'pubrec', 'pubcomp'] as const).map((cmd) => {
+        const [missed, inuse] = (['missed', 'inuse'] as const).map((what) =>
+          broker.metrics.counter(`packets.${cmd}.${what}`)
+        );
+        return `${cmd} ${missed} ${inuse}`;
+      });
+    await broker.publish('a', 'one', { qos: 1 });
+    await broker.publish('a', 'two', { qos: 2 });
+    const [one, two] = [(await client.next('publish')).messageId!, (await client.next('publish')).messageId!];
+    for (const cmd of ['puback', 'pubrec', 'pubcomp'] as const) client.send(ack(cmd, 99));
+    assert.equal((await client.next('pubrel')).reasonCode, 0x92);
+    await nothing(client);
+    assert.deepEqual(counts(), ['puback 1 0', 'pubrec 1 0', 'pubcomp 1 0']);
+    client.send(ack('puback', two));
+    client.send(ack('pubrec', one));
+    client.send(ack('pubcomp', one));
+    client.send(ack('pubcomp', two));
+    assert.equal((await client.next('pubrel')).reasonCode, 0x92);
+    await nothing(client);
+    assert.deepEqual(counts(), ['puback 1 1', 'pubrec 1 1', 'pubcomp 1 2']);
+    client.send(ack('pubrec', two));
+    client.send(ack('pubrec', two));
+    for (let count = 0; count < 2; count++) assert.equal((await client.next('pubrel')).reasonCode, 0);
+    client.send(ack('puback', one));
+    client.send(ack('pubcomp', two));
+    await nothing(client);
+    assert.deepEqual(counts(), ['puback 1 1', 'pubrec 1 2', 'pubcomp 1 2']);
+    assert.equal([...broker.sessions()][0].figures().inflight, 0);
+  });
+});
+
+describe('the counters of what was not published', () => {
+  it('tell errors from missing rights', async () => {
+    await using broker = await startBroker({
+      payloadFormatCheck: true,
+      delayedPublish: false,
+      maxPacketSize: 100,
+      hooks: {
+        authorizePublish: ({ message }) =>
+          message.topic === 'secret' ? false : ({ allow: message.topic !== 'full', reasonCode: 0x97 } as never)
+      }
+    });
+    const counts = () => [
+      broker.metrics.counter('packets.publish.error'),
+      broker.metrics.counter('packets.publish.auth_error')
+    ];
+    const client = await rawClient(broker);
+    client.send(publish('good'));
+    client.send(publish('secret'));
+    await nothing(client);
+    assert.deepEqual(counts(), [0, 1]);
+    client.send(publish('full'));
+    client.send(publish('$delayed/5/a'));
+    client.send(publish('a', Buffer.from([0xff]), { properties: { payloadFormatIndicator: 1 } }));
+    await nothing(client);
+    assert.deepEqual(counts(), [3, 1]);
+    const bad: Packet[] = [
+      publish('a/+'),
+      publish('', 'x', { properties: { topicAlias: 1 } }),
+      publish('a', 'x'.repeat(100)),
+      publish('a', 'x', { properties: { topicAlias: 65_535 } })
+    ];
+    for (const packet of bad) {
+      const other = await rawClient(broker);
+      other.send(packet);
+      await other.closed();
+    }
+    assert.deepEqual(counts(), [3 + bad.length, 1]);
+    const subscriber = await rawClient(broker);
+    subscriber.send({ cmd: 'subscribe', messageId: 1, subscriptions: [] });
+    await subscriber.closed();
+    assert.deepEqual(counts(), [3 + bad.length, 1], 'other packets do not count');
+  });
+
+  it('tell a message that expired while a hook took its time from one that expired for one receiver', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const counts = () =>
+      (['messages.dropped.expired', 'messages.dropped', 'messages.expired', 'delivery.dropped.expired'] as const).map(
+        (name: CounterName) => broker.metrics.counter(name)
+      );
+    const seen: string[] = [];
+    broker.subscribe('#', ({ payload }) => seen.push(String(payload)));
+    broker.hook(
+      'publish',
+      () => new Promise<undefined>((resolve) => clock.setTimeout(() => resolve(undefined), 2_000))
+    );
+    const client = await rawClient(broker);
+    client.send(publish('a', 'short', { properties: { messageExpiryInterval: 1 } }));
+    client.send(publish('a', 'long', { properties: { messageExpiryInterval: 9 } }));
+    await clock.advance('5s');
+    assert.deepEqual(seen, ['long']);
+    assert.deepEqual(counts(), [1, 1, 1, 0]);
   });
 });

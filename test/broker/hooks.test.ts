@@ -378,6 +378,31 @@ describe('a hook that takes its time', () => {
     assert.deepEqual([answers.length, seen.length], [1, 1]);
   });
 
+  it('that refuses a QoS 2 message of an earlier connection takes nothing of the one that has its id since', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({
+      hooks: { authorizePublish: ({ message: { topic } }) => (topic === 'late' ? answer.promise : true) }
+    });
+    const seen: string[] = [];
+    broker.subscribe('#', (message) => seen.push(message.topic));
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
+    const first = await rawClient(broker, options);
+    first.send(publish('late', '', { qos: 2, messageId: 1 }));
+    await turns();
+    const second = await rawClient(broker, options);
+    second.send(publish('late', '', { qos: 2, messageId: 1, dup: true }));
+    await second.next('pubrec');
+    second.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+    await second.next('pubcomp');
+    second.send(publish('a', '', { qos: 2, messageId: 1 }));
+    await second.next('pubrec');
+    answer.resolve(false);
+    await nothing(second);
+    second.send(publish('a', '', { qos: 2, messageId: 1, dup: true }));
+    await second.next('pubrec');
+    assert.deepEqual(seen, ['a']);
+  });
+
   it('has the message go to who is subscribed when it has decided', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
@@ -453,6 +478,45 @@ describe('the publish hook', () => {
     await old.next('puback');
     await assert.rejects(broker.publish('a', 'x'), { code: 'NOT_AUTHORIZED', reasonCode: 0x87 });
     assert.deepEqual(drops, ['a not_authorized', 'b not_authorized', 'a not_authorized']);
+  });
+
+  it('has what it refuses acknowledged by the QoS it came with, whatever one before made of that', async () => {
+    await using broker = await startBroker();
+    for (const isAsync of [false, true]) {
+      for (const [qos, changed] of [
+        [1, 0],
+        [1, 2],
+        [2, 0],
+        [2, 1]
+      ] as const) {
+        const hooks = [
+          broker.hook('publish', () => (isAsync ? Promise.resolve({ qos: changed }) : { qos: changed }) as never),
+          broker.hook('publish', () => false)
+        ];
+        const clientId = `${qos} ${changed} ${isAsync}`;
+        const client = await rawClient(broker, { clientId });
+        client.send(publish('a', '', { qos, messageId: 1 }));
+        assert.equal((await client.next(qos === 1 ? 'puback' : 'pubrec')).reasonCode, 0x87, clientId);
+        assert.equal(broker.session(clientId).figures().awaitingRel, 0, clientId);
+        for (const remove of hooks) remove();
+      }
+    }
+  });
+
+  it('and its client is cut where the zone wants it so, and asked again when that comes back', async () => {
+    let isAllowed = false;
+    await using broker = await startBroker({ aclDenyAction: 'disconnect', hooks: { publish: () => isAllowed } });
+    const seen: string[] = [];
+    broker.subscribe('#', (message) => seen.push(message.topic));
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
+    const first = await rawClient(broker, options);
+    first.send(publish('a', '', { qos: 2, messageId: 1 }));
+    await refused(first, 0x87);
+    isAllowed = true;
+    const second = await rawClient(broker, options);
+    second.send(publish('a', '', { qos: 2, messageId: 1, dup: true }));
+    await second.next('pubrec');
+    assert.deepEqual(seen, ['a']);
   });
 
   it('that returns an invalid message refuses it with 0x83, and is told of', async () => {

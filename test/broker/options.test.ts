@@ -218,7 +218,14 @@ describe('readBrokerOptions', () => {
     [{ zones: { lab: { maxInflight: 'x' } } }, 'zones.lab.maxInflight', /^zones\.lab\.maxInflight: /],
     [{ autoSubscriptions: [{ topic: 'a/#/b' }] }, 'autoSubscriptions.0.topic', /"#" may only be the last/],
     [{ autoSubscriptions: [{ topic: 'a' }, { topic: 'a', qos: 3 }] }, 'autoSubscriptions.1.qos', /0, 1 or 2, got 3/],
-    [{ autoSubscriptions: [{}] }, 'autoSubscriptions.0.topic', /topic filter/]
+    [{ autoSubscriptions: [{}] }, 'autoSubscriptions.0.topic', /topic filter/],
+    [{ autoSubscriptions: 'a' }, 'autoSubscriptions', /expected a list of \{ topic, .* got "a"/],
+    [{ autoSubscriptions: { topic: 'a' } }, 'autoSubscriptions', /a list/],
+    [{ autoSubscriptions: null }, 'autoSubscriptions', /a list/],
+    [{ autoSubscriptions: ['a'] }, 'autoSubscriptions.0', /expected \{ topic, .* got "a"/],
+    [{ autoSubscriptions: [null] }, 'autoSubscriptions.0', /got null/],
+    [{ autoSubscriptions: [{ topic: 'a', nl: 1 }] }, 'autoSubscriptions.0.nl', /true or false, got 1/],
+    [{ autoSubscriptions: [{ topic: 'a', rap: 'no' }] }, 'autoSubscriptions.0.rap', /true or false, got "no"/]
   ];
   for (const [given, field, message] of wrong) {
     it(`refuses ${JSON.stringify(given)} and names ${field}`, () => refuses(given, field, message));

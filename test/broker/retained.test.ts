@@ -68,6 +68,23 @@ describe('RetainedStore', () => {
     assert.equal(store.put('c', 1, 1), 'stored');
   });
 
+  it('counts what comes with 0 bytes against no bound, and refuses it never', () => {
+    const store = new RetainedStore<number>({ maxMessages: 1, maxBytes: 5 });
+    for (const topic of ['$a', '$b']) assert.equal(store.put(topic, 1, 0), 'stored');
+    assert.equal(store.put('a', 1, 5), 'stored');
+    assert.equal(store.put('b', 1, 5), 'refused');
+    assert.equal(store.put('$c', 1, 0), 'stored');
+    assert.equal(store.put('$a', 2, 0), 'replaced');
+    assert.equal(store.put('$a', 3, 1), 'refused', 'another one of that topic counts');
+    assert.equal(store.get('$a'), undefined);
+    store.delete('a');
+    assert.equal(store.put('$b', 2, 5), 'replaced');
+    assert.equal(store.put('a', 2, 5), 'refused');
+    assert.equal(store.put('$b', 3, 0), 'replaced');
+    assert.equal(store.put('a', 3, 5), 'stored');
+    assert.deepEqual([store.count, store.bytes], [3, 5]);
+  });
+
   it('keeps to maxBytes exactly, and does not hand out what a refused message should have replaced', () => {
     const store = new RetainedStore<number>({ maxBytes: 10 });
     assert.equal(store.put('a', 1, 6), 'stored');

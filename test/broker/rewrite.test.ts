@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createBroker } from '../../lib/broker/broker.ts';
 import { compileRewrite, type RewriteRule } from '../../lib/broker/rewrite.ts';
 import { InvalidInput } from '../../lib/errors.ts';
 
@@ -82,6 +83,15 @@ describe('compileRewrite', () => {
     assert.equal(rewrite('b', 'publish'), 'b');
     assert.equal(rewrite('b', 'subscribe'), 'c/+');
   });
+
+  for (const rules of ['a ^a$ b', 5, null, { filter: 'a', pattern: 'a', target: 'b' }]) {
+    it(`refuses ${JSON.stringify(rules)} in place of a list of rules`, () => {
+      assert.throws(
+        () => createBroker({ rewrite: rules as never }),
+        (error) => error instanceof InvalidInput && error.code === 'REWRITE_INVALID' && error.field === 'rewrite'
+      );
+    });
+  }
 
   const wrong: [what: string, rule: RewriteRule | string, field: string, says: RegExp][] = [
     ['a line of two words', 'a/b c', 'rewrite.1', /<filter> <pattern> <target>/],

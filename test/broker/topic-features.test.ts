@@ -34,7 +34,7 @@ describe('$delayed', () => {
     const copy = await late.next('publish');
     assert.deepEqual([copy.topic, copy.qos, copy.properties?.contentType], ['a', 1, 't']);
     await nothing(late);
-    assert.equal(broker.metrics.metrics()['messages.delayed'], 0);
+    assert.equal(broker.metrics.gauge('messages.delayed'), 0);
   });
 
   it('keeps the order of equal delays, retains when released, and counts expiry from then', async () => {
@@ -104,6 +104,45 @@ describe('$delayed', () => {
     assert.deepEqual(await payloads(watcher), ['app']);
     await clock.advance('1s');
     assert.deepEqual(await payloads(watcher), ['gone']);
+  });
+
+  it('tells the app what is wrong: the topic, the bound, or that it is switched off', async () => {
+    await using broker = await startBroker({ maxDelayedMessages: 1 });
+    await broker.publish('$delayed/5/a', '1');
+    await assert.rejects(broker.publish('$delayed/5/a', '2'), {
+      code: 'QUOTA_EXCEEDED',
+      message: /maxDelayedMessages/
+    });
+    await assert.rejects(broker.publish('$delayed/x/a', '2'), { code: 'TOPIC_NAME_INVALID' });
+    await using off = await startBroker({ delayedPublish: false });
+    await assert.rejects(off.publish('$delayed/5/a', '1'), { code: 'DELAYED_OFF', message: /delayedPublish/ });
+  });
+
+  it('tells of the messages that still wait when the broker stops', async () => {
+    const broker = await startBroker();
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic} ${reason}`));
+    await broker.publish('$delayed/5/a', '1');
+    await broker.publish('$delayed/2/b', '2');
+    await broker.stop();
+    assert.deepEqual(dropped, ['$delayed/5/a server_shutting_down', '$delayed/2/b server_shutting_down']);
+    const { metrics } = broker;
+    assert.equal(metrics.counter('messages.dropped'), 2);
+    assert.equal(metrics.gauge('messages.delayed'), 0);
+  });
+
+  it('may be delayed once more by a publish hook when its time has come', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock });
+    const seen: string[] = [];
+    broker.subscribe('#', ({ topic }) => seen.push(topic));
+    let left = 1;
+    broker.hook('publish', ({ message }) => (left-- > 0 ? { topic: `$delayed/5/${message.topic}` } : undefined));
+    await broker.publish('$delayed/5/a');
+    await clock.advance('9s');
+    assert.deepEqual(seen, []);
+    await clock.advance('1s');
+    assert.deepEqual(seen, ['a']);
   });
 
   it('stays within a mount point', async () => {

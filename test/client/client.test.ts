@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { type Client, connectClient } from '../../lib/client/client.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
@@ -67,6 +67,26 @@ async function connected(
   return { peer, client };
 }
 
+/** Two ends that stay open for writing when the other has ended. */
+function halfOpenPair(): [Duplex, Duplex] {
+  const make = (other: () => Duplex) =>
+    new Duplex({
+      allowHalfOpen: true,
+      read() {},
+      write: (chunk, _encoding, done) => {
+        other().push(chunk);
+        done();
+      },
+      final: (done) => {
+        other().push(null);
+        done();
+      }
+    });
+  const one: Duplex = make(() => two);
+  const two: Duplex = make(() => one);
+  return [one, two];
+}
+
 const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
   assert.equal((error as Refused).code, code, String(error));
   if (reasonCode !== undefined) assert.equal((error as Refused).reasonCode, reasonCode);
@@ -121,6 +141,28 @@ describe('connectClient', () => {
     const connecting = connectClient(peer.clientEnd, { clientId: 'c' });
     peer.stream.destroy();
     await assert.rejects(connecting, hasCode('CONNECTION_CLOSED'));
+  });
+
+  it('rejects at once over a stream that is destroyed, has failed or has ended', async () => {
+    const destroyed = new Peer().clientEnd.destroy();
+    await assert.rejects(connectClient(destroyed), hasCode('CONNECTION_CLOSED'));
+    const failed = new Peer().clientEnd.on('error', () => {}).destroy(new Error('no route'));
+    await new Promise((resolve) => failed.on('close', resolve));
+    await assert.rejects(connectClient(failed), /is closed: no route/);
+    const ended = halfOpenPair()[1].resume();
+    ended.push(null);
+    await once(ended, 'end');
+    await assert.rejects(connectClient(ended), hasCode('CONNECTION_CLOSED'));
+    const written = halfOpenPair()[1].end();
+    await assert.rejects(connectClient(written), hasCode('CONNECTION_CLOSED'));
+  });
+
+  it('reads a stream that was paused before', async () => {
+    const peer = new Peer();
+    peer.clientEnd.pause();
+    const connecting = connectClient(peer.clientEnd);
+    peer.connack();
+    (await connecting).destroy();
   });
 
   it("rejects with the signal's reason and destroys the stream", async () => {
@@ -265,6 +307,31 @@ describe('client.publish', () => {
     client.destroy();
   });
 
+  it('rejects what can not be encoded, alone, and leaves nothing of it behind', async () => {
+    const { peer, client } = await connected({}, { receiveMaximum: 1 });
+    const properties = { contentType: 'x'.repeat(70_000) };
+    const first = client.publish('t', 'x', { qos: 1 });
+    const wrong = [0, 1, 2].map((qos) => client.publish('t', 'x', { qos: qos as 0, properties }));
+    const last = client.publish('t', 'x', { qos: 1 });
+    const refused = wrong.map((publishing) => assert.rejects(publishing));
+    for (let messageId = 1; messageId <= 2; messageId++) {
+      await immediate();
+      const { cmd, ...packet } = peer.got.at(-1) as { cmd: string; messageId: number };
+      assert.equal(cmd, 'publish');
+      peer.send({ cmd: 'puback', messageId: packet.messageId, reasonCode: 0 });
+    }
+    await Promise.all([first, last, ...refused]);
+    assert.equal(client.session.outgoing.size, 0);
+    client.destroy();
+  });
+
+  it('rejects on a client that has been cut, before the stream has closed', async () => {
+    const { client } = await connected();
+    client.destroy();
+    assert.equal(client.isConnected, false);
+    await assert.rejects(client.publish('t', 'x'), hasCode('NOT_CONNECTED'));
+  });
+
   it("keeps no more in flight than the server's Receive Maximum, in order", async () => {
     const { peer, client } = await connected({}, { receiveMaximum: 2 });
     const all = [1, 2, 3, 4, 5].map((n) => client.publish('t', String(n), { qos: 1 }));
@@ -376,6 +443,78 @@ describe('client.subscribe', () => {
     assert.deepEqual(await granted, [2, 1]);
     await immediate();
     assert.deepEqual(heard, ['a/1', 'b']);
+    client.destroy();
+  });
+
+  it('calls every handler of a filter, until that is taken away or the filter is unsubscribed', async () => {
+    const { peer, client } = await connected();
+    const heard: string[] = [];
+    const [one, two] = ['one', 'two'].map((name) => (message: ReceivedMessage) => {
+      heard.push(`${name} ${message.payload}`);
+    });
+    const answer = async <T>(asked: Promise<T>): Promise<T> => {
+      await immediate();
+      const { cmd, messageId } = peer.got.at(-1) as { cmd: string; messageId: number };
+      peer.send({ cmd: cmd === 'subscribe' ? 'suback' : 'unsuback', messageId, granted: [0] });
+      return asked;
+    };
+    await answer(client.subscribe('a', one));
+    await answer(client.subscribe('a', { qos: 1 }, two));
+    await answer(client.subscribe('a', two));
+    peer.publish('a', '1');
+    await immediate();
+    assert.deepEqual(heard.splice(0), ['one 1', 'two 1'], 'a handler that hears the filter already is not added again');
+    assert.deepEqual(await client.unsubscribe('a', one), [0]);
+    assert.ok(!peer.cmds().includes('unsubscribe'), 'the other handler still needs the subscription');
+    peer.publish('a', '2');
+    await immediate();
+    assert.deepEqual(heard.splice(0), ['two 2']);
+    await answer(client.unsubscribe('a', two));
+    assert.equal(peer.cmds().at(-1), 'unsubscribe');
+    await answer(client.subscribe('a', one));
+    const gone = client.unsubscribe('a');
+    const anew = client.subscribe('a', two);
+    await immediate();
+    const [unsubscribe, subscribe] = peer.got.slice(-2) as { messageId: number }[];
+    peer.send({ cmd: 'unsuback', messageId: unsubscribe.messageId, granted: [0] });
+    peer.send({ cmd: 'suback', messageId: subscribe.messageId, granted: [0] });
+    await Promise.all([gone, anew]);
+    peer.publish('a', '3');
+    await immediate();
+    assert.deepEqual(heard, ['two 3'], 'what was subscribed after the UNSUBSCRIBE is not taken away by its answer');
+    client.destroy();
+  });
+
+  it('keeps the handlers of a subscription when a second SUBSCRIBE for it is refused or can not be sent', async () => {
+    const { peer, client } = await connected({}, { maximumPacketSize: 100 });
+    const heard: string[] = [];
+    const first = client.subscribe('a', () => heard.push('first'));
+    await immediate();
+    peer.send({ cmd: 'suback', messageId: 1, granted: [0] });
+    await first;
+    const second = client.subscribe('a', () => heard.push('second'));
+    await immediate();
+    peer.send({ cmd: 'suback', messageId: 2, granted: [0x87] });
+    await second;
+    const properties = { userProperties: [['x', 'y'.repeat(200)]] as [string, string][] };
+    await assert.rejects(
+      client.subscribe('a', { properties }, () => heard.push('third')),
+      hasCode('PACKET_TOO_LARGE')
+    );
+    peer.publish('a', '');
+    await immediate();
+    assert.deepEqual(heard, ['first']);
+    client.destroy();
+  });
+
+  it('rejects what is no topic filter, and none at all', async () => {
+    const { peer, client } = await connected();
+    for (const filters of [undefined, null, 7, {}, [], ['a', undefined]]) {
+      await assert.rejects(client.subscribe(filters as never), hasCode('TOPIC_FILTER_INVALID'));
+      await assert.rejects(client.unsubscribe(filters as never), hasCode('TOPIC_FILTER_INVALID'));
+    }
+    await immediate();
+    assert.deepEqual(peer.cmds(), []);
     client.destroy();
   });
 
@@ -539,6 +678,34 @@ describe('the end of a client', () => {
     assert.deepEqual(events, [undefined]);
   });
 
+  it('is over when the server ends its side of a stream that could stay half open', async () => {
+    const [server, clientEnd] = halfOpenPair();
+    const connecting = connectClient(clientEnd);
+    server.write(encode({ cmd: 'connack', sessionPresent: false, reasonCode: 0 }, 5));
+    const client = await connecting;
+    const waiting = client.ping();
+    server.end();
+    await assert.rejects(waiting, hasCode('CONNECTION_CLOSED'));
+    assert.ok(clientEnd.destroyed);
+  });
+
+  it('is over when its stream fails without closing', async () => {
+    const stream = new Duplex({
+      autoDestroy: false,
+      emitClose: false,
+      read() {},
+      write: (_chunk, _encoding, done) => done()
+    });
+    const connecting = connectClient(stream);
+    stream.push(encode({ cmd: 'connack', sessionPresent: false, reasonCode: 0 }, 5));
+    const client = await connecting;
+    const told = new Promise<Error | undefined>((resolve) => client.on('close', ({ error }) => resolve(error)));
+    const waiting = client.ping();
+    stream.emit('error', new Error('line dead'));
+    await assert.rejects(waiting, /is closed: line dead/);
+    assert.equal((await told)?.message, 'line dead');
+  });
+
   it('destroy cuts without a DISCONNECT', async () => {
     const { peer, client } = await connected();
     client.destroy();
@@ -610,6 +777,27 @@ describe('the end of a client', () => {
       for (const listener of before) process.on('uncaughtException', listener);
     }
     client.destroy();
+  });
+
+  it('ends when onAuth returns what can not be sent', async () => {
+    const peer = new Peer();
+    const connecting = connectClient(peer.clientEnd, {
+      properties: { authenticationMethod: 'M' },
+      onAuth: () => 7 as never
+    });
+    peer.send({ cmd: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'M' } });
+    await assert.rejects(connecting, hasCode('CONNECTION_CLOSED'));
+  });
+
+  it('refuses a second re-authentication while one is under way', async () => {
+    const { peer, client } = await connected({ properties: { authenticationMethod: 'M' } });
+    const first = client.reauthenticate();
+    await assert.rejects(client.reauthenticate(), hasCode('REAUTHENTICATION_UNDER_WAY'));
+    peer.send({ cmd: 'auth', reasonCode: 0, properties: { authenticationMethod: 'M' } });
+    await first;
+    const last = client.reauthenticate();
+    client.destroy();
+    await assert.rejects(last, hasCode('CONNECTION_CLOSED'));
   });
 
   it('is told when onAuth fails, and can stop listening', async () => {
@@ -713,6 +901,25 @@ describe('the keep alive of a client', () => {
     await turn(6_000);
     assert.deepEqual(peer.cmds(), ['publish', 'pingreq']);
     client.destroy();
+  });
+
+  it('does not take a server for dead that is not read, because an iterator has its fill', async () => {
+    const { clock, turn } = handClock();
+    const { peer, client } = await connected({ keepalive: 10, clock });
+    const messages = client.messages({ highWaterMark: 1 });
+    peer.publish('a', '1');
+    await immediate();
+    for (let pings = 0; pings < 3; pings++) await turn(10_000);
+    assert.deepEqual(peer.cmds(), ['pingreq', 'pingreq', 'pingreq']);
+    await messages.next();
+    assert.equal(client.isConnected, true);
+    for (let pings = 0; pings < 3; pings++) peer.send({ cmd: 'pingresp' });
+    await immediate();
+    await turn(10_000);
+    assert.deepEqual(peer.cmds().length, 4);
+    await turn(10_000);
+    await immediate();
+    assert.equal(client.isConnected, false, 'of one that is read, an answer is expected');
   });
 
   it('cuts the connection when no PINGRESP comes, and leaves no timer', async () => {

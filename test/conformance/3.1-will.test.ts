@@ -624,7 +624,7 @@ describe('Rights of the will', () => {
   });
 
   it('[MQTT-3.1.2-8] publish hooks may change it', async () => {
-    const hooks: Partial<Hooks> = {
+    const hooks: Hooks = {
       publish: ({ message, client }) => ({ topic: `changed/${message.topic}`, payload: `by ${client?.clientId}` })
     };
     const { broker, reader } = await stage({ hooks });
@@ -635,7 +635,7 @@ describe('Rights of the will', () => {
   });
 
   it('[MQTT-3.1.2-8] a hook that throws withholds that will alone, and is told of', async () => {
-    const hooks: Partial<Hooks> = {
+    const hooks: Hooks = {
       authorizePublish: ({ message }) => {
         if (message.topic === 'bad') throw new Error('out of order');
         return true;

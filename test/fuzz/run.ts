@@ -3,7 +3,7 @@ import mqttPacket from 'mqtt-packet';
 import { Broker, coreOf } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { EVENT_NAMES } from '../../lib/events.ts';
-import type { Hooks } from '../../lib/hooks.ts';
+import type { Hook } from '../../lib/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { Packet } from '../../lib/packets/types.ts';
@@ -43,7 +43,7 @@ interface Kind {
 }
 
 /** Asks once for more, then lets in. */
-const authenticate: Hooks['authenticate'] = ({ method, round }) => {
+const authenticate: Hook<'authenticate'> = ({ method, round }) => {
   if (method === undefined) return undefined;
   if (method !== METHOD) return { allow: false, reasonCode: 0x8c };
   return round === 0 ? { challenge: Buffer.from('more') } : true;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
@@ -62,6 +63,17 @@ function dialWithKey(listener: Listener, identity: string, key: string, options:
     checkServerIdentity: () => undefined,
     ...options
   });
+}
+
+/** The serial number of the certificate that a client is shown. */
+async function shownTo(listener: Listener, servername: string | undefined): Promise<string> {
+  const socket = dial(listener, { servername, rejectUnauthorized: false });
+  await Promise.all([once(socket, 'secureConnect'), broker.next()]);
+  return serialOf(socket);
+}
+
+function serialIn(cert: string): string {
+  return new X509Certificate(cert).serialNumber;
 }
 
 function serialOf(socket: TLSSocket): string {
@@ -301,14 +313,161 @@ describe('reloading certificates', () => {
     assert.equal((broker.reports[0].error as BrokerError).code, 'TLS_INVALID');
   });
 
-  it('can not add pre-shared keys to a listener that has none', async () => {
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    it(`adds pre-shared keys to a listener that had none, and takes them away again, over ${version}`, async () => {
+      const listener = await open();
+      const only = { minVersion: version, maxVersion: version };
+      await listener.reload({ psk: { a: '0011' } });
+      dialWithKey(listener, 'a', '0011', only);
+      assert.equal((await broker.next()).meta.username, 'a');
+      dial(listener, only);
+      assert.equal((await broker.next()).meta.username, undefined);
+      await listener.reload({ psk: {} });
+      const late = dialWithKey(listener, 'a', '0011', only);
+      if (version === 'TLSv1.2') await closed(late);
+      else assert.equal((await broker.next()).meta.username, undefined, 'let in by the certificate handshake, unnamed');
+      dial(listener, only);
+      assert.equal((await broker.next()).meta.username, undefined);
+    });
+  }
+
+  it('adds a certificate to a listener that had pre-shared keys alone', async () => {
+    const { cert, key } = certificates.server;
+    const listener = await openForKeys({ psk: { a: '0011' } });
+    await listener.reload({ cert, key });
+    await once(dial(listener), 'secureConnect');
+    dialWithKey(listener, 'a', '0011');
+    await broker.next();
+    assert.equal((await broker.next()).meta.username, 'a');
+  });
+
+  it('lets the handshakes under way finish with what they began with', async () => {
     const listener = await open();
-    await assert.rejects(listener.reload({ psk: { a: '00' } }), { code: 'TLS_INVALID' });
+    const raw = connectTcp(listener.port as number, '127.0.0.1');
+    clients.push(raw);
+    await turnsUntil(() => listener.info().currentConnections === 1);
+    const { renewed } = certificates;
+    await listener.reload({ cert: renewed.cert, key: renewed.key });
+    const client = dial(listener, { socket: raw });
+    await once(client, 'secureConnect');
+    assert.equal((await broker.next()).meta.remotePort, raw.localPort);
+  });
+
+  it('keeps what each of several reloads at a time has changed', async () => {
+    const { server, renewed, ca, stranger } = certificates;
+    const listener = await open({ ca: stranger.cert, requestCert: true, rejectUnauthorized: false });
+    await Promise.all([
+      listener.reload({ cert: server.cert, key: server.key }),
+      listener.reload({ ca: ca.cert }),
+      listener.reload({ cert: renewed.cert, key: renewed.key })
+    ]);
+    const { cert, key } = certificates.client;
+    const client = dial(listener, { cert, key });
+    assert.equal((await broker.next()).meta.certificate?.commonName, 'device-1');
+    assert.equal(serialOf(client), serialIn(renewed.cert));
+  });
+
+  it('refuses what is no material, and a certificate without its key', async () => {
+    const listener = await openForKeys({ psk: { a: '0011' } });
+    for (const [material, code] of [
+      [{ certFille: 'x' }, 'OPTION_UNKNOWN'],
+      [{ ciphers: 'x' }, 'OPTION_UNKNOWN'],
+      [{ cert: 5 }, 'OPTION_INVALID'],
+      [{ psk: { a: 'no hex' } }, 'PSK_INVALID'],
+      [{ cert: certificates.server.cert }, 'OPTION_MISSING']
+    ] as const)
+      await assert.rejects(listener.reload(material as object), { code });
+    dialWithKey(listener, 'a', '0011');
+    await broker.next();
   });
 
   it('is refused by a listener without TLS', async () => {
     const listener = await listen(broker, 0);
     await assert.rejects(listener.reload(), { code: 'LISTENER_WITHOUT_TLS' });
+  });
+});
+
+describe('certificates for single server names', () => {
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    it(`are chosen by the name a client tells over ${version}, and the listener's own where none fits`, async () => {
+      const { server, renewed, client } = certificates;
+      const listener = await open({
+        maxVersion: version,
+        serverNames: {
+          'A.example': { cert: renewed.cert, key: renewed.key },
+          '*.b.example': { certFile: client.certFile, keyFile: client.keyFile }
+        }
+      });
+      const [own, a, b] = [server.cert, renewed.cert, client.cert].map(serialIn);
+      for (const [name, expected] of [
+        ['a.example', a],
+        ['a.EXAMPLE', a],
+        ['x.b.example', b],
+        ['b.example', own],
+        ['x.y.b.example', own],
+        ['c.example', own],
+        [undefined, own]
+      ] as const)
+        assert.equal(await shownTo(listener, name), expected, name);
+    });
+  }
+
+  it('serve beside pre-shared keys and client certificates', async () => {
+    const { ca, client, renewed } = certificates;
+    const serverNames = { 'a.example': { cert: renewed.cert, key: renewed.key } };
+    const listener = await open({ ca: ca.cert, usernameFrom: 'cn', psk: { k: '0011' }, serverNames });
+    const servername = 'a.example';
+    dialWithKey(listener, 'k', '0011', { servername });
+    assert.equal((await broker.next()).meta.username, 'k');
+    dial(listener, { cert: client.cert, key: client.key, servername, checkServerIdentity: () => undefined });
+    assert.equal((await broker.next()).meta.username, 'device-1');
+    await closed(dial(listener, { servername, checkServerIdentity: () => undefined }));
+  });
+
+  it('are all read again at a reload, and replaced by a new table', async () => {
+    const { server, renewed, client, directory } = certificates;
+    const [certFile, keyFile] = [join(directory, 'named.crt'), join(directory, 'named.key')];
+    copyFileSync(server.certFile, certFile);
+    copyFileSync(server.keyFile, keyFile);
+    const listener = await open({ serverNames: { 'a.example': { certFile, keyFile } } });
+    copyFileSync(renewed.certFile, certFile);
+    copyFileSync(renewed.keyFile, keyFile);
+    await listener.reload();
+    assert.equal(await shownTo(listener, 'a.example'), serialIn(renewed.cert));
+    await listener.reload({ serverNames: { 'b.example': { cert: client.cert, key: client.key } } });
+    assert.equal(await shownTo(listener, 'a.example'), serialIn(server.cert));
+    assert.equal(await shownTo(listener, 'b.example'), serialIn(client.cert));
+  });
+
+  it('are watched, and keep the old ones in force where a new one is not good', async () => {
+    const { server, renewed, directory } = certificates;
+    const [certFile, keyFile] = [join(directory, 'seen.crt'), join(directory, 'seen.key')];
+    copyFileSync(renewed.certFile, certFile);
+    copyFileSync(renewed.keyFile, keyFile);
+    const listener = await open({ serverNames: { 'a.example': { certFile, keyFile } }, watchInterval: 10 });
+    const reported = broker.reported();
+    copyFileSync(server.certFile, certFile);
+    await reported;
+    assert.match(broker.reports[0].error.message, /server name "a\.example": /);
+    assert.equal(await shownTo(listener, 'a.example'), serialIn(renewed.cert));
+  });
+
+  it('need names that can be, a certificate with its key, and one of the listener for all other names', () => {
+    const { cert, key } = certificates.server;
+    for (const [serverNames, code, field] of [
+      [{ '*': { cert, key } }, 'OPTION_INVALID', 'tls listener.serverNames'],
+      [{ 'a b': { cert, key } }, 'OPTION_INVALID', 'tls listener.serverNames'],
+      [{ 'a.*': { cert, key } }, 'OPTION_INVALID', 'tls listener.serverNames'],
+      [[], 'OPTION_INVALID', 'tls listener.serverNames'],
+      [{ a: { cert } }, 'OPTION_MISSING', 'tls listener.serverNames["a"].key'],
+      [{ a: null }, 'OPTION_MISSING', 'tls listener.serverNames["a"].cert'],
+      [{ a: { cert, key, ca: cert } }, 'OPTION_UNKNOWN', 'ca']
+    ] as const)
+      assert.throws(() => tls({ port: 0, cert, key, serverNames: serverNames as never }), { code, field });
+    assert.throws(() => tls({ port: 0, psk: { a: '00' }, serverNames: { a: { cert, key } } }), {
+      code: 'OPTION_MISSING',
+      field: 'cert'
+    });
   });
 });
 

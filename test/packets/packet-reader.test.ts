@@ -107,4 +107,16 @@ describe('PacketReader', () => {
     assert.equal(concat.mock.callCount(), 1);
     assert.deepEqual(found, [packet]);
   });
+
+  it('joins only the packet that is cut with what it lacks', (t) => {
+    const reader = new PacketReader({ side: 'client', version: 4 });
+    const packet = publish(Buffer.alloc(1_000, 7));
+    const bytes = Buffer.concat(Array.from({ length: 1_000 }, () => encode(packet, 4)));
+    const concat = t.mock.method(Buffer, 'concat');
+    let found = 0;
+    for (let at = 0; at < bytes.length; at += 65_536) found += reader.push(bytes.subarray(at, at + 65_536)).length;
+    assert.equal(found, 1_000);
+    const joined = concat.mock.calls.reduce((sum, { result }) => sum + (result as Buffer).length, 0);
+    assert.ok(joined <= 16 * 1_100, `${joined} bytes`);
+  });
 });

@@ -46,6 +46,25 @@ describe('1,000 connections that announce 256 MB', () => {
   });
 });
 
+describe('the beginning of a packet', () => {
+  for (const [name, length] of [
+    ['its header', 2],
+    ['its body', 100]
+  ] as const) {
+    it(`keeps nothing else of its chunk in memory, cut in ${name}`, async () => {
+      await using it = await bed();
+      const peers = await Promise.all(Array.from({ length: 300 }, () => client(it.broker)));
+      const whole = encode(publish('a', Buffer.alloc(60_000)), 5);
+      const begun = encode(publish('a', Buffer.alloc(200_000)), 5).subarray(0, length);
+      const before = memory();
+      for (const peer of peers) peer.say(Buffer.concat([whole, begun]));
+      await turns(2);
+      const taken = memory() - before;
+      assert.ok(taken < 2 ** 20, `${taken} bytes`);
+    });
+  }
+});
+
 describe('a packet that comes byte by byte', () => {
   it('takes little more memory than its bytes', async () => {
     await using it = await bed();

@@ -42,6 +42,30 @@ describe('quotas', () => {
     assert.ok(await isServed(publisher));
   });
 
+  it('tell of what they do not retain, and leave what the broker says of itself out of account', async () => {
+    await using it = await bed({ maxRetainedMessages: 2, maxRetainedPayloadSize: 5 });
+    const { broker } = it;
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ message, reason, client }) =>
+      dropped.push(`${message.topic} ${reason} ${client?.clientId}`)
+    );
+    const observer = await client(broker);
+    observer.say(subscribe(1, 0, '#'));
+    await turns(2);
+    observer.take();
+    const publisher = await client(broker);
+    for (const topic of ['a', 'b', 'c', 'a']) publisher.say(kept(topic, topic));
+    publisher.say(kept('b', 'larger'));
+    await turns(2);
+    assert.deepEqual(payloads(observer), ['a', 'b', 'c', 'a', 'larger'], 'they are delivered nevertheless');
+    assert.deepEqual(await topics(broker), ['a'], 'what is not true any more goes');
+    assert.deepEqual(dropped, ['c not_retained undefined', 'b not_retained undefined']);
+    const { metrics } = broker;
+    assert.equal(metrics.counter('messages.not_retained'), 2);
+    assert.equal(metrics.counter('messages.dropped'), 0);
+    assert.equal(metrics.gauge('retained'), 1 + 3, 'those of $SYS are there');
+  });
+
   it('hold the filters of a session and of all sessions', async () => {
     await using it = await bed({ maxSubscriptions: 100, maxTotalSubscriptions: 250 });
     const { broker } = it;

@@ -94,6 +94,7 @@ const collect = runInNewContext('gc') as () => void;
 /** Bytes of heap and buffers in use after a collection. */
 export function memory(): number {
   collect();
+  collect(); // the memory of buffers is given back in the background, at the latest by the next collection
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

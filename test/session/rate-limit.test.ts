@@ -20,8 +20,17 @@ describe('RateLimit', () => {
 
   it('asks for the longer pauses the deeper the debt', () => {
     const limit = new RateLimit({ amount: 1024, perMs: 1000 });
-    assert.equal(limit.take(1024 + 65_536, 0), 64_000);
-    assert.equal(limit.take(1024, 0), 65_000);
+    assert.equal(limit.take(1024 + 32_768, 0), 32_000);
+    assert.equal(limit.take(1024, 0), 33_000);
+  });
+
+  it('asks for no pause longer than a minute, or than the time of the rate, however much came at once', () => {
+    const brief = new RateLimit({ amount: 1024, perMs: 1000 });
+    assert.equal(brief.take(1_048_576, 0), 60_000);
+    assert.equal(brief.take(0, 60_000), 0, 'what is past that is forgiven');
+    const daily = new RateLimit({ amount: 1000, perMs: 86_400_000 });
+    assert.equal(daily.take(1_999, 0), 86_313_600);
+    assert.equal(daily.take(10_000, 0), 86_400_000);
   });
 
   it('saves up no more than the amount, however long it rested', () => {

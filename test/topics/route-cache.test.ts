@@ -52,6 +52,21 @@ describe('RouteCache', () => {
     assert.equal(cache.size, 1);
   });
 
+  it('tells of each route that leaves: replaced, forgotten, or to make room', () => {
+    const left: string[] = [];
+    const names = new Map<Route, string>();
+    const cache = new RouteCache<Route>({
+      maxWeight: 2,
+      onLeave: (route) => left.push(`${names.get(route)} ${route.stale}`)
+    });
+    for (const topic of ['a', 'b', 'c']) names.set(use(cache, topic), topic);
+    assert.deepEqual(left, ['a true']);
+    cache.invalidate('b');
+    cache.invalidateAll();
+    use(cache, 'c');
+    assert.deepEqual(left, ['a true', 'b true', 'c true']);
+  });
+
   it('takes the same route again without making it stale', () => {
     const cache = new RouteCache<Route>();
     const route = use(cache, 'a');

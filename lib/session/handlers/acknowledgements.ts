@@ -53,8 +53,9 @@ export function onPuback(
 ): void {
   read(session, 'puback', buf, body, end);
   const { inflight, host } = session;
-  if (inflight === undefined || inflight.stateOf(ackId) !== Awaiting.puback) {
-    host.metrics.counts[Metric.packetsPubackMissed]++;
+  const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
+  if (inflight === undefined || state !== Awaiting.puback) {
+    host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubackMissed : Metric.packetsPubackInuse]++;
     return;
   }
   session.resending?.delete(ackId);
@@ -77,7 +78,7 @@ export function onPubrec(
   const link = session.link as Connection;
   const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
   if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
-    host.metrics.counts[Metric.packetsPubrecMissed]++;
+    host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
     if (ackCode < 0x80) answer(session, link, PUBREL, ackId, ReasonCode.packetIdentifierNotFound);
     return;
   }
@@ -94,7 +95,7 @@ export function onPubrec(
     acked(session, inflight.released(ackId), 2);
     if (kept !== undefined) log?.finish(kept);
     log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
-  }
+  } else host.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
   answer(session, link, PUBREL, ackId, 0, ticketOf(session));
 }
 
@@ -124,8 +125,9 @@ export function onPubcomp(
 ): void {
   read(session, 'pubcomp', buf, body, end);
   const { inflight, host } = session;
-  if (inflight === undefined || inflight.stateOf(ackId) !== Awaiting.pubcomp) {
-    host.metrics.counts[Metric.packetsPubcompMissed]++;
+  const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
+  if (inflight === undefined || state !== Awaiting.pubcomp) {
+    host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubcompMissed : Metric.packetsPubcompInuse]++;
     return;
   }
   inflight.free(ackId);

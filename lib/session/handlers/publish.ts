@@ -7,11 +7,12 @@ import { newPublishScan, scanPublishProperties } from '../../packets/properties.
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
-import { isSameTopic, mountedName } from '../../topics/topic.ts';
+import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { Connection } from '../connection.ts';
 import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
 import { type Route, TopicKind } from '../subscription.ts';
+import { readTopicName } from '../topic-name.ts';
 import { answer } from './acknowledgements.ts';
 
 const PUBACK = 0x40;
@@ -69,6 +70,7 @@ export function onPublish(
   counts[QOS_RECEIVED[qos]]++;
   if (qos > 0 && !admitFlow(session, link, qos, id)) return;
   if (isBadPayload) {
+    counts[Metric.packetsPublishError]++;
     settle(session, link, qos, id, ReasonCode.payloadFormatInvalid);
     return;
   }
@@ -91,39 +93,37 @@ export function onPublish(
     host.wallMs,
     expiry
   );
-  const isForeign = session.mountpoint !== '' || (host.hasRewrites && isRewritten(route, buf, topicAt, topicEnd));
+  const isForeign = session.mountpoint !== '' || (host.hasRewrites && link.foreign?.isRewritten === true);
   if (alias !== 0 || isForeign || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
   if (route.kind === TopicKind.system && !session.isSuperuser) {
-    refused(session, link, message, id, ReasonCode.notAuthorized);
+    refused(session, link, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
   if (host.hasPublishHooks) {
     const decided = host.decidePublish(message, route, session);
     if (isThenable(decided)) {
-      session.unacknowledged++;
       session.pauseForHook();
       decided
         .then((outcome) => {
           if (session.link === link) {
-            session.unacknowledged--;
-            finish(session, link, outcome.message, freshened(host, outcome.route), id, qos, outcome.reasonCode);
+            finish(session, link, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
           } else {
-            finishAlone(session, outcome, id);
+            finishAlone(session, outcome, id, qos);
           }
           session.resumeAfterHook(link);
         })
         .catch((error: unknown) => session.broke(error, 'going on after a publish hook'));
       return;
     }
-    finish(session, link, decided.message, freshened(host, decided.route), id, qos, decided.reasonCode);
+    finish(session, link, decided.message, host.freshened(decided.route), id, qos, decided.reasonCode);
     return;
   }
   finish(session, link, message, route, id, qos, 0);
 }
 
-/** Route what has been let through, and acknowledge. */
+/** Route what has been let through, and acknowledge by the QoS it came with: a hook may have changed that of the message. */
 function finish(
   session: Session,
   link: Connection,
@@ -134,48 +134,49 @@ function finish(
   reasonCode: number
 ): void {
   if (reasonCode >= 0x80) {
-    refused(session, link, message, id, reasonCode);
+    refused(session, link, message, id, qos, reasonCode);
     return;
   }
   const { host } = session;
   let code = 0;
-  if (route.kind === TopicKind.delayed) code = host.delay(message, session);
+  if (route.kind === TopicKind.delayed) code = host.delay(message);
   else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
-  if (qos > 0) settle(session, link, qos, id, code);
+  if (code >= 0x80) host.metrics.counts[Metric.packetsPublishError]++;
+  settle(session, link, qos, id, code);
 }
 
 /**
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
  * its id and takes it no second time [MQTT-4.3.3-10].
  */
-function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number): void {
+function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number, qos: QoS): void {
   const { host } = session;
   if (reasonCode >= 0x80) {
-    if (message.qos === 2) session.forgetIncoming(id);
+    if (qos === 2) session.forgetCarriedOver(id);
     if (reasonCode === ReasonCode.serverShuttingDown) {
       host.dropped(message, 'server_shutting_down', undefined);
       return;
     }
-    host.metrics.counts[Metric.packetsPublishAuthError]++;
+    countRefusal(host, reasonCode);
     host.dropped(message, 'not_authorized', undefined);
-  } else if (route.kind === TopicKind.delayed) host.delay(message, session);
-  else host.route(message, freshened(host, route));
-}
-
-/** A hook may have taken its time, or subscribed somebody. */
-function freshened(host: SessionHost, route: Route): Route {
-  return host.isFresh(route) ? route : host.routeOf(route.topic);
+  } else if (route.kind === TopicKind.delayed) host.delay(message);
+  else host.route(message, host.freshened(route));
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
-function refused(session: Session, link: Connection, message: Message, id: number, reasonCode: number): void {
-  session.host.metrics.counts[Metric.packetsPublishAuthError]++;
+function refused(session: Session, link: Connection, message: Message, id: number, qos: QoS, reasonCode: number): void {
+  countRefusal(session.host, reasonCode);
   session.host.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
+    if (qos === 2) session.forgetIncoming(id); // it has had no PUBREC
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
     return;
   }
-  if (message.qos > 0) settle(session, link, message.qos, id, session.protocolVersion === 5 ? reasonCode : 0);
+  settle(session, link, qos, id, session.protocolVersion === 5 ? reasonCode : 0);
+}
+
+function countRefusal({ metrics }: SessionHost, code: number): void {
+  metrics.counts[code === ReasonCode.notAuthorized ? Metric.packetsPublishAuthError : Metric.packetsPublishError]++;
 }
 
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
@@ -232,23 +233,35 @@ function checkOffer(session: Session, qos: QoS, retain: boolean): void {
 
 function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
   const { host } = session;
-  if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, host.resolve(buf, topicAt, topicEnd));
+  if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, link, buf, topicAt, topicEnd);
   const known = link.route;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && host.isFresh(known)) return known;
   const route = host.resolve(buf, topicAt, topicEnd);
-  session.checkLevels(route);
-  link.route = route;
+  session.checkLevels(route.levels);
+  link.route = route.stale ? undefined : route;
   return route;
 }
 
 /** The route of a topic that is not routed as it came: rewritten, or under a mount point. */
-function foreignRoute(session: Session, given: Route): Route {
+function foreignRoute(session: Session, link: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
   const { host } = session;
-  session.checkLevels(given);
-  const topic = mountedName(host.rewrite(given.topic, 'publish'), session.mountpoint);
+  const known = link.foreign;
+  if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
+    if (known.route !== undefined && host.isFresh(known.route)) return known.route;
+    const route = host.routeOf(known.topic);
+    known.route = route.stale ? undefined : route;
+    return route;
+  }
+  const given = readTopicName(buf, topicAt, topicEnd);
+  session.checkLevels(levelCount(given));
+  const topic = mountedName(host.rewrite(given, 'publish'), session.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(ReasonCode.topicNameInvalid, 'the topic is too long for its mount point');
-  return host.routeOf(topic);
+  const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
+  buf.copy(bytes, 0, topicAt, topicEnd);
+  const route = host.routeOf(topic);
+  link.foreign = { bytes, topic, isRewritten: topic !== given, route: route.stale ? undefined : route };
+  return route;
 }
 
 function routeOfAlias(
@@ -277,10 +290,6 @@ function routeOfAlias(
       alias === 0 ? 'PUBLISH: the topic is empty' : `topic alias ${alias} has not been set`
     );
   return session.host.routeOf(topic);
-}
-
-function isRewritten(route: Route, buf: Buffer, topicAt: number, topicEnd: number): boolean {
-  return route.bytes.compare(buf, topicAt, topicEnd) !== 0;
 }
 
 /** The same message under the topic it is routed by. */
