@@ -34,6 +34,7 @@ export type DropReason =
   | 'session_terminated'
   | 'not_retained'
   | 'quota'
+  | 'store_failed'
   | 'server_shutting_down';
 
 /** Why a connection or session ended: the documented texts, and ours where they have none. */

@@ -94,6 +94,8 @@ export type {
   UserProperty,
   Will
 } from './packets/types.ts';
+export { memoryStore } from './store/memory-store.ts';
+export { Batch, type Entry, type Store } from './store/store.ts';
 export { checkTopicFilter, checkTopicName, matches, type TopicLimits } from './topics/topic.ts';
 export type { WorkCount } from './work.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './zone.ts';

@@ -1,6 +1,6 @@
 import type { Ledger, Waiter } from '../store/ledger.ts';
 import type { Connection } from './connection.ts';
-import { answerLate, refuseLate } from './handlers/acknowledgements.ts';
+import { answerNow, PUBACK, PUBREC, refuseForStore } from './handlers/acknowledgements.ts';
 
 /**
  * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, so
@@ -14,6 +14,8 @@ export class AckQueue implements Waiter {
   #firsts: number[] = [];
   #answers: number[] = [];
   #head = 0;
+  /** PUBACKs among them: what the client has unacknowledged. */
+  pubacks = 0;
 
   constructor(link: Connection, ledger: Ledger) {
     this.#link = link;
@@ -33,6 +35,7 @@ export class AckQueue implements Waiter {
       this.#head = 0;
       this.#ledger.wait(this);
     }
+    if (first === PUBACK) this.pubacks++;
     this.#tickets.push(ticket);
     this.#firsts.push(first);
     this.#answers.push((id << 8) | code);
@@ -43,7 +46,8 @@ export class AckQueue implements Waiter {
     const tickets = this.#tickets;
     while (this.#head < tickets.length && tickets[this.#head] <= settled && !link.isClosed) {
       const at = this.#head++;
-      answerLate(link, this.#firsts[at], this.#answers[at] >>> 8, this.#answers[at] & 255);
+      if (this.#firsts[at] === PUBACK) this.pubacks--;
+      answerNow(link.session, link, this.#firsts[at], this.#answers[at] >>> 8, this.#answers[at] & 255);
     }
     return !this.isEmpty && !link.isClosed;
   }
@@ -61,7 +65,12 @@ export class AckQueue implements Waiter {
     for (let at = from; at < tickets.length && !link.isClosed; at++) {
       const id = answers[at] >>> 8;
       const isLost = tickets[at] > 0 && tickets[at] <= ticket;
-      if (isLost && refuseLate(link, firsts[at], id)) continue;
+      if (isLost && (firsts[at] === PUBACK || firsts[at] === PUBREC)) {
+        if (firsts[at] === PUBACK) this.pubacks--;
+        else link.session.forgetIncoming(id);
+        refuseForStore(link.session, link, firsts[at], id);
+        continue;
+      }
       this.#tickets.push(isLost ? next : tickets[at]);
       this.#firsts.push(firsts[at]);
       this.#answers.push(answers[at]);

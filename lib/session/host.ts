@@ -49,6 +49,8 @@ export interface SessionHost {
   /** Somebody watches packets on the diagnostics channels. */
   isTapped: boolean;
 
+  /** Somebody on this route has a session that is kept. */
+  keepsAny(route: Route): boolean;
   /** Delete the segments of a session that is over. */
   sweep(session: number): void;
   /** Read the clocks anew, where no chunk has. */

@@ -522,7 +522,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   /** What the client has unacknowledged on this connection: QoS 1 is acknowledged before more is read [MQTT-3.3.4-7]. */
   get inboundUnacknowledged(): number {
-    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0);
+    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + (this.link?.late?.pubacks ?? 0);
   }
 
   /** A QoS 2 id that waits for PUBREL has come again: on this connection. */

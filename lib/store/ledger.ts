@@ -176,6 +176,11 @@ export class Ledger {
     return this.#ticket + 1;
   }
 
+  /** The commit that holds, or will hold, the last change of an item; 0: it is kept. */
+  ticketOf(item: Durable): number {
+    return item.isDirty ? this.ticket : this.#isBusy ? this.#ticket : 0;
+  }
+
   /** So much waits to be written that publishers should. */
   get isFull(): boolean {
     return this.#gathered + this.#leaving > this.maxUnwritten;
@@ -249,7 +254,7 @@ export class Ledger {
     draft.clear();
     for (const item of this.#written) {
       item.isDirty = false;
-      item.write(draft);
+      this.#guard(() => item.write(draft));
     }
     this.#isBusy = true;
     work.begin();

@@ -41,17 +41,17 @@ class MemoryStore implements Store {
   async commit({ keys, values }: Batch): Promise<void> {
     this.#checkOpen();
     for (let i = 0; i < keys.length; i++) {
-      const key = keys[i].latin1Slice();
+      const key = keys[i].toString('latin1');
       const value = values[i];
       if (value === undefined) this.#delete(key);
-      else this.#put(key, value.latin1Slice());
+      else this.#put(key, value.toString('latin1'));
     }
   }
 
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
     this.#checkOpen();
-    const first = from.latin1Slice();
-    const end = to.latin1Slice();
+    const first = from.toString('latin1');
+    const end = to.toString('latin1');
     const entries: Entry[] = [];
     for (let at = this.#blockAt(first); at < this.#blocks.length; at++) {
       const { keys, values } = this.#blocks[at];

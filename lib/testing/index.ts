@@ -6,3 +6,4 @@ export { ExpectationFailed, type ExpectOptions, type SeenMessage } from './expec
 export { createTestBroker, LeakError, type LinkTarget, TestBroker, type TestBrokerOptions } from './kit.ts';
 export type { Command, PacketChoice } from './lane.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
+export { type StoreCase, type StoreContractOptions, storeContract } from './store-contract.ts';

@@ -143,8 +143,8 @@ const SENT: Readonly<Record<number, number>> = {
 };
 
 /** The commit that an answer about the session's own state has to wait for; 0: none. */
-function ticketOf({ log, host }: Session): number {
-  return log === undefined ? 0 : (host.ledger as Ledger).ticket;
+export function ticketOf({ log, host }: Session): number {
+  return log === undefined ? 0 : (host.ledger as Ledger).ticketOf(log);
 }
 
 /**
@@ -153,28 +153,10 @@ function ticketOf({ log, host }: Session): number {
  */
 export function answer(session: Session, link: Connection, first: number, id: number, code: number, ticket = 0): void {
   if (ticket > 0 || (link.late !== undefined && !link.late.isEmpty)) {
-    if (first === PUBACK) session.unacknowledged++;
     (link.late ??= new AckQueue(link, session.host.ledger as Ledger)).add(ticket, first, id, code);
     return;
   }
   answerNow(session, link, first, id, code);
-}
-
-/** What it promises is kept. */
-export function answerLate(link: Connection, first: number, id: number, code: number): void {
-  const { session } = link;
-  if (first === PUBACK) session.unacknowledged--;
-  answerNow(session, link, first, id, code);
-}
-
-/** What it promises can not be kept. @returns false for one that goes on waiting */
-export function refuseLate(link: Connection, first: number, id: number): boolean {
-  if (first !== PUBACK && first !== PUBREC) return false;
-  const { session } = link;
-  if (first === PUBACK) session.unacknowledged--;
-  else session.forgetIncoming(id);
-  refuseForStore(session, link, first, id);
-  return true;
 }
 
 /** Nothing can be kept now: 5.0 is told, 3.x has no word for it and sends again on the next connection. */
@@ -183,7 +165,8 @@ export function refuseForStore(session: Session, link: Connection, first: number
   else session.close('store_failed', ReasonCode.serverUnavailable);
 }
 
-function answerNow(session: Session, link: Connection, first: number, id: number, code: number): void {
+/** Send an acknowledgement that has waited, or need not. */
+export function answerNow(session: Session, link: Connection, first: number, id: number, code: number): void {
   const { counts } = session.host.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
     link.acknowledge(ack(first, id));

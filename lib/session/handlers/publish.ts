@@ -7,16 +7,14 @@ import { newPublishScan, scanPublishProperties } from '../../packets/properties.
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
+import type { Ledger } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
-import type { Connection } from '../connection.ts';
+import { type Connection, Pause } from '../connection.ts';
 import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
 import { type Route, TopicKind } from '../subscription.ts';
 import { readTopicName } from '../topic-name.ts';
-import { answer } from './acknowledgements.ts';
-
-const PUBACK = 0x40;
-const PUBREC = 0x50;
+import { answer, PUBACK, PUBREC, refuseForStore, ticketOf } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
@@ -71,7 +69,7 @@ export function onPublish(
   if (qos > 0 && !admitFlow(session, link, qos, id)) return;
   if (isBadPayload) {
     counts[Metric.packetsPublishError]++;
-    settle(session, link, qos, id, ReasonCode.payloadFormatInvalid);
+    settle(session, link, qos, id, ReasonCode.payloadFormatInvalid, 0);
     return;
   }
 
@@ -104,6 +102,7 @@ export function onPublish(
   if (host.hasPublishHooks) {
     const decided = host.decidePublish(message, route, session);
     if (isThenable(decided)) {
+      if (qos === 2 && session.log !== undefined) (session.undecided ??= new Set()).add(id);
       session.pauseForHook();
       decided
         .then((outcome) => {
@@ -138,11 +137,70 @@ function finish(
     return;
   }
   const { host } = session;
+  if (host.ledger !== undefined && qos > 0) {
+    finishKept(session, link, message, route, id, qos, host.ledger);
+    return;
+  }
+  settle(session, link, qos, id, act(host, message, route), 0);
+}
+
+/** @returns the reason code of the acknowledgement */
+function act(host: SessionHost, message: Message, route: Route): number {
   let code = 0;
   if (route.kind === TopicKind.delayed) code = host.delay(message);
   else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
   if (code >= 0x80) host.metrics.counts[Metric.packetsPublishError]++;
-  settle(session, link, qos, id, code);
+  return code;
+}
+
+/** With a store: what some receiver, or the retained messages, keep of it is acknowledged when it is kept. */
+function finishKept(
+  session: Session,
+  link: Connection,
+  message: Message,
+  route: Route,
+  id: number,
+  qos: QoS,
+  ledger: Ledger
+): void {
+  const { host, log } = session;
+  if (ledger.isFailed && (message.retain || (qos === 2 && log !== undefined) || host.keepsAny(route))) {
+    host.metrics.counts[Metric.packetsPublishError]++;
+    host.dropped(message, 'store_failed', undefined);
+    if (qos === 2) forget(session, id);
+    refuseForStore(session, link, qos === 1 ? PUBACK : PUBREC, id);
+    return;
+  }
+  const { promises } = ledger;
+  message.ticket = ledger.ticket;
+  if (qos === 2 && log !== undefined) {
+    // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
+    message.isHeld = true;
+    session.undecided?.delete(id);
+    log.flowChanged();
+  }
+  const code = act(host, message, route);
+  settle(session, link, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
+  if (ledger.isFull) pauseForStore(link, ledger);
+}
+
+/** Not more is read of it than can be written. */
+function pauseForStore(link: Connection, ledger: Ledger): void {
+  if ((link.pauses & Pause.store) !== 0) return;
+  link.pause(Pause.store);
+  const isStillFull = () => {
+    if (ledger.isFull && !ledger.isFailed && !link.isClosed) return true;
+    link.resume(Pause.store);
+    return false;
+  };
+  ledger.wait({ commitKept: isStillFull, commitFailed: isStillFull });
+}
+
+/** An incoming QoS 2 id is not in use after all. */
+function forget(session: Session, id: number): void {
+  session.forgetIncoming(id); // [MQTT-4.3.3-9]
+  session.undecided?.delete(id);
+  session.log?.flowNoted();
 }
 
 /**
@@ -152,15 +210,24 @@ function finish(
 function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number, qos: QoS): void {
   const { host } = session;
   if (reasonCode >= 0x80) {
-    if (qos === 2) session.forgetCarriedOver(id);
+    if (qos === 2) {
+      session.forgetCarriedOver(id);
+      session.undecided?.delete(id);
+    }
     if (reasonCode === ReasonCode.serverShuttingDown) {
       host.dropped(message, 'server_shutting_down', undefined);
       return;
     }
     countRefusal(host, reasonCode);
     host.dropped(message, 'not_authorized', undefined);
-  } else if (route.kind === TopicKind.delayed) host.delay(message);
-  else host.route(message, host.freshened(route));
+  } else {
+    if (qos === 2 && session.log !== undefined) {
+      session.undecided?.delete(id);
+      session.log.flowChanged();
+    }
+    if (route.kind === TopicKind.delayed) host.delay(message);
+    else host.route(message, host.freshened(route));
+  }
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
@@ -168,11 +235,11 @@ function refused(session: Session, link: Connection, message: Message, id: numbe
   countRefusal(session.host, reasonCode);
   session.host.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
-    if (qos === 2) session.forgetIncoming(id); // it has had no PUBREC
+    if (qos === 2) forget(session, id); // it has had no PUBREC
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
     return;
   }
-  settle(session, link, qos, id, session.protocolVersion === 5 ? reasonCode : 0);
+  settle(session, link, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
 }
 
 function countRefusal({ metrics }: SessionHost, code: number): void {
@@ -180,10 +247,10 @@ function countRefusal({ metrics }: SessionHost, code: number): void {
 }
 
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
-function settle(session: Session, link: Connection, qos: QoS, id: number, code: number): void {
+function settle(session: Session, link: Connection, qos: QoS, id: number, code: number, ticket: number): void {
   if (qos === 0) return;
-  if (qos === 2 && code >= 0x80) session.forgetIncoming(id); // [MQTT-4.3.3-9]
-  answer(session, link, qos === 1 ? PUBACK : PUBREC, id, code);
+  if (qos === 2 && code >= 0x80) forget(session, id);
+  answer(session, link, qos === 1 ? PUBACK : PUBREC, id, code, ticket);
 }
 
 /** Receive Maximum, and QoS 2 ids in use. @returns false if the packet has been dealt with */
@@ -192,7 +259,7 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
   if (qos === 2 && session.awaitingRel?.has(id)) {
     host.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
-    answer(session, link, PUBREC, id, 0); // [MQTT-4.3.3-10]
+    answer(session, link, PUBREC, id, 0, ticketOf(session)); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
