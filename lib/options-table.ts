@@ -121,6 +121,7 @@ export function readOptions(
   where: string,
   base?: Readonly<Record<string, unknown>>
 ): Record<string, unknown> {
+  checkObject(given, where === '' ? 'options' : where);
   const values: Record<string, unknown> = {};
   for (const [name, row] of Object.entries(table)) values[name] = base === undefined ? row.default : base[name];
   for (const [key, value] of Object.entries(given)) {
@@ -129,6 +130,12 @@ export function readOptions(
     if (value !== undefined) values[name] = readValue(table[name], value, where === '' ? key : `${where}.${key}`);
   }
   return values;
+}
+
+/** @throws InvalidInput OPTION_INVALID for what has no options in it by name */
+export function checkObject(value: unknown, field: string): void {
+  const isGood = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
+  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
 }
 
 /** The error for a key no table knows, with the nearest known one as suggestion. */

@@ -221,6 +221,6 @@ function priorityEntries(value: unknown): [topic: string, priority: number][] | 
       return [topic, Number(priority)];
     });
   }
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   return value instanceof Map ? [...value] : Object.entries(value);
 }

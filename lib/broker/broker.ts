@@ -348,12 +348,15 @@ export class Broker {
    * Hear the messages of a filter in this process, on the path a client's would take. Shared filters (`$share/group/...`) work too.
    * @param handler called for each message; what it throws or rejects becomes an `error` event
    * @returns a function that unsubscribes
-   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID
+   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
     checkFilter(filter);
     if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
-    const { signal, retainHandling = 0 } = options;
+    const { signal, qos = 2, retainHandling = 0 } = options;
+    if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', qos);
+    if (![0, 1, 2].includes(retainHandling))
+      throw new InvalidInput('OPTION_INVALID', 'retainHandling', '0, 1 or 2', retainHandling);
     if (signal?.aborted) return () => undefined;
     const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
       this.failed(error, `a handler of "${filter}"`)
@@ -411,16 +414,20 @@ export class Broker {
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
     const { highWaterMark, signal, ...rest } = options;
-    checkFilter(filter);
     const stream = new MessageStream(highWaterMark, signal, (message) =>
       this.#core.dropped(message, 'queue_full', undefined)
     );
-    const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);
-    this.#streams.add(stream);
-    stream.onEnd(() => {
-      this.#streams.delete(stream);
-      unsubscribe();
-    });
+    try {
+      const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);
+      this.#streams.add(stream);
+      stream.onEnd(() => {
+        this.#streams.delete(stream);
+        unsubscribe();
+      });
+    } catch (error) {
+      void stream.return(); // it listens to the signal
+      throw error;
+    }
     return stream;
   }
 

@@ -44,7 +44,10 @@ const PACKET_SENT = channel('embermq:packet:sent');
 /** Subscriptions of a session that ended which are taken out in one turn. */
 const FORGET_AT_ONCE = 1_000;
 
-/** What a subscriber of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent` gets. */
+/**
+ * What a subscriber of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent` gets. What it throws is an uncaught exception:
+ * Node has it so for every channel, whoever publishes.
+ */
 export interface PacketTap {
   /** The `Broker`. */
   readonly broker: object;

@@ -1,3 +1,4 @@
+import { InvalidInput } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { SubscribeOptions } from './handler-subscriber.ts';
 
@@ -17,8 +18,11 @@ export class MessageStream implements AsyncIterableIterator<Message> {
   #end: () => void = () => undefined;
   #isEnded = false;
 
+  /** @throws InvalidInput OPTION_INVALID */
   constructor(highWaterMark = 1_000, signal: AbortSignal | undefined, onDrop: (message: Message) => void) {
-    this.#highWaterMark = Math.max(1, highWaterMark);
+    if (typeof highWaterMark !== 'number' || !(highWaterMark >= 1))
+      throw new InvalidInput('OPTION_INVALID', 'highWaterMark', 'a number of messages, 1 or more', highWaterMark);
+    this.#highWaterMark = highWaterMark;
     this.#signal = signal;
     this.#onDrop = onDrop;
     signal?.addEventListener('abort', this.#abort, { once: true });

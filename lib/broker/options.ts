@@ -2,9 +2,9 @@ import { getHeapStatistics } from 'node:v8';
 import { type Clock, systemClock } from '../clock.ts';
 import { InvalidInput } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
-import { optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
+import { checkObject, optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
 import type { QoS } from '../packets/types.ts';
-import { checkTopicFilter } from '../topics/topic.ts';
+import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
 import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
 import type { RewriteRule } from './rewrite.ts';
 
@@ -154,6 +154,7 @@ export const DEFAULT_ZONE = 'external';
  * @throws InvalidInput OPTION_UNKNOWN with a suggestion, or OPTION_INVALID with what was expected
  */
 export function readBrokerOptions(given: BrokerOptions = {}): Settings {
+  checkObject(given, 'options');
   const zoneGiven: Record<string, unknown> = {};
   const brokerGiven: Record<string, unknown> = {};
   const {
@@ -165,9 +166,16 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     autoSubscriptions = [],
     ...rest
   } = given;
-  const zoneParts = new Map(
-    Object.entries(zones).map(([name, settings]) => [name, { ...settings } as Record<string, unknown>])
-  );
+  checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
+  checkObject(hooks, 'hooks');
+  checkObject(zones, 'zones');
+  if (memoryUsage !== undefined && typeof memoryUsage !== 'function')
+    throw new InvalidInput('OPTION_INVALID', 'memoryUsage', 'a function', memoryUsage);
+  const zoneParts = new Map<string, Record<string, unknown>>();
+  for (const [name, settings = {}] of Object.entries(zones)) {
+    checkObject(settings, `zones.${name}`);
+    zoneParts.set(name, { ...settings });
+  }
   for (const [written, value] of Object.entries(rest)) {
     // The documented settings file has one name for each setting: zone.external.max_inflight, mqtt.max_packet_size.
     const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(written) ?? [];
@@ -187,14 +195,14 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
   }
   const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
-  if (!Array.isArray(autoSubscriptions))
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      'autoSubscriptions',
-      'a list of { topic, qos, nl, rap, rh }',
-      autoSubscriptions
-    );
-  autoSubscriptions.forEach(checkAutoSubscription);
+  if (!Array.isArray(autoSubscriptions)) {
+    const expected = 'a list of { topic, qos, nl, rap, rh }';
+    throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
+  }
+  autoSubscriptions.forEach((subscription, at) => {
+    checkObject(subscription, `autoSubscriptions.${at}`);
+    checkSubscription(subscription, `autoSubscriptions.${at}.`);
+  });
   return { ...settings, clock, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
 }
 
@@ -204,17 +212,28 @@ const ALL_NAMES: readonly string[] = [
   ...['clock', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
 ];
 
-function checkAutoSubscription(given: AutoSubscription, index: number): void {
-  const field = `autoSubscriptions.${index}`;
-  if (typeof given !== 'object' || given === null)
-    throw new InvalidInput('OPTION_INVALID', field, '{ topic, qos, nl, rap, rh }', given);
+/**
+ * Check a subscription that is made on a client's behalf.
+ * @param where stands before the names of its options
+ * @throws InvalidInput OPTION_INVALID
+ */
+export function checkSubscription(given: AutoSubscription, where = ''): void {
   const { topic, qos = 0, nl = false, rap = false, rh = 0 } = given;
+  const refuse = (name: keyof AutoSubscription, expected: string, fault?: string): never => {
+    const message = fault === undefined ? undefined : `${where}${name}: ${fault}`;
+    throw new InvalidInput('OPTION_INVALID', `${where}${name}`, expected, given[name], message);
+  };
   const fault = typeof topic === 'string' ? checkTopicFilter(topic) : 'expected a topic filter';
-  if (fault !== undefined) {
-    throw new InvalidInput('OPTION_INVALID', `${field}.topic`, 'a topic filter', topic, `${field}.topic: ${fault}`);
-  }
-  if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', `${field}.qos`, '0, 1 or 2', qos);
-  if (typeof nl !== 'boolean') throw new InvalidInput('OPTION_INVALID', `${field}.nl`, 'true or false', nl);
-  if (typeof rap !== 'boolean') throw new InvalidInput('OPTION_INVALID', `${field}.rap`, 'true or false', rap);
-  if (![0, 1, 2].includes(rh)) throw new InvalidInput('OPTION_INVALID', `${field}.rh`, '0, 1 or 2', rh);
+  if (fault !== undefined) refuse('topic', 'a topic filter', fault);
+  if (![0, 1, 2].includes(qos)) refuse('qos', '0, 1 or 2');
+  if (typeof nl !== 'boolean') refuse('nl', 'true or false');
+  if (typeof rap !== 'boolean') refuse('rap', 'true or false');
+  if (![0, 1, 2].includes(rh)) refuse('rh', '0, 1 or 2');
+  if (nl && parseSharedFilter(topic) !== undefined)
+    refuse('nl', 'false', 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
+}
+
+function checkMembers(value: unknown, field: string, functions: readonly string[]): void {
+  const isGood = functions.every((name) => typeof (value as Record<string, unknown> | null)?.[name] === 'function');
+  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, `an object with ${functions.join(', ')}`, value);
 }

@@ -4,7 +4,7 @@ import type { SubscriptionOptions } from '../events.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
-import type { AutoSubscription } from './options.ts';
+import { type AutoSubscription, checkSubscription } from './options.ts';
 import { type Subscribing, unmountedFilter } from './subscribing.ts';
 
 /** One subscription of one session. */
@@ -116,12 +116,14 @@ export class SessionHandle {
   /**
    * Subscribe on the client's behalf. No hook is asked.
    * @returns the granted QoS
-   * @throws InvalidInput TOPIC_FILTER_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it
    */
   subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
-    const code = this.#subscribing.subscribeFor(this.#session, { ...options, topic: filter });
+    const request = { ...options, topic: filter };
+    checkSubscription(request);
+    const code = this.#subscribing.subscribeFor(this.#session, request);
     if (code < 0x80) return code;
     throw new BrokerError(
       'SUBSCRIBE_REFUSED',

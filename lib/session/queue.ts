@@ -88,6 +88,14 @@ export class Backlog {
     return undefined;
   }
 
+  /** The same messages under other bounds and priorities. This one is empty then. */
+  under(limits: BacklogLimits): Backlog {
+    const other = new Backlog(limits, this.#onDrop);
+    for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
+      other.push(queued.message, queued.qos, queued.retain, queued.ids);
+    return other;
+  }
+
   /** Drop everything, telling why. */
   clear(reason: DropReason): void {
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))

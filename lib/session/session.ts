@@ -482,6 +482,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   /** Take over the connection, and what was agreed on it. */
   #takeFrom(other: Session): void {
+    if (other.zoneSettings !== this.zoneSettings) this.backlog = this.backlog?.under(other.zoneSettings);
     this.link = other.link;
     other.link = undefined;
     this.incoming = undefined;

@@ -337,6 +337,26 @@ describe('a broker in an app', () => {
     assert.deepEqual(calls, []);
   });
 
+  it('refuses options of subscriptions that MQTT does not know', async () => {
+    await using broker = await started();
+    await broker.connect({ clientId: 'c', sessionExpiry: 60 });
+    const session = broker.session('c');
+    for (const wrong of [{ qos: 9 }, { nl: 1 }, { rap: 'no' }, { rh: 3 }]) {
+      const field = Object.keys(wrong)[0];
+      assert.throws(() => session.subscribe('x', wrong as never), { code: 'OPTION_INVALID', field });
+    }
+    assert.throws(() => session.subscribe('$share/g/x', { nl: true }), { code: 'OPTION_INVALID', field: 'nl' });
+    assert.equal(session.figures().subscriptions, 0);
+    for (const wrong of [{ qos: 9 }, { retainHandling: 3 }]) {
+      const expected = { code: 'OPTION_INVALID', field: Object.keys(wrong)[0] };
+      assert.throws(() => broker.subscribe('x', () => undefined, wrong as never), expected);
+      assert.throws(() => broker.messages('x', wrong as never), expected);
+    }
+    for (const highWaterMark of [0, NaN, 'many'])
+      assert.throws(() => broker.messages('x', { highWaterMark } as never), { code: 'OPTION_INVALID' });
+    assert.equal(coreOf(broker).routing.count, 0);
+  });
+
   it('refuses a bad filter at once, whatever is to be done with it', async () => {
     await using broker = await started();
     for (const ask of [

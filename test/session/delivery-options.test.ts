@@ -40,6 +40,25 @@ describe('the backlog of a session', () => {
     assert.equal(test.broker.session('away').figures().mqueueLen, 0);
   });
 
+  it('is bounded and ordered by the zone in which its client was last', async () => {
+    const zones = { wide: {}, narrow: { maxMqueueLen: 2, mqueuePriorities: 'high=1' } };
+    await using test = await timedBroker({ zones });
+    const { broker } = test;
+    await away(broker);
+    for (let n = 1; n <= 4; n++) await broker.publish('a', String(n), { qos: 1 });
+    const drops: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => drops.push(`${message.payload} ${reason}`));
+    const client = await rawClient(broker, {
+      ...persistent('away'),
+      properties: { ...persistent('away').properties, receiveMaximum: 1 },
+      meta: { zone: 'narrow' }
+    });
+    assert.deepEqual(drops, ['1 queue_full', '2 queue_full'], 'what is too much for it goes');
+    await cutOff(broker, client);
+    await broker.publish('high', '5', { qos: 1 });
+    assert.deepEqual(await waiting(broker), ['a 3', 'high 5', 'a 4'], '3 was in flight');
+  });
+
   it('leaves by priority', async () => {
     await using test = await timedBroker({ mqueuePriorities: 'high=10,low=2' });
     await away(test.broker);
