@@ -1,3 +1,5 @@
+import { unknownName } from './options-table.ts';
+
 /**
  * Counters and gauges of a broker: one table, one array of numbers. The names are the documented dotted ones; `Metric` gives the
  * index of each, so counting on the packet path is one addition into a typed array.
@@ -151,9 +153,11 @@ export class Metrics {
     this.#readers = readers;
   }
 
-  /** One counter by name. */
+  /** One counter by name. @throws InvalidInput METRIC_UNKNOWN with a suggestion */
   counter(name: CounterName): number {
-    return this.counts[COUNTERS.indexOf(name)];
+    const at = COUNTERS.indexOf(name);
+    if (at < 0) throw unknownName('METRIC_UNKNOWN', 'counter', name, COUNTERS);
+    return this.counts[at];
   }
 
   /** All counters, by documented name. */
@@ -161,8 +165,10 @@ export class Metrics {
     return Object.fromEntries(COUNTERS.map((name, at) => [name, this.counts[at]])) as Record<CounterName, number>;
   }
 
-  /** One gauge as it is now. */
+  /** One gauge as it is now. @throws InvalidInput METRIC_UNKNOWN with a suggestion */
   gauge(name: GaugeName | PlainGaugeName): number {
+    if (!Object.hasOwn(this.#readers, name))
+      throw unknownName('METRIC_UNKNOWN', 'gauge', name, [...GAUGES, ...PLAIN_GAUGES]);
     return this.#readers[name]();
   }
 

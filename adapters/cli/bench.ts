@@ -110,7 +110,7 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
     dial(options) {
       // A client id of one's own can only be used once: the broker gives them.
       const connecting = { ...clientOptions({ ...flags, id: undefined }, endpoint), ...options };
-      const dialling = dialEndpoint(endpoint, connecting, flags.connectTimeout);
+      const dialling = dialEndpoint(endpoint, connecting, flags.connectTimeout, signal);
       dials.add(dialling);
       const forget = () => void dials.delete(dialling);
       dialling.then((client) => client.on('close', forget), forget);
@@ -124,7 +124,9 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
     tally
   };
   try {
-    await run(plan);
+    await run(plan).catch((error) => {
+      if (!signal.aborted) throw error; // interrupted: what there is is told
+    });
     endedMs = performance.now();
   } finally {
     clearTimeout(timer);

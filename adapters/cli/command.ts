@@ -13,6 +13,8 @@ export interface Shell {
   importPackage(name: string): Promise<unknown>;
   /** Hear SIGINT and SIGTERM instead of ending by them. @returns a function that goes back */
   onSignal(listener: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
+  /** Wait, until the signal aborts at the latest. */
+  delay(ms: number, signal: AbortSignal): Promise<void>;
   /** End the process at once. */
   exit(code: number): void;
 }

@@ -9,29 +9,53 @@ export const DIAL_FLAGS = { ...ENDPOINT_FLAGS, ...SESSION_FLAGS };
 
 /**
  * Connect to a broker as the flags say.
- * @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED
+ * @param signal gives connecting up
+ * @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED; the signal's reason
  */
 export async function dial(
   flags: FlagValues<typeof DIAL_FLAGS>,
   shell: Shell,
-  more: ClientOptions = {}
+  more: ClientOptions = {},
+  signal?: AbortSignal
 ): Promise<Client> {
   const endpoint = await readEndpoint(flags, shell);
-  return dialEndpoint(endpoint, { ...clientOptions(flags, endpoint), ...more }, flags.connectTimeout);
+  return dialEndpoint(endpoint, { ...clientOptions(flags, endpoint), ...more }, flags.connectTimeout, signal);
 }
 
-/** Connect to a broker. @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED */
-export async function dialEndpoint(endpoint: Endpoint, options: ClientOptions, timeoutMs: number): Promise<Client> {
+/**
+ * Connect to a broker.
+ * @param signal gives connecting up; it leaves alone what is connected
+ * @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED; the signal's reason
+ */
+export async function dialEndpoint(
+  endpoint: Endpoint,
+  options: ClientOptions,
+  timeoutMs: number,
+  signal?: AbortSignal
+): Promise<Client> {
+  signal?.throwIfAborted();
   const giveUp = new AbortController();
   const late = setTimeout(() => {
     giveUp.abort(new BrokerError('CONNECT_TIMEOUT', `${nameOf(endpoint)} did not answer within ${timeoutMs} ms`));
   }, timeoutMs);
+  const abort = () => giveUp.abort(signal?.reason);
+  signal?.addEventListener('abort', abort);
   try {
     const stream = await openStream(endpoint, giveUp.signal);
     return await connectClient(stream, { ...options, signal: giveUp.signal });
   } finally {
     clearTimeout(late);
+    signal?.removeEventListener('abort', abort);
   }
+}
+
+/** Wait for something, but not past a signal. Rejects with its reason. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  return Promise.race([promise, aborted]);
 }
 
 /** Exit code of a command that SIGINT ended, as shells have it. */

@@ -47,7 +47,7 @@ export interface Endpoint {
   readonly kind: 'mqtt' | 'mqtts' | 'ws' | 'wss' | 'unix';
   readonly host: string;
   readonly port: number;
-  /** Path of a WebSocket or of a Unix socket. */
+  /** Path of a WebSocket, with its query, or of a Unix socket. */
   readonly path: string;
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -94,7 +94,7 @@ function fromUrl(text: string): Place {
     kind,
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: url.port === '' ? PORTS[kind] : Number(url.port),
-    path: isWeb && url.pathname === '/' ? '/mqtt' : decodeURI(url.pathname),
+    path: isWeb ? (url.pathname === '/' ? '/mqtt' : url.pathname) + url.search : decodeURI(url.pathname),
     username: url.username === '' ? undefined : decodeURIComponent(url.username),
     password: url.password === '' ? undefined : decodeURIComponent(url.password)
   };
@@ -131,10 +131,10 @@ function openSocket({ kind, host, port, path, tls }: Endpoint, signal: AbortSign
         : connectSocket(kind === 'unix' ? { path } : { host, port, noDelay: true });
     const abort = () => socket.destroy(signal.reason);
     signal.addEventListener('abort', abort);
-    socket.once('error', reject);
+    // It stays: an error may come before the client listens, and is then found on the stream.
+    socket.on('error', reject);
     socket.once(kind === 'mqtts' ? 'secureConnect' : 'connect', () => {
       signal.removeEventListener('abort', abort);
-      socket.off('error', reject);
       resolve(socket);
     });
   });
@@ -143,15 +143,15 @@ function openSocket({ kind, host, port, path, tls }: Endpoint, signal: AbortSign
 async function openWebSocket(endpoint: Endpoint, signal: AbortSignal): Promise<Duplex> {
   const { WebSocket, createWebSocketStream } = await import('ws');
   const socket = new WebSocket(nameOf(endpoint), ['mqtt'], { perMessageDeflate: false, ...endpoint.tls });
-  await new Promise<void>((resolve, reject) => {
+  return new Promise<Duplex>((resolve, reject) => {
     const abort = () => socket.terminate();
     signal.addEventListener('abort', abort);
-    socket.once('error', reject);
+    socket.on('error', reject);
     socket.once('open', () => {
       signal.removeEventListener('abort', abort);
-      socket.off('error', reject);
-      resolve();
+      const stream = createWebSocketStream(socket, { readableObjectMode: false });
+      stream.on('error', reject); // as above
+      resolve(stream);
     });
   });
-  return createWebSocketStream(socket, { readableObjectMode: false });
 }

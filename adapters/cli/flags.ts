@@ -56,7 +56,8 @@ export function spelledAsFlag(name: string): string {
 /**
  * What the command line says, unread: texts, `true` and `false` for switches, lists. Keys are the names in the table.
  *
- * Switches can be turned off by `--no-<flag>`; `--` ends the flags.
+ * A switch may have `true`, `false`, `on` or `off` behind it, after `=` or a space, and can be turned off by `--no-<flag>`; `--` ends
+ * the flags.
  * @throws InvalidInput FLAG_UNKNOWN with the nearest flag, or FLAG_INVALID
  */
 export function gatherFlags(
@@ -76,8 +77,13 @@ export function gatherFlags(
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const given: Record<string, unknown> = {};
   const words: string[] = [];
+  let open: string | undefined; // the switch that stands before
   for (const token of tokens) {
-    if (token.kind === 'positional') words.push(token.value);
+    if (token.kind === 'positional') {
+      if (open !== undefined && SWITCH_VALUE.test(token.value)) given[open] = token.value;
+      else words.push(token.value);
+    }
+    open = undefined;
     if (token.kind !== 'option') continue;
     const isOff = !names.has(token.rawName) && token.rawName.startsWith('--no-');
     const spelling = isOff ? `--${token.rawName.slice(5)}` : `--${token.name}`;
@@ -85,8 +91,19 @@ export function gatherFlags(
     if (name === undefined || (isOff && table[name].kind !== 'boolean'))
       throw unknownFlag(token.rawName, [...names.keys()]);
     given[name] = taken(name, table[name], token.rawName, isOff ? 'false' : token.value, given[name]);
+    if (given[name] === true) open = name;
   }
   return { given, words };
+}
+
+const SWITCH_VALUE = /^(true|false|on|off)$/;
+
+/** Refuse words that are no flags. @throws InvalidInput FLAG_INVALID */
+export function refuseWords(words: readonly string[], command: string): void {
+  const [word] = words;
+  if (word === undefined) return;
+  const message = `${command} takes no "${word}", only flags; a value with spaces needs quotes`;
+  throw new InvalidInput('FLAG_INVALID', word, 'flags only', word, message);
 }
 
 function taken(name: string, row: FlagRow, spelling: string, value: string | undefined, before: unknown): unknown {

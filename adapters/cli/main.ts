@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from './commands.ts';
 
 // Whoever read our output has gone (`embermq sub ... | head`): end as a process would that knows SIGPIPE.
@@ -12,6 +13,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stderr: process.stderr,
   readFile: (path) => readFile(path),
   importPackage: (name) => import(name),
+  delay: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
   onSignal(listener) {
     process.on('SIGINT', listener).on('SIGTERM', listener);
     return () => process.off('SIGINT', listener).off('SIGTERM', listener);

@@ -1,10 +1,10 @@
 import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Client, checkTopicName, InvalidInput, type QoS } from '../../lib/index.ts';
+import { checkTopicName, InvalidInput, type QoS } from '../../lib/index.ts';
 import { type Command, readFileFor, type Shell } from './command.ts';
-import { closed, DIAL_FLAGS, dial, INTERRUPTED, interrupted, leave } from './dial.ts';
-import { describeFlags, type FlagValues, flag, readFlags, timeFlag } from './flags.ts';
+import { closed, DIAL_FLAGS, dial, INTERRUPTED, interrupted, leave, unlessAborted } from './dial.ts';
+import { describeFlags, type FlagValues, flag, readFlags, refuseWords, timeFlag } from './flags.ts';
 import { MESSAGE_PROPERTY_FLAGS, messageProperties, qosFlag } from './session-flags.ts';
 
 const OWN_FLAGS = {
@@ -42,7 +42,8 @@ ${describeFlags(MESSAGE_PROPERTY_FLAGS)}
 connection
 ${describeFlags(DIAL_FLAGS)}`,
   async run(args, shell) {
-    const flags = readFlags(PUB_FLAGS, args).values;
+    const { values: flags, words } = readFlags(PUB_FLAGS, args);
+    refuseWords(words, 'pub');
     const { topic } = flags;
     if (topic === undefined)
       throw new InvalidInput('OPTION_MISSING', 'topic', 'a topic', undefined, 'pub needs -t TOPIC');
@@ -58,19 +59,15 @@ ${describeFlags(DIAL_FLAGS)}`,
       const payloads = source(AbortSignal.any([signal, lost]));
       await publishAll(payloads, (payload) => client.publish(topic, payload, options));
       lost.throwIfAborted(); // then not everything has been read
-      if (flags.qos === 0 && !signal.aborted) await taken(client, signal);
+      if (flags.qos === 0) await unlessAborted(client.ping(), signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
     } finally {
       await leave(client);
     }
     return signal.aborted ? INTERRUPTED : 0;
   }
 };
-
-/** Wait until the broker has taken what nobody acknowledges. Rejects when it closed the connection instead. */
-async function taken(client: Client, signal: AbortSignal): Promise<void> {
-  const interruption = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-  await Promise.race([client.ping(), interruption]);
-}
 
 type Payload = Buffer | string;
 type Source = (signal: AbortSignal) => AsyncIterable<Payload>;

@@ -1,6 +1,6 @@
 import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../lib/index.ts';
 import type { Shell } from './command.ts';
-import { type FlagValues, gatherFlags, readAs, spelledAsFlag } from './flags.ts';
+import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 
@@ -31,15 +31,7 @@ const WITH_CONFIG = { ...ALL, ...CONFIG_FLAG };
  */
 export async function readServeSettings(args: readonly string[], shell: Shell): Promise<ServeSettings> {
   const { given: flags, words } = gatherFlags(WITH_CONFIG, args);
-  if (words.length > 0) {
-    throw new InvalidInput(
-      'FLAG_INVALID',
-      words[0],
-      'flags only',
-      words[0],
-      `serve takes no "${words[0]}", only flags`
-    );
-  }
+  refuseWords(words, 'serve');
   const fromFlags = flagLayer(WITH_CONFIG, flags);
   const fromEnvironment = environmentLayer(shell.env, WITH_CONFIG);
   const config = { ...fromEnvironment.given, ...fromFlags.given }.config as string | undefined;

@@ -1,8 +1,16 @@
 import { once } from 'node:events';
-import { BrokerError, InvalidInput, type QoS, type ReceivedMessage } from '../../lib/index.ts';
+import {
+  BrokerError,
+  type Client,
+  InvalidInput,
+  type QoS,
+  ReasonCode,
+  type ReceivedMessage,
+  Refused
+} from '../../lib/index.ts';
 import { type Command, type Shell, tell } from './command.ts';
-import { closed, DIAL_FLAGS, dial, interrupted, leave } from './dial.ts';
-import { describeFlags, type FlagValues, flag, listFlag, readFlags, timeFlag } from './flags.ts';
+import { closed, DIAL_FLAGS, dial, interrupted, leave, unlessAborted } from './dial.ts';
+import { describeFlags, type FlagValues, flag, listFlag, readFlags, refuseWords, timeFlag } from './flags.ts';
 import { qosFlag } from './session-flags.ts';
 
 const OWN_FLAGS = {
@@ -34,40 +42,144 @@ type SubFlags = FlagValues<typeof SUB_FLAGS>;
 /** Exit code of mosquitto_sub for the same. */
 const TIME_IS_UP = 27;
 
-/** `embermq sub`: print what a broker sends. */
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 30_000;
+
+/** What a broker may say that another attempt can change. */
+const PASSING: ReadonlySet<number> = new Set([
+  ReasonCode.success,
+  ReasonCode.unspecifiedError,
+  ReasonCode.implementationSpecificError,
+  ReasonCode.serverUnavailable,
+  ReasonCode.serverBusy,
+  ReasonCode.serverShuttingDown,
+  ReasonCode.keepAliveTimeout,
+  ReasonCode.messageRateTooHigh,
+  ReasonCode.quotaExceeded,
+  ReasonCode.connectionRateExceeded
+]);
+
+/** `embermq sub`: print what a broker sends. When the broker goes away, connect again as soon as it is back. */
 export const sub: Command = {
   summary: 'subscribe to a broker and print what comes',
   help: () => `usage: embermq sub -t FILTER [flags]
+
+When the connection goes, it is made again after 1, 2, 4 and so on up to 30 seconds, unless the broker has said that it is not wanted.
 
 ${describeFlags(OWN_FLAGS)}
 
 connection
 ${describeFlags(DIAL_FLAGS)}`,
   async run(args, shell) {
-    const flags = readFlags(SUB_FLAGS, args).values;
+    const { values: flags, words } = readFlags(SUB_FLAGS, args);
+    refuseWords(words, 'sub');
     checkFlags(flags);
     const signal = interrupted(shell);
-    const client = await dial(flags, shell, sessionOptions(flags));
-    const lost = closed(client);
-    const timer = flags.wait > 0 ? AbortSignal.timeout(flags.wait) : undefined;
-    const ended = AbortSignal.any([signal, lost, ...(timer === undefined ? [] : [timer])]);
+    let timer: AbortSignal | undefined;
+    let client: Client | undefined;
     try {
-      const messages = client.messages({ signal: ended });
-      const { qos, noLocal, retainAsPublished, retainHandling } = flags;
-      const options = { qos: qos as QoS, nl: noLocal, rap: retainAsPublished, rh: retainHandling as 0 | 1 | 2 };
-      checkGranted(await client.subscribe([...flags.topic], options), flags.topic, shell);
-      await print(messages, flags, shell);
-      lost.throwIfAborted(); // then the messages have ended by themselves
-      return 0;
+      client = await dial(flags, shell, sessionOptions(flags), signal);
+      if (flags.wait > 0) timer = AbortSignal.timeout(flags.wait);
+      const ended = timer === undefined ? signal : AbortSignal.any([signal, timer]);
+      const reception = new Reception(flags, shell, ended);
+      for (;;) {
+        try {
+          await reception.receive(client);
+          return 0;
+        } catch (error) {
+          client = await dialAgain(client, error, flags, shell, ended);
+        }
+      }
     } catch (error) {
-      if (error === signal.reason) return 0;
-      if (error === timer?.reason) return TIME_IS_UP;
+      if (signal.aborted) return 0;
+      if (timer?.aborted) return TIME_IS_UP;
       throw error;
     } finally {
-      await leave(client);
+      if (client !== undefined) await leave(client);
     }
   }
 };
+
+/** What goes on from one connection to the next: how many messages are left to print, and that there is a subscription. */
+class Reception {
+  readonly #flags: SubFlags;
+  readonly #shell: Shell;
+  readonly #ended: AbortSignal;
+  #left: number;
+  #isSubscribed = false;
+
+  constructor(flags: SubFlags, shell: Shell, ended: AbortSignal) {
+    this.#flags = flags;
+    this.#shell = shell;
+    this.#ended = ended;
+    this.#left = flags.count === 0 ? Infinity : flags.count;
+  }
+
+  /** Subscribe, and print until nothing is left to print. @throws BrokerError SUBSCRIBE_REFUSED, CONNECTION_CLOSED; the signal's reason */
+  async receive(client: Client): Promise<void> {
+    const lost = closed(client);
+    const messages = client.messages({ signal: this.#ended });
+    try {
+      if (!this.#isSubscribed || !client.connack.sessionPresent) await this.#subscribe(client);
+      this.#isSubscribed = true;
+      await this.#print(messages);
+    } catch (error) {
+      lost.throwIfAborted(); // that says more
+      throw error;
+    }
+    if (this.#left > 0) lost.throwIfAborted();
+  }
+
+  async #subscribe(client: Client): Promise<void> {
+    const { topic, qos, noLocal, retainAsPublished, retainHandling } = this.#flags;
+    const options = { qos: qos as QoS, nl: noLocal, rap: retainAsPublished, rh: retainHandling as 0 | 1 | 2 };
+    checkGranted(await unlessAborted(client.subscribe([...topic], options), this.#ended), topic, this.#shell);
+  }
+
+  async #print(messages: AsyncIterable<ReceivedMessage>): Promise<void> {
+    const { stdout } = this.#shell;
+    for await (const message of messages) {
+      if (this.#flags.noRetained && message.retain) continue;
+      // Waiting for room holds up reading, and so in the end the broker, instead of filling this process.
+      if (!stdout.write(shown(message, this.#flags))) await once(stdout, 'drain', { signal: this.#ended });
+      if (--this.#left === 0) return;
+    }
+  }
+}
+
+/**
+ * Connect again after the connection has gone, with growing delays between the attempts.
+ * @throws what ended the connection or an attempt, where another attempt would change nothing; the signal's reason
+ */
+async function dialAgain(
+  { session }: Client,
+  lost: unknown,
+  flags: SubFlags,
+  shell: Shell,
+  ended: AbortSignal
+): Promise<Client> {
+  let why = lost;
+  for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(2 * delayMs, LAST_RETRY_MS)) {
+    ended.throwIfAborted();
+    if (!isPassing(why)) throw why;
+    tell(shell, `embermq: ${(why as Error).message}; trying again in ${delayMs / 1000} s`);
+    await shell.delay(delayMs, ended);
+    try {
+      const client = await dial(flags, shell, { ...sessionOptions(flags), session }, ended);
+      tell(shell, 'embermq: connected again');
+      return client;
+    } catch (error) {
+      why = error;
+    }
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  if (!(error instanceof BrokerError)) return false;
+  const refusal = error instanceof Refused ? error : error.cause;
+  if (refusal instanceof Refused) return PASSING.has(refusal.reasonCode);
+  return ['CONNECTION_CLOSED', 'BROKER_UNREACHABLE', 'CONNECT_TIMEOUT', 'NOT_CONNECTED'].includes(error.code);
+}
 
 function checkFlags({
   topic,
@@ -112,16 +224,6 @@ function checkGranted(granted: readonly number[], filters: readonly string[], sh
     tell(shell, `embermq: subscription to "${filter}" was refused with 0x${code}`);
   }
   if (refused.length === filters.length) throw new BrokerError('SUBSCRIBE_REFUSED', 'every subscription was refused');
-}
-
-async function print(messages: AsyncIterable<ReceivedMessage>, flags: SubFlags, shell: Shell): Promise<void> {
-  let left = flags.count === 0 ? Infinity : flags.count;
-  for await (const message of messages) {
-    if (flags.noRetained && message.retain) continue;
-    // Waiting for room holds up reading, and so in the end the broker, instead of filling this process.
-    if (!shell.stdout.write(shown(message, flags))) await once(shell.stdout, 'drain');
-    if (--left === 0) return;
-  }
 }
 
 function shown(message: ReceivedMessage, { json, verbose, noNewline }: SubFlags): Buffer | string {

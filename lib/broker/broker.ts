@@ -229,8 +229,13 @@ export class Broker {
     this.#actor.send({ type });
   }
 
-  /** Every transition of every actor of this broker, in xstate's inspection events. @returns a function that ends it */
+  /**
+   * Every transition of every actor of this broker, in xstate's inspection events.
+   * @returns a function that ends it
+   * @throws InvalidInput HANDLER_INVALID
+   */
   inspect(observer: (event: Inspection) => void): () => void {
+    if (typeof observer !== 'function') throw new InvalidInput('HANDLER_INVALID', 'observer', 'a function', observer);
     return this.#core.actors.inspect(observer);
   }
 
@@ -303,8 +308,10 @@ export class Broker {
     return connectClient(this.stream(connection), { clock: this.clock, ...rest });
   }
 
-  /** Open this listener with `start`, also one under way, and close it with `stop`. Used by `embermq/net`. @throws InvalidInput LISTENER_NAME_IN_USE */
+  /** Open this listener with `start`, also one under way, and close it with `stop`. Used by `embermq/net`. @throws InvalidInput LISTENER_INVALID, LISTENER_NAME_IN_USE */
   attach(listener: ListenerHandle): void {
+    if (typeof listener?.open !== 'function' || typeof listener.close !== 'function')
+      throw new InvalidInput('LISTENER_INVALID', 'listener', 'a listener; see listen of embermq/net', listener);
     if (this.#listeners.has(listener.name)) {
       throw new InvalidInput('LISTENER_NAME_IN_USE', 'name', 'a name no other listener has', listener.name);
     }
@@ -341,6 +348,8 @@ export class Broker {
   ): Promise<{ readonly receivers: number }> {
     if (!this.#core.isRunning) throw notStarted();
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
+    if (typeof input !== 'object' || input === null)
+      throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic, or { topic, payload }', input);
     return { receivers: await this.#core.publishing.publish(input) };
   }
 
@@ -445,14 +454,14 @@ export class Broker {
 
   /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
   session(clientId: string): SessionHandle {
-    const session = this.#core.sessions.get(clientId);
+    const session = this.hasSession(clientId) ? this.#core.sessions.get(clientId) : undefined;
     if (session === undefined)
-      throw new NotFound('SESSION_NOT_FOUND', `there is no session of client id "${clientId}"`);
+      throw new NotFound('SESSION_NOT_FOUND', `there is no session of client id "${String(clientId)}"`);
     return new SessionHandle(session, this.#core.subscribing);
   }
 
   hasSession(clientId: string): boolean {
-    return this.#core.sessions.has(clientId);
+    return typeof clientId === 'string' && this.#core.sessions.has(clientId);
   }
 
   /** All sessions, connected or not, in order of creation. */
@@ -521,7 +530,7 @@ export function createBroker(options: BrokerOptions = {}): Broker {
 
 /** @throws InvalidInput TOPIC_FILTER_INVALID */
 function checkFilter(filter: string): void {
-  const fault = checkTopicFilter(filter);
+  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a text';
   if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
 }
 

@@ -362,9 +362,25 @@ describe('a broker in an app', () => {
     for (const ask of [
       () => broker.messages('a/#/b'),
       () => broker.retained('a/#/b'),
-      () => broker.subscribe('a/#/b', () => undefined)
+      () => broker.subscribe('a/#/b', () => undefined),
+      () => broker.subscribe(undefined as never, () => undefined),
+      () => broker.retained(5 as never)
     ])
       assert.throws(ask, { code: 'TOPIC_FILTER_INVALID' });
+  });
+
+  it('answers what JavaScript lets through with errors that have a code', async () => {
+    await using broker = await started();
+    for (const wrong of [undefined, null, 5] as never[]) {
+      await assert.rejects(broker.publish(wrong), { code: 'MESSAGE_INVALID' });
+      assert.throws(() => broker.session(wrong), { code: 'SESSION_NOT_FOUND' });
+      assert.equal(broker.hasSession(wrong), false);
+      assert.throws(() => broker.attach(wrong), { code: 'LISTENER_INVALID' });
+      assert.throws(() => broker.inspect(wrong), { code: 'HANDLER_INVALID' });
+      assert.throws(() => broker.metrics.counter(wrong), { code: 'METRIC_UNKNOWN' });
+      assert.throws(() => broker.metrics.gauge(wrong), { code: 'METRIC_UNKNOWN' });
+    }
+    assert.throws(() => broker.metrics.counter('messages.recieved' as never), /did you mean "messages.received"\?/);
   });
 
   it('does not call a handler that has unsubscribed', async () => {

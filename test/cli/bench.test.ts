@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { Spread } from '../../adapters/cli/spread.ts';
@@ -78,6 +80,21 @@ describe('bench', () => {
     shell.signal('SIGINT');
     assert.equal(await code, 130);
     assert.equal(JSON.parse(shell.out()).bench, 'publish');
+  });
+
+  it('ends at SIGINT also while it connects', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const accepted = once(silent, 'connection');
+    const shell = testShell();
+    const { port: deaf } = silent.address() as AddressInfo;
+    const code = runCommand(['bench', 'connect', '-n', '1', '-h', '127.0.0.1', '-p', String(deaf)], shell);
+    const [socket] = await accepted;
+    shell.signal('SIGINT');
+    assert.equal(await code, 130);
+    assert.equal(JSON.parse(shell.out()).count, 0);
+    socket.destroy();
+    silent.close();
   });
 
   for (const name of ['latency', 'subscribe', 'publish']) {

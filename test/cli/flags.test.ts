@@ -21,6 +21,24 @@ describe('readFlags', () => {
     assert.equal(readFlags(TABLE, ['--retain', '--no-retain']).values.retain, false);
   });
 
+  it('takes the value of a switch behind = or a space, and leaves other words alone', () => {
+    for (const [text, value] of [
+      ['true', true],
+      ['on', true],
+      ['false', false],
+      ['off', false]
+    ] as const) {
+      for (const args of [[`--retain=${text}`], ['--retain', text], ['-r', text]]) {
+        const { values, words } = readFlags(TABLE, args);
+        assert.deepEqual([values.retain, words], [value, []], args.join(' '));
+      }
+    }
+    assert.deepEqual(readFlags(TABLE, ['--retain', 'word', 'false']).words, ['word', 'false']);
+    assert.deepEqual(readFlags(TABLE, ['--no-retain', 'false']).words, ['false']);
+    assert.deepEqual(readFlags(TABLE, ['-r', '--', 'false']).words, ['false']);
+    assert.deepEqual(readFlags(TABLE, ['-h', 'a', 'false']).words, ['false']);
+  });
+
   it('refuses an unknown flag and names the nearest one', () => {
     assert.throws(() => readFlags(TABLE, ['--max-cuont', '7']), {
       code: 'FLAG_UNKNOWN',

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { listen, unix, ws } from '../../adapters/net/index.ts';
@@ -161,11 +163,119 @@ describe('sub', () => {
     assert.equal(shell.signalListeners.size, 0, 'a second signal would end the process');
   });
 
-  it('ends with code 1 when the connection goes', async () => {
+  it('ends with code 1 when the broker sends it away for good', async () => {
     const { shell, code } = await startSub(['-t', 'q', '-i', 'cut']);
     await broker.session('cut').kick();
     assert.equal(await code, 1);
     assert.match(shell.err(), /^embermq: the connection was closed/);
+    assert.deepEqual(shell.delays, []);
+  });
+
+  for (const version of ['3.1.1', '5']) {
+    it(`connects again when the broker comes back, more slowly each time, over MQTT ${version}`, async () => {
+      const path = `/tmp/embermq-test-sub-${process.pid}-${version}.sock`;
+      const away = createBroker();
+      listen(away, unix({ path }));
+      await away.start();
+      const subscribed = away.nextEvent('session.subscribed');
+      const shell = testShell();
+      const code = runCommand(['sub', '-L', `unix:${path}`, '-t', 'a', '-V', version, '-C', '2'], shell);
+      await subscribed;
+      await away.publish('a', 'before');
+      await shell.line(/before/);
+      await away.stop();
+      while (shell.delays.length < 7) await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(
+        shell.delays.slice(0, 7),
+        [1, 2, 4, 8, 16, 30, 30].map((seconds) => seconds * 1000)
+      );
+      await away.start();
+      await away.nextEvent('session.subscribed');
+      await away.publish('a', 'afterwards');
+      assert.equal(await code, 0);
+      assert.equal(shell.out(), 'afterwards\n');
+      const lines = shell.err().split('\n');
+      assert.match(lines[0], /^embermq: the connection was closed: .+; trying again in 1 s$/);
+      assert.match(lines[1], /^embermq: can not reach unix:.+; trying again in 2 s$/);
+      assert.equal(lines.at(-2), 'embermq: connected again');
+      await away.stop();
+    });
+  }
+
+  it('goes on with its session when the broker is there again, and subscribes no second time', async () => {
+    const { shell, code } = await startSub(['-t', 'kept/#', '-q', '1', '-c', '-i', 'again', '-C', '2', '-V', '3.1.1']);
+    const acked = broker.nextEvent('message.acked', { where: ({ client }) => client.clientId === 'again' });
+    await broker.publish({ topic: 'kept/old', payload: 'retained', retain: true, qos: 1 });
+    await shell.line(/retained/);
+    await acked;
+    const back = broker.nextEvent('client.connected');
+    broker.session('again').kick({ session: 'keep' }); // no DISCONNECT over 3.1.1: the line is down, for all it knows
+    await back;
+    await broker.publish({ topic: 'kept/new', payload: 'new', qos: 1 });
+    assert.equal(await code, 0);
+    assert.equal(shell.out(), 'new\n');
+    await broker.publish({ topic: 'kept/old', payload: '', retain: true });
+    await broker.session('again').discard();
+  });
+
+  it('prints all that it had received when the connection goes', async () => {
+    const shell = testShell();
+    const { code } = await startSub(['-t', 'many', '-q', '1', '-i', 'many'], shell);
+    const payload = 'x'.repeat(1000);
+    const acked = new Promise<void>((resolve) => {
+      let left = 100;
+      broker.on('message.acked', ({ client }) => client.clientId === 'many' && --left === 0 && resolve());
+    });
+    for (let at = 0; at < 100; at++) await broker.publish({ topic: 'many', payload, qos: 1 });
+    await acked;
+    await broker.session('many').kick();
+    let received = '';
+    shell.stdout.on('data', (chunk) => {
+      received += chunk;
+    });
+    assert.equal(await code, 1);
+    assert.equal(received.length, 100 * 1001);
+  });
+
+  it('gives up where the broker refuses it when it comes back', async () => {
+    const { shell, code } = await startSub(['-t', 'q', '-i', 'refused', '-V', '3.1.1']);
+    const remove = broker.hook('authenticate', () => ({ allow: false, reasonCode: 0x86 }));
+    await broker.session('refused').kick();
+    assert.equal(await code, 1);
+    assert.match(shell.err(), /trying again in 1 s\nembermq: CONNECT was refused/);
+    remove();
+  });
+
+  it('ends at SIGINT also while it connects, waits to connect again, or its output has no room', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const connecting = testShell();
+    const accepted = once(silent, 'connection');
+    const address = silent.address() as AddressInfo;
+    const first = runCommand(['sub', '-h', '127.0.0.1', '-p', String(address.port), '-t', 'a'], connecting);
+    const [socket] = await accepted;
+    connecting.signal('SIGINT');
+    assert.equal(await first, 0);
+    socket.destroy();
+    silent.close();
+
+    const waiting = await startSub(['-t', 'q', '-i', 'waiting', '-V', '3.1.1']);
+    const asleep = new Promise<void>((resolve) => {
+      waiting.shell.delay = (_ms, signal) => {
+        resolve();
+        return new Promise((wake) => signal.addEventListener('abort', () => wake()));
+      };
+    });
+    await broker.session('waiting').kick();
+    await asleep;
+    waiting.shell.signal('SIGINT');
+    assert.equal(await waiting.code, 0);
+
+    const full = await startSub(['-t', 'full', '-i', 'full']);
+    await broker.publish('full', Buffer.alloc(200_000));
+    while (full.shell.stdout.writableLength === 0) await new Promise((resolve) => setImmediate(resolve));
+    full.shell.signal('SIGINT');
+    assert.equal(await full.code, 0);
   });
 
   it('stops reading while its output has no room', async () => {
@@ -192,6 +302,9 @@ describe('what is wrong with a command line of pub or sub', () => {
     [['pub', '-t', 'a', '-m', 'x', '--will-payload', 'x'], /a will needs --will-topic/],
     [['pub', '-t', 'a', '-m', 'x', '-V', '6'], /--mqtt-version: expected 3\.1, 3\.1\.1 or 5/],
     [['pub', '-t', 'a', '-m', 'x', '-L', 'http://x'], /expected a URL such as mqtt/],
+    [['pub', '-t', 'a', '-m', 'hello', 'world'], /pub takes no "world", only flags/],
+    [['pub', 'a', '-m', 'x'], /pub takes no "a", only flags/],
+    [['sub', 'a'], /sub takes no "a", only flags/],
     [['sub'], /sub needs -t FILTER/],
     [['sub', '-t', 'a', '-c'], /-c needs -i ID/],
     [['sub', '-t', 'a', '-V', '3.1', '--no-local'], /only in MQTT 5\.0/],

@@ -9,6 +9,8 @@ export interface TestShell extends Shell {
   readonly stdout: PassThrough & { isTTY?: boolean };
   readonly stderr: PassThrough & { isTTY?: boolean };
   readonly files: Map<string, string>;
+  /** What was waited for, in milliseconds. No time passes: the next turn of the event loop goes on. */
+  readonly delays: number[];
   /** Codes that `exit` was called with. */
   readonly exits: number[];
   /** How many listen for signals now. */
@@ -24,6 +26,7 @@ export interface TestShell extends Shell {
 export function testShell(): TestShell {
   const files = new Map<string, string>();
   const exits: number[] = [];
+  const delays: number[] = [];
   const listeners = new Set<(signal: 'SIGINT' | 'SIGTERM') => void>();
   const stdout = new PassThrough();
   const stderr = new PassThrough();
@@ -36,12 +39,17 @@ export function testShell(): TestShell {
     stderr,
     files,
     exits,
+    delays,
     signalListeners: listeners,
     async readFile(path) {
       const text = files.get(path);
       return text === undefined ? readFile(path) : Buffer.from(text);
     },
     importPackage: (name) => import(name),
+    async delay(ms) {
+      delays.push(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    },
     onSignal(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
