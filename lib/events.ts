@@ -100,6 +100,9 @@ export interface BrokerEvents {
     readonly reason: DropReason;
     readonly client: ClientInfo | undefined;
   };
+  /** The store cannot be written. Nothing that would have to be kept is accepted until `store.recovered`. */
+  'store.failed': { readonly error: Error };
+  'store.recovered': Record<string, never>;
   /** Something failed that no caller could be told of: a listener, a hook, a deed of a session, a stream. */
   error: { readonly error: Error; readonly during: string; readonly client?: ClientInfo };
 }
@@ -126,6 +129,8 @@ export const EVENT_NAMES: readonly EventName[] = [
   'message.delivered',
   'message.acked',
   'message.dropped',
+  'store.failed',
+  'store.recovered',
   'error'
 ];
 

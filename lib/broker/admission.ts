@@ -6,7 +6,7 @@ import { Metric } from '../metrics.ts';
 import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
-import type { Connection } from '../session/connection.ts';
+import { type Connection, Pause } from '../session/connection.ts';
 import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
@@ -155,20 +155,58 @@ export class Admission {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
     const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
+    const loading = resumes ? stored.log?.load() : undefined;
+    if (loading !== undefined) {
+      this.#after(loading, link, () => {
+        if (isWaiting(session, link)) this.#admit(session, link, packet, approval);
+      });
+      return;
+    }
+    const { ledger } = broker;
+    const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
+    if (ledger?.isFailed && isKept)
+      throw new ProtocolError(ReasonCode.serverUnavailable, 'sessions can not be kept now: the store has failed');
+    const promises = ledger?.promises;
     const connack = connackFor(session, packet, approval, resumes);
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, link);
     else this.#begin(session, stored);
     const isHere = () => owner.link === link && !link.isClosed; // else a listener ended it
-    if (isHere()) {
-      link.rates = this.#rates.of(owner.zoneSettings);
-      this.#welcome(owner, link, connack, resumes);
+    const welcome = () => {
+      if (isHere()) {
+        link.rates = this.#rates.of(owner.zoneSettings);
+        this.#welcome(owner, link, connack, resumes);
+      }
+      if (superseded !== undefined) broker.publishWill(owner, superseded);
+      superseded = undefined;
+      if (!isHere()) return;
+      broker.subscribeAutomatically(owner);
+      owner.pump();
+    };
+    if (ledger === undefined || ledger.promises === promises) {
+      welcome();
+      return;
     }
+    // the will of the connection before is gone from the store now: what becomes of it has to be there
     if (superseded !== undefined) broker.publishWill(owner, superseded);
-    if (!isHere()) return;
-    broker.subscribeAutomatically(owner);
-    owner.pump();
+    superseded = undefined;
+    if (isHere()) this.#after(ledger.kept(ledger.ticket), link, welcome);
+  }
+
+  /** Go on when something is kept, or read from the store; until then nothing more is read from the client. */
+  #after(kept: Promise<void>, link: Connection, run: () => void): void {
+    link.pause(Pause.hook);
+    kept
+      .then(
+        () => this.#guard(link.session, run),
+        (error: unknown) => {
+          if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
+            this.#broker.failed(error, 'reading a session from the store', link.session);
+          link.session.close('store_failed', ReasonCode.serverUnavailable);
+        }
+      )
+      .finally(() => link.session.resumeAfterHook(link));
   }
 
   /** @param stored a session of before, which ends [MQTT-3.1.2-4]; one that was to end with its connection ends with it now */
@@ -183,6 +221,7 @@ export class Admission {
     }
     session.createdAt = broker.clock.now();
     broker.keep(session);
+    broker.persistence?.began(session);
     session.send('accepted');
     metrics.counts[Metric.sessionCreated]++;
     if (events.heard['session.created']) events.emit('session.created', { client: session });
@@ -203,6 +242,7 @@ export class Admission {
     }
     session.send('handedOver');
     metrics.counts[Metric.sessionResumed]++;
+    stored.log?.changed();
     stored.handedOver();
     if (!link.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
     return superseded;

@@ -136,6 +136,8 @@ export class Broker {
     this.#tell('start');
     const opened: ListenerHandle[] = [];
     try {
+      await this.#core.persistence?.open();
+      signal?.throwIfAborted();
       for (const listener of this.#listeners.values()) {
         await listener.open();
         opened.push(listener);
@@ -143,11 +145,13 @@ export class Broker {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
+      await this.#core.persistence?.close().catch((second: unknown) => this.failed(second, 'closing the store'));
       this.#core.turnAway();
       this.#tell('failed');
       throw error;
     }
     this.#tell('started');
+    this.#core.persistence?.begun();
     return this;
   }
 
@@ -188,9 +192,11 @@ export class Broker {
       this.#tell('stop');
       await this.#within(Math.min(timeoutMs, this.#patienceMs), Promise.all([closed, this.#core.allClosed()]));
       this.#core.cutOff();
+      await this.#core.persistence?.close().catch((error: unknown) => failures.push(error));
       this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
       for (const stream of this.#streams) void stream.return();
-      if (failures.length > 0) throw new AggregateError(failures, 'listeners could not be closed');
+      if (failures.length > 0)
+        throw new AggregateError(failures, 'the broker has stopped, but not everything could be closed');
     } finally {
       this.#patienceMs = Infinity;
     }
@@ -370,6 +376,7 @@ export class Broker {
     const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
       this.failed(error, `a handler of "${filter}"`)
     );
+    subscriber.ledger = this.#core.ledger;
     this.#core.routing.add(subscriber.subscription);
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));

@@ -19,6 +19,7 @@ import { type FeedSource, RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session, type WillState } from '../session/session.ts';
 import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
+import type { Ledger, LedgerHost } from '../store/ledger.ts';
 import { TimingWheel } from '../timing-wheel.ts';
 import { TextMap } from '../topics/text-map.ts';
 import { matches } from '../topics/topic.ts';
@@ -29,6 +30,7 @@ import { Admission } from './admission.ts';
 import { DelayedMessages } from './delayed.ts';
 import { Memory } from './memory.ts';
 import type { Settings } from './options.ts';
+import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
 import { RetainedMessages } from './retained-messages.ts';
 import { compileRewrite, type Rewrite } from './rewrite.ts';
@@ -36,10 +38,13 @@ import { Routing } from './routing.ts';
 import { Subscribing } from './subscribing.ts';
 import { SysTopics } from './sys.ts';
 import { SystemMonitor } from './sysmon.ts';
+import { Tables } from './tables.ts';
 import { VERSION } from './version.ts';
 
 const PACKET_RECEIVED = channel('embermq:packet:received');
 const PACKET_SENT = channel('embermq:packet:sent');
+
+const STORE_ALARM = 'store_failed';
 
 /** Subscriptions of a session that ended which are taken out in one turn. */
 const FORGET_AT_ONCE = 1_000;
@@ -71,6 +76,11 @@ export class Core implements SessionHost {
   readonly routing: Routing;
   readonly delayed: DelayedMessages;
   readonly retained: RetainedMessages;
+  /** undefined: nothing outlives the process. */
+  readonly persistence: Persistence | undefined = undefined;
+  readonly ledger: Ledger | undefined;
+  readonly tables: Tables;
+  readonly node: string;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
   readonly outputHighWaterMark: number;
@@ -112,6 +122,7 @@ export class Core implements SessionHost {
     this.#owner = owner;
     this.settings = settings;
     this.clock = settings.clock;
+    this.node = settings.node;
     this.outputHighWaterMark = settings.outputHighWaterMark;
     this.maxHeldBytes = settings.maxHeldBytes;
     this.wheel = new TimingWheel(this.clock, settings.timerResolution, (error) =>
@@ -125,6 +136,9 @@ export class Core implements SessionHost {
       this.work
     );
     this.routing = new Routing(settings, settings.routeCacheTargets);
+    if (settings.store !== undefined) this.persistence = new Persistence(this, settings.store, this.#ledgerHost());
+    this.ledger = this.persistence?.ledger;
+    this.tables = this.persistence?.tables ?? new Tables(undefined);
     this.#admission = new Admission(this);
     this.subscribing = new Subscribing(this);
     this.publishing = new Publishing(this);
@@ -144,6 +158,9 @@ export class Core implements SessionHost {
       wheel: this.wheel,
       maxMessages: settings.maxDelayedMessages,
       maxBytes: settings.maxDelayedBytes,
+      wallMs: () => this.clock.now(),
+      onHeld: (waiting) => this.persistence?.delayedHeld(waiting),
+      onGone: (waiting) => this.persistence?.delayedGone(waiting),
       release: (message, topic) => this.publishing.release(message, topic)
     });
     this.metrics = new Metrics({
@@ -183,6 +200,7 @@ export class Core implements SessionHost {
     this.#memory.start();
     for (const session of this.sessions.values()) session.rearmOffline();
     this.retained.rearm();
+    this.delayed.rearm();
     this.#sys = new SysTopics({
       node: settings.node,
       version: VERSION,
@@ -249,7 +267,8 @@ export class Core implements SessionHost {
     this.life++;
     this.#onAllClosed = undefined;
     this.wheel.clear();
-    this.delayed.clear((message) => this.dropped(message, 'server_shutting_down', undefined));
+    if (this.ledger === undefined)
+      this.delayed.clear((message) => this.dropped(message, 'server_shutting_down', undefined));
   }
 
   /** Begin to serve a stream. */
@@ -374,6 +393,7 @@ export class Core implements SessionHost {
       }
     }
     endTurn();
+    this.ledger?.turnEnded(); // messages lie unpacked while they are written
     unwireAll();
     this.work.end();
   };
@@ -465,8 +485,48 @@ export class Core implements SessionHost {
     this.publishing.will(session, will);
   }
 
+  #ledgerHost(): LedgerHost {
+    return {
+      clock: this.clock,
+      wheel: this.wheel,
+      work: this.work,
+      turnLater: () => this.#scheduleTurn(),
+      storeFailed: (error) => this.#storeFailed(error),
+      storeRecovered: () => this.#storeRecovered(),
+      failed: (error, during) => this.failed(error, during, undefined)
+    };
+  }
+
+  #storeFailed(error: BrokerError): void {
+    const summary = `${error.message}. What would have to be kept is refused until the store can be written again.`;
+    const desc = { severity: 'critical', title: 'the store failed', summary, timestamp: this.clock.now() } as const;
+    this.#sys?.alarm('alert', { id: STORE_ALARM, desc });
+    this.failed(new BrokerError(error.code, summary, { cause: error.cause }), 'writing to the store', undefined);
+    if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
+  }
+
+  #storeRecovered(): void {
+    const summary = 'the store is written again';
+    const desc = { severity: 'critical', title: 'the store failed', summary, timestamp: this.clock.now() } as const;
+    this.#sys?.alarm('clear', { id: STORE_ALARM, desc });
+    if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
+  }
+
+  keepsAny({ targets }: Route): boolean {
+    return targets.some(({ subscriber }) => subscriber.isKept);
+  }
+
+  sweep(session: number): void {
+    this.persistence?.sweep(session);
+  }
+
+  retainedExpired(topic: string): void {
+    this.persistence?.retainedChanged(topic, false);
+  }
+
   retain(message: Message): void {
     if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
+    if (!message.isSystem) this.persistence?.retainedChanged(message.topic, message.qos > 0);
     this.metrics.note('retained', this.retained.count);
   }
 
@@ -532,9 +592,10 @@ export class Core implements SessionHost {
   }
 
   /** Put a session's subscription into the index. */
-  addSubscription(session: Session, subscription: Subscription): void {
+  addSubscription(session: Session, subscription: Subscription, isRestored = false): void {
     const { routing, metrics } = this;
     session.wantSubscriptions().set(subscription.filter, subscription);
+    if (!isRestored) session.log?.subscribed(subscription.filter);
     routing.add(subscription);
     if (session.subscriptions.size === 1) metrics.note('subscribers', ++this.#subscriberCount);
     metrics.note('subscriptions', routing.count);
@@ -547,6 +608,7 @@ export class Core implements SessionHost {
   /** Take one out again. */
   removeSubscription(session: Session, subscription: Subscription): void {
     session.subscriptions.delete(subscription.filter);
+    session.log?.subscribed(subscription.filter);
     this.routing.remove(subscription);
     if (session.subscriptions.size === 0) this.#subscriberCount--;
   }

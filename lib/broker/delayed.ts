@@ -28,6 +28,15 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
   return delaySec > LONGEST_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
 }
 
+/** A message that waits. */
+export interface DelayedMessage {
+  readonly message: Message;
+  /** Where it will be published. */
+  readonly topic: string;
+  /** Wall-clock milliseconds. */
+  readonly dueWallMs: number;
+}
+
 /** What `DelayedMessages` is made with. */
 export interface DelayedSettings {
   readonly wheel: TimingWheel;
@@ -35,6 +44,10 @@ export interface DelayedSettings {
   readonly maxMessages: number;
   /** Most bytes of whole packets waiting; 0: unlimited. */
   readonly maxBytes: number;
+  /** Told of each that waits from now on, and of each that does no longer. */
+  readonly onHeld?: (waiting: DelayedMessage) => void;
+  readonly onGone?: (waiting: DelayedMessage) => void;
+  readonly wallMs: () => number;
   /** Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`. */
   readonly release: (message: Message, topic: string) => void;
 }
@@ -65,12 +78,27 @@ export class DelayedMessages {
     const bytes = message.bytes;
     if (maxMessages > 0 && this.#waiting.size >= maxMessages) return 'refused';
     if (maxBytes > 0 && this.#bytes + bytes > maxBytes) return 'refused';
-    message.keep();
-    const waiting = new Waiting(this, message, topic, bytes);
+    message.store();
+    const waiting = new Waiting(this, message, topic, this.#settings.wallMs() + delayMs);
     this.#waiting.add(waiting);
     this.#bytes += bytes;
     wheel.arm(waiting, delayMs);
+    this.#settings.onHeld?.(waiting);
     return 'held';
+  }
+
+  /** A message that waited before the process ended. It rings when `rearm` is called. */
+  restore({ message, topic, dueWallMs }: DelayedMessage): DelayedMessage {
+    const waiting = new Waiting(this, message, topic, dueWallMs);
+    this.#waiting.add(waiting);
+    this.#bytes += message.bytes;
+    return waiting;
+  }
+
+  /** The broker begins: the wheel knows nothing of what waits. */
+  rearm(): void {
+    const wallMs = this.#settings.wallMs();
+    for (const waiting of this.#waiting) this.#settings.wheel.arm(waiting, Math.max(0, waiting.dueWallMs - wallMs));
   }
 
   /** Forget all of them. @param onDrop told of each, in order of arrival, when none is left */
@@ -85,26 +113,27 @@ export class DelayedMessages {
   /** Called by a message's alarm. */
   release(waiting: Waiting): void {
     this.#waiting.delete(waiting);
-    this.#bytes -= waiting.bytes;
+    this.#bytes -= waiting.message.bytes;
+    this.#settings.onGone?.(waiting);
     this.#settings.release(waiting.message, waiting.topic);
   }
 }
 
-class Waiting implements Alarm {
+class Waiting implements Alarm, DelayedMessage {
   dueMs = Infinity;
   slot: Alarm['slot'] = undefined;
   previous: Alarm | undefined = undefined;
   next: Alarm | undefined = undefined;
   readonly message: Message;
   readonly topic: string;
-  readonly bytes: number;
+  readonly dueWallMs: number;
   readonly #owner: DelayedMessages;
 
-  constructor(owner: DelayedMessages, message: Message, topic: string, bytes: number) {
+  constructor(owner: DelayedMessages, message: Message, topic: string, dueWallMs: number) {
     this.#owner = owner;
     this.message = message;
     this.topic = topic;
-    this.bytes = bytes;
+    this.dueWallMs = dueWallMs;
   }
 
   ring(): void {

@@ -2,6 +2,7 @@ import { asError } from '../events.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { type Subscriber, Subscription } from '../session/subscription.ts';
+import type { Ledger } from '../store/ledger.ts';
 
 /** Gets the messages of a subscription of the app. `isRetained`: handed out because the subscription is new, or retained as published. */
 export type MessageHandler = (message: Message, isRetained: boolean) => unknown;
@@ -24,6 +25,9 @@ export class HandlerSubscriber implements Subscriber {
   readonly mountpoint = '';
   readonly isOnline = true;
   readonly hasRoom = true;
+  readonly isKept = false;
+  /** What a client may send again comes when its commit is kept. */
+  ledger: Ledger | undefined = undefined;
   readonly rawLayout = 0;
   readonly maxFrame = Infinity;
   readonly subscription: Subscription;
@@ -47,7 +51,14 @@ export class HandlerSubscriber implements Subscriber {
 
   deliver(message: Message, subscription: Subscription): boolean {
     if (this.#owed.length > 0) this.handOut();
-    this.#hand(message, subscription.rap && message.retain);
+    const isRetained = subscription.rap && message.retain;
+    if (message.isHeld && this.ledger !== undefined && message.ticket > this.ledger.settled) {
+      message.store();
+      this.ledger.kept(message.ticket).then(
+        () => this.#hand(message, isRetained),
+        () => undefined // the publisher has been told, and may send it again
+      );
+    } else this.#hand(message, isRetained);
     return true;
   }
 

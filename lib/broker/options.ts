@@ -4,6 +4,7 @@ import { InvalidInput } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
 import { checkObject, optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
 import type { QoS } from '../packets/types.ts';
+import type { Store } from '../store/store.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
 import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
 import type { RewriteRule } from './rewrite.ts';
@@ -44,6 +45,17 @@ export const BROKER_OPTIONS = {
     {
       unit: 'connections'
     }
+  ),
+  maxUnwrittenBytes: row(
+    'size',
+    8_388_608,
+    'With a store: bytes that wait to be written from which clients that publish at QoS 1 and 2 are not read.',
+    { unit: 'bytes', min: 65_536 }
+  ),
+  repairStore: row(
+    'boolean',
+    false,
+    'With a store: start although records in it are lost or cannot be read, and go on without them.'
   ),
   maxSessions: row(
     'integer',
@@ -124,6 +136,8 @@ export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** Time; the machine's by default. */
   clock?: Clock;
+  /** Where what must outlive the process is kept: `levelStore` of `embermq/level`, or one of your own. Default: nowhere. */
+  store?: Store;
   /** Bytes in use, to be compared with `memoryHighWatermark` once a second; heap and buffers of the process by default. */
   memoryUsage?: () => number;
   /** Settings of single zones, over the ones given at the top. A listener names its zone; `external` is the default one. */
@@ -139,6 +153,7 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
 /** Options as read. */
 export type Settings = Values<typeof BROKER_OPTIONS> & {
   readonly clock: Clock;
+  readonly store: Store | undefined;
   readonly memoryUsage: (() => number) | undefined;
   readonly zones: ReadonlyMap<string, Zone>;
   readonly hooks: Hooks;
@@ -159,6 +174,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   const brokerGiven: Record<string, unknown> = {};
   const {
     clock = systemClock,
+    store,
     memoryUsage,
     zones = {},
     hooks = {},
@@ -167,6 +183,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     ...rest
   } = given;
   checkMembers(clock, 'clock', ['now', 'monotonic', 'setTimeout', 'clearTimeout']);
+  if (store !== undefined) checkMembers(store, 'store', ['open', 'commit', 'read', 'close']);
   checkObject(hooks, 'hooks');
   checkObject(zones, 'zones');
   if (memoryUsage !== undefined && typeof memoryUsage !== 'function')
@@ -203,13 +220,13 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     checkObject(subscription, `autoSubscriptions.${at}`);
     checkSubscription(subscription, `autoSubscriptions.${at}.`);
   });
-  return { ...settings, clock, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
+  return { ...settings, clock, store, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
 }
 
 const ALL_NAMES: readonly string[] = [
   ...Object.keys(ZONE_OPTIONS),
   ...Object.keys(BROKER_OPTIONS),
-  ...['clock', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
+  ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
 ];
 
 /**

@@ -346,12 +346,20 @@ export class Publishing {
 
   #publish(message: Message): number | Promise<number> {
     const broker = this.#broker;
-    const finish = (outcome: PublishDecision): number => {
+    const { ledger } = broker;
+    const act = (outcome: PublishDecision): number => {
       if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
       if (outcome.route.kind !== TopicKind.delayed) return this.route(outcome.message, broker.freshened(outcome.route));
       const code = this.delay(outcome.message);
       if (code >= 0x80) throw this.#notDelayed(code, outcome.message);
       return 0;
+    };
+    const finish = (outcome: PublishDecision): number | Promise<number> => {
+      if (ledger === undefined || outcome.message.qos === 0) return act(outcome);
+      const { promises } = ledger;
+      outcome.message.ticket = ledger.ticket;
+      const taken = act(outcome);
+      return ledger.promises === promises ? taken : ledger.kept(ledger.ticket).then(() => taken);
     };
     this.#isPublishing = true;
     try {

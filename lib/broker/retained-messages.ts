@@ -16,6 +16,8 @@ export interface RetainedSettings {
 export interface RetainedHost {
   readonly wheel: TimingWheel;
   readonly nowMs: number;
+  /** A message is retained no longer, its time being over. */
+  retainedExpired(topic: string): void;
   /** Read `nowMs` anew: what subscribes need not be a chunk that came just now. */
   readTime(): void;
 }
@@ -98,7 +100,9 @@ export class RetainedMessages {
 
   expire(entry: RetainedEntry<Message>): void {
     this.#expiries.delete(entry);
-    if (entry.live) this.#store.delete(entry.topic);
+    if (!entry.live) return;
+    this.#store.delete(entry.topic);
+    this.#host.retainedExpired(entry.topic);
   }
 
   #isAlive(entry: RetainedEntry<Message>): boolean {

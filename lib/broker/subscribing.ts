@@ -43,7 +43,9 @@ export class Subscribing {
     const answer = () => {
       if (session.link !== link || link.isClosed) return;
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
-      if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
+      this.#whenKept(session, link, () => {
+        if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
+      });
     };
     const next = (at: number): void | Promise<void> => {
       for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length; at++) {
@@ -60,6 +62,28 @@ export class Subscribing {
       answer();
     };
     this.#holding(session, link, next(0), 'subscribing');
+  }
+
+  /** Go on when what the session has subscribed is in the store. */
+  #whenKept(session: Session, link: Connection, run: () => void): void {
+    const { log } = session;
+    const { ledger } = this.#broker;
+    const ticket = log === undefined || ledger === undefined ? 0 : ledger.ticketOf(log);
+    if (ledger === undefined || ticket === 0) {
+      run();
+      return;
+    }
+    ledger
+      .kept(ticket)
+      .then(
+        () => {
+          if (session.link === link && !link.isClosed) run();
+        },
+        () => {
+          if (session.link === link) session.close('store_failed', ReasonCode.quotaExceeded);
+        }
+      )
+      .catch((error: unknown) => session.broke(error, 'answering a subscriber'));
   }
 
   /** @returns false where the client takes no packet of that size, which ends its connection [MQTT-3.1.2-24] */
@@ -183,6 +207,8 @@ export class Subscribing {
     const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
     const stored = mounted(filter, session.mountpoint);
     const known = session.subscriptions.get(stored);
+    if (session.log !== undefined && this.#broker.ledger?.isFailed)
+      return this.#refused(session, ReasonCode.quotaExceeded);
     if (known === undefined) {
       const isFull = zoneSettings.maxSubscriptions > 0 && session.subscriptions.size >= zoneSettings.maxSubscriptions;
       if (isFull || !this.#broker.hasRoomForSubscription()) return this.#refused(session, ReasonCode.quotaExceeded);
@@ -216,6 +242,7 @@ export class Subscribing {
       subscription.rh = options.rh;
       subscription.ids = ids;
       routing.changed(filter);
+      session.log?.subscribed(filter);
     }
     if (events.heard['session.subscribed']) {
       const { qos, nl, rap, rh } = options;
@@ -251,7 +278,8 @@ export class Subscribing {
       if (end < unsubscriptions.length)
         return this.#nextTurn().then(() => (session.link === link ? next(end) : undefined));
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
-      if (session.link === link) this.#answer(session, link, unsuback, Metric.packetsUnsubackSent);
+      if (session.link === link)
+        this.#whenKept(session, link, () => this.#answer(session, link, unsuback, Metric.packetsUnsubackSent));
     };
     this.#holding(session, link, next(0), 'unsubscribing');
   }

@@ -224,7 +224,18 @@ export class Message {
   ): Message {
     const topicAt = bodyAt(frame, 0) + 2;
     const topic = frame.toString('utf8', topicAt, topicAt + frame.readUInt16BE(topicAt - 2));
-    const message = Message.of(frame, layout, topic, qos, retain, payloadBytes, origin, takenAtMs, timestamp, expiryInterval);
+    const message = Message.of(
+      frame,
+      layout,
+      topic,
+      qos,
+      retain,
+      payloadBytes,
+      origin,
+      takenAtMs,
+      timestamp,
+      expiryInterval
+    );
     message.#kept = frame;
     message.wire = undefined;
     return message;

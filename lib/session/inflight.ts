@@ -35,7 +35,7 @@ export class Inflight {
     message: Message | undefined,
     flags: number,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    kept?: KeptMessage
   ): number {
     if ((this.count + 1) * 2 > this.#mask + 1) this.#grow();
     let id = this.#last;

@@ -270,6 +270,7 @@ export class SessionLog implements Durable {
   detached(): void {
     this.#epoch++;
     this.#isPaging = false;
+    this.#isMetaDirty = this.#isFlowDirty = true;
     this.#ledger.touch(this);
   }
 

@@ -68,6 +68,10 @@ export abstract class Outbound implements Subscriber {
     return this.state === 'connected';
   }
 
+  get isKept(): boolean {
+    return this.log !== undefined;
+  }
+
   get hasRoom(): boolean {
     return (
       this.link !== undefined &&

@@ -54,7 +54,7 @@ export class Backlog {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    kept?: KeptMessage
   ): boolean {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
     const lane = this.#laneOf(message.topic);
@@ -92,7 +92,7 @@ export class Backlog {
   under(limits: BacklogLimits): Backlog {
     const other = new Backlog(limits, this.#onDrop);
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      other.push(queued.message, queued.qos, queued.retain, queued.ids);
+      other.push(queued.message, queued.qos, queued.retain, queued.ids, queued.kept);
     return other;
   }
 

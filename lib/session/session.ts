@@ -18,6 +18,7 @@ import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handle
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
+import type { SessionRecord } from './session-record.ts';
 import type { Subscription } from './subscription.ts';
 
 /** A will as it waits with its session. */
@@ -80,6 +81,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   /** Told when the connection goes while a hook decides on it. */
   abort: { abort(reason: Error): void } | undefined = undefined;
   will: WillState | undefined = undefined;
+  /** Where the will is kept, if the session is not. */
+  willRecord: { changed(): void } | undefined = undefined;
 
   // the state MQTT keeps
   /** By filter as stored: rewritten, mounted, with the share prefix. */
@@ -104,11 +107,38 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   #identity: Publisher | undefined = undefined;
   #awaitingSince: Map<number, number> | undefined = undefined;
 
-  constructor(host: SessionHost, zone: Zone, stream: Duplex, meta: ConnectionMeta) {
+  /** @param stream undefined: it comes out of the store, and `restore` follows */
+  constructor(host: SessionHost, zone: Zone, stream: Duplex | undefined, meta: ConnectionMeta) {
     super(host, zone);
     this.connection = meta;
     this.acceptedMs = host.nowMs;
-    this.link = new Connection(stream, meta, host, this, zone.maxPacketSize);
+    if (stream !== undefined) this.link = new Connection(stream, meta, host, this, zone.maxPacketSize);
+  }
+
+  /** It was kept when the process ended. @param lastWallMs the process was alive then: until then it was connected, if it was */
+  restore(record: SessionRecord, lastWallMs: number): void {
+    const { host } = this;
+    const { nowMs, wallMs } = host;
+    this.state = 'disconnected';
+    this.clientId = record.clientId;
+    this.username = record.username;
+    this.mountpoint = record.mountpoint;
+    this.protocolVersion = record.protocolVersion;
+    this.isBridge = record.isBridge;
+    this.cleanStart = record.cleanStart;
+    this.isSuperuser = record.isSuperuser;
+    this.keepalive = record.keepalive;
+    this.sessionExpiry = record.sessionExpiry;
+    this.userProperties = record.userProperties;
+    this.createdAt = record.createdAt;
+    this.disconnectedAt = record.disconnectedAt === 0 ? lastWallMs : record.disconnectedAt;
+    this.will = record.will;
+    // time goes on while there is no process
+    const goneMs = Math.max(0, wallMs - this.disconnectedAt);
+    this.expiresMs = nowMs + this.sessionExpiry * 1000 - goneMs;
+    if (this.will === undefined) return;
+    // the delay of one that was connected begins now: its connection has gone with the process [MQTT-3.1.2-8]
+    this.willDueMs = nowMs + this.will.delayMs - (record.disconnectedAt === 0 ? 0 : goneMs);
   }
 
   get client(): this {
@@ -125,6 +155,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   get zone(): string {
     return this.zoneSettings.name;
+  }
+
+  /** Its record is to be written. */
+  #noteChange(): void {
+    this.log?.changed();
+    this.willRecord?.changed();
   }
 
   send(event: SessionEvent['type']): void {
@@ -200,6 +236,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.auth = undefined;
     host.wheel.disarm(this);
     this.keepFeeds();
+    if (this.log !== undefined) this.stow(this.log);
+    this.held = undefined;
+    this.undecided = undefined;
     host.sessionChanged(this);
     this.#endLink(link, ending.isAbrupt);
     host.metrics.counts[Metric.clientDisconnected]++;
@@ -226,7 +265,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
     const isWillDue = this.willDueMs <= nowMs;
     host.wheel.armAt(this, isWillDue ? this.expiresMs : Math.min(this.expiresMs, this.willDueMs));
-    if (isWillDue) this.#publishWill();
+    if (isWillDue) this.publishWill();
   }
 
   /** The broker has started again: the wheel knows nothing of this session. */
@@ -250,8 +289,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       if (link !== undefined && link.session === this) link.end();
     }
     this.actor = undefined;
+    this.log?.end(this.subscriptions.keys());
     host.forget(this);
-    if (reached) this.#publishWill(); // when its own subscriptions are out: a share group must not pick them
+    if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
     this.backlog?.clear(this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated');
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
@@ -375,7 +415,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       return;
     }
     if (this.state !== 'connected') return;
-    if (ending.will === 'drop') this.will = undefined;
+    if (ending.will === 'drop' && this.will !== undefined) {
+      this.will = undefined;
+      this.#noteChange();
+    }
     this.send(this.isPersistent ? 'detached' : 'closed');
   }
 
@@ -412,11 +455,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     return packet.length <= this.maxFrame ? packet : encodeDisconnect({ cmd: 'disconnect', reasonCode }); // [MQTT-3.14.2-3]
   }
 
-  #publishWill(): void {
+  publishWill(): void {
     const { will } = this;
     this.will = undefined;
     this.willDueMs = Infinity;
-    if (will !== undefined) this.host.publishWill(this, will);
+    if (will === undefined) return;
+    this.#noteChange(); // the same commit keeps what becomes of it
+    this.host.publishWill(this, will);
   }
 
   // ------------------------------------------------------------------------------------------------------------------- times
@@ -455,7 +500,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     } else if (this.state === 'disconnected') {
       if (nowMs >= this.expiresMs) this.end('expired', 'expired');
       else {
-        if (nowMs >= this.willDueMs) this.#publishWill();
+        if (nowMs >= this.willDueMs) this.publishWill();
         this.host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
       }
     } else if (link !== undefined) {

@@ -13,6 +13,8 @@ export interface Subscriber {
   readonly isOnline: boolean;
   /** Could send a QoS 1 or 2 message at once. */
   readonly hasRoom: boolean;
+  /** What it is to get is kept in the store. */
+  readonly isKept: boolean;
   /** Layout in which whole runs of QoS 0 frames may be handed over untouched; 0: each message by `deliver`. */
   readonly rawLayout: 0 | 4 | 5;
   /** Longest frame it takes. */

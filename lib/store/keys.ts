@@ -50,6 +50,37 @@ export function numberKey(kind: number, first: number, second?: number): Buffer 
   return key;
 }
 
+/** A key in words, for errors: what was kept under it. */
+export function describeKey(key: Buffer): string {
+  const number = key.length >= 7 ? key.readUIntBE(1, 6) : 0;
+  switch (key[0]) {
+    case Kind.format:
+      return 'the format record';
+    case Kind.commit:
+      return `the record of a commit (slot ${key.readUInt16BE(1)})`;
+    case Kind.session:
+      return `session ${number}`;
+    case Kind.subscription:
+      return `subscription ${JSON.stringify(key.toString('utf8', 7))} of session ${number}`;
+    case Kind.flow:
+      return `the state of messages of session ${number}`;
+    case Kind.segment:
+      return `queued messages of session ${number}, from number ${key.readUIntBE(7, 6)}`;
+    case Kind.will:
+      return `the will of session ${number}`;
+    case Kind.garbage:
+      return `the end of session ${number}`;
+    case Kind.retained:
+      return `retained message ${JSON.stringify(key.toString('utf8', 1))}`;
+    case Kind.delayed:
+      return `delayed message ${number}`;
+    case Kind.table:
+      return `table entry ${JSON.stringify(key.toString('utf8', 1).replace('\0', '/'))}`;
+    default:
+      return `key ${key.toString('hex', 0, 32)}`;
+  }
+}
+
 /** The first key behind this one. */
 export function keyAfter(key: Buffer): Buffer {
   return Buffer.concat([key, Buffer.of(0)]);

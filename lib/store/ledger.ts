@@ -4,7 +4,7 @@ import type { Alarm, TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import { COMMITS_KEPT, FORMAT, Kind, kindKey } from './keys.ts';
 import { Draft, RecordReader } from './record.ts';
-import type { Entry, Store } from './store.ts';
+import type { Batch, Entry, Store } from './store.ts';
 
 /** Something that is kept: it says itself what has changed since it was last written. */
 export interface Durable {
@@ -33,7 +33,7 @@ export interface LedgerHost {
   readonly work: WorkCount;
   /** Call `turnEnded` when the turn ends. */
   turnLater(): void;
-  storeFailed(error: Error): void;
+  storeFailed(error: BrokerError): void;
   storeRecovered(failedForMs: number): void;
   failed(error: unknown, during: string): void;
 }
@@ -263,20 +263,18 @@ export class Ledger {
       return;
     }
     const number = this.#commit + 1;
-    draft
-      .key(Kind.commit)
-      .u16(number % COMMITS_KEPT)
-      .value()
-      .u48(number)
-      .f64(clock.now())
-      .put();
-    this.store.commit(draft.batch).then(
+    writeCommit(draft, number, clock.now());
+    this.#commitNow(draft.batch).then(
       () => {
         this.#commit = number;
         this.#done(undefined);
       },
       (error: unknown) => this.#done(error ?? new Error('the commit was rejected'))
     );
+  }
+
+  async #commitNow(batch: Batch): Promise<void> {
+    await this.store.commit(batch);
   }
 
   #done(error: unknown): void {
@@ -362,13 +360,7 @@ export class Ledger {
   async #probe(): Promise<void> {
     const number = this.#commit + 1;
     this.#draft.clear();
-    this.#draft
-      .key(Kind.commit)
-      .u16(number % COMMITS_KEPT)
-      .value()
-      .u48(number)
-      .f64(this.#host.clock.now())
-      .put();
+    writeCommit(this.#draft, number, this.#host.clock.now());
     await this.store.commit(this.#draft.batch);
     this.#commit = number;
   }
@@ -392,6 +384,17 @@ export class Ledger {
     await this.store.close();
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
+}
+
+/** The record that tells of a commit. */
+export function writeCommit(draft: Draft, number: number, wallMs: number): void {
+  draft
+    .key(Kind.commit)
+    .u16(number % COMMITS_KEPT)
+    .value()
+    .u48(number)
+    .f64(wallMs)
+    .put();
 }
 
 /** Every entry of a kind, in slices. */

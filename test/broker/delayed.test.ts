@@ -55,6 +55,7 @@ describe('DelayedMessages', () => {
     const errors: unknown[] = [];
     const released: string[] = [];
     const delayed = new DelayedMessages({
+      wallMs: () => clock.now(),
       wheel: new TimingWheel(clock, 100, (error) => errors.push(error)),
       maxMessages: 0,
       maxBytes: 0,
@@ -135,6 +136,7 @@ describe('DelayedMessages', () => {
     const clock = new ManualClock();
     const times: number[] = [];
     const delayed: DelayedMessages = new DelayedMessages({
+      wallMs: () => clock.now(),
       wheel: new TimingWheel(clock, 100, (error) => assert.fail(error as Error)),
       maxMessages: 1,
       maxBytes: 0,

@@ -1,0 +1,123 @@
+import { InvalidInput } from '../errors.ts';
+import { Kind } from '../store/keys.ts';
+import type { Durable, Ledger } from '../store/ledger.ts';
+import { type Draft, RecordReader } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
+
+/** Configuration of the app or of an adapter, kept with the broker's state: small, and all of it in memory. Values are what JSON can say. */
+export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
+  readonly name: string;
+  readonly size: number;
+  get(key: string): V | undefined;
+  has(key: string): boolean;
+  /**
+   * Takes effect at once; resolves when it is kept.
+   * @throws BrokerError STORE_FAILED
+   */
+  set(key: string, value: V): Promise<void>;
+  /** @returns false if it was not there; resolves when that is kept */
+  delete(key: string): Promise<boolean>;
+}
+
+/** All tables of a broker. */
+export class Tables {
+  readonly #ledger: Ledger | undefined;
+  readonly #tables = new Map<string, KeptTable>();
+
+  /** @param ledger undefined: what is set is gone with the process */
+  constructor(ledger: Ledger | undefined) {
+    this.#ledger = ledger;
+  }
+
+  /** @throws InvalidInput TABLE_NAME_INVALID */
+  table(name: string): KeptTable {
+    if (typeof name !== 'string' || !/^[\w.-]{1,64}$/.test(name))
+      throw new InvalidInput('TABLE_NAME_INVALID', 'name', '1 to 64 letters, digits, ".", "-" and "_"', name);
+    let table = this.#tables.get(name);
+    if (table === undefined) this.#tables.set(name, (table = new KeptTable(name, this.#ledger)));
+    return table;
+  }
+
+  restore({ key, value }: Entry): void {
+    const end = key.indexOf(0, 1);
+    const json = new RecordReader(key, value).bytes();
+    this.table(key.toString('utf8', 1, end)).restore(key.toString('utf8', end + 1), JSON.parse(json.toString()));
+  }
+}
+
+class KeptTable implements Table<unknown>, Durable {
+  isDirty = false;
+  readonly name: string;
+  readonly #ledger: Ledger | undefined;
+  readonly #values = new Map<string, unknown>();
+  #changed = new Set<string>();
+  #writing = new Set<string>();
+
+  constructor(name: string, ledger: Ledger | undefined) {
+    this.name = name;
+    this.#ledger = ledger;
+  }
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  get(key: string): unknown {
+    return this.#values.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#values.has(key);
+  }
+
+  async set(key: string, value: unknown): Promise<void> {
+    const json = JSON.stringify(value);
+    if (json === undefined)
+      throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
+    this.#values.set(key, JSON.parse(json)); // what the caller does with its object later is not kept either
+    await this.#change(key);
+  }
+
+  async delete(key: string): Promise<boolean> {
+    if (!this.#values.delete(key)) return false;
+    await this.#change(key);
+    return true;
+  }
+
+  [Symbol.iterator](): Iterator<readonly [string, unknown]> {
+    return this.#values[Symbol.iterator]();
+  }
+
+  restore(key: string, value: unknown): void {
+    this.#values.set(key, value);
+  }
+
+  async #change(key: string): Promise<void> {
+    this.#changed.add(key);
+    if (this.#ledger === undefined) return;
+    this.#ledger.promise(this, 256);
+    await this.#ledger.kept(this.#ledger.ticket);
+  }
+
+  write(draft: Draft): void {
+    this.#writing = this.#changed;
+    this.#changed = new Set();
+    for (const key of this.#writing) {
+      draft.key(Kind.table).tail(this.name).u8(0).tail(key);
+      if (this.#values.has(key))
+        draft
+          .value()
+          .bytes(Buffer.from(JSON.stringify(this.#values.get(key))))
+          .put();
+      else draft.delete();
+    }
+  }
+
+  kept(): void {
+    this.#writing = new Set();
+  }
+
+  lost(): void {
+    for (const key of this.#writing) this.#changed.add(key);
+  }
+}
