@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..');
 /** The rooms of lib from the lowest to the highest. A file may import from its own row and from those above it in this list. */
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'clock', 'options-table', 'work', 'timing-wheel', 'replay'],
-  ['packets', 'topics', 'events', 'metrics', 'hooks', 'client-info', 'listener', 'zone'],
+  ['packets', 'topics', 'events', 'metrics', 'hooks', 'client-info', 'listener', 'zone', 'store'],
   ['session', 'client'],
   ['broker'],
   ['testing'],
@@ -21,6 +21,7 @@ const ROWS: readonly (readonly string[])[] = [
 const NARROWER: Readonly<Record<string, readonly string[]>> = {
   packets: ['errors'],
   topics: ['errors'],
+  store: ['packets', 'errors', 'clock', 'work', 'timing-wheel'],
   client: ['packets', 'topics', 'events', 'errors', 'clock', 'options-table', 'work']
 };
 
@@ -98,7 +99,7 @@ describe('import directions', () => {
     );
   });
 
-  it('packets, topics and the in-process client import no more than they need', () => {
+  it('packets, topics, stores and the in-process client import no more than they need', () => {
     const wrong = imports.filter(({ file, target }) => {
       if (treeOf(file) !== 'lib' || target === undefined || roomOf(file) === roomOf(target)) return false;
       return NARROWER[roomOf(file)]?.includes(roomOf(target)) === false;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
@@ -91,6 +92,41 @@ describe('importing from source', () => {
       assertQuiet(await probe(name, ['--import', 'tsx', '--conditions=embermq-source']));
     });
   }
+});
+
+describe('LevelDB', () => {
+  const flags = ['--import', 'tsx', '--conditions=embermq-source'];
+
+  for (const { name } of entries) {
+    it(`is not loaded by importing ${name}`, async () => {
+      const { seen } = await probe(name, flags);
+      assert.deepEqual(
+        packagesOf(seen).filter((used) => used.includes('level')),
+        []
+      );
+    });
+  }
+
+  it('is loaded when a level store is opened, with its native code', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-level-'));
+    const program = `
+      const { levelStore } = await import('embermq/level');
+      process.report.excludeNetwork = true;
+      const isLoaded = () => process.report.getReport().sharedObjects.some((path) => path.includes('classic-level'));
+      const store = levelStore(process.argv[1]);
+      const before = isLoaded();
+      await store.open();
+      process.stdout.write(before + ' ' + isLoaded());
+      await store.close();
+    `;
+    try {
+      const args = [...flags, '--input-type=module', '--eval', program, folder];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, timeout: 60_000 });
+      assert.equal(stdout, 'false true');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });
 
 describe('the compiled package', () => {

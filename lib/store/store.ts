@@ -43,18 +43,22 @@ export interface Store {
   /** How the store is named in errors and events, such as its folder. */
   readonly name: string;
   /**
-   * Make it ready; at the first time, make it. Also after `close`.
+   * Make it ready; at the first time, make it. Also after `close`. Opening what is open does nothing.
    * @throws BrokerError STORE_LOCKED when another process has it, STORE_UNUSABLE when it cannot be opened; `cause` has the original
    */
   open(): Promise<void>;
   /**
    * Keep a batch, all or nothing. When the promise resolves the batch has survived whatever the store promises to survive, and `read`
-   * shows it. When it rejects, either all of it is kept or nothing.
+   * shows it. When it rejects, either all of it is kept or nothing;
+   * which of the two shows when the store was opened again.
+   * @throws StateError STORE_CLOSED when it is not open; what the medium says
    */
   commit(batch: Batch): Promise<void>;
   /**
    * Entries whose key is at least `from` and less than `to`, in order.
    * @param limit most entries to give; at least 1. Fewer than that come only when there are no more
+   * @returns buffers of the caller's own
+   * @throws StateError STORE_CLOSED when it is not open; what the medium says
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
   /** Resolves when all that is under way has settled and everything is released. Closing what is closed does nothing. */

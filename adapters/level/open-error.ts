@@ -1,0 +1,39 @@
+import { BrokerError } from '../../lib/index.ts';
+
+/** What to do about an open that failed, by what the error says. */
+const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
+  [/EACCES|EPERM|permission denied|not permitted/i, 'Give this process the right to read and write there.'],
+  [/EROFS|read-only/i, 'Make the file system writable, or name another folder.'],
+  [/EEXIST|ENOTDIR|not a directory/i, 'A file is where a folder should be: name another folder.'],
+  [/ENOSPC|EDQUOT|no space|quota/i, 'Make room on its disk.'],
+  [/EMFILE|ENFILE|too many open files/i, 'Raise the limit of open files.'],
+  [
+    /LEVEL_CORRUPTION|LEVEL_IO_ERROR.*no such file/i,
+    'Its files are damaged: restore the folder from a copy, or move it away to begin with nothing.'
+  ]
+];
+
+/**
+ * Why a database did not open, for people.
+ * @returns BrokerError STORE_LOCKED or STORE_UNUSABLE
+ */
+export function openError(name: string, error: unknown): BrokerError {
+  const origin = innermost(error);
+  if (origin.code === 'LEVEL_LOCKED')
+    return new BrokerError(
+      'STORE_LOCKED',
+      `${name}: in use by another process, or by another store of this one. Stop that one, or name another folder.`,
+      { cause: error }
+    );
+  const text = `${origin.code ?? ''} ${origin.message}`;
+  const remedy = REMEDIES.find(([sign]) => sign.test(text))?.[1] ?? 'Look at the cause, or name another folder.';
+  return new BrokerError('STORE_UNUSABLE', `${name}: the store can not be opened: ${origin.message}. ${remedy}`, {
+    cause: error
+  });
+}
+
+/** abstract-level says that a database is not open, and its cause says why. */
+function innermost(error: unknown): Error & { readonly code?: string } {
+  if (!(error instanceof Error)) return new Error(String(error));
+  return error.cause === undefined ? error : innermost(error.cause);
+}

@@ -1,0 +1,376 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, describe, it } from 'node:test';
+import { Level } from 'level';
+import { MemoryLevel } from 'memory-level';
+import { type LevelDatabase, levelStore } from '../../adapters/level/index.ts';
+import { Batch, BrokerError, InvalidInput, type Store } from '../../lib/index.ts';
+import { storeContract } from '../../lib/testing/index.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'embermq-level-'));
+let folders = 0;
+const newFolder = () => join(home, `${folders++}`);
+
+after(() => rmSync(home, { recursive: true, force: true }));
+
+function batchOf(...entries: readonly (readonly [key: string, value: string | Buffer])[]): Batch {
+  const batch = new Batch();
+  for (const [key, value] of entries) batch.put(Buffer.from(key), Buffer.from(value));
+  return batch;
+}
+
+async function keysOf(store: Store): Promise<string[]> {
+  return (await store.read(Buffer.of(0), Buffer.of(0xff), 100_000)).map(({ key }) => key.toString());
+}
+
+/** A folder that has been written to, with a table and a log. */
+async function written(): Promise<string> {
+  const folder = newFolder();
+  const store = levelStore(folder);
+  await store.open();
+  await store.commit(batchOf(['a', '1']));
+  await store.close();
+  await store.open();
+  await store.commit(batchOf(['b', '2']));
+  await store.close();
+  return folder;
+}
+
+function named(folder: string, pattern: RegExp): string {
+  const name = readdirSync(folder).find((found) => pattern.test(found));
+  assert.ok(name, `${folder} has a file ${pattern}`);
+  return join(folder, name);
+}
+
+/** Opening is refused, and the message names the folder, the reason and what to do. */
+async function refused(folder: string, code: string, ...parts: readonly RegExp[]): Promise<void> {
+  await assert.rejects(levelStore(folder).open(), (error) => {
+    assert.ok(error instanceof BrokerError);
+    assert.equal(error.code, code);
+    assert.ok(error.message.startsWith(`${folder}: `), error.message);
+    for (const part of parts) assert.match(error.message, part);
+    assert.ok(error.cause instanceof Error);
+    return true;
+  });
+}
+
+describe('a level store in a folder', () => {
+  for (const durability of ['process', 'power'] as const) {
+    describe(`that survives the end of the ${durability === 'process' ? 'process' : 'power'}`, () => {
+      const contract = storeContract({
+        create: () => levelStore(newFolder(), { durability }),
+        reopen: (store) => levelStore(store.name, { durability }),
+        dispose: (store) => rmSync(store.name, { recursive: true, force: true })
+      });
+      for (const { name, run } of contract) it(name, run);
+    });
+  }
+
+  it('is named by its whole path', () => {
+    assert.equal(levelStore('some/where').name, resolve('some/where'));
+  });
+
+  it('touches nothing before it is opened', () => {
+    const folder = newFolder();
+    levelStore(folder);
+    assert.equal(statSync(folder, { throwIfNoEntry: false }), undefined);
+  });
+
+  it('makes the folder and those above it', async () => {
+    const folder = join(newFolder(), 'deep', 'down');
+    const store = levelStore(folder);
+    await store.open();
+    await store.close();
+    assert.ok(readdirSync(folder).includes('CURRENT'));
+  });
+
+  it('refuses a folder that another process has, names it, and opens when that process is gone', async () => {
+    const folder = newFolder();
+    const program = `
+      import { levelStore } from 'embermq/level';
+      await levelStore(process.argv[1]).open();
+      console.log('open');
+      setInterval(() => {}, 1000);
+    `;
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', program, folder];
+    const other = spawn(process.execPath, flags, {
+      cwd: join(import.meta.dirname, '../..'),
+      stdio: ['ignore', 'pipe', 'inherit']
+    });
+    try {
+      const [line] = await once(createInterface(other.stdout), 'line');
+      assert.equal(line, 'open');
+      await refused(folder, 'STORE_LOCKED', /in use by another process/, /Stop that one, or name another folder\./);
+    } finally {
+      other.kill('SIGKILL');
+      await once(other, 'exit');
+    }
+    const store = levelStore(folder);
+    await store.open();
+    await store.close();
+  });
+
+  it('refuses a folder that another store of this process has, and can be opened later', async () => {
+    const folder = newFolder();
+    const [one, two] = [levelStore(folder), levelStore(folder)];
+    await one.open();
+    await assert.rejects(two.open(), { code: 'STORE_LOCKED' });
+    await one.commit(batchOf(['a', '1']));
+    await one.close();
+    await two.open();
+    assert.deepEqual(await keysOf(two), ['a']);
+    await two.close();
+  });
+
+  it('refuses a place where a file is', async () => {
+    const file = newFolder();
+    writeFileSync(file, 'text');
+    await refused(file, 'STORE_UNUSABLE', /EEXIST/, /A file is where a folder should be/);
+    await refused(join(file, 'below'), 'STORE_UNUSABLE', /ENOTDIR/, /A file is where a folder should be/);
+    assert.equal(readFileSync(file, 'utf8'), 'text');
+  });
+
+  it('refuses a folder that it may not write in', async () => {
+    const folder = newFolder();
+    mkdirSync(folder);
+    chmodSync(folder, 0o555);
+    chmodSync(home, 0o755);
+    const isRoot = process.geteuid?.() === 0;
+    // nothing is forbidden to root
+    if (isRoot) process.seteuid?.(65_534);
+    try {
+      const parts = [/permission denied/i, /Give this process the right to read and write there/];
+      await refused(folder, 'STORE_UNUSABLE', ...parts);
+      await refused(join(folder, 'below'), 'STORE_UNUSABLE', ...parts);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+    }
+  });
+
+  const damages: readonly [what: string, damage: (folder: string) => void][] = [
+    ['CURRENT says something else', (folder) => writeFileSync(join(folder, 'CURRENT'), 'garbage')],
+    ['CURRENT is empty', (folder) => writeFileSync(join(folder, 'CURRENT'), '')],
+    ['CURRENT is gone', (folder) => rmSync(join(folder, 'CURRENT'))],
+    ['the manifest is gone', (folder) => rmSync(named(folder, /^MANIFEST/))],
+    ['the manifest is empty', (folder) => writeFileSync(named(folder, /^MANIFEST/), '')],
+    ['a byte of the manifest is another', (folder) => flip(named(folder, /^MANIFEST/), 20)],
+    ['a table is gone', (folder) => rmSync(named(folder, /\.ldb$/))]
+  ];
+  for (const [what, damage] of damages) {
+    it(`refuses a folder where ${what}, and leaves its records alone`, async () => {
+      const folder = await written();
+      damage(folder);
+      const records = () => readdirSync(folder).filter((name) => /\.(ldb|log)$/.test(name));
+      const before = records();
+      await refused(folder, 'STORE_UNUSABLE', /Its files are damaged: restore the folder from a copy, or move it away/);
+      assert.deepEqual(records(), before);
+    });
+  }
+
+  it('opens on the same object what was damaged and is whole again', async () => {
+    const folder = await written();
+    const current = readFileSync(join(folder, 'CURRENT'));
+    rmSync(join(folder, 'CURRENT'));
+    const store = levelStore(folder);
+    await assert.rejects(store.open(), { code: 'STORE_UNUSABLE' });
+    writeFileSync(join(folder, 'CURRENT'), current);
+    await store.open();
+    assert.deepEqual(await keysOf(store), ['a', 'b']);
+    await store.close();
+  });
+
+  it('fails when its disk is full, and goes on when there is room again and it was opened anew', async (t) => {
+    const disk = newFolder();
+    mkdirSync(disk);
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk], { stdio: 'pipe' });
+    } catch (error) {
+      t.skip(`no small disk can be mounted here: ${(error as Error).message.trim()}`);
+      return;
+    }
+    try {
+      const store = levelStore(join(disk, 'store'));
+      await store.open();
+      await store.commit(batchOf(['first', '1']));
+      writeFileSync(join(disk, 'ballast'), Buffer.alloc(1_048_576));
+      await assert.rejects(store.commit(batchOf(['large', Buffer.alloc(1_500_000)])), /No space left on device/);
+      await assert.rejects(store.commit(batchOf(['small', '1'])), /No space left on device/);
+      assert.deepEqual(await keysOf(store), ['first'], 'it can still be read');
+      await store.close();
+      rmSync(join(disk, 'ballast'));
+      await store.open();
+      await store.commit(batchOf(['second', '2']));
+      await store.close();
+      await store.open();
+      assert.deepEqual(await keysOf(store), ['first', 'second']);
+      await store.close();
+
+      const small = join(disk, 'small');
+      fill(join(disk, 'ballast'));
+      await refused(small, 'STORE_UNUSABLE', /no space left/i, /Make room on its disk/);
+    } finally {
+      execFileSync('umount', [disk]);
+    }
+  });
+});
+
+describe('a level store over a database that was handed in', () => {
+  const memoryLevels = new Map<Store, MemoryLevel>();
+  const contract = storeContract({
+    create: () => {
+      const database = new MemoryLevel();
+      const store = levelStore(database);
+      memoryLevels.set(store, database);
+      return store;
+    },
+    failNextCommit: (store) => failNextWrite(memoryLevels.get(store) as MemoryLevel),
+    dispose: (store) => {
+      memoryLevels.delete(store);
+    }
+  });
+  for (const { name, run } of contract) it(name, run);
+
+  it('takes a Level with options of its own, and is named by its folder', async () => {
+    const folder = newFolder();
+    const store = levelStore(new Level(folder, { keyEncoding: 'json', compression: false }), { durability: 'power' });
+    assert.equal(store.name, folder);
+    await store.open();
+    await store.commit(batchOf(['a', '1']));
+    await store.close();
+    const again = levelStore(folder);
+    await again.open();
+    assert.deepEqual(await keysOf(again), ['a']);
+    await again.close();
+  });
+
+  it('takes a part of a database, and leaves the other parts alone', async () => {
+    const database = new MemoryLevel();
+    await database.put('beside', 'x');
+    const part = database.sublevel('mqtt');
+    const store = levelStore(part);
+    await store.open();
+    await store.commit(batchOf(['a', '1']));
+    assert.deepEqual(await keysOf(store), ['a']);
+    await store.close();
+    assert.equal(await database.get('beside'), 'x');
+  });
+
+  it('is named by its kind when it has no folder', () => {
+    assert.equal(levelStore(new MemoryLevel()).name, 'MemoryLevel');
+  });
+
+  it('writes nothing after a commit that failed, until it is opened again', async () => {
+    const database = new MemoryLevel();
+    const store = levelStore(database);
+    await store.open();
+    failNextWrite(database);
+    await assert.rejects(store.commit(batchOf(['a', '1'])), /the disk is full/);
+    await assert.rejects(store.commit(batchOf(['b', '1'])), /the disk is full/);
+    assert.deepEqual(await keysOf(store), []);
+    await store.close();
+    await store.open();
+    await store.commit(batchOf(['c', '1']));
+    assert.deepEqual(await keysOf(store), ['c']);
+    await store.close();
+  });
+
+  it('says why it does not open', async () => {
+    const database = new MemoryLevel();
+    Object.assign(database, { _open: () => Promise.reject(new Error('the key is wrong')) });
+    await assert.rejects(levelStore(database).open(), {
+      code: 'STORE_UNUSABLE',
+      message: 'MemoryLevel: the store can not be opened: the key is wrong. Look at the cause, or name another folder.'
+    });
+  });
+
+  it('fsyncs each commit with durability power, and none with durability process', async () => {
+    for (const durability of ['process', 'power'] as const) {
+      const seen: unknown[] = [];
+      const database = new MemoryLevel();
+      const batch = database.batch.bind(database) as () => { write(options: unknown): Promise<void> };
+      Object.assign(database, {
+        batch: () => {
+          const made = batch();
+          const write = made.write.bind(made);
+          made.write = (options) => {
+            seen.push(options);
+            return write(options);
+          };
+          return made;
+        }
+      });
+      const store = levelStore(database, { durability });
+      await store.open();
+      await store.commit(batchOf(['a', '1']));
+      await store.close();
+      assert.deepEqual(seen, [{ sync: durability === 'power' }]);
+    }
+  });
+});
+
+describe('levelStore', () => {
+  const wrong: readonly [what: string, make: () => unknown, code: string, message: RegExp][] = [
+    [
+      'an option it does not know',
+      () => levelStore('x', { durabilty: 'power' } as object),
+      'OPTION_UNKNOWN',
+      /did you mean "durability"\?/
+    ],
+    [
+      'another durability',
+      () => levelStore('x', { durability: 'eternal' as 'power' }),
+      'OPTION_INVALID',
+      /one of process, power/
+    ],
+    ['an empty path', () => levelStore(''), 'OPTION_INVALID', /a folder, or an abstract-level database/],
+    ['no place', () => levelStore(undefined as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
+    ['null', () => levelStore(null as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
+    ['some object', () => levelStore({} as LevelDatabase), 'OPTION_INVALID', /a folder, or an abstract/],
+    [
+      'a database of texts, whose order is another',
+      () => levelStore(new MemoryLevel({ storeEncoding: 'utf8' })),
+      'OPTION_INVALID',
+      /an abstract-level database that keeps bytes, got/
+    ]
+  ];
+  for (const [what, make, code, message] of wrong) {
+    it(`refuses ${what}`, () => {
+      assert.throws(
+        make,
+        (error) => error instanceof InvalidInput && error.code === code && message.test(error.message)
+      );
+    });
+  }
+});
+
+/** The database's next batch fails, as on a disk that is full. */
+function failNextWrite(database: MemoryLevel): void {
+  const internals = database as unknown as { _batch(operations: unknown, options: unknown): Promise<void> };
+  const write = internals._batch;
+  internals._batch = async () => {
+    internals._batch = write;
+    throw new Error('the disk is full');
+  };
+}
+
+function flip(file: string, at: number): void {
+  const bytes = readFileSync(file);
+  bytes[at] ^= 1;
+  writeFileSync(file, bytes);
+}
+
+/** Write until the disk is full. */
+function fill(file: string): void {
+  for (let size = 4_194_304; size >= 1; size = Math.floor(size / 2)) {
+    try {
+      writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
+    } catch {
+      // what there was room for is written
+    }
+  }
+}

@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Batch, type Entry, memoryStore, type Store } from '../../lib/index.ts';
+import { storeContract } from '../../lib/testing/index.ts';
+
+/** What a store does in another way than `sound` does. */
+type Fault = (sound: Store) => Partial<Store>;
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function batchOf({ keys, values }: Batch, take: (i: number) => boolean = () => true): Batch {
+  const batch = new Batch();
+  for (const [i, key] of keys.entries()) {
+    const value = values[i];
+    if (!take(i)) continue;
+    if (value === undefined) batch.delete(key);
+    else batch.put(key, value);
+  }
+  return batch;
+}
+
+/** Case by case of the contract: a store that should not pass it. */
+const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
+  ['has a name', () => ({ name: '' })],
+  ['has nothing in it at first', () => ({ read: async () => [{ key: Buffer.of(1), value: Buffer.of(1) }] })],
+  [
+    'shows what a commit has kept as soon as it resolves',
+    (sound) => ({
+      commit: async (batch) => {
+        const copy = batchOf(batch);
+        setImmediate(() => sound.commit(copy).catch(() => {})); // may be closed by then
+      }
+    })
+  ],
+  [
+    'orders keys by their bytes, unsigned, shorter first',
+    (sound) => ({
+      read: async (from, to, limit) => {
+        const entries = await sound.read(from, to, limit);
+        return entries.sort((a, b) => (a.key.toString() < b.key.toString() ? -1 : 1));
+      }
+    })
+  ],
+  [
+    'reads from the first key, included, to the last, excluded',
+    (sound) => ({ read: (from, to, limit) => sound.read(from, Buffer.concat([to, Buffer.of(0)]), limit) })
+  ],
+  [
+    'reads no more than the limit, and goes on behind the last key',
+    (sound) => ({ read: (from, to) => sound.read(from, to, 1000) })
+  ],
+  [
+    'reads up to the limit also where values are large',
+    (sound) => ({
+      read: async (from, to, limit) => {
+        let bytes = 0;
+        return (await sound.read(from, to, limit)).filter(({ value }) => (bytes += value.length) < 1_000_000);
+      }
+    })
+  ],
+  [
+    'keeps the later of two changes to a key',
+    (sound) => ({
+      commit: (batch) => {
+        const firsts = new Map(batch.keys.map((key, i) => [key.toString(), i] as const).reverse());
+        return sound.commit(batchOf(batch, (i) => firsts.get(batch.keys[i].toString()) === i));
+      }
+    })
+  ],
+  [
+    'deletes what is not there without a word, and takes an empty batch',
+    (sound) => ({
+      commit: async (batch) => {
+        if (batch.length === 0) throw new RangeError('nothing to keep');
+        return sound.commit(batch);
+      }
+    })
+  ],
+  [
+    'shows a batch as a whole to whoever reads meanwhile',
+    (sound) => ({
+      commit: async (batch) => {
+        await sound.commit(batchOf(batch, (i) => i % 2 === 0));
+        await turn();
+        await sound.commit(batchOf(batch, (i) => i % 2 === 1));
+      },
+      read: async (from, to, limit) => {
+        await Promise.resolve();
+        return sound.read(from, to, limit);
+      }
+    })
+  ],
+  [
+    'keeps empty values',
+    (sound) => ({ commit: (batch) => sound.commit(batchOf(batch, (i) => !!batch.values[i]?.length)) })
+  ],
+  [
+    'keeps every byte of keys and values',
+    (sound) => ({
+      commit: (batch) => {
+        const copy = new Batch();
+        for (const [i, key] of batch.keys.entries()) copy.put(Buffer.from(key.toString()), batch.values[i] as Buffer);
+        return sound.commit(copy);
+      }
+    })
+  ],
+  [
+    'keeps values of 1 MB and keys of 64 KB',
+    (sound) => ({ commit: (batch) => sound.commit(batchOf(batch, (i) => batch.keys[i].length < 65_536)) })
+  ],
+  [
+    'keeps 100,000 keys and reads them in slices',
+    (sound) => {
+      let commits = 0;
+      return { commit: (batch) => (commits++ === 10 ? Promise.resolve() : sound.commit(batch)) };
+    }
+  ],
+  [
+    'keeps everything when it is closed and opened again',
+    (sound) => ({
+      close: async () => {
+        await sound.open();
+        const batch = new Batch();
+        for (const { key } of await sound.read(Buffer.of(0), Buffer.of(0xff), 1000)) batch.delete(key);
+        await sound.commit(batch);
+        await sound.close();
+      }
+    })
+  ],
+  [
+    'closes when a commit that is under way has settled',
+    (sound) => ({
+      commit: async (batch) => {
+        await sound.commit(batch);
+        await turn();
+      }
+    })
+  ],
+  [
+    'closes when a read that is under way has settled',
+    (sound) => ({
+      read: async (...range) => {
+        const entries = await sound.read(...range);
+        await turn();
+        return entries;
+      }
+    })
+  ],
+  ['refuses to commit and to read while it is not open', () => ({ commit: async () => {} })],
+  [
+    'takes it calmly to be opened or closed twice',
+    (sound) => {
+      let isOpen = false;
+      return {
+        open: async () => {
+          if (isOpen) throw new Error('open already');
+          isOpen = true;
+          await sound.open();
+        },
+        close: () => {
+          isOpen = false;
+          return sound.close();
+        }
+      };
+    }
+  ],
+  [
+    'has copied what it keeps when a commit settles',
+    (sound) => {
+      const values: (Buffer | undefined)[] = [];
+      return {
+        commit: (batch) => {
+          values.push(...batch.values);
+          return sound.commit(batch);
+        },
+        read: async (...range) =>
+          (await sound.read(...range)).map(({ key }, i) => ({ key, value: values[i] as Buffer }))
+      };
+    }
+  ],
+  [
+    'leaves the batch as it is',
+    (sound) => ({
+      commit: async (batch) => {
+        await sound.commit(batch);
+        batch.keys.length = 0;
+      }
+    })
+  ],
+  [
+    'hands out buffers that are the reader’s own',
+    (sound) => {
+      let kept: Entry[] | undefined;
+      return { read: async (...range) => (kept ??= await sound.read(...range)) };
+    }
+  ],
+  [
+    'keeps all of a commit that failed or nothing, and what was there before',
+    (sound) => ({
+      commit: async (batch) => {
+        if (batch.length < 10) return sound.commit(batch);
+        await sound.commit(batchOf(batch, (i) => i < batch.length / 2));
+        throw new Error('half-way');
+      }
+    })
+  ],
+  [
+    'works again when it was closed and opened after a commit that failed',
+    () => ({
+      commit: async ({ keys }) => {
+        if (keys[0].toString() !== 'before') throw new Error('for good');
+      }
+    })
+  ]
+];
+
+function contractOf(create: () => Store) {
+  return storeContract({ create, failNextCommit: () => {} });
+}
+
+describe('the contract of stores', () => {
+  it('tells a fault in each of its cases', () => {
+    assert.deepEqual(
+      contractOf(() => memoryStore()).map(({ name }) => name),
+      FAULTS.map(([name]) => name)
+    );
+  });
+
+  for (const [name, fault] of FAULTS) {
+    it(`refuses a store unless it ${name}`, async () => {
+      const create = (): Store => {
+        const sound = memoryStore();
+        const plain: Store = {
+          name: sound.name,
+          open: () => sound.open(),
+          commit: (batch) => sound.commit(batch),
+          read: (from, to, limit) => sound.read(from, to, limit),
+          close: () => sound.close()
+        };
+        return { ...plain, ...fault(sound) };
+      };
+      const contract = contractOf(create).find((one) => one.name === name);
+      await assert.rejects(async () => contract?.run());
+    });
+  }
+
+  it('leaves out what fails on purpose where a store cannot be made to fail', () => {
+    const names = storeContract({ create: () => memoryStore() }).map(({ name }) => name);
+    assert.deepEqual(
+      names,
+      FAULTS.slice(0, -2).map(([name]) => name)
+    );
+  });
+
+  it('closes a store and gives it back when a case is over, also when it failed', async () => {
+    const events: string[] = [];
+    const create = (): Store => {
+      const sound = memoryStore();
+      const close = () => {
+        events.push('close');
+        return sound.close();
+      };
+      return { name: '', open: () => sound.open(), commit: sound.commit, read: sound.read, close };
+    };
+    const [named] = storeContract({ create, dispose: ({ name }) => void events.push(`dispose ${name}`) });
+    await assert.rejects(named.run());
+    assert.deepEqual(events, ['close', 'dispose ']);
+  });
+});
