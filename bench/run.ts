@@ -8,7 +8,7 @@ import { nameProfile, profileTable } from './support/profile.ts';
 
 const HELP = `npm run bench -- [options]
 
-  --only REGEX      rows whose name it matches anywhere; also: match, session-life
+  --only REGEX      rows whose name it matches anywhere; also: match, store, session-life
   --brokers A,B     of embermq, aedes, mosquitto, min, raw (all; what is absent is left out with a line)
   --reps N          repetitions (3)
   --warm MS         load before the measurement (1000)
@@ -29,6 +29,7 @@ min and raw are relays on Node's sockets, the floor: min frames and routes, raw 
 /** Measurements without a broker. */
 const EXTRAS: Readonly<Record<string, string>> = {
   match: 'Topic filters',
+  store: 'Store over LevelDB',
   'session-life': 'Life of a session in actors'
 };
 /** Rows that show nothing which others do not show in a small size as well. */
