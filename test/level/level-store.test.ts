@@ -199,10 +199,11 @@ describe('a level store in a folder', () => {
       await store.commit(batchOf(['first', '1']));
       writeFileSync(join(disk, 'ballast'), Buffer.alloc(1_048_576));
       await assert.rejects(store.commit(batchOf(['large', Buffer.alloc(1_500_000)])), /No space left on device/);
+      rmSync(join(disk, 'ballast'));
+      // LevelDB would take it, and not find it again
       await assert.rejects(store.commit(batchOf(['small', '1'])), /No space left on device/);
       assert.deepEqual(await keysOf(store), ['first'], 'it can still be read');
       await store.close();
-      rmSync(join(disk, 'ballast'));
       await store.open();
       await store.commit(batchOf(['second', '2']));
       await store.close();
