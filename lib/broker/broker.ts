@@ -77,7 +77,7 @@ export class Broker {
 
   /**
    * @param options see the options table of the README; every key may also have its documented spelling (`max_packet_size`)
-   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID
+   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID, HOOK_UNKNOWN, HOOK_INVALID
    */
   constructor(options: BrokerOptions = {}) {
     this.settings = readBrokerOptions(options);
