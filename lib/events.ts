@@ -250,5 +250,12 @@ export class Events {
 
 /** Whatever was thrown, as an Error. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown), { cause: thrown });
+  if (thrown instanceof Error) return thrown;
+  let text: string;
+  try {
+    text = String(thrown);
+  } catch {
+    text = `an ${typeof thrown} without a text`;
+  }
+  return new Error(text, { cause: thrown });
 }

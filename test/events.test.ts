@@ -165,6 +165,11 @@ describe('Events', () => {
 });
 
 describe('asError', () => {
+  it('makes an error of what has no text, too', () => {
+    for (const thrown of [Object.create(null), { toString: () => assert.fail() }, Symbol('s')])
+      assert.equal(asError(thrown).cause, thrown);
+  });
+
   it('keeps errors and wraps everything else with its text', () => {
     const error = new TypeError('x');
     assert.equal(asError(error), error);

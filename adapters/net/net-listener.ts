@@ -8,7 +8,7 @@ import {
 } from '../../lib/index.ts';
 import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
-import { type Acceptor, Gate, type KnownLocal, type Stage } from './gate.ts';
+import { type Acceptor, Gate, ignore, type KnownLocal, type Stage } from './gate.ts';
 import { proxyStage } from './proxy-stage.ts';
 import { TlsEndpoint } from './tls.ts';
 import type { TlsMaterial } from './tls-options.ts';
@@ -46,6 +46,7 @@ export class NetListener implements Listener {
   readonly #inner: Stage;
   #server: Server | undefined;
   #opening: Promise<void> | undefined;
+  #closing: Promise<void> = Promise.resolve();
 
   constructor(acceptor: Acceptor, transport: Transport) {
     const { common, kind, place, tls, webSocket } = transport;
@@ -71,18 +72,27 @@ export class NetListener implements Listener {
   }
 
   open(): Promise<void> {
-    return (this.#opening ??= this.#open());
+    if (this.#opening !== undefined) return this.#opening;
+    const opening = this.#closing.then(() => this.#open());
+    this.#opening = opening;
+    opening.catch(() => {
+      if (this.#opening === opening) this.#opening = undefined;
+    });
+    return opening;
   }
 
-  async close(): Promise<void> {
-    // A bind under way is waited for: closing a half-open server would leave the port taken.
-    await this.#opening?.catch(() => {});
+  close(): Promise<void> {
+    const opening = this.#opening;
     this.#opening = undefined;
-    // Not awaited: it would wait for the connections, which are the broker's to end. The port itself is free at once.
-    this.#server?.close();
-    this.#server = undefined;
-    this.#tls?.close();
-    this.#gate.shut();
+    // A bind under way is waited for: closing a half-open server would leave the port taken.
+    this.#closing = Promise.all([this.#closing, opening?.catch(ignore)]).then(() => {
+      // Not awaited: it would wait for the connections, which are the broker's to end. The port itself is free at once.
+      this.#server?.close();
+      this.#server = undefined;
+      this.#tls?.close();
+      this.#gate.shut();
+    });
+    return this.#closing;
   }
 
   reload(material?: TlsMaterial): Promise<void> {
@@ -116,7 +126,6 @@ export class NetListener implements Listener {
       gate.open();
     } catch (error) {
       this.#tls?.close();
-      this.#opening = undefined;
       throw error;
     }
   }

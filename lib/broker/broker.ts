@@ -77,7 +77,7 @@ export class Broker {
 
   /**
    * @param options see the options table of the README; every key may also have its documented spelling (`max_packet_size`)
-   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID
+   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID, HOOK_UNKNOWN, HOOK_INVALID
    */
   constructor(options: BrokerOptions = {}) {
     this.settings = readBrokerOptions(options);
@@ -249,6 +249,8 @@ export class Broker {
 
   /**
    * Serve a client over any Duplex. Nothing is sent before its CONNECT. While the broker starts, the client waits.
+   * A stream that finds its peer breaking a rule may be destroyed with a `ProtocolError`: its code is why the client is disconnected. What
+   * else a stream fails with is an `error` event, unless its peer has just gone or `meta.listener` is given.
    * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
    *   STREAM_INVALID
    */

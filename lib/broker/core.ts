@@ -232,11 +232,13 @@ export class Core implements SessionHost {
     this.life++;
     this.#sys?.stop();
     this.#monitor.stop();
-    for (const session of [...this.sessions.values()]) {
-      if (session.state === 'connected') session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+    for (const { session, isClosed } of [...this.links]) {
+      try {
+        if (!isClosed) session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+      } catch (error) {
+        session.broke(error, 'closing at the stop');
+      }
     }
-    for (const link of this.links)
-      if (!link.isClosed) link.session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
     // not before: what listeners publish of those that go is published as their wills are
     this.publishing.publishWaiting();
     this.isRunning = false;

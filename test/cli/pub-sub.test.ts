@@ -119,6 +119,16 @@ describe('pub and sub', () => {
     await unixListener.close();
   });
 
+  it('send the path and the query of a WebSocket URL as they are written', async () => {
+    const urls: (string | undefined)[] = [];
+    const origins = (_origin: string | undefined, { url }: { url?: string }) => urls.push(url) > 0;
+    const listener = await listen(broker, ws({ port: 0, path: '/a%20b', origins }));
+    const url = `ws://localhost:${listener.port}/a%20b?token=x`;
+    assert.equal(await pub(['-t', 'url', '-m', 'x', '-L', url]), 0);
+    assert.deepEqual(urls, ['/a%20b?token=x']);
+    await listener.close();
+  });
+
   it('leave a session behind with -c and go on with it', async () => {
     const args = ['-t', 'kept', '-q', '1', '-c', '-i', 'keeper'];
     const first = await startSub(args);

@@ -143,6 +143,17 @@ describe('a TCP listener', () => {
     assert.notEqual(listener.address, undefined);
   });
 
+  it('is open in the end when it is opened again before its close is through', async () => {
+    const listener = await listen(broker, 0);
+    const closing = [listener.close(), listener.close()];
+    await listener.open();
+    await Promise.all(closing);
+    client(listener.port);
+    assert.equal((await broker.next()).meta.localPort, listener.port);
+    await listener.close();
+    assert.equal(listener.address, undefined);
+  });
+
   it('is taken away from the broker when the app closes it or it can not be opened, and comes back when it is opened', async () => {
     const listener = await listen(broker, 0);
     assert.deepEqual(
