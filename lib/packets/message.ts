@@ -116,9 +116,9 @@ export class Message {
   readonly expiryInterval: number;
   /** The broker's own (`$SYS`): not counted among messages, exempt from hooks. @internal */
   isSystem = false;
-  /** The commit that its publisher's acknowledgement waits for: if that fails, the publisher is told. 0: none. */
+  /** The commit that its publisher's acknowledgement waits for: if that fails, the publisher is told. 0: none. @internal */
   ticket = 0;
-  /** It is delivered after that commit only: its publisher may send it again, and it must not arrive twice. */
+  /** It is delivered after that commit only: its publisher may send it again, and it must not arrive twice. @internal */
   isHeld = false;
   /** The bytes once kept: one-byte text when short, a buffer of their own when long. */
   #kept: string | Buffer | undefined = undefined;
@@ -210,6 +210,7 @@ export class Message {
   /**
    * A message that was kept, by the bytes of its packet; they are not copied.
    * @param frame the whole packet
+   * @internal
    */
   static stored(
     frame: Buffer,
@@ -241,7 +242,7 @@ export class Message {
     return message;
   }
 
-  /** The packet's bytes as one-byte text, if they are kept so. */
+  /** The packet's bytes as one-byte text, if they are kept so. @internal */
   get text(): string | undefined {
     return typeof this.#kept === 'string' ? this.#kept : undefined;
   }

@@ -49,13 +49,7 @@ export class Backlog {
   }
 
   /** @returns false if the message itself did not find room */
-  push(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    kept?: KeptMessage
-  ): boolean {
+  push(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, kept?: KeptMessage): boolean {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
     const lane = this.#laneOf(message.topic);
     if (maxMqueueLen > 0 && lane.length >= maxMqueueLen) this.#drop(lane, 'queue_full');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { coreOf } from '../../lib/broker/broker.ts';
 import { EVENT_NAMES } from '../../lib/events.ts';
 import type { Hooks } from '../../lib/hooks.ts';
 import type { Packet } from '../../lib/packets/types.ts';
@@ -172,6 +173,9 @@ describe('a listener that throws', () => {
         });
       }
       await everything(it);
+      const { events } = coreOf(broker); // they have no store here that could fail
+      events.emit('store.failed', { error: new Error('full') });
+      events.emit('store.recovered', {});
       await pass(10);
       const missing = EVENT_NAMES.filter((name) => !asked.has(name));
       assert.deepEqual(missing, [], 'each of them was called');
