@@ -89,12 +89,12 @@ describe('README', () => {
   });
 
   it('shows calls that type-check', () => {
-    const [calls, testing] = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code);
+    const [calls, ...programs] = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code);
     const given = "import { createBroker } from 'embermq';\nimport type { Duplex } from 'node:stream';\n";
     const declared = 'declare const signal: AbortSignal, duplex: Duplex;\nconst broker = createBroker();\n';
     const directory = mkdtempSync(join(root, 'dist-test-'));
     try {
-      const files = [given + declared + calls, testing].map((code, at) => {
+      const files = [given + declared + calls, ...programs].map((code, at) => {
         const file = join(directory, `${at}.ts`);
         writeFileSync(file, code);
         return file;

@@ -11,6 +11,8 @@ export interface Layer {
 }
 
 const PREFIX = 'EMBERMQ_';
+/** Options of the library that are functions or objects with some. */
+const IN_CODE = new Set(['clock', 'hooks', 'memoryUsage', 'store']);
 /** A service named `embermq` makes Kubernetes set these in every container of its namespace: no options of ours. */
 const FROM_KUBERNETES = /^EMBERMQ_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d.*)?)$/;
 
@@ -87,7 +89,7 @@ function place(
     return;
   }
   const name = optionName(table, key);
-  if (key === 'clock' || key === 'hooks') {
+  if (IN_CODE.has(key)) {
     throw new InvalidInput(
       'OPTION_UNKNOWN',
       key,

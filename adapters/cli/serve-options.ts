@@ -22,7 +22,20 @@ export const SERVE_OPTIONS = {
     }
   ),
   drainTimeout: timeFlag(10_000, 'how long SIGTERM waits for clients to take what is theirs'),
-  memory: flag('boolean', false, 'keep all state in memory, and say nothing about it'),
+  dataDir: flag('text', './data', 'folder of the state that survives this process; made if it is not there', {
+    value: 'DIR',
+    check: checkFolder
+  }),
+  durability: flag(
+    'choice',
+    'process' as 'process' | 'power',
+    'what that survives: the end of the process, or loss of power',
+    {
+      choices: ['process', 'power'],
+      value: 'process|power'
+    }
+  ),
+  memory: flag('boolean', false, 'keep all state in memory: it ends with this process'),
   verbose: flag('boolean', false, 'tell of every client that comes and goes', { short: 'v' })
 };
 
@@ -46,6 +59,11 @@ export const LIBRARY_OPTIONS: FlagTable = { ...ZONE_OPTIONS, ...BROKER_OPTIONS, 
 
 function port(value: Port, about: string) {
   return flag('object', value, `${about}; 0 takes a free one, off leaves it out`, { check: checkPort, value: 'PORT' });
+}
+
+function checkFolder(value: unknown, field: string): unknown {
+  if (value === '') throw new InvalidInput('OPTION_INVALID', field, 'a folder', value);
+  return value;
 }
 
 function checkPort(value: unknown, field: string): Port {

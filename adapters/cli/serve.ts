@@ -1,4 +1,5 @@
-import { type Broker, createBroker } from '../../lib/index.ts';
+import { type Broker, createBroker, type Store } from '../../lib/index.ts';
+import { levelStore } from '../level/index.ts';
 import { type Listening, listen, tcp, tls, unix, ws, wss } from '../net/index.ts';
 import { type Command, type Shell, tell } from './command.ts';
 import { describeFlags } from './flags.ts';
@@ -15,6 +16,7 @@ export const serve: Command = {
 
 Runs an MQTT broker. When everything accepts, one line goes to standard output: "ready" and the real ports as JSON.
 All else goes to standard error. SIGTERM and SIGINT drain and end with code 0; a second one ends at once.
+Sessions, queued and retained messages are kept in --data-dir and are there again after any end, kill -9 included; --memory keeps nothing.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
 
@@ -25,15 +27,12 @@ environment, the environment over the file. The file may hold "listeners": [{ "k
     const settings = await readServeSettings(args, shell);
     const { first, release } = hearSignals(shell);
     try {
-      const { broker, ready } = prepare(settings, shell);
+      const { memory, dataDir, durability } = settings.own;
+      const store = memory ? undefined : levelStore(dataDir, { durability });
+      const { broker, ready } = prepare(settings, store, shell);
       await broker.start();
       shell.stdout.write(`ready ${JSON.stringify(ready())}\n`);
-      if (!settings.own.memory) {
-        tell(
-          shell,
-          'state is in memory: sessions, queued and retained messages end with this process (--memory: do not tell)'
-        );
-      }
+      if (store !== undefined) tell(shell, `state is kept in ${store.name}`);
       tell(shell, `${await first}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });
       return 0;
@@ -57,9 +56,14 @@ function hearSignals(shell: Shell): { first: Promise<string>; release: () => voi
   return { first, release };
 }
 
-function prepare(settings: ServeSettings, shell: Shell): { broker: Broker; ready: () => Record<string, unknown> } {
-  const broker = createBroker(settings.broker);
+function prepare(
+  settings: ServeSettings,
+  store: Store | undefined,
+  shell: Shell
+): { broker: Broker; ready: () => Record<string, unknown> } {
+  const broker = createBroker({ ...settings.broker, ...(store === undefined ? {} : { store }) });
   broker.on('error', ({ error, during }) => tell(shell, `error in ${during}: ${error.stack ?? error.message}`));
+  broker.on('store.recovered', () => tell(shell, 'the store is written again'));
   if (settings.own.verbose) tellClients(broker, shell);
   const listeners = settings.listeners.map((plan) => ({ plan, listening: listen(broker, described(plan)) }));
   return { broker, ready: () => Object.fromEntries(listeners.map(({ plan, listening }) => placeOf(plan, listening))) };

@@ -86,10 +86,11 @@ describe('options of serve', () => {
   });
 
   it('says of options that are functions that they can only be given in code', async () => {
-    await assert.rejects(read([], { file: { hooks: {} } }), {
-      code: 'OPTION_UNKNOWN',
-      message: 'e.json: "hooks" can only be given in code'
-    });
+    for (const name of ['hooks', 'clock', 'store', 'memoryUsage'])
+      await assert.rejects(read([], { file: { [name]: {} } }), {
+        code: 'OPTION_UNKNOWN',
+        message: `e.json: "${name}" can only be given in code`
+      });
   });
 
   it('reports a config file that is not there, is no JSON or is no object', async () => {
@@ -173,6 +174,21 @@ describe('options of serve', () => {
       { kind: 'tls', label: 'mqtts', options },
       { kind: 'wss', label: 'wss', options }
     ]);
+  });
+
+  it('keeps state in ./data unless the flags, the environment or the file say otherwise', async () => {
+    const { own } = await read([]);
+    assert.deepEqual([own.dataDir, own.durability, own.memory], ['./data', 'process', false]);
+    const told = await read(['--data-dir', 'c'], {
+      file: { data_dir: 'a', memory: true, durability: 'process' },
+      env: { EMBERMQ_DATA_DIR: 'b', EMBERMQ_DURABILITY: 'power' }
+    });
+    assert.deepEqual([told.own.dataDir, told.own.durability, told.own.memory], ['c', 'power', true]);
+    await assert.rejects(read(['--durability', 'disk']), {
+      code: 'OPTION_INVALID',
+      message: /^--durability: expected one of process, power/
+    });
+    await assert.rejects(read(['--data-dir=']), { code: 'OPTION_INVALID', message: /^--data-dir: expected a folder/ });
   });
 
   it('takes more listeners from the config file', async () => {

@@ -15,7 +15,7 @@ describe('serve with TLS', () => {
     const { certFile, keyFile } = certificates.server;
     const ports = ['--mqtt-port', 'off', '--ws-port', 'off', '--mqtts-port', '0', '--wss-port', '0'];
     const files = ['--cert', certFile, '--key', keyFile, '--ca', certificates.ca.certFile];
-    code = runCommand(['serve', ...ports, ...files], shell);
+    code = runCommand(['serve', '--memory', ...ports, ...files], shell);
     ready = await readyPorts(shell, code);
   });
 

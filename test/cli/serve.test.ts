@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, it } from 'node:test';
 import { connectAsync } from 'mqtt';
 import { runCommand } from '../../adapters/cli/commands.ts';
@@ -8,7 +11,8 @@ import { mosquitto, withMosquitto } from './mosquitto.ts';
 import { CommandProcess } from './process.ts';
 import { readyPorts, testShell } from './shell.ts';
 
-const FREE = ['--mqtt-port', '0', '--ws-port', '0'];
+const PORTS = ['--mqtt-port', '0', '--ws-port', '0'];
+const FREE = [...PORTS, '--memory'];
 
 describe('serve', () => {
   it('prints one line on standard output when everything accepts: ready and the real ports', async () => {
@@ -27,14 +31,54 @@ describe('serve', () => {
     assert.equal(shell.out(), '', 'nothing else goes there');
   });
 
-  it('says that its state is in memory, unless --memory says that this is known', async () => {
-    for (const flags of [[], ['--memory']]) {
-      const shell = testShell();
-      const code = runCommand(['serve', ...FREE, ...flags], shell);
-      await readyPorts(shell, code);
-      shell.signal('SIGTERM');
-      await code;
-      assert.equal(/state is in memory/.test(shell.err()), flags.length === 0);
+  it('keeps its state in --data-dir, says where, and has it again when it is started again', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
+    try {
+      for (const life of [1, 2]) {
+        const shell = testShell();
+        const code = runCommand(['serve', ...PORTS, '--data-dir', join(folder, 'new/data')], shell);
+        const { mqtt } = await readyPorts(shell, code);
+        const port = ['-p', String(mqtt)];
+        if (life === 1) await runCommand(['pub', ...port, '-t', 'a', '-m', 'kept', '-q', '1', '-r'], testShell());
+        else {
+          const sub = testShell();
+          assert.equal(await runCommand(['sub', ...port, '-t', 'a', '-C', '1', '-W', '10'], sub), 0);
+          assert.equal(sub.out(), 'kept\n');
+        }
+        shell.signal('SIGTERM');
+        assert.equal(await code, 0);
+        assert.ok(shell.err().includes(`state is kept in ${join(folder, 'new/data')}\n`));
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('keeps nothing with --memory', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE], shell);
+    await readyPorts(shell, code);
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+    assert.doesNotMatch(shell.err(), /state is kept/);
+  });
+
+  it('ends with code 1, the folder and the remedy when another broker has its folder', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
+    const first = testShell();
+    const firstCode = runCommand(['serve', ...PORTS, '--data-dir', folder], first);
+    try {
+      await readyPorts(first, firstCode);
+      const second = testShell();
+      assert.equal(await runCommand(['serve', ...PORTS, '--data-dir', folder], second), 1);
+      const told = second.err();
+      assert.ok(told.startsWith(`embermq: ${folder}: in use by another process`), told);
+      assert.match(told, /Stop that one, or name another folder/);
+      assert.equal(second.signalListeners.size, 0);
+    } finally {
+      first.signal('SIGTERM');
+      await firstCode;
+      rmSync(folder, { recursive: true });
     }
   });
 
@@ -43,7 +87,7 @@ describe('serve', () => {
     const firstCode = runCommand(['serve', ...FREE], first);
     const { mqtt } = await readyPorts(first, firstCode);
     const second = testShell();
-    assert.equal(await runCommand(['serve', '--mqtt-port', String(mqtt), '--ws-port', '0'], second), 1);
+    assert.equal(await runCommand(['serve', '--memory', '--mqtt-port', String(mqtt), '--ws-port', '0'], second), 1);
     assert.match(second.err(), new RegExp(`127\\.0\\.0\\.1:${mqtt}`));
     assert.equal(second.signalListeners.size, 0);
     first.signal('SIGINT');
@@ -80,7 +124,7 @@ describe('serve', () => {
       { kind: 'unix', path },
       { kind: 'tcp', port: 0, name: 'inner', zone: 'internal' }
     ];
-    shell.files.set('c.json', JSON.stringify({ mqttPort: 'off', wsPort: 'off', listeners }));
+    shell.files.set('c.json', JSON.stringify({ mqttPort: 'off', wsPort: 'off', memory: true, listeners }));
     const code = runCommand(['serve', '-c', 'c.json'], shell);
     const ready = await readyPorts(shell, code);
     assert.equal(ready[`unix:${path}`], path);
