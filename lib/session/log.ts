@@ -186,7 +186,10 @@ export class SessionLog implements Durable {
     if (this.#open.length > 0) {
       this.#writing = this.#open.filter((kept) => !kept.isDone);
       this.#open = [];
-      writeSegments(draft, number, this.#writing);
+      // what is in memory and what is not are never in one segment: a page begins with a segment
+      const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
+      writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
+      if (split > 0) writeSegments(draft, number, this.#writing.slice(split));
     }
     this.#passing = this.#passed;
     this.#passed = [];
@@ -278,6 +281,7 @@ export class SessionLog implements Durable {
     const session = this.#session;
     if (this.#parked !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
     this.#parked = this.#park();
+    this.zeroes += session.backlog?.zeroes ?? 0;
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
     this.#segments = [];

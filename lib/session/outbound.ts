@@ -213,7 +213,7 @@ export abstract class Outbound implements Subscriber {
 
   /** A message comes out of the store, to wait for its turn in memory. */
   queue(kept: KeptMessage): void {
-    this.#wantBacklog().push(kept.message, kept.qos, kept.retain, kept.ids, kept);
+    this.#wantBacklog().add(kept.message, kept.qos, kept.retain, kept.ids, kept);
   }
 
   /** The client is away: what is in memory alone goes into the store. */

@@ -53,17 +53,34 @@ export class Backlog {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
     const lane = this.#laneOf(message.topic);
     if (maxMqueueLen > 0 && lane.length >= maxMqueueLen) this.#drop(lane, 'queue_full');
+    const queued = this.#append(lane, message, qos, retain, ids, kept);
+    let isKept = true;
+    if (maxMqueueBytes > 0)
+      while (this.bytes > maxMqueueBytes && this.length > 0)
+        if (this.#drop(this.#lowest(), 'queue_full') === queued) isKept = false;
+    return isKept;
+  }
+
+  /** The same for what has been within the bounds before. */
+  add(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, kept?: KeptMessage): void {
+    this.#append(this.#laneOf(message.topic), message, qos, retain, ids, kept);
+  }
+
+  #append(
+    lane: Lane,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined
+  ): Queued {
     const queued = { message, qos, retain, ids, kept, sequence: this.#sequence++ };
     (qos === 0 ? lane.unacknowledged : lane.acknowledged).push(queued);
     lane.length++;
     this.length++;
     if (qos === 0) this.zeroes++;
     this.bytes += message.bytes;
-    let isKept = true;
-    if (maxMqueueBytes > 0)
-      while (this.bytes > maxMqueueBytes && this.length > 0)
-        if (this.#drop(this.#lowest(), 'queue_full') === queued) isKept = false;
-    return isKept;
+    return queued;
   }
 
   /**
