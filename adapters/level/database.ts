@@ -32,7 +32,7 @@ export type LevelEncoding =
       decode(bytes: Buffer): Buffer;
     };
 
-export interface LevelRange extends LevelEncodings {
+export interface LevelRange extends Partial<LevelEncodings> {
   readonly gte: Buffer;
   readonly lt: Buffer;
   readonly limit: number;
