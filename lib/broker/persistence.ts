@@ -1,27 +1,27 @@
 import { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
+import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import { Session } from '../session/session.ts';
-import {
-  readSession,
-  readSubscription,
-  type SessionRecord,
-  type SubscriptionEntry,
-  writeSession
-} from '../session/session-record.ts';
+import { type SessionRecord, type SubscriptionEntry, writeSession } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
+import { type Commits, inStore, readAll } from '../store/commits.ts';
 import { describeKey, Kind, numberKey } from '../store/keys.ts';
-import { type Durable, Ledger, type LedgerHost, type Opened, readAll, writeCommit } from '../store/ledger.ts';
-import { readMessage, writeMessage } from '../store/message-record.ts';
-import { type Draft, RecordError, RecordReader } from '../store/record.ts';
-import type { Entry, Store } from '../store/store.ts';
+import { type Durable, Ledger, type LedgerHost } from '../store/ledger.ts';
+import { writeMessage } from '../store/message-record.ts';
+import { type Draft, RecordError } from '../store/record.ts';
+import type { Store } from '../store/store.ts';
 import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
 import { DEFAULT_ZONE } from './options.ts';
-import { Tables } from './tables.ts';
+import { RECORDS, type RecordKind } from './records.ts';
+import { checkStore } from './store-check.ts';
+import { type TableEntry, Tables } from './tables.ts';
 
-/** Records that cannot be read and are named in an error. */
+/** Faults that are named in an error. */
 const NAMED_FAULTS = 10;
+/** Why a store does not open, where a repair may help. */
+const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_UNUSABLE']);
 const SWEPT_AT_ONCE = 1_000;
 
 /**
@@ -55,76 +55,100 @@ export class Persistence {
    * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW; what the store throws
    */
   async open(): Promise<void> {
-    const opened = await this.ledger.open();
-    if (this.#isLoaded) return;
+    if (this.#isLoaded) {
+      await this.ledger.open();
+      return;
+    }
     try {
-      await this.#load(opened);
+      await this.#openAndLoad();
     } catch (error) {
-      await this.#store.close();
-      throw error;
+      const isFaulty = error instanceof BrokerError && REPAIRABLE.has(error.code);
+      if (!isFaulty || !this.#core.settings.repairStore) throw error;
+      await this.#repair();
+      await this.#openAndLoad();
     }
     this.#isLoaded = true;
   }
 
-  async #load(opened: Opened): Promise<void> {
+  async #openAndLoad(): Promise<void> {
+    const commits = await this.ledger.open();
+    try {
+      const content = await this.#read(commits);
+      this.#bringBack(content, commits.lastWallMs === 0 ? this.#core.wallMs : commits.lastWallMs);
+    } catch (error) {
+      await this.#store.close();
+      throw error;
+    }
+  }
+
+  async #repair(): Promise<void> {
+    const { name, findings } = await checkStore(this.#store, { repair: true });
+    const texts = findings.slice(0, NAMED_FAULTS).map(({ text }) => text);
+    const faults = `${texts.join('; ')}${moreThan(NAMED_FAULTS, findings.length)}`;
+    const error = new BrokerError('STORE_CORRUPT', `${name}: going on without what is lost: ${faults}`);
+    this.#core.failed(error, 'repairing the store', undefined);
+  }
+
+  /** All that is brought into memory at the start. @throws BrokerError STORE_CORRUPT naming what is bad or missing */
+  async #read({ gaps, bad }: Commits): Promise<Content> {
     const core = this.#core;
     core.readTime();
-    const faults = new Faults();
-    for (const [from, to] of opened.gaps)
+    const faults = new Faults(this.#store);
+    for (const [from, to] of gaps)
       faults.add(from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
-    for (const key of opened.bad) faults.addKey(key);
-    const sessions: SessionRecord[] = [];
-    const subscriptions: SubscriptionEntry[] = [];
-    const flows = new Map<number, Entry>();
-    const wills: SessionRecord[] = [];
-    const retained: Message[] = [];
-    const delayed: [number: number, DelayedMessage][] = [];
-    const garbage: number[] = [];
-    const read = (kind: number, each: (entry: Entry) => void) =>
-      readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => each(entry)));
-    await read(Kind.session, (entry) => sessions.push(readSession(entry, core)));
-    await read(Kind.subscription, (entry) => subscriptions.push(readSubscription(entry)));
-    await read(Kind.flow, (entry) => flows.set(entry.key.readUIntBE(1, 6), entry));
-    await read(Kind.will, (entry) => wills.push(readSession(entry, core)));
-    await read(Kind.garbage, (entry) => garbage.push(entry.key.readUIntBE(1, 6)));
-    await read(Kind.retained, (entry) =>
-      retained.push(readMessage(new RecordReader(entry.key, entry.value), undefined, core))
-    );
-    await read(Kind.delayed, (entry) => delayed.push([entry.key.readUIntBE(1, 6), readDelayed(entry, core)]));
-    await read(Kind.table, (entry) => this.tables.restore(entry));
-    this.#checkFaults(faults, opened.gaps);
-    const lastWallMs = opened.lastWallMs === 0 ? core.wallMs : opened.lastWallMs;
+    for (const key of bad) faults.addKey(key);
+    const read = async <T>({ kind, read }: RecordKind<T>): Promise<T[]> => {
+      const records: T[] = [];
+      await readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => records.push(read(entry, core))));
+      return records;
+    };
+    const content: Content = {
+      sessions: await read(RECORDS.session),
+      subscriptions: await read(RECORDS.subscription),
+      flows: new Map((await read(RECORDS.flow)).map((flow) => [flow.session, flow])),
+      wills: await read(RECORDS.will),
+      garbage: await read(RECORDS.garbage),
+      retained: await read(RECORDS.retained),
+      delayed: await read(RECORDS.delayed),
+      tables: await read(RECORDS.table)
+    };
+    findStrays(content, faults);
+    faults.check();
+    return content;
+  }
+
+  #bringBack(content: Content, lastWallMs: number): void {
+    const core = this.#core;
     const byNumber = new Map<number, Session>();
-    for (const record of sessions) {
+    for (const record of content.sessions) {
       this.#number = Math.max(this.#number, record.number);
       const session = this.#restore(record, lastWallMs);
       const log = new SessionLog(session, record.number, this.ledger);
+      log.restore(content.flows.get(record.number) as FlowRecord);
       session.log = log;
-      const flow = flows.get(record.number);
-      if (flow !== undefined) faults.guard(flow.key, () => log.restore(flow));
       byNumber.set(record.number, session);
       core.keep(session);
       core.notePersistence(session, session.isPersistent);
     }
-    for (const { session: number, filter, qos, nl, rap, rh, ids } of subscriptions) {
-      const session = byNumber.get(number);
-      if (session !== undefined)
-        core.addSubscription(session, new Subscription(session, filter, qos, nl, rap, rh, ids), true);
+    for (const { session: number, filter, qos, nl, rap, rh, ids } of content.subscriptions) {
+      const session = byNumber.get(number) as Session;
+      core.addSubscription(session, new Subscription(session, filter, qos, nl, rap, rh, ids), true);
     }
+    const { retained } = content;
     retained.sort((a, b) => a.timestamp - b.timestamp);
     for (const message of retained) if (!core.retained.put(message)) this.#retained.changed(message.topic);
-    for (const [number, message] of delayed) this.#delayed.restore(number, message);
-    for (const number of garbage) {
+    for (const delayed of content.delayed) this.#delayed.restore(delayed.number, delayed);
+    for (const entry of content.tables) this.tables.restore(entry);
+    for (const number of content.garbage) {
       this.#number = Math.max(this.#number, number);
       this.#sweeper.add(number);
     }
-    for (const record of wills) this.#number = Math.max(this.#number, record.number);
-    this.#orphans = wills.map((record) => this.#restore(record, lastWallMs));
-    for (const [at, { number }] of wills.entries()) {
-      const session = this.#orphans[at];
-      session.willRecord = new WillRecord(session, number, this.ledger);
+    for (const record of content.wills) {
+      this.#number = Math.max(this.#number, record.number);
+      const session = this.#restore(record, lastWallMs);
+      session.willRecord = new WillRecord(session, record.number, this.ledger);
+      this.#orphans.push(session);
     }
-    this.#checkFaults(faults, []);
   }
 
   /** Sessions that ended with the process, and left a will. */
@@ -136,24 +160,6 @@ export class Persistence {
     this.#orphans = [];
     for (const session of orphans) session.publishWill();
     this.#sweeper.begin();
-  }
-
-  #checkFaults(faults: Faults, gaps: Opened['gaps']): void {
-    if (faults.count === 0) return;
-    const { name } = this.#store;
-    if (!this.#core.settings.repairStore)
-      throw new BrokerError(
-        'STORE_CORRUPT',
-        `${name}: ${faults.text}. Restore a copy, or start with the option repairStore to go on without what is lost.`
-      );
-    this.#core.failed(
-      new BrokerError('STORE_CORRUPT', `${name}: going on without: ${faults.text}`),
-      'repairing the store',
-      undefined
-    );
-    const repairs = new Repairs(faults.keys, gaps);
-    this.ledger.promise(repairs);
-    faults.clear();
   }
 
   #restore(record: SessionRecord, lastWallMs: number): Session {
@@ -208,62 +214,71 @@ export class Persistence {
   }
 }
 
+/** What a store holds, but for queued messages. */
+interface Content {
+  readonly sessions: readonly SessionRecord[];
+  readonly subscriptions: readonly SubscriptionEntry[];
+  readonly flows: ReadonlyMap<number, FlowRecord>;
+  readonly wills: readonly SessionRecord[];
+  readonly garbage: readonly number[];
+  readonly retained: Message[];
+  readonly delayed: readonly (DelayedMessage & { readonly number: number })[];
+  readonly tables: readonly TableEntry[];
+}
+
+/** Records of sessions that are not there, and the other way round. */
+function findStrays({ sessions, subscriptions, flows }: Content, faults: Faults): void {
+  const numbers = new Set(sessions.map(({ number }) => number));
+  for (const { session, filter } of subscriptions)
+    if (!numbers.has(session)) faults.add(`session ${session} is missing, which subscribed ${JSON.stringify(filter)}`);
+  for (const session of flows.keys())
+    if (!numbers.has(session)) faults.add(`session ${session} is missing, which has messages`);
+  for (const { number, clientId } of sessions)
+    if (!flows.has(number))
+      faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
+}
+
+function moreThan(named: number, count: number): string {
+  return count > named ? `; and ${count - named} more` : '';
+}
+
 /** What was found unreadable. */
 class Faults {
-  count = 0;
-  keys: Buffer[] = [];
-  #texts: string[] = [];
+  readonly #store: Store;
+  readonly #texts: string[] = [];
+  #count = 0;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
 
   guard(key: Buffer, run: () => void): void {
     try {
       run();
     } catch (error) {
-      if (!(error instanceof RecordError) && !(error instanceof RangeError)) throw error;
-      if (error instanceof RecordError && error.code === 'STORE_TOO_NEW') throw error;
+      if (error instanceof RecordError && error.code === 'STORE_TOO_NEW') throw inStore(this.#store, error);
       this.addKey(key);
     }
   }
 
   addKey(key: Buffer): void {
-    this.keys.push(key);
     this.add(`${describeKey(key)} cannot be read`);
   }
 
   add(text: string): void {
-    this.count++;
+    this.#count++;
     if (this.#texts.length < NAMED_FAULTS) this.#texts.push(text);
   }
 
-  get text(): string {
-    const more = this.count - this.#texts.length;
-    return this.#texts.join('; ') + (more > 0 ? `; and ${more} more` : '');
+  /** @throws BrokerError STORE_CORRUPT if there are any */
+  check(): void {
+    if (this.#count === 0) return;
+    throw new BrokerError(
+      'STORE_CORRUPT',
+      `${this.#store.name}: ${this.#texts.join('; ')}${moreThan(NAMED_FAULTS, this.#count)}. Restore a copy, or start with the ` +
+        'option repairStore to go on without what is lost.'
+    );
   }
-
-  clear(): void {
-    this.count = 0;
-    this.keys = [];
-    this.#texts = [];
-  }
-}
-
-/** Takes what cannot be read out of the store. */
-class Repairs implements Durable {
-  isDirty = false;
-  readonly #keys: readonly Buffer[];
-  readonly #gaps: Opened['gaps'];
-
-  constructor(keys: readonly Buffer[], gaps: Opened['gaps']) {
-    this.#keys = keys;
-    this.#gaps = gaps;
-  }
-
-  write(draft: Draft): void {
-    for (const key of this.#keys) draft.batch.delete(key);
-    for (const [from, to] of this.#gaps) for (let number = from; number <= to; number++) writeCommit(draft, number, 0);
-  }
-
-  kept(): void {}
-  lost(): void {}
 }
 
 /** The will of a session that ends with its connection: should the process end first, it is published by the next one. */
@@ -382,13 +397,6 @@ class DelayedRecords implements Durable {
   lost(): void {
     this.#changed = new Map([...this.#writing, ...this.#changed]);
   }
-}
-
-function readDelayed({ key, value }: Entry, core: Core): DelayedMessage {
-  const reader = new RecordReader(key, value);
-  const dueWallMs = reader.f64();
-  const topic = reader.text();
-  return { dueWallMs, topic, message: readMessage(reader, undefined, core) };
 }
 
 /** Deletes the segments of sessions that are over: which ones there are only the store knows. */

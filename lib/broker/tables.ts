@@ -38,11 +38,23 @@ export class Tables {
     return table;
   }
 
-  restore({ key, value }: Entry): void {
-    const end = key.indexOf(0, 1);
-    const json = new RecordReader(key, value).bytes();
-    this.table(key.toString('utf8', 1, end)).restore(key.toString('utf8', end + 1), JSON.parse(json.toString()));
+  restore({ table, key, value }: TableEntry): void {
+    this.table(table).restore(key, value);
   }
+}
+
+/** An entry of a table, as it is kept. */
+export interface TableEntry {
+  readonly table: string;
+  readonly key: string;
+  readonly value: unknown;
+}
+
+/** @throws RecordError; SyntaxError */
+export function readTableEntry({ key, value }: Entry): TableEntry {
+  const end = key.indexOf(0, 1);
+  const json = new RecordReader(key, value).bytes().toString();
+  return { table: key.toString('utf8', 1, end), key: key.toString('utf8', end + 1), value: JSON.parse(json) };
 }
 
 class KeptTable implements Table<unknown>, Durable {

@@ -2,8 +2,9 @@ import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
-import { type Draft, RecordReader } from '../store/record.ts';
+import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
+import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { IdSet } from './id-set.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import {
@@ -44,7 +45,7 @@ export class SessionLog implements Durable {
   zeroes = 0;
   #next = 1;
   #paged = 1;
-  readonly #done = new SeqSet();
+  #done = new SeqSet();
   /** Not written yet; in the commit under way. */
   #open: KeptMessage[] = [];
   #writing: KeptMessage[] = [];
@@ -159,7 +160,8 @@ export class SessionLog implements Durable {
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
   end(filters: Iterable<string>): void {
     this.#isOver = true;
-    this.#filters = new Set(filters);
+    // with those that were unsubscribed, and are still to be deleted
+    for (const filter of filters) this.#filters.add(filter);
     this.#open = [];
     this.#epoch++;
     this.#ledger.promise(this);
@@ -196,7 +198,9 @@ export class SessionLog implements Durable {
     for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
     if (this.#isFlowDirty) {
       this.#isFlowDirty = false;
-      this.#writeFlow(draft);
+      const { count, bytes, zeroes } = this;
+      const parked = this.#parked ?? this.#park();
+      writeFlow(draft, number, { next: this.#next, head: this.#head, count, bytes, zeroes, done: this.#done, parked });
     }
   }
 
@@ -207,22 +211,6 @@ export class SessionLog implements Durable {
     for (const filter of this.#filters) draft.key(Kind.subscription).u48(number).tail(filter).delete();
     // which segments there are is known to the store alone
     if (this.#next > 1) draft.key(Kind.garbage).u48(number).value().put();
-  }
-
-  /** Numbers first, for the start of the broker; behind them what the client's return needs. */
-  #writeFlow(draft: Draft): void {
-    const done = this.#done;
-    draft.key(Kind.flow).u48(this.number).value();
-    draft.varint(this.#next).varint(this.#head).varint(this.count).varint(this.bytes).varint(this.zeroes);
-    draft.varint(done.low).varint(done.ranges);
-    let last = done.low;
-    done.forEach((from, to) => {
-      draft.varint(from - last).varint(to - from);
-      last = to;
-    });
-    if (this.#parked !== undefined) draft.bytes(this.#parked);
-    else draft.bytes(this.#park());
-    draft.put();
   }
 
   /** First number of the oldest segment that is still needed. */
@@ -254,9 +242,9 @@ export class SessionLog implements Durable {
   }
 
   lost(): void {
+    for (const filter of this.#writingFilters ?? []) this.#filters.add(filter);
     if (this.#isOver) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
-    for (const filter of this.#writingFilters ?? []) this.#filters.add(filter);
     for (const kept of this.#writing) kept.segment = undefined;
     // their publishers are told that they were not accepted
     for (const kept of [...this.#writing, ...this.#open])
@@ -308,23 +296,14 @@ export class SessionLog implements Durable {
   }
 
   /** What the flow record says, when the broker starts. */
-  restore({ key, value }: Entry): void {
-    const reader = new RecordReader(key, value);
-    this.#next = reader.varint();
-    this.#pageFrom = reader.varint();
-    this.count = reader.varint();
-    this.bytes = reader.varint();
-    this.zeroes = reader.varint();
-    const done = this.#done;
-    done.low = reader.varint();
-    let last = done.low;
-    for (let left = reader.varint(); left > 0; left--) {
-      const from = last + reader.varint();
-      last = from + reader.varint();
-      done.addRange(from, last);
-    }
+  restore({ next, head, count, bytes, zeroes, done, parked }: FlowRecord): void {
+    this.#next = next;
+    this.#pageFrom = head;
+    this.count = count;
+    this.bytes = bytes;
+    this.zeroes = zeroes;
+    this.#done = done;
     this.#paged = done.low;
-    const parked = reader.bytes();
     this.#parked = parked.length > 4 ? Buffer.from(parked) : NOTHING_PARKED;
     this.#isFlowDirty = false;
     this.#isMetaDirty = false;

@@ -17,6 +17,11 @@ export class SeqSet {
     return this.#from.length;
   }
 
+  /** Behind the last that is done. */
+  get end(): number {
+    return this.#to.at(-1) ?? this.low;
+  }
+
   has(seq: number): boolean {
     if (seq < this.low) return true;
     const at = this.#last(seq);
@@ -50,6 +55,25 @@ export class SeqSet {
     }
     this.#from.splice(first, end - first, from);
     this.#to.splice(first, end - first, to);
+  }
+
+  /** Add all that are in another set. */
+  addAll(other: SeqSet): this {
+    this.addRange(1, other.low);
+    other.forEach((from, to) => this.addRange(from, to));
+    return this;
+  }
+
+  /** Ranges below `end` that are not in it, as beginnings and ends (exclusive). */
+  gapsBelow(end: number): [from: number, to: number][] {
+    const gaps: [number, number][] = [];
+    let from = this.low;
+    this.forEach((next, to) => {
+      if (from < Math.min(next, end)) gaps.push([from, Math.min(next, end)]);
+      from = to;
+    });
+    if (from < end) gaps.push([from, end]);
+    return gaps;
   }
 
   /** Call for each range above `low`. @param each gets beginning and end (exclusive) */

@@ -30,6 +30,18 @@ export const Kind = {
   table: 0x30
 } as const;
 
+/** Keys of these kinds are at least so long. */
+const LEAST_BYTES: Readonly<Record<number, number>> = {
+  [Kind.commit]: 3,
+  [Kind.session]: 7,
+  [Kind.subscription]: 7,
+  [Kind.flow]: 7,
+  [Kind.segment]: 13,
+  [Kind.will]: 7,
+  [Kind.garbage]: 7,
+  [Kind.delayed]: 7
+};
+
 /** Version of the whole: a store of a higher one is refused. */
 export const FORMAT = 1;
 
@@ -52,6 +64,7 @@ export function numberKey(kind: number, first: number, second?: number): Buffer 
 
 /** A key in words, for errors: what was kept under it. */
 export function describeKey(key: Buffer): string {
+  if (key.length < (LEAST_BYTES[key[0]] ?? 1)) return `key ${key.toString('hex')}`;
   const number = key.length >= 7 ? key.readUIntBE(1, 6) : 0;
   switch (key[0]) {
     case Kind.format:

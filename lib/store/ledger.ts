@@ -2,9 +2,10 @@ import type { Clock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
 import type { Alarm, TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
-import { COMMITS_KEPT, FORMAT, Kind, kindKey } from './keys.ts';
-import { Draft, RecordReader } from './record.ts';
-import type { Batch, Entry, Store } from './store.ts';
+import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
+import { FORMAT, Kind } from './keys.ts';
+import { Draft } from './record.ts';
+import type { Batch, Store } from './store.ts';
 
 /** Something that is kept: it says itself what has changed since it was last written. */
 export interface Durable {
@@ -43,17 +44,6 @@ const LAZY_MS = 50;
 /** A store that failed is opened again after this, each time twice as long, at most `SLOWEST_REOPEN_MS`. */
 const FIRST_REOPEN_MS = 100;
 const SLOWEST_REOPEN_MS = 10_000;
-
-/** What a store tells of itself when it is opened. */
-export interface Opened {
-  readonly isNew: boolean;
-  /** Wall-clock milliseconds of the last commit; 0: there is none. */
-  readonly lastWallMs: number;
-  /** Numbers of commits that are missing between others, as ranges. */
-  readonly gaps: readonly (readonly [number, number])[];
-  /** Keys of commit records that cannot be read. */
-  readonly bad: readonly Buffer[];
-}
 
 /**
  * Group commit. Whatever changed since the last commit leaves as one batch, at the end of the turn; while it is under way the next one
@@ -107,68 +97,23 @@ export class Ledger {
    * Open the store and see whether all its commits are there.
    * @throws BrokerError STORE_TOO_NEW; what the store throws
    */
-  async open(): Promise<Opened> {
+  async open(): Promise<Commits> {
     await this.store.open();
     try {
-      const isNew = await this.#checkFormat();
-      const opened = await this.#readCommits();
+      const isNew = await checkFormat(this.store);
+      const commits = await readCommits(this.store);
+      this.#commit = commits.last;
       if (isNew) {
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
         await this.store.commit(this.#draft.batch);
       }
       this.#isClosing = false;
-      return { ...opened, isNew };
+      return commits;
     } catch (error) {
       await this.store.close();
       throw error;
     }
-  }
-
-  async #checkFormat(): Promise<boolean> {
-    const [entry] = await this.store.read(kindKey(0), kindKey(0xff), 1);
-    if (entry === undefined) return true;
-    if (entry.key.length !== 1 || entry.key[0] !== Kind.format)
-      throw new BrokerError(
-        'STORE_CORRUPT',
-        `${this.store.name}: this is no store of embermq, or its first record is lost. Name another place, or restore a copy.`
-      );
-    const format = new RecordReader(entry.key, entry.value).u8();
-    if (format > FORMAT)
-      throw new BrokerError(
-        'STORE_TOO_NEW',
-        `${this.store.name}: written by a later version (format ${format}, this one knows ${FORMAT}). Use that version, or another place.`
-      );
-    return false;
-  }
-
-  async #readCommits(): Promise<Omit<Opened, 'isNew'>> {
-    const slots = new Float64Array(COMMITS_KEPT);
-    const bad: Buffer[] = [];
-    let last = 0;
-    let lastWallMs = 0;
-    const note = ({ key, value }: Entry) => {
-      try {
-        const reader = new RecordReader(key, value);
-        const number = reader.u48();
-        slots[number % COMMITS_KEPT] = number;
-        if (number <= last) return;
-        last = number;
-        lastWallMs = reader.f64();
-      } catch {
-        bad.push(key);
-      }
-    };
-    await readAll(this.store, Kind.commit, note);
-    const gaps: [number, number][] = [];
-    for (let number = Math.max(1, last - COMMITS_KEPT + 1); number < last; number++) {
-      if (slots[number % COMMITS_KEPT] === number) continue;
-      const gap = gaps.at(-1);
-      if (gap?.[1] === number - 1) gap[1] = number;
-      else gaps.push([number, number]);
-    }
-    this.#commit = last;
-    return { lastWallMs, gaps, bad };
   }
 
   /** The commit that will hold what is changed now. */
@@ -345,7 +290,7 @@ export class Ledger {
     if (this.#isClosing) return;
     try {
       await this.store.open();
-      await this.#readCommits();
+      this.#commit = (await readCommits(this.store)).last;
       await this.#probe();
     } catch {
       return this.#reopen(Math.min(delayMs * 2, SLOWEST_REOPEN_MS));
@@ -385,28 +330,3 @@ export class Ledger {
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
 }
-
-/** The record that tells of a commit. */
-export function writeCommit(draft: Draft, number: number, wallMs: number): void {
-  draft
-    .key(Kind.commit)
-    .u16(number % COMMITS_KEPT)
-    .value()
-    .u48(number)
-    .f64(wallMs)
-    .put();
-}
-
-/** Every entry of a kind, in slices. */
-export async function readAll(store: Store, kind: number, each: (entry: Entry) => void): Promise<void> {
-  let from = kindKey(kind);
-  const to = kindKey(kind + 1);
-  for (;;) {
-    const entries = await store.read(from, to, READ_AT_ONCE);
-    for (const entry of entries) each(entry);
-    if (entries.length < READ_AT_ONCE) return;
-    from = Buffer.concat([entries[entries.length - 1].key, Buffer.of(0)]);
-  }
-}
-
-const READ_AT_ONCE = 1_000;

@@ -61,6 +61,12 @@ export interface Store {
    * @throws StateError STORE_CLOSED when it is not open; what the medium says
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
+  /**
+   * Make openable again what is damaged, without what can not be saved; it is not open meanwhile. Called only when `open` or `read` failed with
+   * STORE_UNUSABLE, or the store's records are faulty, and the user has said that he wants to go on. Left out where there is nothing that
+   * could be done.
+   */
+  repair?(): Promise<void>;
   /** Resolves when all that is under way has settled and everything is released. Closing what is closed does nothing. */
   close(): Promise<void>;
 }

@@ -1,0 +1,267 @@
+import { systemClock } from '../clock.ts';
+import { BrokerError } from '../errors.ts';
+import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
+import { segmentFirst } from '../session/segment.ts';
+import { SeqSet } from '../session/seq-set.ts';
+import { type Commits, checkFormat, checkVersion, inStore, readCommits, writeCommit } from '../store/commits.ts';
+import { describeKey, FORMAT, Kind } from '../store/keys.ts';
+import type { Now } from '../store/message-record.ts';
+import { Draft, RecordError } from '../store/record.ts';
+import type { Entry, Store } from '../store/store.ts';
+import { numberOf, RECORDS, recordName } from './records.ts';
+import { type StoreProgress, scan, withOpen } from './store-scan.ts';
+
+/** Something about a store that is not as a broker leaves it. */
+export interface StoreFinding {
+  /**
+   * `STORE_DAMAGED`: it could not be opened, and has been made openable without what could not be saved. `COMMITS_MISSING`: what was
+   * kept by these commits is lost. `RECORD_UNREADABLE`: its checksum is wrong, or it says what it can not. `KIND_UNKNOWN`: no record of this
+   * version. `SESSION_MISSING`: what belongs to a session that is not there. `STATE_MISSING`: of a session's messages nobody knows which
+   * are done. `MESSAGES_MISSING`: a session's queue has gaps.
+   */
+  readonly code:
+    | 'STORE_DAMAGED'
+    | 'COMMITS_MISSING'
+    | 'RECORD_UNREADABLE'
+    | 'KIND_UNKNOWN'
+    | 'SESSION_MISSING'
+    | 'STATE_MISSING'
+    | 'MESSAGES_MISSING';
+  /** What, and of whom, for people. */
+  readonly text: string;
+}
+
+/** What `checkStore` found. */
+export interface StoreReport {
+  /** The store's name. */
+  readonly name: string;
+  readonly records: number;
+  /** Of all keys and values. */
+  readonly bytes: number;
+  /** How many commits there have been. */
+  readonly commits: number;
+  readonly findings: readonly StoreFinding[];
+  /** What was found has been mended or taken out. */
+  readonly isRepaired: boolean;
+}
+
+export interface CheckOptions {
+  /**
+   * Take out what is bad, default false. What is left is what a broker can go on with: a session whose state is lost keeps its
+   * messages, and may get some of them again.
+   */
+  readonly repair?: boolean;
+  /** Called now and then. */
+  readonly onProgress?: (progress: StoreProgress) => void;
+}
+
+/**
+ * Read every record of a store that no broker has open, and see whether all is there and fits together.
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker; what the store throws
+ */
+export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
+  try {
+    return await withOpen(store, () => checkOpen(store, options, undefined));
+  } catch (error) {
+    const isDamaged = error instanceof BrokerError && error.code === 'STORE_UNUSABLE';
+    if (options.repair !== true || !isDamaged || store.repair === undefined) throw error;
+    await store.repair();
+    return withOpen(store, () => checkOpen(store, options, error.message));
+  }
+}
+
+async function checkOpen(
+  store: Store,
+  { repair = false, onProgress }: CheckOptions,
+  damage: string | undefined
+): Promise<StoreReport> {
+  const commits = await readCommits(store);
+  if (commits.last === 0) await checkFormat(store);
+  const check = new Check(store, commits);
+  if (damage !== undefined) check.find('STORE_DAMAGED', damage);
+  const { records, bytes } = await scan(store, (entry) => check.see(entry), onProgress);
+  check.conclude();
+  const { findings } = check;
+  const isRepaired = repair && findings.length > 0;
+  if (isRepaired) await check.repair();
+  return { name: store.name, records, bytes, commits: commits.last, findings, isRepaired };
+}
+
+/** What is seen of one session. */
+interface Seen {
+  /** Its client id; undefined: there is no record of it. */
+  clientId?: string;
+  flow?: FlowRecord;
+  subscriptions: Buffer[];
+  /** Numbers of its messages; and how many of those that are not done, with their bytes. */
+  numbers: SeqSet;
+  first: number;
+  count: number;
+  bytes: number;
+  zeroes: number;
+}
+
+/** Repairs that are written at once. */
+const REPAIRS_AT_ONCE = 1_000;
+
+class Check {
+  readonly findings: StoreFinding[] = [];
+  readonly commits: Commits;
+  readonly #store: Store;
+  readonly #now: Now = { nowMs: systemClock.monotonic(), wallMs: systemClock.now() };
+  readonly #sessions = new Map<number, Seen>();
+  readonly #swept = new Set<number>();
+  readonly #repairs: ((draft: Draft) => void)[] = [];
+  #hasFormat = false;
+
+  constructor(store: Store, commits: Commits) {
+    this.#store = store;
+    this.commits = commits;
+    for (const [from, to] of commits.gaps) {
+      this.find('COMMITS_MISSING', from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
+      for (let number = from; number <= to; number++) this.#repairs.push((draft) => writeCommit(draft, number, 0));
+    }
+  }
+
+  find(code: StoreFinding['code'], text: string): void {
+    this.findings.push({ code, text });
+  }
+
+  see(entry: Entry): void {
+    const name = recordName(entry.key);
+    if (name === undefined) {
+      this.find('KIND_UNKNOWN', `${describeKey(entry.key)} is of no kind that this version knows`);
+      this.#delete(entry.key);
+      return;
+    }
+    try {
+      if (name === 'flow' || name === 'segment' || name === 'session' || name === 'subscription' || name === 'garbage')
+        this.#seeOfSession(name, entry);
+      else if (name === 'format') this.#seeFormat(entry);
+      else RECORDS[name].read(entry, this.#now);
+    } catch (error) {
+      if (error instanceof BrokerError && error.code === 'STORE_TOO_NEW')
+        throw error instanceof RecordError ? inStore(this.#store, error) : error;
+      this.find('RECORD_UNREADABLE', `${describeKey(entry.key)} cannot be read: ${(error as Error).message}`);
+      this.#delete(entry.key);
+    }
+  }
+
+  #seeFormat(entry: Entry): void {
+    checkVersion(this.#store, RECORDS.format.read(entry, this.#now).format);
+    this.#hasFormat = true;
+  }
+
+  #seeOfSession(name: 'flow' | 'segment' | 'session' | 'subscription' | 'garbage', entry: Entry): void {
+    switch (name) {
+      case 'session': {
+        const { number, clientId } = RECORDS.session.read(entry, this.#now);
+        this.#of(number).clientId = clientId;
+        break;
+      }
+      case 'subscription': {
+        const { session } = RECORDS.subscription.read(entry, this.#now);
+        const seen = this.#of(session);
+        if (seen.clientId === undefined) seen.subscriptions.push(entry.key);
+        break;
+      }
+      case 'flow': {
+        const seen = this.#of(numberOf(entry));
+        const flow = RECORDS.flow.read(entry, this.#now);
+        seen.flow = { ...flow, parked: Buffer.from(flow.parked) };
+        break;
+      }
+      case 'segment':
+        this.#seeSegment(entry);
+        break;
+      default:
+        this.#swept.add(RECORDS.garbage.read(entry, this.#now));
+    }
+  }
+
+  #seeSegment(entry: Entry): void {
+    const seen = this.#of(numberOf(entry));
+    const messages = RECORDS.segment.read(entry, this.#now);
+    seen.first = Math.min(seen.first, segmentFirst(entry.key));
+    for (const { seq, qos, message } of messages) {
+      seen.numbers.add(seq);
+      if (seen.flow?.done.has(seq)) continue;
+      seen.count++;
+      seen.bytes += message.bytes;
+      if (qos === 0) seen.zeroes++;
+    }
+  }
+
+  #of(number: number): Seen {
+    let seen = this.#sessions.get(number);
+    if (seen === undefined) {
+      seen = { subscriptions: [], numbers: new SeqSet(), first: Infinity, count: 0, bytes: 0, zeroes: 0 };
+      this.#sessions.set(number, seen);
+    }
+    return seen;
+  }
+
+  #delete(key: Buffer): void {
+    this.#repairs.push((draft) => draft.batch.delete(key));
+  }
+
+  /** All has been seen: what fits together? */
+  conclude(): void {
+    if (!this.#hasFormat && this.#sessions.size + this.commits.last > 0) {
+      this.find('RECORD_UNREADABLE', 'the format record is missing');
+      this.#repairs.push((draft) => draft.key(Kind.format).value().u8(FORMAT).f64(systemClock.now()).put());
+    }
+    for (const [number, seen] of this.#sessions) {
+      if (seen.clientId === undefined) this.#orphan(number, seen);
+      else this.#checkFlow(number, seen, seen.clientId);
+    }
+  }
+
+  #orphan(number: number, { subscriptions, flow, first }: Seen): void {
+    const isSwept = this.#swept.has(number);
+    if (isSwept && flow === undefined && subscriptions.length === 0) return;
+    const what = [
+      ...(subscriptions.length > 0 ? [`${subscriptions.length} subscriptions`] : []),
+      ...(flow === undefined ? [] : ['the state of its messages']),
+      ...(first === Infinity || isSwept ? [] : ['queued messages'])
+    ];
+    this.find('SESSION_MISSING', `session ${number} is missing; there are: ${what.join(', ')}`);
+    for (const key of subscriptions) this.#delete(key);
+    this.#repairs.push((draft) => {
+      draft.key(Kind.flow).u48(number).delete();
+      draft.key(Kind.garbage).u48(number).value().put(); // its segments go when the broker starts
+    });
+  }
+
+  #checkFlow(number: number, { flow, numbers, first, count, bytes, zeroes }: Seen, clientId: string): void {
+    const whose = `session ${number} (client ${JSON.stringify(clientId)})`;
+    const done = flow === undefined ? new SeqSet(Math.min(first, numbers.low)) : new SeqSet().addAll(flow.done);
+    const next = Math.max(flow?.next ?? 1, numbers.end);
+    const gaps = new SeqSet().addAll(done).addAll(numbers).gapsBelow(next);
+    const missing = gaps.reduce((sum, [from, to]) => sum + to - from, 0);
+    if (flow === undefined) this.find('STATE_MISSING', `the state of messages of ${whose} is missing`);
+    else if (missing > 0) this.find('MESSAGES_MISSING', `${missing} queued messages of ${whose} are missing`);
+    else if (next > flow.next || count !== flow.count || bytes !== flow.bytes)
+      this.find(
+        'MESSAGES_MISSING',
+        `${whose} has ${count} queued messages of ${bytes} bytes, up to number ${next - 1}; its state says ${flow.count} of ${flow.bytes}, up to ${flow.next - 1}`
+      );
+    else return;
+    for (const [from, to] of gaps) done.addRange(from, to);
+    const head = Math.min(flow?.head ?? next, first, next);
+    const parked = flow?.parked ?? Buffer.alloc(4);
+    this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked }));
+  }
+
+  /** Write the repairs, each batch as a commit of its own. */
+  async repair(): Promise<void> {
+    let { last } = this.commits;
+    const draft = new Draft();
+    for (let at = 0; at < this.#repairs.length; at += REPAIRS_AT_ONCE) {
+      draft.clear();
+      for (const write of this.#repairs.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
+      writeCommit(draft, ++last, systemClock.now());
+      await this.#store.commit(draft.batch);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { Kind } from '../store/keys.ts';
+import { type Draft, RecordReader } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
+import { SeqSet } from './seq-set.ts';
+
+/** What is kept of the flow of a session's messages. */
+export interface FlowRecord {
+  /** Number of the next message. */
+  readonly next: number;
+  /** First number of the oldest segment that is still needed. */
+  readonly head: number;
+  /** Messages that are not done, their bytes, and those of QoS 0 among them. */
+  readonly count: number;
+  readonly bytes: number;
+  readonly zeroes: number;
+  /** Numbers of messages that are done. */
+  readonly done: SeqSet;
+  /** What is in flight and awaited, as `SessionLog` has it for the client's return. */
+  readonly parked: Buffer;
+}
+
+/** Numbers first, for the start of the broker; behind them what the client's return needs. */
+export function writeFlow(
+  draft: Draft,
+  session: number,
+  { next, head, count, bytes, zeroes, done, parked }: FlowRecord
+): void {
+  draft.key(Kind.flow).u48(session).value();
+  draft.varint(next).varint(head).varint(count).varint(bytes).varint(zeroes);
+  draft.varint(done.low).varint(done.ranges);
+  let last = done.low;
+  done.forEach((from, to) => {
+    draft.varint(from - last).varint(to - from);
+    last = to;
+  });
+  draft.bytes(parked).put();
+}
+
+/** @throws RecordError */
+export function readFlow({ key, value }: Entry): FlowRecord {
+  const reader = new RecordReader(key, value);
+  const [next, head, count, bytes, zeroes] = [0, 0, 0, 0, 0].map(() => reader.varint());
+  const done = new SeqSet(reader.varint());
+  let last = done.low;
+  for (let left = reader.varint(); left > 0; left--) {
+    const from = last + reader.varint();
+    last = from + reader.varint();
+    done.addRange(from, last);
+  }
+  return { next, head, count, bytes, zeroes, done, parked: reader.bytes() };
+}
