@@ -1,0 +1,41 @@
+// `npm run crash`: kill brokers under load, start them again on what they left, and see whether they kept what they promised. How many
+// rounds: the first argument, 200 by default. SEED repeats a run.
+import { FolderLife } from './crash/folder-life.ts';
+
+/** Rounds on one folder, with the same clients. */
+const ROUNDS_OF_A_FOLDER = 10;
+/** On every so many folders the clock is moved while the broker is down. */
+const SHIFTED = 3;
+
+const rounds = Number(process.argv[2] ?? 200);
+const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
+  process.stderr.write('usage: npm run crash -- [rounds], with SEED=<whole number> to repeat a run\n');
+  process.exit(2);
+}
+process.stdout.write(`crash: ${rounds} rounds, SEED=${seed}\n`);
+let kills = 0;
+let messages = 0;
+for (let done = 0, at = 0; done < rounds; at++) {
+  // the seed of each folder names the run that begins with it, and whether its clock is moved
+  const own = seed + at;
+  const life = new FolderLife(own, own % SHIFTED === 0);
+  const startMs = performance.now();
+  const outcome = await life.run(Math.min(ROUNDS_OF_A_FOLDER, rounds - done));
+  done += outcome.rounds;
+  kills += outcome.kills;
+  messages += outcome.messages;
+  const seconds = (performance.now() - startMs) / 1000;
+  process.stdout.write(
+    `  SEED=${own}${own % SHIFTED === 0 ? ', clock moved' : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
+  );
+  if (outcome.faults.length > 0) {
+    process.stdout.write(
+      `crash: failed in round ${outcome.rounds + 1}; repeat with SEED=${own}; folder ${life.folder}\n`
+    );
+    for (const fault of outcome.faults) process.stdout.write(`  ${fault}\n`);
+    process.exit(1);
+  }
+}
+process.stdout.write(`crash: passed, ${rounds} rounds, ${kills} kills, ${messages} messages\n`);
+process.exit(0);

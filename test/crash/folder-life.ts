@@ -1,0 +1,234 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Random } from '../fuzz/random.ts';
+import { BrokerProcess } from './broker-process.ts';
+import { DELAY_SEC, Publisher, SHORT_SEC } from './publisher.ts';
+import { RetainedReader } from './retained.ts';
+import { Inbox, Subscriber } from './subscriber.ts';
+import { Willed } from './willed.ts';
+import { World } from './world.ts';
+
+const DAY_SEC = 86_400;
+/** What the sessions of 3.x clients get (option sessionExpiryInterval). */
+const ZONE_SEC = 7_200;
+/** How far the clock goes ahead at once: past SHORT_SEC and DELAY_SEC, not past ZONE_SEC. */
+const AHEAD_MS = 3_700_000;
+const MOST_MESSAGES = 3_000;
+/** Real time after which what has not come will not come. */
+const PATIENCE_MS = 10_000;
+
+/** What a life on one folder came to. */
+export interface Outcome {
+  readonly rounds: number;
+  readonly kills: number;
+  readonly messages: number;
+  readonly faults: readonly string[];
+}
+
+/**
+ * A broker on one folder, killed and started again, with its clients, who keep their state. What happens, and when, comes from the
+ * seed; what the machine makes of it does not.
+ */
+export class FolderLife {
+  readonly folder = mkdtempSync(join(tmpdir(), 'embermq-crash-'));
+  readonly #random: Random;
+  readonly #world = new World();
+  /** The clock is moved now and then: a broker of our own instead of the command. */
+  readonly #isShifted: boolean;
+  readonly #publishers: Publisher[];
+  readonly #subscribers: Subscriber[];
+  readonly #sleepers: Subscriber[];
+  readonly #watcher: Subscriber;
+  readonly #willed: Willed[];
+  #broker: BrokerProcess | undefined;
+  #kills = 0;
+  #rounds = 0;
+
+  constructor(seed: number, isShifted: boolean) {
+    this.#random = new Random(seed);
+    this.#isShifted = isShifted;
+    const world = this.#world;
+    const random = () => new Random(this.#random.below(2 ** 31));
+    const five = (clientId: string, expirySec = DAY_SEC) => ({
+      clientId,
+      version: 5 as const,
+      expirySec,
+      receiveMaximum: this.#random.pick([undefined, 1, 5, 20])
+    });
+    const four = (clientId: string, expirySec = ZONE_SEC) => ({ clientId, version: 4 as const, expirySec });
+    this.#publishers = [five('p0'), four('p1'), five('p2', 0), four('p3', 0)].map(
+      (options, at) => new Publisher(world, random(), { ...options, receiveMaximum: undefined }, at)
+    );
+    const group = new Inbox(world, 'share group');
+    const sleeping = { isRestless: false };
+    this.#sleepers = [
+      new Subscriber(world, random(), five('s-away'), [['t/#', 2]], sleeping),
+      new Subscriber(world, random(), five('s-expiring'), [['x/#', 1]], sleeping)
+    ];
+    this.#subscribers = [
+      new Subscriber(world, random(), five('s0'), [['t/#', 2]]),
+      new Subscriber(world, random(), four('s1'), [
+        ['t/+/q1/#', 1],
+        ['t/+/q2/a', 1]
+      ]),
+      new Subscriber(world, random(), five('s2'), [
+        ['t/0/#', 2],
+        ['t/1/#', 2],
+        ['t/2/q2/#', 2]
+      ]),
+      new Subscriber(world, random(), five('s-short', SHORT_SEC), [['t/+/+/b', 2]]),
+      new Subscriber(world, random(), five('g0'), [['$share/g/s/#', 2]], { inbox: group }),
+      new Subscriber(world, random(), four('g1'), [['$share/g/s/#', 2]], { inbox: group }),
+      ...this.#sleepers
+    ];
+    this.#watcher = new Subscriber(
+      world,
+      random(),
+      five('watcher'),
+      [
+        ['w/#', 2],
+        ['d/#', 2]
+      ],
+      sleeping
+    );
+    this.#willed = [
+      new Willed(world, random(), four('w0', 0), 0),
+      new Willed(world, random(), five('w1'), 0),
+      new Willed(world, random(), five('w2'), DELAY_SEC)
+    ];
+  }
+
+  async run(rounds: number): Promise<Outcome> {
+    const world = this.#world;
+    try {
+      await this.#start();
+      this.#watcher.connect();
+      await this.#until(
+        () => this.#watcher.isSettled,
+        () => ['the watcher is not subscribed']
+      );
+      for (const peer of this.#peers) peer.connect();
+      while (this.#rounds < rounds && world.faults.length === 0) {
+        await this.#round();
+        this.#rounds++;
+      }
+    } catch (error) {
+      world.fault(String((error as Error).stack));
+    } finally {
+      for (const peer of this.#peers) peer.rest();
+      world.port = undefined;
+      await this.#broker?.kill();
+      for (const peer of this.#peers) peer.leave(false);
+    }
+    if (world.faults.length === 0) rmSync(this.folder, { recursive: true });
+    const messages = [...world.topics.values()].reduce((sum, { length }) => sum + length, 0);
+    return { rounds: this.#rounds, kills: this.#kills, messages, faults: world.faults };
+  }
+
+  get #peers() {
+    return [this.#watcher, ...this.#publishers, ...this.#subscribers, ...this.#willed];
+  }
+
+  /** Load and death, once or several times, then peace, in which all that was promised has to come. */
+  async #round(): Promise<void> {
+    const random = this.#random;
+    for (let left = 1 + random.below(3); left > 0; left--) {
+      this.#load();
+      await this.#momentOfDeath();
+      await this.#crash();
+      await this.#start();
+      const isHasty = random.once(2);
+      this.#world.isLoading = left > 1;
+      for (const peer of this.#peers) if (isHasty || !(peer instanceof Willed)) peer.comeBack();
+    }
+    await this.#drained();
+    await new RetainedReader(this.#world, random, { clientId: 'reader', version: 5, expirySec: 0 }).look();
+    await Promise.all(this.#peers.map((peer) => peer.settled()));
+    if (this.#broker?.complaints !== '') this.#world.fault(`the broker said: ${this.#broker?.complaints}`);
+    for (const peer of this.#willed) peer.comeBack();
+  }
+
+  #load(): void {
+    const world = this.#world;
+    world.isLoading = true;
+    world.budget = MOST_MESSAGES;
+    for (const sleeper of this.#sleepers) {
+      sleeper.wantsOnline = false;
+      sleeper.leave(this.#random.once(2));
+    }
+    for (const subscriber of this.#subscribers) subscriber.busy();
+    for (const publisher of this.#publishers) publisher.fill();
+  }
+
+  /** After so many acknowledgements and a bit, or after so long. */
+  async #momentOfDeath(): Promise<void> {
+    const random = this.#random;
+    const afterMs = random.below(600);
+    if (random.once(2)) {
+      await sleep(afterMs);
+      return;
+    }
+    await Promise.race([this.#world.moreAcks(1 + random.below(MOST_MESSAGES / 2)), sleep(800)]);
+    await sleep(random.below(4));
+  }
+
+  async #crash(): Promise<void> {
+    this.#world.port = undefined;
+    this.#kills++;
+    await this.#broker?.kill();
+    for (const peer of this.#peers) peer.rest();
+    this.#world.isLoading = false;
+    // what the dead one wrote is still read
+    while (this.#peers.some((peer) => peer.isOnline)) await sleep(1);
+  }
+
+  async #start(): Promise<void> {
+    const world = this.#world;
+    const random = this.#random;
+    if (this.#isShifted && this.#kills > 0 && random.once(2)) {
+      world.moveClock(AHEAD_MS, DELAY_SEC * 1000);
+      for (const subscriber of [this.#watcher, ...this.#subscribers]) subscriber.clockMoved();
+    }
+    for (;;) {
+      this.#broker = new BrokerProcess(this.folder, this.#isShifted ? world.aheadMs : undefined);
+      const ready = this.#broker.ready();
+      if (random.once(6)) {
+        // it does not even come up
+        await sleep(random.below(400));
+        await this.#broker.kill();
+        await ready;
+        this.#kills++;
+        continue;
+      }
+      world.port = await ready;
+      if (world.port === undefined) throw new Error('the broker ended before it was ready');
+      return;
+    }
+  }
+
+  async #drained(): Promise<void> {
+    const world = this.#world;
+    for (const peer of this.#peers) if (!(peer instanceof Willed)) peer.comeBack();
+    const settling = [this.#watcher, ...this.#publishers, ...this.#subscribers];
+    const missing = () => [
+      ...settling.filter(({ isSettled }) => !isSettled).map(({ name }) => `${name} has not come to an end`),
+      ...world.missing()
+    ];
+    await this.#until(() => settling.every(({ isSettled }) => isSettled) && world.missing().length === 0, missing);
+  }
+
+  async #until(isThere: () => boolean, missing: () => string[]): Promise<void> {
+    const giveUpMs = performance.now() + PATIENCE_MS;
+    while (!isThere() && this.#world.faults.length === 0) {
+      if (performance.now() > giveUpMs) {
+        const list = missing();
+        for (const text of list.slice(0, 10)) this.#world.fault(text);
+        if (list.length > 10) this.#world.fault(`and ${list.length - 10} more`);
+        return;
+      }
+      await sleep(2);
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import { connect, type Socket } from 'node:net';
+import { encode } from '../../lib/packets/encode.ts';
+import { PacketReader } from '../../lib/packets/packet-reader.ts';
+import type { ConnackPacket, Packet, Properties, ProtocolVersion, Will } from '../../lib/packets/types.ts';
+import type { Random } from '../fuzz/random.ts';
+import type { World } from './world.ts';
+
+/** Who connects, and how long its session is kept: seconds, 0 for none. */
+export interface PeerOptions {
+  readonly clientId: string;
+  readonly version: ProtocolVersion;
+  readonly expirySec: number;
+  readonly receiveMaximum?: number;
+}
+
+/** A client that keeps its state when broker or connection go, as a device would. */
+export abstract class Peer {
+  readonly options: PeerOptions;
+  protected readonly world: World;
+  protected readonly random: Random;
+  /** It is to be connected while the broker is there. */
+  wantsOnline = true;
+  /** The next CONNECT says clean start; it stays so until a CONNACK tells that it was heard. */
+  wantsCleanStart: boolean;
+  isOnline = false;
+  /** A CONNACK has promised that the session is kept; how far the clock was ahead when it was last heard of. */
+  protected isSessionSure = false;
+  #lastAheadMs = 0;
+  /** How far it was ahead at the last CONNECT, heard or not. */
+  #triedAheadMs = 0;
+  #triedBeforeMs = 0;
+  #socket: Socket | undefined;
+  #onPong: (() => void) | undefined;
+  #timers = new Set<NodeJS.Timeout>();
+
+  constructor(world: World, random: Random, options: PeerOptions) {
+    this.world = world;
+    this.random = random;
+    this.options = options;
+    this.wantsCleanStart = options.expirySec === 0;
+  }
+
+  get name(): string {
+    return this.options.clientId;
+  }
+
+  /** The CONNACK is here. */
+  protected abstract welcomed(sessionPresent: boolean): void;
+  protected abstract received(packet: Packet): void;
+  /** The connection has gone. */
+  protected abstract lost(wasOnline: boolean): void;
+  /** The session with all its state is gone on the broker's side, and was to go. */
+  protected abstract forgotten(): void;
+  /** Of the next CONNECT. */
+  protected will(): Will | undefined {
+    return undefined;
+  }
+
+  /** Connect, where that is wanted and possible. An older connection of the same client id gives way. */
+  connect(): void {
+    const { world, options } = this;
+    if (world.port === undefined || !this.wantsOnline) return;
+    const old = this.#socket;
+    if (old !== undefined) this.#gone(old);
+    const clean = this.wantsCleanStart;
+    if (clean) this.forgotten();
+    const { clientId, version, expirySec, receiveMaximum } = options;
+    const properties: Properties = version === 5 ? { sessionExpiryInterval: expirySec, receiveMaximum } : {};
+    const will = this.will();
+    const { port } = world;
+    this.#triedBeforeMs = this.#triedAheadMs;
+    this.#triedAheadMs = world.aheadMs;
+    const socket = connect(port, '127.0.0.1');
+    this.#socket = socket;
+    socket.setNoDelay(true);
+    const reader = new PacketReader({ side: 'client', version });
+    socket.on('data', (chunk: Buffer) => {
+      if (this.#socket !== socket) return;
+      try {
+        for (const packet of reader.push(chunk)) if (this.#socket === socket) this.#take(packet, clean);
+      } catch (error) {
+        world.fault(`${this.name}: ${(error as Error).stack}`);
+      }
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      if (this.#socket !== socket) return;
+      if (world.port === port) world.fault(`${this.name}: the broker closed its connection`);
+      this.#gone(socket);
+      this.later(1, () => this.connect());
+    });
+    this.send({
+      cmd: 'connect',
+      protocolVersion: version,
+      bridge: false,
+      clientId,
+      clean: clean || (version < 5 && expirySec === 0),
+      keepalive: 0,
+      will,
+      properties
+    });
+    old?.destroy();
+  }
+
+  #take(packet: Packet, clean: boolean): void {
+    if (packet.cmd === 'connack') this.#welcome(packet, clean);
+    else if (packet.cmd === 'pingresp') this.#onPong?.();
+    else if (packet.cmd === 'disconnect') this.world.fault(`${this.name} was disconnected: ${JSON.stringify(packet)}`);
+    else this.received(packet);
+  }
+
+  #welcome({ reasonCode, sessionPresent }: ConnackPacket, clean: boolean): void {
+    const { world, options } = this;
+    if (reasonCode !== 0) {
+      world.fault(`${this.name} was refused with 0x${reasonCode.toString(16)}`);
+      return;
+    }
+    const wasSure = this.isSessionSure && !clean;
+    const sinceMs = world.aheadMs - this.#lastAheadMs;
+    const isOver = sinceMs >= options.expirySec * 1000;
+    const mayBeThere = Math.min(sinceMs, world.aheadMs - this.#triedBeforeMs) < options.expirySec * 1000;
+    if (sessionPresent && (clean || !mayBeThere))
+      world.fault(`${this.name}: a session that ${clean ? 'was discarded' : 'has expired'} is there`);
+    if (!sessionPresent && wasSure && !isOver) world.fault(`${this.name}: its session is lost`);
+    this.isSessionSure = options.expirySec > 0;
+    this.wantsCleanStart = options.expirySec === 0;
+    this.#lastAheadMs = world.aheadMs;
+    this.isOnline = true;
+    if (!sessionPresent && !clean) this.forgotten();
+    this.welcomed(sessionPresent);
+  }
+
+  send(packet: Packet): void {
+    this.#socket?.write(encode(packet, this.options.version));
+  }
+
+  /** Resolves when the broker has answered all that was sent, or the connection has gone. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onPong = () => {
+        this.#onPong = undefined;
+        resolve();
+      };
+      if (!this.isOnline) this.#onPong();
+      else this.send({ cmd: 'pingreq' });
+    });
+  }
+
+  /** Go: with DISCONNECT, or as if a cable had been cut. */
+  leave(isPolite: boolean): void {
+    const socket = this.#socket;
+    if (socket === undefined) return;
+    if (isPolite) this.send({ cmd: 'disconnect', reasonCode: 0 });
+    this.#gone(socket);
+    if (isPolite) socket.end();
+    else socket.destroy();
+  }
+
+  comeBack(): void {
+    this.wantsOnline = true;
+    if (this.#socket === undefined) this.connect();
+  }
+
+  #gone(socket: Socket): void {
+    if (this.#socket !== socket) return;
+    this.#socket = undefined;
+    const wasOnline = this.isOnline;
+    if (wasOnline) this.#lastAheadMs = this.world.aheadMs;
+    this.isOnline = false;
+    this.#onPong?.();
+    this.lost(wasOnline);
+  }
+
+  /** Run something in a while, unless all is over by then. */
+  protected later(ms: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      run();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  /** No timer rings any more. */
+  rest(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+  }
+}
