@@ -198,7 +198,6 @@ export class Core implements SessionHost {
     const { settings, wheel, clock, metrics } = this;
     this.readTime();
     this.#memory.start();
-    for (const session of this.sessions.values()) session.rearmOffline();
     this.retained.rearm();
     this.delayed.rearm();
     this.#sys = new SysTopics({
@@ -218,6 +217,7 @@ export class Core implements SessionHost {
     // another clock's time says nothing of the process
     if (clock === systemClock) this.#monitor.start(this.nowMs);
     this.isRunning = true;
+    for (const session of this.sessions.values()) session.rearmOffline();
     for (const arrival of this.#early.splice(0)) this.open(...arrival);
   }
 
@@ -613,6 +613,10 @@ export class Core implements SessionHost {
     session.log?.subscribed(subscription.filter);
     this.routing.remove(subscription);
     if (session.subscriptions.size === 0) this.#subscriberCount--;
+  }
+
+  get isAnybodyOnline(): boolean {
+    return this.#online > 0;
   }
 
   connected(session: Session, sessionPresent: boolean): void {

@@ -11,6 +11,7 @@ import { type Durable, Ledger, type LedgerHost } from '../store/ledger.ts';
 import { writeMessage } from '../store/message-record.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Store } from '../store/store.ts';
+import type { Alarm } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
 import { DEFAULT_ZONE } from './options.ts';
@@ -23,6 +24,11 @@ const NAMED_FAULTS = 10;
 /** Why a store does not open, where a repair may help. */
 const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_UNUSABLE']);
 const SWEPT_AT_ONCE = 1_000;
+/**
+ * How often the time is written while clients are connected. After a crash their sessions expire as if they had been connected for so
+ * long after the last commit: late rather than early.
+ */
+const PULSE_MS = 30_000;
 
 /**
  * What outlives the process: brings it back when the broker starts, and knows what has to be written. When that is written, the ledger
@@ -39,6 +45,16 @@ export class Persistence {
   #isLoaded = false;
   /** The last session number given away. */
   #number = 0;
+  readonly #pulse: Alarm = {
+    dueMs: Infinity,
+    slot: undefined,
+    previous: undefined,
+    next: undefined,
+    ring: () => {
+      if (this.#core.isAnybodyOnline) this.ledger.pulse();
+      this.#core.wheel.arm(this.#pulse, PULSE_MS);
+    }
+  };
 
   constructor(core: Core, store: Store, host: LedgerHost) {
     this.#core = core;
@@ -74,7 +90,8 @@ export class Persistence {
     const commits = await this.ledger.open();
     try {
       const content = await this.#read(commits);
-      this.#bringBack(content, commits.lastWallMs === 0 ? this.#core.wallMs : commits.lastWallMs);
+      const { wallMs } = this.#core;
+      this.#bringBack(content, Math.min(wallMs, commits.lastWallMs === 0 ? wallMs : commits.lastWallMs + PULSE_MS));
     } catch (error) {
       await this.#store.close();
       throw error;
@@ -117,12 +134,12 @@ export class Persistence {
     return content;
   }
 
-  #bringBack(content: Content, lastWallMs: number): void {
+  #bringBack(content: Content, aliveWallMs: number): void {
     const core = this.#core;
     const byNumber = new Map<number, Session>();
     for (const record of content.sessions) {
       this.#number = Math.max(this.#number, record.number);
-      const session = this.#restore(record, lastWallMs);
+      const session = this.#restore(record, aliveWallMs);
       const log = new SessionLog(session, record.number, this.ledger);
       log.restore(content.flows.get(record.number) as FlowRecord);
       session.log = log;
@@ -145,7 +162,7 @@ export class Persistence {
     }
     for (const record of content.wills) {
       this.#number = Math.max(this.#number, record.number);
-      const session = this.#restore(record, lastWallMs);
+      const session = this.#restore(record, aliveWallMs);
       session.willRecord = new WillRecord(session, record.number, this.ledger);
       this.#orphans.push(session);
     }
@@ -160,9 +177,10 @@ export class Persistence {
     this.#orphans = [];
     for (const session of orphans) session.publishWill();
     this.#sweeper.begin();
+    this.#core.wheel.arm(this.#pulse, PULSE_MS);
   }
 
-  #restore(record: SessionRecord, lastWallMs: number): Session {
+  #restore(record: SessionRecord, aliveWallMs: number): Session {
     const core = this.#core;
     const { settings } = core;
     const zone = settings.zones.get(record.zone) ?? settings.zones.get(DEFAULT_ZONE);
@@ -172,7 +190,7 @@ export class Persistence {
       ...(record.listener === '' ? {} : { listener: record.listener }),
       ...(record.remoteAddress === '' ? {} : { remoteAddress: record.remoteAddress })
     });
-    session.restore(record, lastWallMs);
+    session.restore(record, aliveWallMs);
     return session;
   }
 

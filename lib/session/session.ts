@@ -115,8 +115,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     if (stream !== undefined) this.link = new Connection(stream, meta, host, this, zone.maxPacketSize);
   }
 
-  /** It was kept when the process ended. @param lastWallMs the process was alive then: until then it was connected, if it was */
-  restore(record: SessionRecord, lastWallMs: number): void {
+  /** It was kept when the process ended. @param aliveWallMs until then the process may have lived, and it was connected, if it was */
+  restore(record: SessionRecord, aliveWallMs: number): void {
     const { host } = this;
     const { nowMs, wallMs } = host;
     this.state = 'disconnected';
@@ -131,7 +131,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.sessionExpiry = record.sessionExpiry;
     this.userProperties = record.userProperties;
     this.createdAt = record.createdAt;
-    this.disconnectedAt = record.disconnectedAt === 0 ? lastWallMs : record.disconnectedAt;
+    this.disconnectedAt = record.disconnectedAt === 0 ? aliveWallMs : record.disconnectedAt;
     this.will = record.will;
     // time goes on while there is no process
     const goneMs = Math.max(0, wallMs - this.disconnectedAt);
@@ -268,9 +268,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     if (isWillDue) this.publishWill();
   }
 
-  /** The broker has started again: the wheel knows nothing of this session. */
+  /** The broker has started again: what fell due meanwhile comes before the client can be back, and the wheel is told of the rest. */
   rearmOffline(): void {
-    if (this.state === 'disconnected') this.host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
+    if (this.state !== 'disconnected') return;
+    const { nowMs, wheel } = this.host;
+    const dueMs = Math.min(this.expiresMs, this.willDueMs);
+    if (dueMs <= nowMs) this.ring(nowMs);
+    else wheel.armAt(this, dueMs);
   }
 
   cancelExpiry(): void {

@@ -70,6 +70,7 @@ export class Ledger {
   /** Number of the last commit record. Tickets of commits with nothing to write leave none. */
   #commit = 0;
   #isUrgent = false;
+  #isPulseDue = false;
   #isBusy = false;
   #dirty: Durable[] = [];
   #written: Durable[] = [];
@@ -151,6 +152,12 @@ export class Ledger {
     this.#hurry();
   }
 
+  /** Write down the time: until now there was a process, and who is connected was. */
+  pulse(): void {
+    this.#isPulseDue = true;
+    this.#hurry();
+  }
+
   #hurry(): void {
     if (this.#isUrgent) return;
     this.#isUrgent = true;
@@ -203,10 +210,11 @@ export class Ledger {
     }
     this.#isBusy = true;
     work.begin();
-    if (draft.batch.length === 0) {
+    if (draft.batch.length === 0 && !this.#isPulseDue) {
       this.#done(undefined);
       return;
     }
+    this.#isPulseDue = false;
     const number = this.#commit + 1;
     writeCommit(draft, number, clock.now());
     this.#commitNow(draft.batch).then(

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { durationMs } from '../../lib/options-table.ts';
+import { memoryStore } from '../../lib/store/memory-store.ts';
+import { Batch, type Store } from '../../lib/store/store.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+
+const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
+
+/** The process of a broker ends as by kill -9, after all that is under way, and another one starts so much later. */
+async function killed(kit: TestBroker, downFor: string | number = 0): Promise<TestBroker> {
+  await kit.broker.work.settled();
+  const store = await copyOf(kit.broker.settings.store as Store);
+  const now = kit.clock.now() + durationMs(downFor, 'downFor');
+  await kit[Symbol.asyncDispose]();
+  return begun(store, now);
+}
+
+function begun(store: Store = memoryStore(), now?: number): Promise<TestBroker> {
+  return createTestBroker({ store, clock: { now }, leakCheck: false });
+}
+
+async function copyOf(store: Store): Promise<Store> {
+  const copy = memoryStore();
+  await copy.open();
+  const batch = new Batch();
+  for (const { key, value } of await store.read(Buffer.of(0), Buffer.of(255), 1e9)) batch.put(key, value);
+  await copy.commit(batch);
+  await copy.close();
+  return copy;
+}
+
+describe('A broker that starts again', () => {
+  it('publishes the will of a client that is back at once: its connection has gone all the same', async () => {
+    const first = await begun();
+    const watcher = await first.connect({ clientId: 'watcher', ...PERSISTENT });
+    await watcher.subscribe({ topic: 'wills', qos: 1 });
+    await first.connect({ clientId: 'c', ...PERSISTENT, will: { topic: 'wills', payload: 'gone', qos: 1 } });
+    await using kit = await killed(first);
+    await kit.connect({ clientId: 'c', ...PERSISTENT });
+    const again = await kit.connect({ clientId: 'watcher', ...PERSISTENT });
+    const got: string[] = [];
+    again.on('message', ({ payload }) => got.push(`${payload}`));
+    await kit.clock.advance('1s');
+    assert.deepEqual(got, ['gone']);
+  });
+
+  it('has forgotten a session that expired meanwhile when its client is back at once', async () => {
+    const first = await begun();
+    const client = await first.connect({ clientId: 'c', ...PERSISTENT });
+    await client.subscribe({ topic: 'a', qos: 1 });
+    await client.disconnect();
+    await using kit = await killed(first, '61m');
+    const again = await kit.connect({ clientId: 'c', ...PERSISTENT });
+    assert.equal(again.connack.sessionPresent, false);
+  });
+
+  it('keeps the session of a client that was connected, however long nothing was written before', async () => {
+    const first = await begun();
+    await first.connect({ clientId: 'c', ...PERSISTENT });
+    await first.clock.advance('2h');
+    await using kit = await killed(first, '59m');
+    const again = await kit.connect({ clientId: 'c', ...PERSISTENT });
+    assert.equal(again.connack.sessionPresent, true);
+  });
+});
