@@ -14,6 +14,15 @@ export {
 } from './broker/options.ts';
 export type { RewriteKind, RewriteRule } from './broker/rewrite.ts';
 export type { KickOptions, SessionFigures, SessionHandle, SubscriptionRecord } from './broker/session-handle.ts';
+export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './broker/store-check.ts';
+export { exportStore, importStore } from './broker/store-copy.ts';
+export type { StoreProgress } from './broker/store-scan.ts';
+export {
+  type SessionShare,
+  type StoreShare,
+  type StoreStatistics,
+  storeStatistics
+} from './broker/store-statistics.ts';
 export { Client, type ClientListener, connectClient } from './client/client.ts';
 // under names of their own: the broker has a MessageHandler and SubscribeOptions, too
 export type {

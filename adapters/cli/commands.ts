@@ -8,7 +8,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   pub: async () => (await import('./pub.ts')).pub,
   sub: async () => (await import('./sub.ts')).sub,
-  bench: async () => (await import('./bench.ts')).bench
+  bench: async () => (await import('./bench.ts')).bench,
+  store: async () => (await import('./store.ts')).store
 };
 
 /**

@@ -98,6 +98,8 @@ function showSession({ sessionExpiry, ...record }: SessionRecord): object {
 
 function showFlow({ session, next, head, count, bytes, done }: FlowRecord & { readonly session: number }): object {
   const doneBeyond: [number, number][] = [];
-  done.forEach((from, to) => doneBeyond.push([from, to - 1]));
+  done.forEach((from, to) => {
+    doneBeyond.push([from, to - 1]);
+  });
   return { session, next, head, messages: count, bytes, doneBelow: done.low, doneBeyond };
 }

@@ -9,7 +9,7 @@ import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, recordName } from './records.ts';
-import { type StoreProgress, scan, withOpen } from './store-scan.ts';
+import { type StoreProgress, slicesOf, withOpen } from './store-scan.ts';
 
 /** Something about a store that is not as a broker leaves it. */
 export interface StoreFinding {
@@ -79,9 +79,9 @@ async function checkOpen(
   if (commits.last === 0) await checkFormat(store);
   const check = new Check(store, commits);
   if (damage !== undefined) check.find('STORE_DAMAGED', damage);
-  const { records, bytes } = await scan(store, (entry) => check.see(entry), onProgress);
+  for await (const entries of slicesOf(store, onProgress)) for (const entry of entries) check.see(entry);
   check.conclude();
-  const { findings } = check;
+  const { findings, records, bytes } = check;
   const isRepaired = repair && findings.length > 0;
   if (isRepaired) await check.repair();
   return { name: store.name, records, bytes, commits: commits.last, findings, isRepaired };
@@ -106,11 +106,14 @@ const REPAIRS_AT_ONCE = 1_000;
 
 class Check {
   readonly findings: StoreFinding[] = [];
+  records = 0;
+  bytes = 0;
   readonly commits: Commits;
   readonly #store: Store;
   readonly #now: Now = { nowMs: systemClock.monotonic(), wallMs: systemClock.now() };
   readonly #sessions = new Map<number, Seen>();
   readonly #swept = new Set<number>();
+  readonly #removals: ((draft: Draft) => void)[] = [];
   readonly #repairs: ((draft: Draft) => void)[] = [];
   #hasFormat = false;
 
@@ -128,6 +131,8 @@ class Check {
   }
 
   see(entry: Entry): void {
+    this.records++;
+    this.bytes += entry.key.length + entry.value.length;
     const name = recordName(entry.key);
     if (name === undefined) {
       this.find('KIND_UNKNOWN', `${describeKey(entry.key)} is of no kind that this version knows`);
@@ -166,9 +171,8 @@ class Check {
         break;
       }
       case 'flow': {
-        const seen = this.#of(numberOf(entry));
         const flow = RECORDS.flow.read(entry, this.#now);
-        seen.flow = { ...flow, parked: Buffer.from(flow.parked) };
+        this.#of(flow.session).flow = { ...flow, parked: Buffer.from(flow.parked) };
         break;
       }
       case 'segment':
@@ -180,8 +184,8 @@ class Check {
   }
 
   #seeSegment(entry: Entry): void {
-    const seen = this.#of(numberOf(entry));
     const messages = RECORDS.segment.read(entry, this.#now);
+    const seen = this.#of(numberOf(entry));
     seen.first = Math.min(seen.first, segmentFirst(entry.key));
     for (const { seq, qos, message } of messages) {
       seen.numbers.add(seq);
@@ -201,8 +205,9 @@ class Check {
     return seen;
   }
 
+  /** What is bad goes first: something else may be written in its place. */
   #delete(key: Buffer): void {
-    this.#repairs.push((draft) => draft.batch.delete(key));
+    this.#removals.push((draft) => draft.batch.delete(key));
   }
 
   /** All has been seen: what fits together? */
@@ -257,9 +262,10 @@ class Check {
   async repair(): Promise<void> {
     let { last } = this.commits;
     const draft = new Draft();
-    for (let at = 0; at < this.#repairs.length; at += REPAIRS_AT_ONCE) {
+    const writes = [...this.#removals, ...this.#repairs];
+    for (let at = 0; at < writes.length; at += REPAIRS_AT_ONCE) {
       draft.clear();
-      for (const write of this.#repairs.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
+      for (const write of writes.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
       writeCommit(draft, ++last, systemClock.now());
       await this.#store.commit(draft.batch);
     }

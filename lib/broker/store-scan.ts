@@ -8,29 +8,25 @@ export interface StoreProgress {
   readonly bytes: number;
 }
 
+/** Behind every key. */
+export const END = Buffer.alloc(8, 0xff);
 /** Few enough that they are held when each is as large as a segment. */
 const READ_AT_ONCE = 256;
 
-/** Every entry of a store that is open, in the order of keys. */
-export async function scan(
+/** Every entry of a store that is open, in the order of keys and in slices. */
+export async function* slicesOf(
   store: Store,
-  each: (entry: Entry) => void | Promise<void>,
-  onProgress?: (progress: StoreProgress) => void
-): Promise<StoreProgress> {
-  const end = Buffer.alloc(8, 0xff);
-  let records = 0;
-  let bytes = 0;
+  onProgress: ((progress: StoreProgress) => void) | undefined
+): AsyncGenerator<Entry[], void> {
+  let [records, bytes] = [0, 0];
   for (let from = kindKey(0); ; ) {
-    const entries = await store.read(from, end, READ_AT_ONCE);
-    for (const entry of entries) {
-      records++;
-      bytes += entry.key.length + entry.value.length;
-      const turn = each(entry);
-      if (turn !== undefined) await turn;
-    }
+    const entries = await store.read(from, END, READ_AT_ONCE);
+    yield entries;
+    for (const { key, value } of entries) bytes += key.length + value.length;
+    records += entries.length;
     onProgress?.({ records, bytes });
     const last = entries.at(-1);
-    if (last === undefined || entries.length < READ_AT_ONCE) return { records, bytes };
+    if (last === undefined || entries.length < READ_AT_ONCE) return;
     from = keyAfter(last.key);
   }
 }

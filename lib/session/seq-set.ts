@@ -60,7 +60,9 @@ export class SeqSet {
   /** Add all that are in another set. */
   addAll(other: SeqSet): this {
     this.addRange(1, other.low);
-    other.forEach((from, to) => this.addRange(from, to));
+    other.forEach((from, to) => {
+      this.addRange(from, to);
+    });
     return this;
   }
 

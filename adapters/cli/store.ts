@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import {
+  BrokerError,
+  checkStore,
+  exportStore,
+  InvalidInput,
+  importStore,
+  nearest,
+  type Store,
+  type StoreStatistics,
+  storeStatistics
+} from '../../lib/index.ts';
+import { levelStore } from '../level/index.ts';
+import { type Command, type Shell, tell } from './command.ts';
+import { describeFlags, type FlagValues, flag, readFlags } from './flags.ts';
+import { ProgressBar } from './progress-bar.ts';
+
+const STORE_FLAGS = {
+  repair: flag('boolean', false, 'check: take out or mend what is bad, so that a broker can go on with the rest'),
+  json: flag('boolean', false, 'check, stats: print JSON')
+};
+
+type StoreFlags = FlagValues<typeof STORE_FLAGS>;
+
+/** What can be done with a folder. */
+const DEEDS = { check, stats, export: exportFolder, import: importFolder } as const;
+
+/** `embermq store`: look after the folder of a broker that does not run. */
+export const store: Command = {
+  summary: 'check, count, export and import what a broker keeps',
+  help: () => `usage: embermq store check|stats|export|import DIR [flags]
+
+For the folder of a broker that has stopped (serve --data-dir DIR).
+
+  check   read every record; print what is damaged or missing, one line each. Ends with 1 if anything is, repaired or not
+  stats   count records and bytes by kind, and name the ten largest sessions
+  export  write all records to standard output, each a line of JSON; payloads and keys are in base64
+  import  read such lines from standard input into a folder that is empty or new
+
+${describeFlags(STORE_FLAGS)}`,
+  async run(args, shell) {
+    const { values: flags, words } = readFlags(STORE_FLAGS, args);
+    const [name, folder] = readWords(words);
+    if (name !== 'import') await checkThere(folder);
+    const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? 0 : await sizeOf(folder));
+    try {
+      return await DEEDS[name](levelStore(folder), flags, shell, bar);
+    } finally {
+      bar.end();
+    }
+  }
+};
+
+function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS, string] {
+  const names = Object.keys(DEEDS);
+  if (name === undefined || !Object.hasOwn(DEEDS, name)) {
+    const near = name === undefined ? undefined : nearest(name, names);
+    const hint = near === undefined ? 'see embermq help store' : `did you mean "${near}"?`;
+    const message =
+      name === undefined ? `store needs one of ${names.join(', ')}; ${hint}` : `store can not "${name}"; ${hint}`;
+    throw new InvalidInput('COMMAND_UNKNOWN', 'command', `one of ${names.join(', ')}`, name, message);
+  }
+  if (folder === undefined || more !== undefined)
+    throw new InvalidInput(
+      'FLAG_INVALID',
+      'DIR',
+      'one folder',
+      more,
+      `store ${name} needs one folder: store ${name} DIR`
+    );
+  return [name as keyof typeof DEEDS, folder];
+}
+
+/** Only an import makes a folder. */
+async function checkThere(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((cause: Error) => {
+    throw new BrokerError('STORE_UNUSABLE', `${folder}: can not be read: ${cause.message}`, { cause });
+  });
+  if (!names.some((name) => /^CURRENT$|^MANIFEST-|\.(ldb|sst|log)$/.test(name)))
+    throw new BrokerError('STORE_UNUSABLE', `${folder}: there is no store in it`);
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  const sizes = await Promise.all(
+    (await readdir(folder)).map((name) =>
+      stat(join(folder, name)).then(
+        ({ size }) => size,
+        () => 0
+      )
+    )
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+async function check(given: Store, { repair, json }: StoreFlags, shell: Shell, bar: ProgressBar): Promise<number> {
+  const report = await checkStore(given, { repair, onProgress: bar.show });
+  const { findings, records, bytes, commits, isRepaired } = report;
+  bar.end();
+  if (json) shell.stdout.write(`${JSON.stringify(report)}\n`);
+  else {
+    for (const { code, text } of findings) shell.stdout.write(`${code}: ${text}\n`);
+    const verdict = findings.length === 0 ? 'sound' : `${findings.length} findings${isRepaired ? ', repaired' : ''}`;
+    shell.stdout.write(`${report.name}: ${verdict} (${records} records, ${bytes} bytes, ${commits} commits)\n`);
+  }
+  if (findings.length > 0 && !isRepaired)
+    tell(shell, 'embermq: restore a copy, or go on without what is lost: embermq store check DIR --repair');
+  return findings.length === 0 ? 0 : 1;
+}
+
+async function stats(given: Store, { json }: StoreFlags, shell: Shell, bar: ProgressBar): Promise<number> {
+  const statistics = await storeStatistics(given, { onProgress: bar.show });
+  bar.end();
+  shell.stdout.write(json ? `${JSON.stringify(statistics)}\n` : table(statistics));
+  return 0;
+}
+
+function table({ name, kinds, largestSessions, records, bytes }: StoreStatistics): string {
+  const rows = [
+    ['kind', 'records', 'bytes'],
+    ...Object.entries(kinds).map(([kind, share]) => [kind, String(share.records), String(share.bytes)]),
+    ['all', String(records), String(bytes)]
+  ];
+  const sessions = [
+    ['client id', 'subscriptions', 'messages', 'bytes'],
+    ...largestSessions.map((share) => [
+      JSON.stringify(share.clientId),
+      String(share.subscriptions),
+      String(share.messages),
+      String(share.bytes)
+    ])
+  ];
+  const ofSessions = largestSessions.length === 0 ? '' : `\nlargest sessions\n${aligned(sessions)}`;
+  return `${name}\n${aligned(rows)}${ofSessions}`;
+}
+
+/** The first column to the left, numbers to the right. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0].map((_, at) => Math.max(...rows.map((cells) => cells[at].length)));
+  const lines = rows.map((cells) =>
+    cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at]) : cell.padStart(widths[at]))).join('  ')
+  );
+  return lines.map((line) => `  ${line}\n`).join('');
+}
+
+async function exportFolder(given: Store, _: StoreFlags, { stdout }: Shell, bar: ProgressBar): Promise<number> {
+  for await (const line of exportStore(given, { onProgress: bar.show }))
+    if (!stdout.write(`${line}\n`)) await once(stdout, 'drain');
+  return 0;
+}
+
+async function importFolder(given: Store, _: StoreFlags, shell: Shell, bar: ProgressBar): Promise<number> {
+  const { records } = await importStore(given, linesOf(shell), { onProgress: bar.show });
+  bar.end();
+  tell(shell, `${given.name}: ${records} records`);
+  return 0;
+}
+
+/** Lines of standard input; nothing of it is read before the first is asked for. */
+async function* linesOf({ stdin }: Shell): AsyncGenerator<string, void> {
+  yield* createInterface({ input: stdin, crlfDelay: Infinity });
+}

@@ -1,0 +1,136 @@
+import { systemClock } from '../clock.ts';
+import { BrokerError, InvalidInput } from '../errors.ts';
+import { checkFormat, checkVersion, inStore, readFormat } from '../store/commits.ts';
+import { describeKey, Kind, kindKey } from '../store/keys.ts';
+import { RecordError, RecordReader } from '../store/record.ts';
+import { Batch, type Entry, type Store } from '../store/store.ts';
+import { RECORDS, type RecordKind, type RecordName, recordName } from './records.ts';
+import { END, type StoreProgress, slicesOf, withOpen } from './store-scan.ts';
+
+/** Imported records that are written at once. */
+const RECORDS_AT_ONCE = 1_000;
+const BYTES_AT_ONCE = 1_048_576;
+
+/** A record as a line of an export. */
+interface ExportedRecord {
+  readonly kind: RecordName;
+  readonly key: string;
+  readonly value: string;
+  /** What it says, for people. An import does not look at it. */
+  readonly content?: object;
+}
+
+/**
+ * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
+ * `importStore` reads, and `content`, what the record says, with payloads in base64.
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first; what the store
+ *   throws
+ */
+export async function* exportStore(
+  store: Store,
+  options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
+): AsyncGenerator<string, void> {
+  await store.open();
+  try {
+    await checkFormat(store);
+    for await (const entries of slicesOf(store, options.onProgress))
+      for (const entry of entries) yield JSON.stringify(exported(store, entry));
+  } finally {
+    await store.close();
+  }
+}
+
+function exported(store: Store, entry: Entry): ExportedRecord {
+  const { key, value } = entry;
+  const kind = recordName(key);
+  try {
+    if (kind === undefined) throw new RecordError('STORE_CORRUPT', key, 'it is of no kind that this version knows');
+    const { read, show } = RECORDS[kind] as RecordKind<unknown>;
+    const record = read(entry, { nowMs: systemClock.monotonic(), wallMs: systemClock.now() });
+    const content = show === undefined ? undefined : (readable(show(record)) as object);
+    return { kind, key: key.toString('base64'), value: value.toString('base64'), ...(content && { content }) };
+  } catch (error) {
+    const fault = error instanceof RecordError ? error : new RecordError('STORE_CORRUPT', key, String(error));
+    throw inStore(store, fault);
+  }
+}
+
+/** Bytes in base64. */
+function readable(value: unknown): unknown {
+  if (Buffer.isBuffer(value)) return value.toString('base64');
+  if (Array.isArray(value)) return value.map(readable);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, readable(part)]));
+}
+
+/**
+ * Bring the lines of an export into a store with nothing in it. Until the last line is in, no broker starts on it.
+ * @param lines one record each; empty ones are passed over
+ * @throws BrokerError STORE_NOT_EMPTY, STORE_TOO_NEW; InvalidInput IMPORT_INVALID naming the line; what the store throws
+ */
+export async function importStore(
+  store: Store,
+  lines: AsyncIterable<string> | Iterable<string>,
+  options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
+): Promise<StoreProgress> {
+  return withOpen(store, async () => {
+    const [found] = await store.read(kindKey(0), END, 1);
+    if (found !== undefined)
+      throw new BrokerError(
+        'STORE_NOT_EMPTY',
+        `${store.name}: there are records already; an import needs an empty place`
+      );
+    let format: Entry | undefined;
+    let batch = new Batch();
+    let [number, records, bytes] = [0, 0, 0];
+    for await (const line of lines) {
+      number++;
+      if (line.trim() === '') continue;
+      const entry = imported(line, number);
+      records++;
+      bytes += entry.key.length + entry.value.length;
+      // comes last: without it nothing opens what is half there
+      if (entry.key[0] === Kind.format) {
+        checkVersion(store, readFormat(entry).format);
+        format = entry;
+      } else batch.put(entry.key, entry.value);
+      if (batch.length < RECORDS_AT_ONCE && batch.bytes < BYTES_AT_ONCE) continue;
+      await store.commit(batch);
+      batch = new Batch();
+      options.onProgress?.({ records, bytes });
+    }
+    if (format === undefined)
+      throw new InvalidInput(
+        'IMPORT_INVALID',
+        'lines',
+        'a whole export',
+        undefined,
+        'the line of kind format is missing'
+      );
+    batch.put(format.key, format.value);
+    await store.commit(batch);
+    options.onProgress?.({ records, bytes });
+    return { records, bytes };
+  });
+}
+
+function imported(line: string, number: number): Entry {
+  const wrong = (why: string) =>
+    new InvalidInput('IMPORT_INVALID', `line ${number}`, 'a record of an export', line, `line ${number}: ${why}`);
+  let record: Partial<ExportedRecord>;
+  try {
+    record = JSON.parse(line);
+  } catch (error) {
+    throw wrong(`no JSON: ${(error as Error).message}`);
+  }
+  if (typeof record?.key !== 'string' || typeof record.value !== 'string')
+    throw wrong('a record has a "key" and a "value"');
+  const entry = { key: Buffer.from(record.key, 'base64'), value: Buffer.from(record.value, 'base64') };
+  if (recordName(entry.key) === undefined) throw wrong(`${describeKey(entry.key)} is of no known kind`);
+  try {
+    new RecordReader(entry.key, entry.value);
+  } catch (error) {
+    throw wrong(`${describeKey(entry.key)}: ${(error as Error).message}`);
+  }
+  return entry;
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { runCommand } from '../../adapters/cli/commands.ts';
+import { levelStore } from '../../adapters/level/index.ts';
+import { kindKey } from '../../lib/store/keys.ts';
+import { change, entriesOf, fill } from '../store/filled-store.ts';
+import { testShell } from './shell.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'embermq-store-'));
+let folders = 0;
+const newFolder = () => join(home, `${folders++}`);
+
+after(() => rmSync(home, { recursive: true, force: true }));
+
+async function filled(): Promise<string> {
+  const folder = newFolder();
+  await fill(levelStore(folder));
+  return folder;
+}
+
+/** @returns the exit code, and what was written */
+async function run(args: readonly string[], input = '', isTTY = false) {
+  const shell = testShell();
+  shell.stderr.isTTY = isTTY;
+  shell.stdin.end(input);
+  const parts: string[] = [];
+  shell.stdout.on('data', (part) => parts.push(String(part)));
+  const code = await runCommand(['store', ...args], shell);
+  await new Promise((resolve) => setImmediate(resolve));
+  return { code, out: parts.join(''), err: shell.err() };
+}
+
+describe('store', () => {
+  it('check says that a folder is sound', async () => {
+    const folder = await filled();
+    const { code, out, err } = await run(['check', folder]);
+    assert.equal(code, 0, out);
+    assert.match(out, /^.*: sound \(\d+ records, \d+ bytes, \d+ commits\)\n$/);
+    assert.equal(err, '');
+  });
+
+  it('check names what is wrong and ends with 1, and is content when it was repaired', async () => {
+    const folder = await filled();
+    const store = levelStore(folder);
+    const session = (await entriesOf(store)).find(({ key }) => key[0] === 0x10)?.key as Buffer;
+    await change(store, (batch) => batch.delete(session));
+    const found = await run(['check', folder]);
+    assert.equal(found.code, 1);
+    assert.match(found.out, /^SESSION_MISSING: session 1 is missing; there are: 2 subscriptions/);
+    assert.match(found.err, /--repair/);
+    const repaired = await run(['check', folder, '--repair']);
+    assert.equal(repaired.code, 1);
+    assert.match(repaired.out, /1 findings, repaired/);
+    const json = await run(['check', folder, '--json']);
+    assert.equal(json.code, 0);
+    assert.deepEqual(JSON.parse(json.out).findings, []);
+  });
+
+  it('stats shows what there is by kind, and the largest sessions', async () => {
+    const folder = await filled();
+    const { code, out } = await run(['stats', folder]);
+    assert.equal(code, 0);
+    assert.match(out, /\n {2}kind +records +bytes\n/);
+    assert.match(out, /\n {2}retained +20 +\d+\n/);
+    assert.match(out, /\nlargest sessions\n {2}client id +subscriptions +messages +bytes\n {2}"reader" +2 +20 +\d+\n/);
+    const json = JSON.parse((await run(['stats', folder, '--json'])).out);
+    assert.equal(json.kinds.retained.records, 20);
+  });
+
+  it('export and import make the same store again', async () => {
+    const folder = await filled();
+    const { code, out } = await run(['export', folder]);
+    assert.equal(code, 0);
+    const copy = newFolder();
+    const imported = await run(['import', copy], out);
+    assert.equal(imported.code, 0);
+    assert.match(imported.err, /: \d+ records\n$/);
+    assert.deepEqual(await entriesOf(levelStore(copy)), await entriesOf(levelStore(folder)));
+    const again = await run(['import', copy], out);
+    assert.equal(again.code, 1);
+    assert.match(again.err, /an import needs an empty place/);
+  });
+
+  it('import ends with 2 at a line that is no record, and names it', async () => {
+    const { code, err } = await run(['import', newFolder()], '\nno record\n');
+    assert.equal(code, 2);
+    assert.match(err, /^embermq: line 2: no JSON/);
+  });
+
+  it('shows a progress bar on a terminal, and takes it away at the end', async () => {
+    const folder = await filled();
+    for (const deed of ['check', 'stats', 'export']) {
+      const { err } = await run([deed, folder], '', true);
+      assert.match(err, new RegExp(`^\r${deed}: \\[[#.]{24}\\] \\d+ % \\d+ records`));
+      assert.match(err, /\r +\r$/);
+    }
+  });
+
+  it('says so when another process has the folder', async () => {
+    const folder = await filled();
+    const store = levelStore(folder);
+    await store.open();
+    try {
+      for (const deed of ['check', 'stats', 'export', 'import']) {
+        const { code, err } = await run([deed, folder]);
+        assert.equal(code, 1);
+        assert.match(err, new RegExp(`^embermq: ${folder}: in use by another process.*Stop that one`));
+      }
+    } finally {
+      await store.close();
+    }
+  });
+
+  it('makes no folder, and takes none for a store that is none', async () => {
+    const folder = newFolder();
+    const missing = await run(['check', folder]);
+    assert.equal(missing.code, 1);
+    assert.match(missing.err, /can not be read: ENOENT/);
+    assert.equal(statSync(folder, { throwIfNoEntry: false }), undefined);
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'notes.txt'), 'text');
+    const other = await run(['stats', folder]);
+    assert.equal(other.code, 1);
+    assert.match(other.err, /there is no store in it/);
+    assert.deepEqual(readdirSync(folder), ['notes.txt']);
+  });
+
+  it('takes a database of others for none of its own', async () => {
+    const folder = newFolder();
+    await change(levelStore(folder), (batch) => batch.put(kindKey(0x61), Buffer.from('x')));
+    for (const args of [
+      ['check', folder],
+      ['check', folder, '--repair'],
+      ['stats', folder],
+      ['export', folder]
+    ]) {
+      const { code, err } = await run(args);
+      assert.equal(code, 1);
+      assert.match(err, /this is no store of embermq/);
+    }
+  });
+
+  it('refuses what it does not know', async () => {
+    const wrong: [string[], RegExp][] = [
+      [[], /store needs one of check, stats, export, import/],
+      [['chek', 'x'], /did you mean "check"\?/],
+      [['check'], /store check needs one folder/],
+      [['check', 'a', 'b'], /store check needs one folder/],
+      [['check', 'a', '--repare'], /did you mean --repair\?/]
+    ];
+    for (const [args, message] of wrong) {
+      const { code, err } = await run(args);
+      assert.equal(code, 2);
+      assert.match(err, message);
+    }
+  });
+});

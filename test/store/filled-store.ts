@@ -1,0 +1,57 @@
+import type { BrokerOptions } from '../../lib/broker/options.ts';
+import { memoryStore } from '../../lib/index.ts';
+import { Kind } from '../../lib/store/keys.ts';
+import { Draft } from '../../lib/store/record.ts';
+import { Batch, type Entry, type Store } from '../../lib/store/store.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+
+/** Broker options that make every kind of record possible. */
+export const ALL_KINDS: Omit<BrokerOptions, 'clock' | 'store'> = { delayedPublish: true };
+
+/**
+ * What a broker that died has left behind, records of every kind: sessions `reader` and `other`, the first with 20 queued messages, retained
+ * and delayed messages, a will whose client was connected, a table.
+ */
+export async function fill(store: Store): Promise<void> {
+  const living = memoryStore();
+  const kit = await createTestBroker({ ...ALL_KINDS, store: living, leakCheck: false });
+  for (const clientId of ['reader', 'other']) {
+    const client = await kit.connect({ clientId, clean: false, sessionExpiry: '1h' });
+    await client.subscribe([{ topic: `to/${clientId}/#`, qos: 2 }]);
+    await client.subscribe([{ topic: 'all', qos: 1 }]);
+    await client.disconnect();
+  }
+  await kit.connect({
+    clientId: 'dying',
+    will: { topic: 'gone', payload: Buffer.from('will'), qos: 1, retain: false }
+  });
+  for (let n = 0; n < 20; n++)
+    await kit.broker.publish({ topic: 'to/reader/x', payload: `${n}`, qos: n % 3 === 0 ? 2 : 1 });
+  for (let n = 0; n < 20; n++) await kit.broker.publish({ topic: `kept/${n}`, payload: `${n}`, qos: 1, retain: true });
+  await kit.broker.publish({ topic: '$delayed/60/later', payload: 'later', qos: 1 });
+  await kit.clock.advance(100); // what nobody waits for is written, too
+  const entries = await living.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
+  await kit[Symbol.asyncDispose]();
+  const draft = new Draft();
+  draft.key(Kind.table).tail('colours').u8(0).tail('sky').value().bytes(Buffer.from('"blue"')).put();
+  await change(store, (batch) => {
+    for (const { key, value } of entries) batch.put(key, value);
+    batch.put(draft.batch.keys[0], draft.batch.values[0] as Buffer);
+  });
+}
+
+export async function entriesOf(store: Store): Promise<Entry[]> {
+  await store.open();
+  const entries = await store.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
+  await store.close();
+  return entries;
+}
+
+/** Change a store behind its broker's back. */
+export async function change(store: Store, how: (batch: Batch) => void): Promise<void> {
+  const batch = new Batch();
+  how(batch);
+  await store.open();
+  await store.commit(batch);
+  await store.close();
+}

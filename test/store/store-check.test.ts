@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+import { RECORDS } from '../../lib/broker/records.ts';
+import { checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
+import { describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
+import { Draft } from '../../lib/store/record.ts';
+import type { Entry, Store } from '../../lib/store/store.ts';
+import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
+import { ALL_KINDS, change, entriesOf, fill } from './filled-store.ts';
+
+let entries: readonly Entry[];
+
+before(async () => {
+  const store = memoryStore();
+  await fill(store);
+  entries = await entriesOf(store);
+});
+
+async function copy(): Promise<Store> {
+  const store = memoryStore({ name: 'the copy' });
+  await change(store, (batch) => {
+    for (const { key, value } of entries) batch.put(key, value);
+  });
+  return store;
+}
+
+function of(kind: number, at = 0): Entry {
+  const found = entries.filter(({ key }) => key[0] === kind)[at];
+  assert.ok(found, `there is a record of kind ${kind}`);
+  return found;
+}
+
+/** Bytes with one bit changed. */
+function flipped(value: Buffer): Buffer {
+  const changed = Buffer.from(value);
+  changed[changed.length >> 1] ^= 4;
+  return changed;
+}
+
+/** The store is refused by a broker, repaired by another, and sound from then on. */
+async function repairs(store: Store, refusal: RegExp): Promise<void> {
+  await assert.rejects(createTestBroker({ ...ALL_KINDS, store }), (error: Error & { code?: string }) => {
+    assert.equal(error.code, 'STORE_CORRUPT');
+    assert.match(error.message, refusal);
+    return true;
+  });
+  const told: string[] = [];
+  const kit = new TestBroker({ ...ALL_KINDS, store, repairStore: true, leakCheck: false });
+  kit.broker.on('error', ({ error }) => told.push(error.message));
+  await kit.broker.start();
+  await kit.clock.advance('1m');
+  assert.equal(told.length, 1);
+  assert.match(told[0], /^the copy: going on without what is lost: /);
+  await kit[Symbol.asyncDispose]();
+  const { findings } = await checkStore(store);
+  assert.deepEqual(findings, []);
+}
+
+describe('checkStore', () => {
+  it('finds nothing in what a broker leaves behind, whichever kinds of records there are', async () => {
+    const kinds = new Set(entries.map(({ key }) => key[0]));
+    const unseen = Object.entries(RECORDS).filter(([name, { kind }]) => name !== 'garbage' && !kinds.has(kind));
+    assert.deepEqual(unseen, []);
+    const report = await checkStore(await copy());
+    assert.deepEqual(report.findings, []);
+    assert.equal(report.records, entries.length);
+    assert.equal(report.name, 'the copy');
+    assert.equal(report.isRepaired, false);
+  });
+
+  for (const [name, { kind }] of Object.entries(RECORDS)) {
+    if (name === 'garbage') continue;
+    it(`names a record of kind ${name} with another bit, which a broker refuses and repairStore takes out`, async () => {
+      const store = await copy();
+      const { key, value } = of(kind);
+      await change(store, (batch) => batch.put(key, flipped(value)));
+      const { findings } = await checkStore(store);
+      assert.ok(
+        findings.some(({ code, text }) => code === 'RECORD_UNREADABLE' && text.startsWith(describeKey(key))),
+        JSON.stringify(findings)
+      );
+      // queues are read when their clients come
+      if (name !== 'segment') await repairs(store, /^the copy: .*(cannot be read|checksum is wrong)/);
+      else {
+        const { findings: repaired, isRepaired } = await checkStore(store, { repair: true });
+        assert.deepEqual(
+          repaired.map(({ code }) => code),
+          ['RECORD_UNREADABLE', 'MESSAGES_MISSING']
+        );
+        assert.ok(isRepaired);
+        assert.deepEqual((await checkStore(store)).findings, []);
+      }
+    });
+  }
+
+  it('names commits that are missing', async () => {
+    const store = await copy();
+    await change(store, (batch) => {
+      for (const at of [3, 4, 7]) batch.delete(of(Kind.commit, at).key);
+    });
+    const { findings } = await checkStore(store);
+    const number = RECORDS.commit.read(of(Kind.commit, 3), { nowMs: 0, wallMs: 0 }).number;
+    assert.deepEqual(findings, [
+      { code: 'COMMITS_MISSING', text: `commits ${number} to ${number + 1} are missing` },
+      { code: 'COMMITS_MISSING', text: `commit ${number + 4} is missing` }
+    ]);
+    await repairs(store, /commits \d+ to \d+ are missing; commit \d+ is missing/);
+  });
+
+  it('names what belongs to a session that is missing, and takes it out', async () => {
+    const store = await copy();
+    const { key } = of(Kind.session);
+    await change(store, (batch) => batch.delete(key));
+    const { findings } = await checkStore(store);
+    assert.deepEqual(
+      findings.map(({ code, text }) => [code, text]),
+      [
+        [
+          'SESSION_MISSING',
+          `session ${key.readUIntBE(1, 6)} is missing; there are: 2 subscriptions, the state of its messages, queued messages`
+        ]
+      ]
+    );
+    await repairs(store, /session \d+ is missing/);
+    assert.equal((await storeStatistics(store)).kinds.segment.records, 0, 'its segments are gone');
+  });
+
+  it('gives a session whose state is missing its whole queue', async () => {
+    const store = await copy();
+    const { key } = of(Kind.flow);
+    await change(store, (batch) => batch.delete(key));
+    assert.deepEqual((await checkStore(store)).findings, [
+      {
+        code: 'STATE_MISSING',
+        text: `the state of messages of session ${key.readUIntBE(1, 6)} (client "reader") is missing`
+      }
+    ]);
+    await checkStore(store, { repair: true });
+    const kit = await createTestBroker({ ...ALL_KINDS, store, leakCheck: false });
+    const got: string[] = [];
+    const reader = await kit.connect({ clientId: 'reader', clean: false, sessionExpiry: '1h' });
+    reader.on('message', ({ topic, payload }) => topic === 'to/reader/x' && got.push(`${payload}`));
+    await kit.clock.advance(0);
+    await kit[Symbol.asyncDispose]();
+    // QoS 2 comes later: its packet ids are kept first
+    got.sort((a, b) => Number(a) - Number(b));
+    assert.deepEqual(
+      got,
+      Array.from({ length: 20 }, (_, n) => `${n}`)
+    );
+  });
+
+  it('counts queued messages that are missing, and goes on with the others', async () => {
+    const store = await copy();
+    await change(store, (batch) => batch.delete(of(Kind.segment, 5).key));
+    const number = of(Kind.segment).key.readUIntBE(1, 6);
+    assert.deepEqual((await checkStore(store)).findings, [
+      { code: 'MESSAGES_MISSING', text: `1 queued messages of session ${number} (client "reader") are missing` }
+    ]);
+    await checkStore(store, { repair: true });
+    assert.deepEqual((await checkStore(store)).findings, []);
+    assert.equal((await storeStatistics(store)).largestSessions[0].messages, 19);
+  });
+
+  it('names records of unknown kinds, and keys that are cut short', async () => {
+    const store = await copy();
+    await change(store, (batch) => {
+      batch.put(Buffer.from([0x77, 1]), Buffer.from('?'));
+      batch.put(Buffer.from([Kind.segment, 1]), Buffer.from('?'));
+    });
+    const { findings } = await checkStore(store, { repair: true });
+    assert.deepEqual(
+      findings.map(({ code, text }) => `${code} ${text}`),
+      [
+        'RECORD_UNREADABLE key 1301 cannot be read: the checksum is wrong',
+        'KIND_UNKNOWN key 7701 is of no kind that this version knows'
+      ]
+    );
+    assert.deepEqual((await checkStore(store)).findings, []);
+  });
+
+  it('refuses a store of a later version, and one that is none of ours, and leaves them as they are', async () => {
+    const later = await copy();
+    await change(later, (batch) => {
+      const draft = new Draft();
+      draft
+        .key(Kind.format)
+        .value()
+        .u8(FORMAT + 1)
+        .f64(0)
+        .put();
+      batch.put(draft.batch.keys[0], draft.batch.values[0] as Buffer);
+    });
+    const before = await entriesOf(later);
+    await assert.rejects(checkStore(later, { repair: true }), { code: 'STORE_TOO_NEW' });
+    await assert.rejects(createTestBroker({ store: later, repairStore: true }), { code: 'STORE_TOO_NEW' });
+    assert.deepEqual(await entriesOf(later), before);
+    const other = memoryStore();
+    await change(other, (batch) => batch.put(Buffer.from('key'), Buffer.from('value')));
+    for (const repair of [false, true])
+      await assert.rejects(checkStore(other, { repair }), { code: 'STORE_CORRUPT', message: /no store of embermq/ });
+    await assert.rejects(createTestBroker({ store: other, repairStore: true }), { code: 'STORE_CORRUPT' });
+    assert.equal((await entriesOf(other)).length, 1);
+  });
+
+  it('tells of its progress', async () => {
+    const seen: number[] = [];
+    await checkStore(await copy(), { onProgress: ({ records }) => seen.push(records) });
+    assert.equal(seen.at(-1), entries.length);
+  });
+
+  it('does not let a new session have the number of one that is lost', async () => {
+    const store = await copy();
+    await change(store, (batch) => {
+      for (const { key } of entries.filter(({ key }) => key[0] === Kind.session)) batch.delete(key);
+    });
+    const kit = new TestBroker({ ...ALL_KINDS, store, repairStore: true, leakCheck: false });
+    kit.broker.on('error', () => undefined);
+    await kit.broker.start();
+    const reader = await kit.connect({ clientId: 'new', clean: false, sessionExpiry: '1h' });
+    assert.equal(reader.connack.sessionPresent, false);
+    await reader.disconnect();
+    await kit[Symbol.asyncDispose]();
+    const number = (await entriesOf(store)).find(({ key }) => key[0] === Kind.session)?.key.readUIntBE(1, 6);
+    assert.ok((number as number) > of(Kind.session, 1).key.readUIntBE(1, 6));
+    assert.deepEqual((await checkStore(store)).findings, []);
+  });
+});
+
+describe('storeStatistics', () => {
+  it('counts by kind and names the sessions that take the most', async () => {
+    const { kinds, largestSessions, records, bytes } = await storeStatistics(await copy());
+    assert.equal(records, entries.length);
+    assert.equal(
+      bytes,
+      entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0)
+    );
+    assert.equal(kinds.session.records, 2);
+    assert.equal(kinds.subscription.records, 4);
+    assert.equal(kinds.retained.records, 20);
+    assert.deepEqual(
+      largestSessions.map(({ clientId, subscriptions, messages }) => [clientId, subscriptions, messages]),
+      [
+        ['reader', 2, 20],
+        ['other', 2, 0]
+      ]
+    );
+    assert.equal((await storeStatistics(await copy(), { sessions: 1 })).largestSessions.length, 1);
+  });
+});
+
+describe('exportStore and importStore', () => {
+  it('carry every record to another store', async () => {
+    const other = memoryStore();
+    const { records } = await importStore(other, exportStore(await copy()));
+    assert.equal(records, entries.length);
+    assert.deepEqual(await entriesOf(other), entries);
+  });
+
+  it('show what records say', async () => {
+    const lines: { kind: string; content?: Record<string, unknown> }[] = [];
+    for await (const line of exportStore(await copy())) lines.push(JSON.parse(line));
+    const retained = lines.find(({ kind, content }) => kind === 'retained' && content?.topic === 'kept/3');
+    assert.equal(retained?.content?.payload, Buffer.from('3').toString('base64'));
+    assert.deepEqual(lines.find(({ kind }) => kind === 'table')?.content, {
+      table: 'colours',
+      key: 'sky',
+      value: 'blue'
+    });
+  });
+
+  it('take a store with records for no place to import into', async () => {
+    await assert.rejects(importStore(await copy(), []), { code: 'STORE_NOT_EMPTY' });
+  });
+
+  it('leave nothing that a broker would start on when a line is wrong, and name the line', async () => {
+    const lines: string[] = [];
+    for await (const line of exportStore(await copy())) lines.push(line);
+    const wrong: [string, RegExp][] = [
+      ['{', /^line 5: no JSON/],
+      ['null', /^line 5: a record has a "key" and a "value"/],
+      [JSON.stringify({ ...JSON.parse(lines[4]), value: 'AAAA' }), /^line 5: .*checksum/],
+      [JSON.stringify({ key: '//8=', value: '' }), /^line 5: .*no known kind/]
+    ];
+    for (const [line, message] of wrong) {
+      const store = memoryStore();
+      await assert.rejects(importStore(store, lines.with(4, line)), { code: 'IMPORT_INVALID', message });
+    }
+    const store = memoryStore();
+    await assert.rejects(importStore(store, lines.slice(1)), { code: 'IMPORT_INVALID', message: /format is missing/ });
+    await assert.rejects(importStore(memoryStore(), []), { code: 'IMPORT_INVALID' });
+  });
+
+  it('refuse to export what cannot be read, by name', async () => {
+    const store = await copy();
+    const { key, value } = of(Kind.retained);
+    await change(store, (batch) => batch.put(key, flipped(value)));
+    const all = async () => {
+      for await (const _ of exportStore(store));
+    };
+    await assert.rejects(all, {
+      code: 'STORE_CORRUPT',
+      message: /^the copy: retained message "kept\/0": the checksum/
+    });
+  });
+
+  it('is refused while the store has messages of a later record version', async () => {
+    const store = await copy();
+    await change(store, (batch) => batch.put(numberKey(Kind.flow, 1), Buffer.from('garbage')));
+    await assert.rejects(storeStatistics(store), { code: 'STORE_CORRUPT' });
+  });
+});
