@@ -82,17 +82,18 @@ export class SessionHandle {
 
   figures(): SessionFigures {
     const session = this.#session;
-    const { link, zoneSettings } = session;
+    const { link, zoneSettings, log } = session;
+    const flows = log?.flows;
     return {
       createdAt: session.createdAt,
       subscriptions: session.subscriptions.size,
       maxSubscriptions: zoneSettings.maxSubscriptions,
-      inflight: session.inflight?.count ?? 0,
+      inflight: flows?.inflight ?? session.inflight?.count ?? 0,
       maxInflight: session.window,
-      mqueueLen: session.backlog?.length ?? 0,
+      mqueueLen: Math.max(log?.waiting ?? 0, session.backlog?.length ?? 0),
       maxMqueue: zoneSettings.maxMqueueLen,
       mqueueDropped: session.dropped,
-      awaitingRel: session.awaitingRel?.size ?? 0,
+      awaitingRel: flows?.awaitingRel ?? session.awaitingRel?.size ?? 0,
       maxAwaitingRel: zoneSettings.maxAwaitingRel,
       recvOct: link?.receivedBytes ?? 0,
       recvCnt: link?.receivedChunks ?? 0,

@@ -12,6 +12,8 @@ export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as cons
 export class Inflight {
   /** Ids in use, those that wait for PUBCOMP included. */
   count = 0;
+  /** Those of them whose message has not been acknowledged or released. */
+  unacknowledged = 0;
   #last = 0;
   #sent = 0;
   #mask = 15;
@@ -52,6 +54,7 @@ export class Inflight {
     if (ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, ids);
     if (kept !== undefined) (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
     this.count++;
+    this.unacknowledged++;
     return id;
   }
 
@@ -64,6 +67,7 @@ export class Inflight {
     this.#flags[at] = flags;
     this.#order[at] = this.#sent++;
     this.count++;
+    if (state !== Awaiting.pubcomp) this.unacknowledged++;
   }
 
   /** The message of an id that was put back. */
@@ -89,6 +93,7 @@ export class Inflight {
   released(id: number): Message | undefined {
     const at = id & this.#mask;
     const message = this.#messages[at];
+    if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.pubcomp;
     this.#messages[at] = undefined;
     if (this.#kept !== undefined) this.#kept[at] = undefined;
@@ -102,6 +107,7 @@ export class Inflight {
     const at = id & this.#mask;
     const message = this.#messages[at];
     this.#ids[at] = 0;
+    if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.nothing;
     this.#messages[at] = undefined;
     if (this.#kept !== undefined) this.#kept[at] = undefined;

@@ -41,7 +41,7 @@ export class SessionLog implements Durable {
   /** Messages that are not done, and their bytes. */
   count = 0;
   bytes = 0;
-  /** QoS 0 messages among those that are not in memory. */
+  /** Those of QoS 0 among them. */
   zeroes = 0;
   #next = 1;
   #paged = 1;
@@ -64,6 +64,8 @@ export class SessionLog implements Durable {
   #epoch = 0;
   /** In flight and awaited while the client is away: the second half of the flow record. */
   #parked: Buffer | undefined;
+  /** Messages among them. */
+  #parkedCount = 0;
   /** The same messages by number, while they are looked for. */
   #wanted: Map<number, number> | undefined;
   #isMetaDirty = true;
@@ -71,7 +73,8 @@ export class SessionLog implements Durable {
   #filters = new Set<string>();
   #writingFilters: Set<string> | undefined;
   #isOver = false;
-  /** And that is written. */
+  /** And that is in the commit under way; and it is kept. */
+  #isEnding = false;
   #isGone = false;
 
   constructor(session: Session, number: number, ledger: Ledger) {
@@ -85,9 +88,19 @@ export class SessionLog implements Durable {
     return this.#paged === this.#next;
   }
 
-  /** Messages that are in the store alone. */
-  get isParked(): boolean {
-    return this.#parked !== undefined;
+  /** Messages that are neither done nor in flight. */
+  get waiting(): number {
+    return (
+      this.count - (this.#parked === undefined ? (this.#session.inflight?.unacknowledged ?? 0) : this.#parkedCount)
+    );
+  }
+
+  /** Packet ids in flight, and those that wait for PUBREL. */
+  get flows(): { readonly inflight: number; readonly awaitingRel: number } {
+    const { inflight, awaitingRel } = this.#session;
+    if (this.#parked === undefined) return { inflight: inflight?.count ?? 0, awaitingRel: awaitingRel?.size ?? 0 };
+    const count = this.#parked.readUInt16BE(0);
+    return { inflight: count, awaitingRel: this.#parked.readUInt16BE(2 + count * PARKED_BYTES) };
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes
@@ -129,7 +142,7 @@ export class SessionLog implements Durable {
     message.store();
     const kept = new Kept(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#paged = this.#pageFrom = this.#next;
-    else if (qos === 0) this.zeroes++;
+    if (qos === 0) this.zeroes++;
     this.#open.push(kept);
     this.count++;
     this.bytes += message.bytes;
@@ -144,6 +157,7 @@ export class SessionLog implements Durable {
     if (kept.isDone || this.#isOver) return;
     kept.isDone = true;
     this.count--;
+    if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
     this.#done.add(kept.seq);
     const { segment } = kept;
@@ -171,7 +185,8 @@ export class SessionLog implements Durable {
 
   write(draft: Draft): void {
     if (this.#isOver) {
-      if (!this.#isGone) this.#writeEnd(draft);
+      this.#isEnding = !this.#isGone;
+      if (this.#isEnding) this.#writeEnd(draft);
       return;
     }
     const { number } = this;
@@ -221,6 +236,8 @@ export class SessionLog implements Durable {
 
   kept(): void {
     if (this.#isOver) {
+      if (!this.#isEnding) return; // what was written was of before
+      this.#isEnding = false;
       this.#isGone = true;
       if (this.#next > 1) this.#session.host.sweep(this.number);
       return;
@@ -268,8 +285,8 @@ export class SessionLog implements Durable {
   #unload(): void {
     const session = this.#session;
     if (this.#parked !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
+    this.#parkedCount = session.inflight?.unacknowledged ?? 0;
     this.#parked = this.#park();
-    this.zeroes += session.backlog?.zeroes ?? 0;
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
     this.#segments = [];
@@ -281,7 +298,7 @@ export class SessionLog implements Durable {
     const { inflight, awaitingRel, undecided } = this.#session;
     const ids = inflight?.inOrder() ?? [];
     const awaited = (awaitingRel?.values() ?? []).filter((id) => !undecided?.has(id));
-    const bytes = Buffer.allocUnsafe(4 + ids.length * 10 + awaited.length * 2);
+    const bytes = Buffer.allocUnsafe(4 + ids.length * PARKED_BYTES + awaited.length * 2);
     let at = bytes.writeUInt16BE(ids.length, 0);
     for (const id of ids) {
       const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
@@ -305,6 +322,9 @@ export class SessionLog implements Durable {
     this.#done = done;
     this.#paged = done.low;
     this.#parked = parked.length > 4 ? Buffer.from(parked) : NOTHING_PARKED;
+    this.#parkedCount = 0;
+    for (let at = 2, left = this.#parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
+      if (this.#parked[at + 2] !== Awaiting.pubcomp) this.#parkedCount++;
     this.#isFlowDirty = false;
     this.#isMetaDirty = false;
   }
@@ -333,7 +353,7 @@ export class SessionLog implements Durable {
     const inflight = new Inflight();
     const wanted = new Map<number, number>();
     let at = 2;
-    for (let left = parked.readUInt16BE(0); left > 0; left--, at += 10) {
+    for (let left = parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES) {
       const id = parked.readUInt16BE(at);
       const state = parked[at + 2];
       inflight.restore(id, state, parked[at + 3]);
@@ -370,8 +390,7 @@ export class SessionLog implements Durable {
   /** How many messages, at least, have to go. */
   #excess(slack: number): number {
     const { maxMqueueLen, maxMqueueBytes } = this.#session.zoneSettings;
-    const inflight = this.#parked === undefined ? (this.#session.inflight?.count ?? 0) : this.#parked.readUInt16BE(0);
-    const waiting = this.count - inflight;
+    const { waiting } = this;
     if (maxMqueueLen > 0 && waiting > maxMqueueLen + slack) return waiting - maxMqueueLen;
     return maxMqueueBytes > 0 && waiting > 0 && this.bytes > maxMqueueBytes ? 1 : 0;
   }
@@ -384,7 +403,7 @@ export class SessionLog implements Durable {
     const parked = this.#parked;
     if (parked === undefined) return; // what is not in memory comes there first
     const inflight = new Set<number>();
-    for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += 10)
+    for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
       inflight.add(parked.readUIntBE(at + 4, 6));
     for (let from = this.#pageFrom; this.#excess(0) > 0; ) {
       const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
@@ -409,7 +428,6 @@ export class SessionLog implements Durable {
 
   #dropOne(kept: KeptMessage): void {
     if (kept.isDone) return;
-    if (kept.qos === 0) this.zeroes--;
     this.finish(kept);
     this.#session.dropped++;
     this.#session.host.dropped(kept.message, 'queue_full', this.#session);
@@ -435,8 +453,7 @@ export class SessionLog implements Durable {
     const { host } = this.#session;
     const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
     if (this.#pageFrom >= unwritten) {
-      for (const kept of this.#writing) this.#takeIn(kept);
-      for (const kept of this.#open) this.#takeIn(kept);
+      for (const kept of [...this.#writing, ...this.#open]) if (kept.seq >= this.#pageFrom) this.#takeIn(kept);
       this.#paged = this.#pageFrom = this.#next;
       return;
     }
@@ -480,7 +497,6 @@ export class SessionLog implements Durable {
 
   #takeIn(kept: KeptMessage): void {
     if (kept.isDone) return;
-    if (kept.qos === 0 && kept.seq >= this.#paged) this.zeroes--;
     const id = this.#wanted?.get(kept.seq);
     if (id === undefined) this.#session.queue(kept);
     else {
@@ -491,5 +507,7 @@ export class SessionLog implements Durable {
 }
 
 const READ_TO_DROP = 64;
+/** Of a message in flight: packet id, what it waits for, flags, number. */
+const PARKED_BYTES = 10;
 
 const NOTHING_PARKED = Buffer.alloc(4);

@@ -239,15 +239,16 @@ export abstract class Outbound implements Subscriber {
     kept: KeptMessage | undefined
   ): boolean {
     const { host } = this;
-    if (host.ledger !== undefined && this.#mustHold(host.ledger, message, qos))
+    if (host.ledger !== undefined && this.#mustHold(host.ledger, message, qos, kept))
       return this.#hold(host.ledger, message, qos, retain, ids, kept);
     return this.#send(link, message, qos, retain, ids, kept, 0);
   }
 
   /** QoS 2 to a session that is kept goes out when its packet id is kept, what a publisher may send again when it can not any more. */
-  #mustHold(ledger: Ledger, message: Message, qos: QoS): boolean {
+  #mustHold(ledger: Ledger, message: Message, qos: QoS, kept: KeptMessage | undefined): boolean {
     if (qos === 2 && this.log !== undefined) return true;
     if (message.isHeld && message.ticket > ledger.settled) return true;
+    if (qos === 0 && kept?.segment !== undefined) return true; // or a crash would bring it a second time
     return qos === 0 && this.held !== undefined && this.held.zeroes > 0;
   }
 
@@ -263,9 +264,10 @@ export abstract class Outbound implements Subscriber {
     this.held ??= new HeldMessages(this.client, ledger);
     if (qos === 0) this.rawLayout = 0;
     const id = qos > 0 ? this.#takeId(message, qos, retain, ids, kept) : 0;
-    if (qos === 2) this.log?.flowChanged();
-    const ticket =
-      qos === 2 && this.log !== undefined ? ledger.ticket : message.isHeld ? message.ticket : this.held.last;
+    const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && kept?.segment !== undefined));
+    if (qos === 0 && kept !== undefined) this.log?.finish(kept);
+    if (waitsForFlow) this.log?.flowChanged();
+    const ticket = waitsForFlow ? ledger.ticket : message.isHeld ? message.ticket : this.held.last;
     this.held.add({ ticket, message, qos, retain, ids, kept, id });
     return true;
   }

@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Client } from '../../lib/client/client.ts';
+import { Lives, PERSISTENT, turns } from './support.ts';
+
+const HOUR = 3_600_000;
+
+async function isPresent(lives: Lives, clientId: string): Promise<boolean> {
+  const client = await lives.connect({ clientId, ...PERSISTENT });
+  return client.connack.sessionPresent;
+}
+
+describe('A session that is kept', () => {
+  it('is there again after a crash, and not when its expiry passed while there was no process', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    await lives.leave('b', 'a/#');
+    await lives.crash(HOUR / 2);
+    assert.equal(await isPresent(lives, 'a'), true);
+    await lives.crash(HOUR / 2 + 1000);
+    assert.equal(await isPresent(lives, 'b'), false, 'b was away for an hour');
+    assert.equal(await isPresent(lives, 'a'), true, 'a was here half an hour ago');
+  });
+
+  it('expires at the time that is left of its expiry', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    await lives.crash(HOUR / 2);
+    await lives.kit.clock.advance(HOUR / 2 - 10_000);
+    assert.equal(lives.kit.broker.hasSession('a'), true);
+    await lives.kit.clock.advance(11_000);
+    assert.equal(lives.kit.broker.hasSession('a'), false);
+  });
+
+  it('that never expires is there after a year', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#', 1, { sessionExpiry: Number.POSITIVE_INFINITY });
+    await lives.crash(365 * 24 * HOUR);
+    assert.equal(await isPresent(lives, 'a'), true);
+  });
+
+  it('does not expire early where its client was connected, and nothing was written for long, when the process died', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe({ topic: 'a/#', qos: 1 });
+    await lives.kit.clock.advance(3 * HOUR);
+    await lives.crash(HOUR / 2);
+    assert.equal(await isPresent(lives, 'a'), true);
+  });
+
+  it('of MQTT 3.1.1 is there again, with its subscriptions', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'old', protocolVersion: 4, clean: false });
+    await client.subscribe({ topic: 'a/#', qos: 1 });
+    await client.disconnect();
+    await lives.crash();
+    await lives.kit.broker.publish('a/b', 'x', { qos: 1 });
+    const again = await lives.listen({ clientId: 'old', protocolVersion: 4, sessionExpiry: undefined });
+    await lives.kit.clock.advance(10);
+    assert.equal(again.client.connack.sessionPresent, true);
+    assert.deepEqual(again.texts(), ['x']);
+  });
+
+  it('shows who it belongs to as before', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({
+      clientId: 'a',
+      ...PERSISTENT,
+      username: 'somebody',
+      keepalive: 77,
+      properties: { userProperties: [['k', 'v']] }
+    });
+    await client.disconnect();
+    await lives.kit.clock.advance(100);
+    const before = lives.kit.broker.session('a').client;
+    const createdAt = lives.kit.broker.session('a').figures().createdAt;
+    await lives.crash(1000);
+    const handle = lives.kit.broker.session('a');
+    const { clientId, username, keepalive, protocolVersion, sessionExpiry, cleanStart, userProperties, zone } =
+      handle.client;
+    assert.deepEqual(
+      { clientId, username, keepalive, protocolVersion, sessionExpiry, cleanStart, userProperties, zone },
+      {
+        clientId: 'a',
+        username: 'somebody',
+        keepalive: 77,
+        protocolVersion: 5,
+        sessionExpiry: 3600,
+        cleanStart: false,
+        userProperties: [['k', 'v']],
+        zone: before.zone
+      }
+    );
+    assert.equal(handle.figures().createdAt, createdAt);
+    assert.equal(handle.state, 'disconnected');
+  });
+
+  it('is discarded by a clean start, with all that was in it', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    await lives.kit.broker.publish('a/1', 'x', { qos: 1 });
+    const client = await lives.connect({ clientId: 'a', clean: true, sessionExpiry: '1h' });
+    await client.disconnect();
+    await lives.crash();
+    const { client: again, got } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(10);
+    assert.equal(again.connack.sessionPresent, true, 'that of the clean start');
+    assert.deepEqual(got, []);
+    assert.deepEqual([...lives.kit.broker.subscriptions()], []);
+  });
+
+  it('that was resumed with expiry 0 ends with the process', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    const client = await lives.connect({ clientId: 'a', clean: false, sessionExpiry: 0 });
+    assert.equal(client.connack.sessionPresent, true);
+    await lives.crash();
+    assert.equal(await isPresent(lives, 'a'), false);
+  });
+
+  it('ends for good with a DISCONNECT that sets its expiry to 0', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe({ topic: 'a/#', qos: 1 });
+    await lives.kit.broker.publish('a/1', 'x', { qos: 1 });
+    await client.disconnect({ properties: { sessionExpiryInterval: 0 } });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(await lives.store.contents(), []);
+    await lives.crash();
+    assert.equal(lives.kit.broker.hasSession('a'), false);
+  });
+
+  it('has the expiry that its last DISCONNECT gave it', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.disconnect({ properties: { sessionExpiryInterval: 10 } });
+    await lives.crash(11_000);
+    assert.equal(await isPresent(lives, 'a'), false);
+  });
+
+  it('belongs to the connection that took it over', async () => {
+    await using lives = await new Lives().begin();
+    const first = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await first.subscribe({ topic: 'a/#', qos: 1 });
+    const second = await lives.connect({ clientId: 'a', clean: false, sessionExpiry: '2h', username: 'second' });
+    assert.equal(second.connack.sessionPresent, true);
+    await lives.crash(1.5 * HOUR);
+    assert.equal(lives.kit.broker.session('a').client.username, 'second');
+    assert.equal(await isPresent(lives, 'a'), true);
+  });
+
+  it('that ends while its last change is being written does not come back', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    lives.store.turnsBefore = () => 5;
+    void client.subscribe({ topic: 'a/#', qos: 1 }).catch(() => undefined);
+    await turns(4);
+    lives.kit.broker.session('a').kick();
+    await lives.crash();
+    assert.equal(lives.kit.broker.hasSession('a'), false);
+    assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('is not there when the process died before its CONNACK', async () => {
+    await using lives = await new Lives().begin();
+    lives.store.turnsBefore = () => 50;
+    const coming = lives.connect({ clientId: 'a', ...PERSISTENT });
+    coming.catch(() => undefined);
+    await turns(10);
+    await lives.kill();
+    await assert.rejects(coming);
+    assert.equal(lives.kit.broker.hasSession('a'), false);
+  });
+
+  it('leaves nothing behind when it ends', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    for (let n = 0; n < 300; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
+    await lives.kit.clock.advance(100);
+    assert.ok((await lives.store.contents()).length > 100);
+    lives.kit.broker.session('a').discard();
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('whose sweep was cut short is swept by the next process', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#');
+    for (let n = 0; n < 300; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
+    await lives.kit.clock.advance(100);
+    lives.kit.broker.session('a').discard();
+    lives.store.turnsBefore = () => (lives.store.committed.length > 0 ? 3 : 0);
+    await turns(6);
+    await lives.kill();
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('tells of what waits for it and is in flight also while its client is away', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 3, acknowledge: 'manual' });
+    await client.subscribe({ topic: 'a/#', qos: 1 });
+    for (let n = 0; n < 10; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
+    await client.disconnect();
+    await lives.crash();
+    const { inflight, mqueueLen } = lives.kit.broker.session('a').figures();
+    assert.deepEqual({ inflight, mqueueLen }, { inflight: 3, mqueueLen: 7 });
+  });
+});
+
+describe('Subscriptions that are kept', () => {
+  it('have their options and identifiers again', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe([{ topic: 'a/+', qos: 2, nl: true, rap: true, rh: 2 }], {
+      properties: { subscriptionIdentifier: [7] }
+    });
+    await client.subscribe([{ topic: '$share/g/b/#', qos: 1, rh: 1 }]);
+    await client.subscribe([{ topic: 'ü/#', qos: 0 }], { properties: { subscriptionIdentifier: [268_435_455] } });
+    await lives.crash();
+    const records = [...lives.kit.broker.session('a').subscriptions()].map(({ filter, options }) => [filter, options]);
+    assert.deepEqual(
+      new Map(records as [string, object][]),
+      new Map([
+        ['a/+', { qos: 2, nl: true, rap: true, rh: 2, id: 7 }],
+        ['$share/g/b/#', { qos: 1, nl: false, rap: false, rh: 1, id: undefined }],
+        ['ü/#', { qos: 0, nl: false, rap: false, rh: 0, id: 268_435_455 }]
+      ])
+    );
+  });
+
+  it('are acted upon: No Local, Retain As Published and identifiers', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe([{ topic: 'a', qos: 1, nl: true }]);
+    await client.subscribe([{ topic: 'b', qos: 1, rap: true }], { properties: { subscriptionIdentifier: [9] } });
+    await lives.crash();
+    const { client: again, got } = await lives.listen({ clientId: 'a' });
+    await again.publish('a', 'own', { qos: 1 });
+    await lives.kit.broker.publish('b', 'other', { qos: 1, retain: true });
+    await lives.kit.clock.advance(10);
+    assert.deepEqual(
+      got.map(({ payload, retain, properties }) => [`${payload}`, retain, properties.subscriptionIdentifier]),
+      [['other', true, [9]]]
+    );
+  });
+
+  it('do not come back once they were ended', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe([{ topic: 'a' }, { topic: 'b' }]);
+    await client.unsubscribe('a');
+    await lives.kill();
+    assert.deepEqual(
+      [...lives.kit.broker.subscriptions()].map(({ filter }) => filter),
+      ['b']
+    );
+  });
+
+  it('have the options of the last SUBSCRIBE that was acknowledged', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe({ topic: 'a', qos: 0 });
+    await client.subscribe({ topic: 'a', qos: 2 });
+    await lives.kill();
+    assert.deepEqual(
+      [...lives.kit.broker.subscriptions()].map(({ options }) => options.qos),
+      [2]
+    );
+  });
+
+  it('made and ended on behalf of a client that is away are kept, too', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a');
+    lives.kit.broker.session('a').subscribe('b', { qos: 1 });
+    lives.kit.broker.session('a').unsubscribe('a');
+    await lives.crash();
+    assert.deepEqual(
+      [...lives.kit.broker.subscriptions()].map(({ filter }) => filter),
+      ['b']
+    );
+  });
+
+  it('of a group go on in turns', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', '$share/g/t');
+    await lives.leave('b', '$share/g/t');
+    await lives.crash();
+    const members = [await lives.listen({ clientId: 'a' }), await lives.listen({ clientId: 'b' })];
+    for (let n = 0; n < 10; n++) await lives.kit.broker.publish('t', `${n}`, { qos: 1 });
+    await lives.kit.clock.advance(10);
+    assert.equal(members[0].got.length + members[1].got.length, 10);
+    assert.ok(members.every(({ got }) => got.length > 0));
+  });
+
+  it('that were ended just before their session do not come to the next session of its number', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await client.subscribe({ topic: 'a' });
+    const { broker } = lives.kit;
+    broker.session('a').unsubscribe('a');
+    broker.session('a').kick();
+    await lives.crash();
+    const other = (await lives.connect({ clientId: 'b', ...PERSISTENT })) as Client;
+    await other.subscribe({ topic: 'b' });
+    await lives.crash();
+    assert.deepEqual(
+      [...lives.kit.broker.subscriptions()].map(({ filter }) => filter),
+      ['b']
+    );
+  });
+});

@@ -1,0 +1,186 @@
+import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import type { BrokerOptions } from '../../lib/broker/options.ts';
+import { type Client, connectClient } from '../../lib/client/client.ts';
+import type { ClientOptions, ReceivedMessage } from '../../lib/client/options.ts';
+import { describeKey, Kind } from '../../lib/store/keys.ts';
+import { memoryStore } from '../../lib/store/memory-store.ts';
+import { Batch, type Entry, type Store } from '../../lib/store/store.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+
+/** A session that outlives its connection by an hour. */
+export const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
+
+/** Let so many turns of the event loop pass. */
+export async function turns(count: number): Promise<void> {
+  for (let left = count; left > 0; left--) await setImmediate();
+}
+
+/**
+ * A store in memory that takes its time as a disk does, remembers what was committed, and can die: from then on nothing that is written is
+ * kept, and nobody is told.
+ */
+export class MortalStore implements Store {
+  readonly name = 'memory';
+  readonly committed: Batch[] = [];
+  /** Turns of the event loop before a commit is kept, and from then until it is told of. */
+  turnsBefore = (): number => 0;
+  turnsAfter = (): number => 0;
+  readonly #inner = memoryStore();
+  #isDead = false;
+  #pending: Batch | undefined;
+
+  open(): Promise<void> {
+    return this.#inner.open();
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isDead) await this.#inner.close();
+  }
+
+  async commit(batch: Batch): Promise<void> {
+    const copy = copyOf(batch);
+    this.#pending = copy;
+    await turns(this.turnsBefore());
+    if (this.#isDead) return;
+    await this.#keep(copy);
+    await turns(this.turnsAfter());
+  }
+
+  async #keep(batch: Batch): Promise<void> {
+    this.#pending = undefined;
+    this.committed.push(batch);
+    await this.#inner.commit(batch);
+  }
+
+  read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
+    return this.#inner.read(from, to, limit);
+  }
+
+  /** @param isPendingKept the commit under way was kept, though nobody has been told */
+  async die(isPendingKept = false): Promise<void> {
+    this.#isDead = true;
+    if (isPendingKept && this.#pending !== undefined) await this.#keep(this.#pending);
+  }
+
+  /** What is in it, in another one. */
+  async copy(): Promise<MortalStore> {
+    const batch = new Batch();
+    for (const { key, value } of await this.entries()) batch.put(key, value);
+    const copy = await MortalStore.of([batch]);
+    copy.turnsBefore = this.turnsBefore;
+    copy.turnsAfter = this.turnsAfter;
+    return copy;
+  }
+
+  /** All that is kept. */
+  entries(): Promise<Entry[]> {
+    return this.#inner.read(Buffer.of(0), Buffer.of(255), 1e9);
+  }
+
+  /** What is kept besides the format and the numbers of commits, in words. */
+  async contents(): Promise<string[]> {
+    const entries = await this.entries();
+    return entries.filter(({ key }) => key[0] > Kind.commit).map(({ key }) => describeKey(key));
+  }
+
+  /** One that holds what was committed to another. */
+  static async of(batches: readonly Batch[]): Promise<MortalStore> {
+    const store = new MortalStore();
+    await store.open();
+    for (const batch of batches) await store.#inner.commit(batch);
+    await store.close();
+    return store;
+  }
+}
+
+function copyOf(batch: Batch): Batch {
+  const copy = new Batch();
+  for (const [at, key] of batch.keys.entries()) {
+    const value = batch.values[at];
+    if (value === undefined) copy.delete(Buffer.from(key));
+    else copy.put(Buffer.from(key), Buffer.from(value));
+  }
+  return copy;
+}
+
+/** Brokers that live one after the other on one store. */
+export class Lives {
+  store = new MortalStore();
+  kit!: TestBroker;
+  /** Of the next broker. */
+  options: Omit<BrokerOptions, 'clock' | 'store'>;
+  /** With a store. */
+  isKept = true;
+  #streams: Duplex[] = [];
+
+  constructor(options: Omit<BrokerOptions, 'clock' | 'store'> = {}) {
+    this.options = options;
+  }
+
+  async begin(now?: number): Promise<this> {
+    const { store } = this;
+    this.kit = await createTestBroker({
+      ...this.options,
+      ...(this.isKept ? { store } : {}),
+      leakCheck: false,
+      clock: { now, stuckMs: 20_000 }
+    });
+    return this;
+  }
+
+  async connect(options: ClientOptions): Promise<Client> {
+    const stream = this.kit.stream();
+    this.#streams.push(stream);
+    return connectClient(stream, { clock: this.kit.clock, ...options });
+  }
+
+  /** Connect, and note what comes. */
+  async listen(options: ClientOptions): Promise<{ client: Client; got: ReceivedMessage[]; texts(): string[] }> {
+    const client = await this.connect({ ...PERSISTENT, ...options });
+    const got: ReceivedMessage[] = [];
+    client.on('message', (message) => got.push(message));
+    return { client, got, texts: () => got.map(({ payload }) => `${payload}`) };
+  }
+
+  /** Subscribe and go: what comes then waits. */
+  async leave(clientId: string, filter: string, qos: 0 | 1 | 2 = 1, options: ClientOptions = {}): Promise<void> {
+    const client = await this.connect({ clientId, ...PERSISTENT, ...options });
+    await client.subscribe({ topic: filter, qos });
+    await client.disconnect();
+    await this.kit.clock.advance(100);
+  }
+
+  /** All is written, then the process dies; another one starts on what is in the store. */
+  async crash(downForMs = 0): Promise<void> {
+    await this.kit.clock.advance(100);
+    await this.kill({ downForMs });
+  }
+
+  /** The process dies in this very moment; another one starts on what is in the store. */
+  async kill(options: { readonly downForMs?: number; readonly isPendingKept?: boolean } = {}): Promise<void> {
+    const { kit, store } = this;
+    const died = store.die(options.isPendingKept);
+    for (const stream of this.#streams) kit.link(stream).cut();
+    this.#streams = [];
+    await died;
+    const now = kit.clock.now() + (options.downForMs ?? 0);
+    this.store = await store.copy();
+    await kit[Symbol.asyncDispose]();
+    await this.begin(now);
+  }
+
+  /** Stop and start in good order. */
+  async restart(downForMs = 0, wills: 'publish' | 'keep' = 'publish'): Promise<void> {
+    const { kit } = this;
+    await kit.clock.settle();
+    await kit.broker.stop({ wills });
+    const now = kit.clock.now() + downForMs;
+    await kit[Symbol.asyncDispose]();
+    await this.begin(now);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kit[Symbol.asyncDispose]();
+  }
+}
