@@ -9,15 +9,15 @@ const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
   [/EMFILE|ENFILE|too many open files/i, 'Raise the limit of open files.'],
   [
     /LEVEL_CORRUPTION|LEVEL_IO_ERROR.*no such file/i,
-    'Its files are damaged: restore the folder from a copy, or move it away to begin with nothing.'
+    'Its files are damaged: restore the folder from a copy, or go on without what is lost (option repairStore, embermq store check --repair).'
   ]
 ];
 
 /**
- * Why a database did not open, for people.
+ * Why a database did not open, or could not be read, for people.
  * @returns BrokerError STORE_LOCKED or STORE_UNUSABLE
  */
-export function openError(name: string, error: unknown): BrokerError {
+export function openError(name: string, error: unknown, deed: 'opened' | 'read' = 'opened'): BrokerError {
   const origin = innermost(error);
   if (origin.code === 'LEVEL_LOCKED')
     return new BrokerError(
@@ -27,7 +27,7 @@ export function openError(name: string, error: unknown): BrokerError {
     );
   const text = `${origin.code ?? ''} ${origin.message}`;
   const remedy = REMEDIES.find(([sign]) => sign.test(text))?.[1] ?? 'Look at the cause, or name another folder.';
-  return new BrokerError('STORE_UNUSABLE', `${name}: the store can not be opened: ${origin.message}. ${remedy}`, {
+  return new BrokerError('STORE_UNUSABLE', `${name}: the store can not be ${deed}: ${origin.message}. ${remedy}`, {
     cause: error
   });
 }
