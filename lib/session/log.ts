@@ -7,6 +7,7 @@ import type { Entry } from '../store/store.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { IdSet } from './id-set.ts';
 import { Awaiting, Inflight } from './inflight.ts';
+import { Backlog } from './queue.ts';
 import {
   KeptMessage as Kept,
   type KeptMessage,
@@ -387,12 +388,14 @@ export class SessionLog implements Durable {
       });
   }
 
-  /** How many messages, at least, have to go. */
+  /** How many messages, at least, have to go. Those of priorities are bounded each by itself, exactly when they come into memory. */
   #excess(slack: number): number {
-    const { maxMqueueLen, maxMqueueBytes } = this.#session.zoneSettings;
+    const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.zoneSettings;
     const { waiting } = this;
-    if (maxMqueueLen > 0 && waiting > maxMqueueLen + slack) return waiting - maxMqueueLen;
-    return maxMqueueBytes > 0 && waiting > 0 && this.bytes > maxMqueueBytes ? 1 : 0;
+    const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
+    if (most > 0 && waiting > most + slack) return waiting - most;
+    const mostBytes = mqueuePriorities === undefined ? maxMqueueBytes : maxMqueueBytes * 2;
+    return mostBytes > 0 && waiting > 0 && this.bytes > mostBytes ? 1 : 0;
   }
 
   async #drop(slack: number): Promise<void> {
@@ -405,10 +408,19 @@ export class SessionLog implements Durable {
     const inflight = new Set<number>();
     for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
       inflight.add(parked.readUIntBE(at + 4, 6));
-    for (let from = this.#pageFrom; this.#excess(0) > 0; ) {
+    const bounds = this.#bounds();
+    const drop = (messages: readonly KeptMessage[]) => {
+      for (const kept of messages) {
+        if (kept.isDone || inflight.has(kept.seq)) continue;
+        if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
+        else if (this.#excess(0) > 0) this.#dropOne(kept);
+      }
+    };
+    let isAtHead = true;
+    for (let from = this.#pageFrom; bounds !== undefined || this.#excess(0) > 0; ) {
       const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
       if (from >= unwritten) {
-        for (const kept of [...this.#writing, ...this.#open]) if (this.#excess(0) > 0) this.#dropOne(kept);
+        drop([...this.#writing, ...this.#open]);
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
@@ -419,11 +431,20 @@ export class SessionLog implements Durable {
         const messages = readSegment(entry, session.host).filter(({ seq }) => !this.#done.has(seq));
         for (const kept of messages) kept.segment = segment;
         segment.left = messages.length;
-        for (const kept of messages) if (this.#excess(0) > 0 && !inflight.has(kept.seq)) this.#dropOne(kept);
+        drop(messages);
         from = segment.first + 1;
+        isAtHead &&= segment.left === 0;
+        if (isAtHead) this.#pageFrom = from; // nobody looks for it again
       }
       if (entries.length < READ_TO_DROP) from = unwritten;
     }
+  }
+
+  /** Where messages have priorities: what drops those that are too much, as it would in memory. */
+  #bounds(): Backlog | undefined {
+    const { zoneSettings } = this.#session;
+    if (zoneSettings.mqueuePriorities === undefined) return undefined;
+    return new Backlog(zoneSettings, (_message, _reason, kept) => this.#dropOne(kept as KeptMessage));
   }
 
   #dropOne(kept: KeptMessage): void {

@@ -213,7 +213,10 @@ export abstract class Outbound implements Subscriber {
 
   /** A message comes out of the store, to wait for its turn in memory. */
   queue(kept: KeptMessage): void {
-    this.#wantBacklog().add(kept.message, kept.qos, kept.retain, kept.ids, kept);
+    const backlog = this.#wantBacklog();
+    const { message, qos, retain, ids } = kept;
+    if (this.zoneSettings.mqueuePriorities === undefined) backlog.add(message, qos, retain, ids, kept);
+    else backlog.push(message, qos, retain, ids, kept);
   }
 
   /** The client is away: what is in memory alone goes into the store. */
@@ -370,6 +373,7 @@ export abstract class Outbound implements Subscriber {
     kept: KeptMessage | undefined
   ): number {
     this.inflight ??= new Inflight();
+    if (kept !== undefined) this.log?.flowNoted();
     let again: Message | undefined;
     if (this.isPersistent || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
       message.store();

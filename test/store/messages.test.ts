@@ -1,0 +1,258 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Lives, PERSISTENT, turns } from './support.ts';
+
+const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `${from + n}`);
+
+describe('Messages that are kept', () => {
+  it('come in order, each once, after a crash', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 2);
+    for (const n of numbers(100)) await lives.kit.broker.publish('t', n, { qos: 2 });
+    await lives.kill();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), numbers(100));
+  });
+
+  it('come once where the client is back before what it left in memory is written', async () => {
+    await using lives = await new Lives().begin();
+    lives.store.turnsBefore = () => 20;
+    const first = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 1, acknowledge: 'manual' });
+    await first.subscribe({ topic: 't', qos: 2 });
+    const writer = await lives.connect({ clientId: 'w' });
+    for (const n of numbers(5)) void writer.publish('t', n, { qos: 2 });
+    await turns(3);
+    first.destroy();
+    for (const n of numbers(5, 5)) void writer.publish('t', n, { qos: 2 });
+    await turns(3);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(texts(), numbers(10));
+  });
+
+  it('of QoS 0 wait in the store, too, and come at most once', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 0);
+    for (const n of numbers(10)) await lives.kit.broker.publish('t', n);
+    await lives.crash();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await turns(20);
+    assert.deepEqual(texts(), numbers(10));
+    await lives.kill();
+    const again = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(again.texts(), []);
+  });
+
+  it('of QoS 0 are not kept where the zone does not want it', async () => {
+    await using lives = await new Lives({ mqueueStoreQos0: false }).begin();
+    await lives.leave('a', 't', 1);
+    await lives.kit.broker.publish('t', 'zero');
+    await lives.kit.broker.publish('t', 'one', { qos: 1 });
+    await lives.crash();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['one']);
+  });
+
+  it('of QoS 0 are counted right through any number of returns of a client that does not read', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 0);
+    const payload = 'x'.repeat(30_000);
+    for (let n = 0; n < 30; n++) await lives.kit.broker.publish('t', payload);
+    await lives.kit.clock.advance(100);
+    for (let round = 0; round < 3; round++) {
+      const { client } = await lives.listen({ clientId: 'a' });
+      client.destroy();
+      await lives.kit.clock.advance(100);
+    }
+    await lives.crash();
+    assert.ok(lives.kit.broker.session('a').figures().mqueueLen >= 0);
+    await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 0);
+  });
+
+  it('leave by priority', async () => {
+    await using lives = await new Lives({ mqueuePriorities: { high: 10, low: 1 } }).begin();
+    await lives.leave('a', '#', 1);
+    for (const n of numbers(3)) {
+      await lives.kit.broker.publish('low', `low${n}`, { qos: 1 });
+      await lives.kit.broker.publish('high', `high${n}`, { qos: 1 });
+    }
+    await lives.crash();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['high0', 'high1', 'high2', 'low0', 'low1', 'low2']);
+  });
+
+  it('go on expiring while there is no process, and tell what is left', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    const { broker } = lives.kit;
+    await broker.publish('t', 'short', { qos: 1, properties: { messageExpiryInterval: 60 } });
+    await broker.publish('t', 'long', { qos: 1, properties: { messageExpiryInterval: 600 } });
+    await lives.crash(100_000);
+    await lives.kit.clock.advance(50_000);
+    const { got, texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['long']);
+    assert.equal(got[0].properties.messageExpiryInterval, 600 - 150);
+  });
+
+  it('have all their properties again', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't/#', 2);
+    const properties = {
+      payloadFormatIndicator: 1,
+      contentType: 'text/plain',
+      responseTopic: 're/ply',
+      correlationData: Buffer.from([0, 255, 128]),
+      userProperties: [
+        ['a', '1'],
+        ['a', '2']
+      ] as [string, string][]
+    } as const;
+    const writer = await lives.connect({ clientId: 'w', username: 'u' });
+    await writer.publish('t/ü', Buffer.from([0xc3, 0xbc]), { qos: 2, properties });
+    await writer.publish('t/big', Buffer.alloc(100_000, 7), { qos: 1 });
+    await lives.crash();
+    const seen: (readonly [string, string | undefined])[] = [];
+    lives.kit.broker.on('message.delivered', ({ message }) => seen.push([message.clientId, message.username]));
+    const { got } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    const [small, big] = ['t/ü', 't/big'].map((name) => got.find(({ topic }) => topic === name));
+    assert.deepEqual(small?.properties, properties);
+    assert.deepEqual([`${small?.payload}`, small?.qos], ['ü', 2]);
+    assert.ok(big?.payload.equals(Buffer.alloc(100_000, 7)));
+    assert.deepEqual(seen, [
+      ['w', 'u'],
+      ['w', 'u']
+    ]);
+  });
+
+  it('in flight come again with their packet ids and DUP, ahead of what waited', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    for (const n of numbers(6)) await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.crash();
+    await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 3, acknowledge: 'manual' });
+    await lives.crash();
+    await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    const packets = lives.kit
+      .packets('a')
+      .flatMap(({ packet, direction }) =>
+        packet?.cmd === 'publish' && direction === 'toClient'
+          ? [`${packet.payload} ${packet.dup ? 'dup' : 'new'} ${packet.messageId}`]
+          : []
+      );
+    assert.deepEqual(packets, ['0 dup 1', '1 dup 2', '2 dup 3', '3 new 4', '4 new 5', '5 new 6']);
+  });
+
+  it('of 10,000 that wait come through a window of 10, over two connections, with new ones behind', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    const writer = await lives.connect({ clientId: 'w' });
+    await Promise.all(numbers(10_000).map((n) => writer.publish('t', n, { qos: 1 })));
+    await lives.crash();
+    const first = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 10, acknowledge: 'manual' });
+    const acknowledged: string[] = [];
+    first.on('message', (message) => {
+      if (acknowledged.length >= 4000) return;
+      acknowledged.push(`${message.payload}`);
+      message.ack();
+    });
+    await lives.kit.clock.advance(10);
+    assert.equal(acknowledged.length, 4000);
+    first.destroy();
+    await lives.kit.clock.advance(100);
+    const second = await lives.listen({ clientId: 'a', receiveMaximum: 10, session: first.session });
+    const other = await lives.connect({ clientId: 'w2' });
+    await Promise.all(numbers(1000, 10_000).map((n) => other.publish('t', n, { qos: 1 })));
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual([...acknowledged, ...second.texts()], numbers(11_000));
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(
+      (await lives.store.contents()).filter((text) => text.startsWith('queued')),
+      [],
+      'what is delivered gives its room back'
+    );
+  });
+
+  it('come all where more than fit into memory wait for a client that is connected', async () => {
+    await using lives = await new Lives().begin();
+    lives.store.turnsBefore = () => 2;
+    const { client, texts } = await lives.listen({ clientId: 'a', receiveMaximum: 7 });
+    await client.subscribe({ topic: 't', qos: 1 });
+    const writer = await lives.connect({ clientId: 'w' });
+    await Promise.all(numbers(6000).map((n) => writer.publish('t', n, { qos: 1 })));
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(texts(), numbers(6000));
+  });
+
+  it('that were acknowledged before they were written are never written', async () => {
+    await using lives = await new Lives().begin();
+    const { client } = await lives.listen({ clientId: 'a' });
+    await client.subscribe({ topic: 't', qos: 1 });
+    await lives.kit.clock.advance(100);
+    lives.store.committed.splice(0);
+    lives.store.turnsAfter = () => 30;
+    const writer = await lives.connect({ clientId: 'w' });
+    const sent = numbers(50).map((n) => writer.publish('t', n, { qos: 1 }));
+    await Promise.all(sent);
+    await lives.kit.clock.advance(1000);
+    const segments = lives.store.committed.flatMap(({ keys, values }) =>
+      keys.filter((key, at) => key[0] === 0x13 && values[at] !== undefined)
+    );
+    assert.ok(segments.length < 50, `${segments.length} records`);
+  });
+});
+
+describe('Bounds of what is kept', () => {
+  const dropped = async (limits: object, isKept: boolean, priorities = {}) => {
+    const lives = new Lives({ ...limits, ...priorities });
+    if (!isKept) lives.isKept = false;
+    await lives.begin();
+    await lives.leave('a', '#', 1);
+    const gone: string[] = [];
+    lives.kit.broker.on('message.dropped', ({ message, reason }) => gone.push(`${reason} ${message.payload}`));
+    for (const n of numbers(300)) {
+      await lives.kit.broker.publish(Number(n) % 3 === 0 ? 'x' : 'y', n.padStart(10), { qos: Number(n) % 2 ? 1 : 0 });
+      if (Number(n) % 50 === 0) await lives.kit.clock.advance(100);
+    }
+    await lives.kit.clock.advance(100);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    await lives[Symbol.asyncDispose]();
+    const ofQos = (qos: number) => texts().filter((text) => Number(text) % 2 === qos);
+    return { gone: gone.sort(), got: [...ofQos(0), ...ofQos(1)] };
+  };
+
+  for (const [name, limits] of [
+    ['of number', { maxMqueueLen: 100 }],
+    ['of bytes', { maxMqueueLen: 0, maxMqueueBytes: 1000 }],
+    ['of number with priorities', { maxMqueueLen: 50, mqueuePriorities: { x: 5 } }],
+    ['of bytes with priorities', { maxMqueueLen: 0, maxMqueueBytes: 1000, mqueuePriorities: { x: 5 } }]
+  ] as const)
+    it(`${name} come to the same as in memory, and tell of each message that goes`, async () => {
+      const inMemory = await dropped(limits, false);
+      const kept = await dropped(limits, true);
+      assert.ok(inMemory.got.length > 10 && inMemory.got.length < 300);
+      assert.deepEqual(kept.got, inMemory.got);
+      assert.deepEqual(kept.gone, inMemory.gone);
+    });
+
+  it('hold for a queue that was larger under the options of before', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    for (const n of numbers(100)) await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.kit.clock.advance(100);
+    lives.options = { maxMqueueLen: 10 };
+    await lives.crash();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), numbers(10, 90));
+  });
+});
