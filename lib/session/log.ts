@@ -67,6 +67,8 @@ export class SessionLog implements Durable {
   #parked: Buffer | undefined;
   /** Messages among them. */
   #parkedCount = 0;
+  /** What was parked, while that is brought into memory. */
+  #returning: Buffer | undefined;
   /** The same messages by number, while they are looked for. */
   #wanted: Map<number, number> | undefined;
   #isMetaDirty = true;
@@ -215,7 +217,7 @@ export class SessionLog implements Durable {
     if (this.#isFlowDirty) {
       this.#isFlowDirty = false;
       const { count, bytes, zeroes } = this;
-      const parked = this.#parked ?? this.#park();
+      const parked = this.#parked ?? this.#returning ?? this.#park();
       writeFlow(draft, number, { next: this.#next, head: this.#head, count, bytes, zeroes, done: this.#done, parked });
     }
   }
@@ -341,7 +343,7 @@ export class SessionLog implements Durable {
           throw error;
         })
         .finally(() => {
-          this.#loading = undefined;
+          this.#loading = this.#returning = undefined;
         });
     }
     return this.#loading;
@@ -366,6 +368,7 @@ export class SessionLog implements Durable {
     session.inflight = inflight.count > 0 ? inflight : undefined;
     session.awaitingRel = awaited.size > 0 ? awaited : undefined;
     this.#parked = undefined;
+    this.#returning = parked;
     this.#wanted = wanted;
     while (wanted.size > 0 && !this.isCaughtUp && this.#epoch === epoch) await this.#page(epoch);
     if (this.#epoch !== epoch) return;

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { durationMs } from '../../lib/options-table.ts';
+import { Kind } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { granted } from '../support/wire.ts';
 
 const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 
@@ -28,6 +31,18 @@ async function copyOf(store: Store): Promise<Store> {
   await copy.commit(batch);
   await copy.close();
   return copy;
+}
+
+/** Let a store never come to an end of reading queued messages. @returns a promise that resolves when somebody asks for them */
+function queueNeverRead(store: Store): Promise<void> {
+  const read = store.read.bind(store);
+  return new Promise((resolve) => {
+    store.read = (from, to, limit) => {
+      if (from[0] !== Kind.segment) return read(from, to, limit);
+      resolve();
+      return new Promise(() => {});
+    };
+  });
 }
 
 describe('A broker that starts again', () => {
@@ -62,5 +77,24 @@ describe('A broker that starts again', () => {
     await using kit = await killed(first, '59m');
     const again = await kit.connect({ clientId: 'c', ...PERSISTENT });
     assert.equal(again.connack.sessionPresent, true);
+  });
+
+  it('still knows what is in flight when it dies while a client comes back and messages for it arrive', async () => {
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
+    const first = await begun();
+    const reader = await rawClient(first.broker, options);
+    await granted(reader, 1, { topic: 'a', qos: 2 });
+    await first.broker.publish('a', 'one', { qos: 2 });
+    const { messageId } = await reader.next('publish');
+    const second = await killed(first);
+    const isReading = queueNeverRead(second.broker.settings.store as Store);
+    const again = await rawClient(second.broker, { ...options, connect: false });
+    again.send(connectPacket(options));
+    await isReading;
+    await second.broker.publish('a', 'two', { qos: 1 });
+    await using kit = await killed(second);
+    const last = await rawClient(kit.broker, options);
+    const sent = await last.next('publish');
+    assert.deepEqual([sent.messageId, sent.dup, `${sent.payload}`], [messageId, true, 'one']);
   });
 });
