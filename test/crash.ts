@@ -31,7 +31,7 @@ for (let done = 0, at = 0; done < rounds; at++) {
   );
   if (outcome.faults.length > 0) {
     process.stdout.write(
-      `crash: failed in round ${outcome.rounds + 1}; repeat with SEED=${own}; folder ${life.folder}\n`
+      `crash: failed in round ${outcome.rounds + 1}; repeat with SEED=${own}; see ${life.folder} and its .journal\n`
     );
     for (const fault of outcome.faults) process.stdout.write(`  ${fault}\n`);
     process.exit(1);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -55,7 +55,7 @@ export class FolderLife {
       clientId,
       version: 5 as const,
       expirySec,
-      receiveMaximum: this.#random.pick([undefined, 1, 5, 20])
+      receiveMaximum: this.#random.pick([undefined, 3, 10, 40])
     });
     const four = (clientId: string, expirySec = ZONE_SEC) => ({ clientId, version: 4 as const, expirySec });
     this.#publishers = [five('p0'), four('p1'), five('p2', 0), four('p3', 0)].map(
@@ -123,6 +123,7 @@ export class FolderLife {
       for (const peer of this.#peers) peer.leave(false);
     }
     if (world.faults.length === 0) rmSync(this.folder, { recursive: true });
+    else writeFileSync(`${this.folder}.journal`, world.journal.join('\n'));
     const messages = [...world.topics.values()].reduce((sum, { length }) => sum + length, 0);
     return { rounds: this.#rounds, kills: this.#kills, messages, faults: world.faults };
   }
@@ -177,6 +178,7 @@ export class FolderLife {
   async #crash(): Promise<void> {
     this.#world.port = undefined;
     this.#kills++;
+    this.#world.note('broker', 'is killed');
     await this.#broker?.kill();
     for (const peer of this.#peers) peer.rest();
     this.#world.isLoading = false;
@@ -203,6 +205,7 @@ export class FolderLife {
         continue;
       }
       world.port = await ready;
+      world.note('broker', `is ready, clock ahead by ${world.aheadMs} ms`);
       if (world.port === undefined) throw new Error('the broker ended before it was ready');
       return;
     }

@@ -103,6 +103,7 @@ export abstract class Peer {
   }
 
   #take(packet: Packet, clean: boolean): void {
+    this.world.note(this.name, `got ${brief(packet)}`);
     if (packet.cmd === 'connack') this.#welcome(packet, clean);
     else if (packet.cmd === 'pingresp') this.#onPong?.();
     else if (packet.cmd === 'disconnect') this.world.fault(`${this.name} was disconnected: ${JSON.stringify(packet)}`);
@@ -122,7 +123,8 @@ export abstract class Peer {
     if (sessionPresent && (clean || !mayBeThere))
       world.fault(`${this.name}: a session that ${clean ? 'was discarded' : 'has expired'} is there`);
     if (!sessionPresent && wasSure && !isOver) world.fault(`${this.name}: its session is lost`);
-    this.isSessionSure = options.expirySec > 0;
+    // 3.x: one that begins clean ends with its connection
+    this.isSessionSure = options.expirySec > 0 && !(clean && options.version < 5);
     this.wantsCleanStart = options.expirySec === 0;
     this.#lastAheadMs = world.aheadMs;
     this.isOnline = true;
@@ -131,6 +133,7 @@ export abstract class Peer {
   }
 
   send(packet: Packet): void {
+    this.world.note(this.name, `sends ${brief(packet)}`);
     this.#socket?.write(encode(packet, this.options.version));
   }
 
@@ -168,6 +171,7 @@ export abstract class Peer {
     if (wasOnline) this.#lastAheadMs = this.world.aheadMs;
     this.isOnline = false;
     this.#onPong?.();
+    this.world.note(this.name, 'is off');
     this.lost(wasOnline);
   }
 
@@ -184,5 +188,27 @@ export abstract class Peer {
   rest(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
+  }
+}
+
+/** A packet in a few words. */
+function brief(packet: Packet): string {
+  const { cmd } = packet;
+  const id = 'messageId' in packet ? ` ${packet.messageId}` : '';
+  switch (cmd) {
+    case 'publish': {
+      const { topic, payload, qos, dup } = packet;
+      return `${cmd}${id} ${topic} ${payload.toString('latin1', 0, 12).split(' ')[0]} QoS ${qos}${dup ? ' DUP' : ''}`;
+    }
+    case 'connect':
+      return `${cmd}${packet.clean ? ' clean' : ''}`;
+    case 'connack':
+      return `${cmd}${packet.sessionPresent ? ', session present' : ''}`;
+    case 'subscribe':
+      return `${cmd}${id} ${packet.subscriptions[0].topic}`;
+    case 'unsubscribe':
+      return `${cmd}${id} ${packet.unsubscriptions[0]}`;
+    default:
+      return `${cmd}${id}`;
   }
 }

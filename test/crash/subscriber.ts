@@ -237,7 +237,7 @@ export class Subscriber extends Peer {
     this.#acks.push(packet);
     if (this.#isHolding) return;
     this.#isHolding = true;
-    this.later(this.random.below(15), () => {
+    this.later(this.random.below(6), () => {
       this.#isHolding = false;
       for (const ack of this.#acks.splice(0)) this.send(ack);
     });
@@ -268,7 +268,8 @@ export class Subscriber extends Peer {
     if (this.options.version === 5 && !properties?.subscriptionIdentifier?.includes(filter.id))
       world.fault(`${what}: the subscription identifier ${filter.id} is missing`);
     if (sent.isForbidden) world.fault(`${what}: its time has not come, or is over`);
-    if (this.#expired.has(sent)) world.fault(`${what}: it has expired`);
+    // what was in flight before is sent again, expired or not [MQTT-4.3.3-7]
+    if (this.#expired.has(sent) && !dup) world.fault(`${what}: it has expired`);
     const inbox = this.#inbox;
     inbox.pending.delete(sent);
     if (inbox.has(sent)) {
@@ -287,6 +288,7 @@ export class Subscriber extends Peer {
   protected override lost(): void {
     this.#offlineSince = this.world.tick();
     this.#acks = [];
+    this.#isHolding = false;
     this.#asked.clear();
   }
 

@@ -36,6 +36,8 @@ export class World {
   readonly topics = new Map<string, Sent[]>();
   readonly receivers: Receiver[] = [];
   readonly faults: string[] = [];
+  /** All that happened, a line each; written down when something was wrong. */
+  readonly journal: string[] = [];
   /** Where the broker is; undefined: down. */
   port: number | undefined;
   aheadMs = 0;
@@ -51,7 +53,12 @@ export class World {
     return ++this.#tick;
   }
 
+  note(who: string, what: string): void {
+    this.journal.push(`${this.#tick} ${who} ${what}`);
+  }
+
   fault(text: string): void {
+    this.note('FAULT', text);
     if (this.faults.length < 20) this.faults.push(text);
   }
 
