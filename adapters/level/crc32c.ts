@@ -34,3 +34,9 @@ export function crc32c(bytes: Buffer, from: number, to: number): number {
   for (; at < to; at++) crc = t0[(crc ^ bytes[at]) & 255] ^ (crc >>> 8);
   return ~crc >>> 0;
 }
+
+/** Whether a checksum is that of some bytes. LevelDB masks them, so that the checksum of bytes with checksums among them is no weaker. */
+export function isMasked(masked: number, bytes: Buffer, from: number, to: number): boolean {
+  const turned = (masked - 0xa282ead8) >>> 0;
+  return ((turned >>> 17) | (turned << 15)) >>> 0 === crc32c(bytes, from, to);
+}

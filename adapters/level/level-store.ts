@@ -22,8 +22,8 @@ export interface LevelStoreOptions {
    */
   durability?: 'process' | 'power';
   /**
-   * Compare the checksums of all tables of a folder when it is opened (default true; some 400 MB a second). LevelDB does not look at them: over a
-   * table with a changed bit it leaves out records without a word, or ends the process.
+   * Compare the checksums of all files of a folder when it is opened (default true; some 400 MB a second). LevelDB does not look at those of
+   * tables: over one with a changed bit it leaves out records without a word, or ends the process.
    */
   verify?: boolean;
 }
@@ -32,7 +32,7 @@ const OPTIONS = {
   durability: optionRow('choice', 'process', 'What a commit survives: the end of the process, or loss of power.', {
     choices: ['process', 'power']
   }),
-  verify: optionRow('boolean', true, 'Compare the checksums of all tables of a folder when it is opened.')
+  verify: optionRow('boolean', true, 'Compare the checksums of all files of a folder when it is opened.')
 };
 
 /** Bytes that LevelDB reads in one step: 1,000 records of 200 bytes cost 2.5 us each, with its default of 16 KiB 3.5. */
@@ -69,19 +69,23 @@ function folderStore(path: string, sync: boolean, verify: boolean): Store {
   const sound = new Set<string>();
   const find = async () => {
     await checkHead(path);
-    if (verify) await checkTables(path, sound);
+    if (verify) await checkFiles(path, sound);
     // Not before it is needed: it brings native code with it.
     return (database ??= new (await import('level')).Level(path, AS_THEY_ARE));
   };
-  return new LevelStore({ name: path, sync, encodings: undefined, find, repair: () => repairFolder(path) });
+  const repair = () => {
+    sound.clear();
+    return repairFolder(path);
+  };
+  return new LevelStore({ name: path, sync, encodings: undefined, find, repair });
 }
 
-async function checkTables(path: string, sound: Set<string>): Promise<void> {
+async function checkFiles(path: string, sound: Set<string>): Promise<void> {
   const [damage, ...more] = await findDamage(path, sound);
   if (damage === undefined) return;
   await checkUnlocked(path);
-  const others = more.length === 0 ? '' : `, and of ${more.length} more tables`;
-  throw Object.assign(new Error(`its table ${damage.file} is damaged: ${damage.why}${others}`), {
+  const others = more.length === 0 ? '' : `, and ${more.length} more files`;
+  throw Object.assign(new Error(`its file ${damage.file} is damaged: ${damage.why}${others}`), {
     code: 'LEVEL_CORRUPTION'
   });
 }

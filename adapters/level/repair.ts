@@ -1,6 +1,6 @@
 import { mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findAllDamage } from './tables.ts';
+import { findDamagedTables } from './tables.ts';
 
 /** A kind of block that does not exist: LevelDB passes over such a block and says so, whatever it holds. */
 const NO_KIND = 0xff;
@@ -13,7 +13,7 @@ const NO_KIND = 0xff;
 export async function repairFolder(folder: string): Promise<void> {
   const { Level } = (await import('level')) as unknown as { Level: { repair(location: string): Promise<void> } };
   await checkUnlocked(folder);
-  for (const { file, blockEnds } of await findAllDamage(folder)) {
+  for (const { file, blockEnds } of await findDamagedTables(folder)) {
     if (blockEnds.length === 0) {
       await mkdir(join(folder, 'lost'), { recursive: true });
       await rename(join(folder, file), join(folder, 'lost', file));
