@@ -24,6 +24,7 @@ import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '.
 import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
 import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
+import type { Table } from './tables.ts';
 import { VERSION } from './version.ts';
 
 /** Node's setTimeout fires at once past this. */
@@ -34,7 +35,7 @@ const DEFAULT_STOP_MS = 2_000;
 export interface StopOptions {
   /** Milliseconds that connections may take to deliver what was sent to them, and listeners to close; `Infinity`: as long as they want. Default 2000. */
   readonly timeoutMs?: number;
-  /** `publish` (default): as for any close by the server. `keep`: wills are not published. */
+  /** `publish` (default): as for any close by the server. `keep`: not published; with a store, by the next start as after a crash. */
   readonly wills?: 'publish' | 'keep';
   /** Cuts short what is left of the stop when it aborts, or has aborted. */
   readonly signal?: AbortSignal;
@@ -90,7 +91,7 @@ export class Broker {
         this.#startedAt = this.clock.now();
         this.#core.begin();
       },
-      drain: () => this.#core.drain(this.#wills === 'keep' ? 'drop' : 'publish'),
+      drain: () => this.#core.drain(this.#willsAtStop),
       release: () => {
         this.#startedAt = undefined;
         this.#core.end();
@@ -225,6 +226,10 @@ export class Broker {
       this.#hurry(timeoutMs);
       void done.then(end);
     });
+  }
+
+  get #willsAtStop(): 'publish' | 'drop' | 'keep' {
+    return this.#wills === 'keep' && this.#core.persistence === undefined ? 'drop' : this.#wills;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -457,6 +462,16 @@ export class Broker {
 
   async *#iterateRetained(filter: string): AsyncIterableIterator<Message> {
     for (const entry of this.#core.retained.match(filter)) if (entry.live) yield entry.message;
+  }
+
+  /**
+   * A table of the app's own, kept with the broker's state (option `store`; without one it is gone with the process). All of it is in
+   * memory: for configuration, not for data. The same name gives the same table.
+   * @param name 1 to 64 letters, digits, `.`, `-` and `_`
+   * @throws InvalidInput TABLE_NAME_INVALID
+   */
+  table<V = unknown>(name: string): Table<V> {
+    return this.#core.tables.table(name) as Table<V>;
   }
 
   // --------------------------------------------------------------------------------------------------------------- sessions

@@ -161,7 +161,10 @@ export class Core implements SessionHost {
       wallMs: () => this.clock.now(),
       onHeld: (waiting) => this.persistence?.delayedHeld(waiting),
       onGone: (waiting) => this.persistence?.delayedGone(waiting),
-      release: (message, topic) => this.publishing.release(message, topic)
+      release: (message, topic) => {
+        const done = this.publishing.release(message, topic);
+        return this.persistence === undefined ? undefined : done;
+      }
     });
     this.metrics = new Metrics({
       connections: () => this.#online,
@@ -227,7 +230,7 @@ export class Core implements SessionHost {
   }
 
   /** Everybody is told to go. */
-  drain(will: 'publish' | 'drop'): void {
+  drain(will: 'publish' | 'drop' | 'keep'): void {
     this.publishing.publishWaiting(); // the app has been told that these are taken
     this.life++;
     this.#sys?.stop();
@@ -484,7 +487,12 @@ export class Core implements SessionHost {
   }
 
   publishWill(session: Session, will: WillState): void {
-    this.publishing.will(session, will);
+    const done = this.publishing.will(session, will);
+    if (done !== undefined) this.persistence?.willUnderWay(session, will, done);
+  }
+
+  keepWill(session: Session): void {
+    this.persistence?.keepWill(session);
   }
 
   #ledgerHost(): LedgerHost {
@@ -528,7 +536,10 @@ export class Core implements SessionHost {
 
   retain(message: Message): void {
     if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
-    if (!message.isSystem) this.persistence?.retainedChanged(message.topic, message.qos > 0);
+    if (!message.isSystem) {
+      const isPromised = message.qos > 0 || message.origin === undefined; // the app is told when it is kept
+      this.persistence?.retainedChanged(message.topic, isPromised);
+    }
     this.metrics.note('retained', this.retained.count);
   }
 

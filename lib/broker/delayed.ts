@@ -48,8 +48,11 @@ export interface DelayedSettings {
   readonly onHeld?: (waiting: DelayedMessage) => void;
   readonly onGone?: (waiting: DelayedMessage) => void;
   readonly wallMs: () => number;
-  /** Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`. */
-  readonly release: (message: Message, topic: string) => void;
+  /**
+   * Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`.
+   * @returns where that takes its time: whether it is done; if not, the message waits on
+   */
+  readonly release: (message: Message, topic: string) => undefined | Promise<boolean>;
 }
 
 /** Messages that wait for their delay. They become due to the tick of the timing wheel, in order of arrival within a tick. */
@@ -112,10 +115,23 @@ export class DelayedMessages {
 
   /** Called by a message's alarm. */
   release(waiting: Waiting): void {
+    const { message, topic } = waiting;
     this.#waiting.delete(waiting);
-    this.#bytes -= waiting.message.bytes;
-    this.#settings.onGone?.(waiting);
-    this.#settings.release(waiting.message, waiting.topic);
+    this.#bytes -= message.bytes;
+    let done: undefined | Promise<boolean>;
+    try {
+      done = this.#settings.release(message, topic);
+    } finally {
+      // not before: what becomes of it has to be kept by the same commit
+      if (done === undefined) this.#settings.onGone?.(waiting);
+    }
+    void done?.then((isDone) => {
+      if (isDone) this.#settings.onGone?.(waiting);
+      else {
+        this.#waiting.add(waiting);
+        this.#bytes += message.bytes;
+      }
+    });
   }
 }
 

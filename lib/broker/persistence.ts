@@ -2,7 +2,7 @@ import { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
-import { Session } from '../session/session.ts';
+import { Session, type WillState } from '../session/session.ts';
 import { type SessionRecord, type SubscriptionEntry, writeSession } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
 import { type Commits, inStore, readAll } from '../store/commits.ts';
@@ -164,18 +164,18 @@ export class Persistence {
       this.#number = Math.max(this.#number, record.number);
       const session = this.#restore(record, aliveWallMs);
       session.willRecord = new WillRecord(session, record.number, this.ledger);
-      this.#orphans.push(session);
+      this.#orphans.push(() => session.publishWill());
     }
   }
 
-  /** Sessions that ended with the process, and left a will. */
-  #orphans: Session[] = [];
+  /** What publishes the wills of sessions that ended with the process. */
+  #orphans: (() => void)[] = [];
 
   /** The broker has begun: wills of sessions that are gone are published. */
   begun(): void {
     const orphans = this.#orphans;
     this.#orphans = [];
-    for (const session of orphans) session.publishWill();
+    for (const publish of orphans) publish();
     this.#sweeper.begin();
     this.#core.wheel.arm(this.#pulse, PULSE_MS);
   }
@@ -221,9 +221,37 @@ export class Persistence {
     this.ledger.promise(this.#delayed);
   }
 
+  /** A will whose session is over is for the next start. */
+  keepWill(session: Session): void {
+    if (session.will === undefined) return;
+    if (session.willRecord === undefined) {
+      session.willRecord = new WillRecord(session, ++this.#number, this.ledger);
+      session.willRecord.changed();
+    }
+    this.#orphans.push(() => session.publishWill());
+  }
+
+  /** Hooks decide on a will: should the process end first, it is published by the next one. */
+  willUnderWay(session: Session, will: WillState, done: Promise<boolean>): void {
+    const record = new WillRecord(session, ++this.#number, this.ledger, will);
+    record.changed();
+    const end = () => {
+      record.isOver = true;
+      record.changed();
+    };
+    void done.then((isDone) => {
+      if (isDone) end();
+      else
+        this.#orphans.push(() => {
+          this.#core.publishWill(session, will);
+          end();
+        });
+    });
+  }
+
   sweep(session: number): void {
     this.#sweeper.add(session);
-    this.#sweeper.begin();
+    if (this.#core.isRunning) this.#sweeper.begin();
   }
 
   async close(): Promise<void> {
@@ -305,11 +333,16 @@ export class WillRecord implements Durable {
   readonly #session: Session;
   readonly #number: number;
   readonly #ledger: Ledger;
+  readonly #will: WillState | undefined;
+  /** It has been published, or dropped. */
+  isOver = false;
 
-  constructor(session: Session, number: number, ledger: Ledger) {
+  /** @param will by default the one that the session has */
+  constructor(session: Session, number: number, ledger: Ledger, will?: WillState) {
     this.#session = session;
     this.#number = number;
     this.#ledger = ledger;
+    this.#will = will;
   }
 
   changed(): void {
@@ -317,7 +350,8 @@ export class WillRecord implements Durable {
   }
 
   write(draft: Draft): void {
-    if (this.#session.will !== undefined) writeSession(draft, this.#number, this.#session, Kind.will);
+    const will = this.isOver ? undefined : (this.#will ?? this.#session.will);
+    if (will !== undefined) writeSession(draft, this.#number, this.#session, Kind.will, will);
     else draft.key(Kind.will).u48(this.#number).delete();
   }
 

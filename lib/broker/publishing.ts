@@ -262,33 +262,47 @@ export class Publishing {
   }
 
   /** Publish a will under the rights of its client: the hooks are asked as for any PUBLISH. */
-  will(session: Session, will: WillState): void {
+  will(session: Session, will: WillState): undefined | Promise<boolean> {
     const broker = this.#broker;
     let message: Message;
     try {
       message = this.make(will.message, session);
     } catch (error) {
       broker.failed(error, 'publishing a will', session);
-      return;
+      return undefined;
     }
     const route = broker.routeOf(message.topic);
     if (route.kind === TopicKind.system && !session.isSuperuser) {
       broker.dropped(message, 'not_authorized', undefined);
-      return;
+      return undefined;
     }
-    this.#settle(this.decide(message, route, session), 'publishing a will', session);
+    return this.#settle(this.decide(message, route, session), 'publishing a will', session);
   }
 
-  /** Route a message that no packet waits for, once it has been decided on. */
-  #settle(decided: PublishDecision | Promise<PublishDecision>, during: string, session: Session | undefined): void {
+  /**
+   * Route a message that no packet waits for, once it has been decided on.
+   * @returns when hooks take their time: whether that is done, false where the broker has stopped before
+   */
+  #settle(
+    decided: PublishDecision | Promise<PublishDecision>,
+    during: string,
+    session: Session | undefined
+  ): undefined | Promise<boolean> {
     const broker = this.#broker;
-    const finish = (outcome: PublishDecision) => {
+    const finish = (outcome: PublishDecision): boolean => {
       if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
       else this.route(outcome.message, broker.freshened(outcome.route));
+      return outcome.reasonCode !== ReasonCode.serverShuttingDown;
     };
-    if (isThenable(decided)) decided.then(finish).catch((error: unknown) => broker.failed(error, during, session));
-    else finish(decided);
+    if (!isThenable(decided)) {
+      finish(decided);
+      return undefined;
+    }
+    return decided.then(finish).catch((error: unknown) => {
+      broker.failed(error, during, session);
+      return true;
+    });
   }
 
   /** `$delayed/<seconds>/<topic>`. @returns a reason code */
@@ -311,12 +325,12 @@ export class Publishing {
   }
 
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
-  release(message: Message, topic: string): void {
+  release(message: Message, topic: string): undefined | Promise<boolean> {
     const broker = this.#broker;
     broker.readTime();
     const due = this.retopic(message, topic);
     const decided = this.#change(due, broker.routeOf(topic), message.origin as Session | undefined, 0);
-    this.#settle(decided, 'publishing a delayed message', undefined);
+    return this.#settle(decided, 'publishing a delayed message', undefined);
   }
 
   /** A message of the app. @returns how many subscribers took it */
@@ -355,7 +369,7 @@ export class Publishing {
       return 0;
     };
     const finish = (outcome: PublishDecision): number | Promise<number> => {
-      if (ledger === undefined || outcome.message.qos === 0) return act(outcome);
+      if (ledger === undefined) return act(outcome);
       const { promises } = ledger;
       outcome.message.ticket = ledger.ticket;
       const taken = act(outcome);

@@ -153,7 +153,7 @@ export class SessionHandle {
     const { reasonCode = ReasonCode.administrativeAction, will = 'publish', reasonString, serverReference } = options;
     const end = options.session !== 'keep';
     if (session.state === 'disconnected') {
-      if (will === 'drop') session.will = undefined;
+      if (will === 'drop') session.dropWill();
       if (end) session.end('discarded', 'kicked');
     } else {
       session.close('kicked', reasonCode, { end, will, reasonString, serverReference });

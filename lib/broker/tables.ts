@@ -1,4 +1,4 @@
-import { InvalidInput } from '../errors.ts';
+import { InvalidInput, StateError } from '../errors.ts';
 import { Kind } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
@@ -12,10 +12,11 @@ export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   has(key: string): boolean;
   /**
    * Takes effect at once; resolves when it is kept.
-   * @throws BrokerError STORE_FAILED
+   * @throws BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED (with a store: what is in it is known from the start on); InvalidInput
+   *   TABLE_VALUE_INVALID
    */
   set(key: string, value: V): Promise<void>;
-  /** @returns false if it was not there; resolves when that is kept */
+  /** @returns false if it was not there; resolves when that is kept. @throws as `set` */
   delete(key: string): Promise<boolean>;
 }
 
@@ -83,6 +84,7 @@ class KeptTable implements Table<unknown>, Durable {
   }
 
   async set(key: string, value: unknown): Promise<void> {
+    this.#mustBeOpen();
     const json = JSON.stringify(value);
     if (json === undefined)
       throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
@@ -91,6 +93,7 @@ class KeptTable implements Table<unknown>, Durable {
   }
 
   async delete(key: string): Promise<boolean> {
+    this.#mustBeOpen();
     if (!this.#values.delete(key)) return false;
     await this.#change(key);
     return true;
@@ -102,6 +105,14 @@ class KeptTable implements Table<unknown>, Durable {
 
   restore(key: string, value: unknown): void {
     this.#values.set(key, value);
+  }
+
+  #mustBeOpen(): void {
+    if (this.#ledger?.isOpen === false)
+      throw new StateError(
+        'BROKER_NOT_STARTED',
+        `table "${this.name}": the broker is not started, so its store is not open`
+      );
   }
 
   async #change(key: string): Promise<void> {

@@ -102,6 +102,8 @@ export interface SessionHost {
   onSubscribe(session: Session, packet: SubscribePacket): void;
   onUnsubscribe(session: Session, packet: UnsubscribePacket): void;
   publishWill(session: Session, will: WillState): void;
+  /** A session is over, and its will is for the next start of the broker. */
+  keepWill(session: Session): void;
   /** The stream has closed; whatever the connection held is free. */
   streamClosed(connection: Connection): void;
   /** Make the actor of a session that is offline again. */

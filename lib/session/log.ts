@@ -288,6 +288,7 @@ export class SessionLog implements Durable {
   #unload(): void {
     const session = this.#session;
     if (this.#parked !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
+    if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
     this.#parkedCount = session.inflight?.unacknowledged ?? 0;
     this.#parked = this.#park();
     this.#pageFrom = this.#head;

@@ -43,8 +43,14 @@ export interface SessionRecord {
 }
 
 /** Write a session's record, under `Kind.session`, or under `Kind.will` where the session itself is not kept. */
-export function writeSession(draft: Draft, number: number, session: Session, kind: number = Kind.session): void {
-  const { username, connection, will, userProperties } = session;
+export function writeSession(
+  draft: Draft,
+  number: number,
+  session: Session,
+  kind: number = Kind.session,
+  will: WillState | undefined = session.will
+): void {
+  const { username, connection, userProperties } = session;
   draft.key(kind).u48(number).value();
   draft.u8(
     (username === undefined ? 0 : USERNAME) |

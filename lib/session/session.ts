@@ -31,8 +31,8 @@ export interface WillState {
 export interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
-  /** Publish the will, unless it is deleted; `drop` deletes it [MQTT-3.14.4-3]. */
-  readonly will: 'publish' | 'drop';
+  /** Publish the will, unless it is deleted; `drop` deletes it [MQTT-3.14.4-3]; `keep`: it is for the next start of the broker. */
+  readonly will: 'publish' | 'drop' | 'keep';
   /** Cut the stream instead of ending it. */
   readonly isAbrupt: boolean;
 }
@@ -230,7 +230,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.rawLayout = 0;
     this.state = 'disconnected';
     this.connectedAt = undefined;
-    this.disconnectedAt = host.clock.now();
+    // where it is to be as if the process had died, nobody knows when the client went
+    this.disconnectedAt = ending.will === 'keep' ? undefined : host.clock.now();
     this.aliases = undefined;
     this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     this.auth = undefined;
@@ -238,7 +239,6 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.keepFeeds();
     if (this.log !== undefined) this.stow(this.log);
     this.held = undefined;
-    this.undecided = undefined;
     host.sessionChanged(this);
     this.#endLink(link, ending.isAbrupt);
     host.metrics.counts[Metric.clientDisconnected]++;
@@ -263,6 +263,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.actor = undefined;
     this.expiresMs = nowMs + this.sessionExpiry * 1000;
     if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
+    if (this.ending?.will === 'keep') return;
     const isWillDue = this.willDueMs <= nowMs;
     host.wheel.armAt(this, isWillDue ? this.expiresMs : Math.min(this.expiresMs, this.willDueMs));
     if (isWillDue) this.publishWill();
@@ -272,6 +273,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   rearmOffline(): void {
     if (this.state !== 'disconnected') return;
     const { nowMs, wheel } = this.host;
+    if (this.ending?.will === 'keep' && this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
     const dueMs = Math.min(this.expiresMs, this.willDueMs);
     if (dueMs <= nowMs) this.ring(nowMs);
     else wheel.armAt(this, dueMs);
@@ -295,7 +297,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.actor = undefined;
     this.log?.end(this.subscriptions.keys());
     host.forget(this);
-    if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
+    if (reached && this.ending?.will === 'keep') host.keepWill(this);
+    else if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
     this.backlog?.clear(this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated');
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
@@ -419,10 +422,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       return;
     }
     if (this.state !== 'connected') return;
-    if (ending.will === 'drop' && this.will !== undefined) {
-      this.will = undefined;
-      this.#noteChange();
-    }
+    if (ending.will === 'drop') this.dropWill();
     this.send(this.isPersistent ? 'detached' : 'closed');
   }
 
@@ -457,6 +457,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     if (serverReference !== undefined) properties.serverReference = serverReference;
     const packet = encodeDisconnect({ cmd: 'disconnect', reasonCode, properties });
     return packet.length <= this.maxFrame ? packet : encodeDisconnect({ cmd: 'disconnect', reasonCode }); // [MQTT-3.14.2-3]
+  }
+
+  /** It is not to be published after all. */
+  dropWill(): void {
+    if (this.will === undefined) return;
+    this.will = undefined;
+    this.willDueMs = Infinity;
+    this.#noteChange();
   }
 
   publishWill(): void {
@@ -586,6 +594,11 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     return this.awaitingRel?.delete(id) ?? false;
   }
 
+  /** Has an id that waits for PUBREL come on this connection, too? */
+  isRepeated(id: number): boolean {
+    return this.link !== undefined && this.awaitingRel?.has(id) === true && !this.#carriedOver?.has(id);
+  }
+
   /** A message of an earlier connection was refused. Where its id has come again on this one, that goes its own way. */
   forgetCarriedOver(id: number): void {
     if (this.link === undefined || this.#carriedOver?.has(id)) this.forgetIncoming(id);
@@ -616,7 +629,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     for (const [id, sinceMs] of this.#awaitingSince ?? []) {
       if (sinceMs + awaitRelTimeout > nowMs) return sinceMs + awaitRelTimeout;
       this.#awaitingSince?.delete(id);
-      if (this.forgetIncoming(id)) this.host.metrics.counts[Metric.messagesQos2Expired]++;
+      if (!this.forgetIncoming(id)) continue;
+      this.host.metrics.counts[Metric.messagesQos2Expired]++;
+      this.log?.flowNoted();
     }
     return Infinity;
   }

@@ -80,6 +80,8 @@ export class Ledger {
   #failedAtMs = 0;
   #onIdle: (() => void) | undefined;
   #isClosing = false;
+  /** From `open` on until `close` has written all. */
+  isOpen = false;
 
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
@@ -110,6 +112,7 @@ export class Ledger {
         await this.store.commit(this.#draft.batch);
       }
       this.#isClosing = false;
+      this.isOpen = true;
       return commits;
     } catch (error) {
       await this.store.close();
@@ -329,6 +332,7 @@ export class Ledger {
     }
     this.#onIdle = undefined;
     this.#isClosing = true;
+    this.isOpen = false;
     const { clock, wheel } = this.#host;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
     wheel.disarm(this.#lazy);

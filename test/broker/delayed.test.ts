@@ -63,6 +63,7 @@ describe('DelayedMessages', () => {
       release: (message, topic) => {
         if (topic === 'bad') throw new Error('nobody wants it');
         released.push(`${topic} ${message.payload} at ${clock.monotonic()}`);
+        return undefined;
       }
     });
     const hold = (topic: string, delayMs: number, payload: string | Buffer = '') =>
@@ -143,6 +144,7 @@ describe('DelayedMessages', () => {
       release: (message, topic) => {
         times.push(clock.monotonic());
         if (times.length < 3) assert.equal(delayed.hold(message, topic, 1000), 'held');
+        return undefined;
       }
     });
     delayed.hold(Message.from({ topic: 't' }, undefined, 0, 0), 't', 1000);

@@ -177,6 +177,7 @@ export class Lives {
     await kit.broker.stop({ wills });
     const now = kit.clock.now() + downForMs;
     await kit[Symbol.asyncDispose]();
+    this.#streams = [];
     await this.begin(now);
   }
 

@@ -205,29 +205,36 @@ function forget(session: Session, id: number): void {
 
 /**
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
- * its id and takes it no second time [MQTT-4.3.3-10].
+ * its id and takes it no second time [MQTT-4.3.3-10]. With a store, a client that has sent it again meanwhile waits for its answer.
  */
 function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number, qos: QoS): void {
-  const { host } = session;
-  if (reasonCode >= 0x80) {
-    if (qos === 2) {
-      session.forgetCarriedOver(id);
-      session.undecided?.delete(id);
+  const { host, log, link } = session;
+  const { ledger } = host;
+  const isOurs = qos === 2 && session.undecided?.delete(id) === true && log !== undefined && ledger !== undefined;
+  const isRepeated = isOurs && session.isRepeated(id);
+  if (reasonCode >= 0x80 || (isOurs && ledger.isFailed)) {
+    if (qos === 2) session.forgetCarriedOver(id);
+    if (isRepeated) {
+      session.forgetIncoming(id);
+      if (reasonCode < 0x80) refuseForStore(session, link as Connection, PUBREC, id);
+      else answer(session, link as Connection, PUBREC, id, session.protocolVersion === 5 ? reasonCode : 0);
     }
-    if (reasonCode === ReasonCode.serverShuttingDown) {
-      host.dropped(message, 'server_shutting_down', undefined);
-      return;
+    if (reasonCode === ReasonCode.serverShuttingDown) host.dropped(message, 'server_shutting_down', undefined);
+    else if (reasonCode < 0x80) host.dropped(message, 'store_failed', undefined);
+    else {
+      countRefusal(host, reasonCode);
+      host.dropped(message, 'not_authorized', undefined);
     }
-    countRefusal(host, reasonCode);
-    host.dropped(message, 'not_authorized', undefined);
-  } else {
-    if (qos === 2 && session.log !== undefined) {
-      session.undecided?.delete(id);
-      session.log.flowChanged();
-    }
-    if (route.kind === TopicKind.delayed) host.delay(message);
-    else host.route(message, host.freshened(route));
+    return;
   }
+  if (isOurs) {
+    message.ticket = ledger.ticket;
+    message.isHeld = true;
+    log.flowChanged();
+  }
+  if (route.kind === TopicKind.delayed) host.delay(message);
+  else host.route(message, host.freshened(route));
+  if (isRepeated) answer(session, link as Connection, PUBREC, id, 0, ledger.ticket);
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
@@ -259,7 +266,8 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
   if (qos === 2 && session.awaitingRel?.has(id)) {
     host.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
-    answer(session, link, PUBREC, id, 0, ticketOf(session)); // [MQTT-4.3.3-10]
+    // one that a hook still decides on is answered when it has
+    if (session.undecided?.has(id) !== true) answer(session, link, PUBREC, id, 0, ticketOf(session)); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {

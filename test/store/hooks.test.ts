@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ClientSession } from '../../lib/client/session.ts';
+import { Lives, PERSISTENT, turns } from './support.ts';
+
+/** A publish hook that answers when it is let. */
+function gate(lives: Lives): () => void {
+  let open: () => void = () => undefined;
+  lives.kit.broker.hook(
+    'publish',
+    () =>
+      new Promise<undefined>((resolve) => {
+        open = () => resolve(undefined);
+      })
+  );
+  return () => open();
+}
+
+describe('A message on which a hook decides', () => {
+  it('of QoS 2 has never been received where the process dies meanwhile', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 2);
+    gate(lives);
+    const session = new ClientSession();
+    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+    await turns(5);
+    writer.destroy(); // that its connection goes writes its state
+    await turns(5);
+    lives.kit.broker.session('a').subscribe('other');
+    await turns(5);
+    await lives.kill();
+    await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.equal(session.outgoing.size, 0);
+    assert.deepEqual(texts(), ['x']);
+  });
+
+  it('of QoS 2 has its PUBREC when it is kept, though the client came back before the hook has answered', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 2);
+    const open = gate(lives);
+    const session = new ClientSession();
+    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+    await turns(5);
+    writer.destroy();
+    await turns(20);
+    await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    await turns(20);
+    assert.equal(session.outgoing.size, 1);
+    assert.equal([...session.outgoing.values()][0].isReleased, false, 'nothing is promised yet');
+    open();
+    await turns(20);
+    assert.equal(session.outgoing.size, 0);
+    await lives.kill();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['x']);
+  });
+
+  it('of QoS 2 comes once, though its client came back behind the answer', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 2);
+    const open = gate(lives);
+    const session = new ClientSession();
+    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+    await turns(5);
+    writer.destroy();
+    await lives.kit.clock.advance(100);
+    open();
+    await lives.kit.clock.advance(100);
+    await lives.crash();
+    await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.equal(session.outgoing.size, 0);
+    assert.deepEqual(texts(), ['x']);
+  });
+
+  it('of QoS 2 that it refuses is refused to the client that came back', async () => {
+    await using lives = await new Lives().begin();
+    let refuse: () => void = () => undefined;
+    lives.kit.broker.hook('publish', () => new Promise<false>((resolve) => (refuse = () => resolve(false))));
+    const session = new ClientSession();
+    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+    await turns(5);
+    writer.destroy();
+    await turns(20);
+    await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+    await turns(20);
+    refuse();
+    await turns(20);
+    assert.equal(session.outgoing.size, 0);
+    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
+  });
+
+  it('that was delayed is not lost where the process dies meanwhile', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    const writer = await lives.connect({ clientId: 'w' });
+    await writer.publish('$delayed/10/t', 'late', { qos: 1 });
+    gate(lives);
+    await lives.kit.clock.advance(11_000).catch(() => undefined);
+    await turns(20);
+    await lives.kill();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['late']);
+  });
+
+  for (const [name, options] of [
+    ['a session that is kept', PERSISTENT],
+    ['a session that ends with its connection', {}]
+  ] as const)
+    it(`as the will of ${name} is not lost where the process dies meanwhile`, async () => {
+      await using lives = await new Lives().begin();
+      await lives.leave('a', 'will', 1);
+      const client = await lives.connect({
+        clientId: 'c',
+        ...options,
+        will: { topic: 'will', payload: 'gone', qos: 1 }
+      });
+      gate(lives);
+      client.destroy();
+      await turns(20);
+      await lives.kill();
+      const { texts } = await lives.listen({ clientId: 'a' });
+      await lives.kit.clock.advance(100);
+      assert.deepEqual(texts(), ['gone']);
+      await lives.crash();
+      const again = await lives.listen({ clientId: 'a' });
+      await lives.kit.clock.advance(100);
+      assert.deepEqual(again.texts(), []);
+    });
+});

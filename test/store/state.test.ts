@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createBroker } from '../../lib/broker/broker.ts';
+import { memoryStore } from '../../lib/store/memory-store.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { Lives, PERSISTENT, turns } from './support.ts';
+
+async function retained(lives: Lives, filter = '#'): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { topic, payload } of lives.kit.broker.retained(filter)) found.push(`${topic} ${payload}`);
+  return found;
+}
+
+describe('Retained messages that are kept', () => {
+  it('are there again: set, replaced, cleared', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'w' });
+    for (const [topic, payload] of ['a 1', 'b 1', 'c 1', 'b 2', 'c '].map((text) => text.split(' ')))
+      await client.publish(topic, payload, { qos: 1, retain: true });
+    await lives.kill();
+    assert.deepEqual(await retained(lives), ['a 1', 'b 2']);
+  });
+
+  it('of QoS 0 follow within a moment, and at once where the app was told so', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'w' });
+    await client.publish('a', '1', { retain: true });
+    await lives.kit.clock.advance(100);
+    await lives.kit.broker.publish('b', '1', { retain: true });
+    await lives.kill();
+    assert.deepEqual(await retained(lives), ['a 1', 'b 1']);
+  });
+
+  it('expire at the same time as without the crash, and leave the store', async () => {
+    await using lives = await new Lives({ retainedExpiryInterval: 1000 }).begin();
+    const { broker } = lives.kit;
+    await broker.publish('a', '1', { qos: 1, retain: true, properties: { messageExpiryInterval: 60 } });
+    await broker.publish('b', '1', { qos: 1, retain: true });
+    await lives.crash(50_000);
+    assert.deepEqual(await retained(lives), ['a 1', 'b 1']);
+    await lives.kit.clock.advance(10_000);
+    assert.deepEqual(await retained(lives), ['b 1']);
+    await lives.crash(940_000);
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(await retained(lives), []);
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('are handed out with what is left of their time, and as they were published', async () => {
+    await using lives = await new Lives().begin();
+    await lives.kit.broker.publish('a', '1', {
+      qos: 2,
+      retain: true,
+      properties: { messageExpiryInterval: 60, contentType: 'x' }
+    });
+    await lives.crash(20_000);
+    const { client, got } = await lives.listen({ clientId: 'r' });
+    await client.subscribe({ topic: '#', qos: 1 });
+    await lives.kit.clock.advance(10);
+    assert.deepEqual(
+      got.map(({ qos, retain, properties }) => [qos, retain, properties.messageExpiryInterval, properties.contentType]),
+      [[1, true, 40, 'x']]
+    );
+  });
+
+  it('do not hold what the broker says of itself', async () => {
+    await using lives = await new Lives({ sysInterval: 1000 }).begin();
+    await lives.kit.clock.advance(10_000);
+    assert.deepEqual(
+      (await lives.store.contents()).filter((text) => text.includes('$SYS')),
+      []
+    );
+  });
+});
+
+describe('Delayed messages that are kept', () => {
+  it('are published at their time, though the process died meanwhile', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    const writer = await lives.connect({ clientId: 'w' });
+    await writer.publish('$delayed/60/t', 'late', { qos: 1 });
+    await lives.kill({ downForMs: 30_000 });
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(29_000);
+    assert.deepEqual(texts(), []);
+    await lives.kit.clock.advance(2000);
+    assert.deepEqual(texts(), ['late']);
+    await lives.crash(100_000);
+    const again = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(again.texts(), []);
+    assert.equal((await lives.store.contents()).filter((text) => text.startsWith('delayed')).length, 0);
+  });
+
+  it('that fell due while there was no process come at the start, to sessions that are away, too', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    for (const n of [2, 1, 3]) await lives.kit.broker.publish(`$delayed/${n}/t`, `${n}`);
+    await lives.kill({ downForMs: 60_000 });
+    await lives.kit.clock.advance(100);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts().sort(), ['1', '2', '3']);
+  });
+});
+
+describe('Tables', () => {
+  it('keep what the app sets, and forget what it deletes', async () => {
+    await using lives = await new Lives().begin();
+    const users = lives.kit.broker.table<{ name: string; tags: string[] }>('users');
+    await users.set('a', { name: 'ä', tags: ['x'] });
+    await users.set('b\0c', { name: 'b', tags: [] });
+    await users.set('', { name: 'nobody', tags: [] });
+    await users.set('d', { name: 'd', tags: [] });
+    assert.equal(await users.delete('d'), true);
+    assert.equal(await users.delete('d'), false);
+    await lives.kill();
+    const again = lives.kit.broker.table<{ name: string; tags: string[] }>('users');
+    assert.deepEqual(
+      new Map(again),
+      new Map([
+        ['a', { name: 'ä', tags: ['x'] }],
+        ['b\0c', { name: 'b', tags: [] }],
+        ['', { name: 'nobody', tags: [] }]
+      ])
+    );
+    assert.equal(again.size, 3);
+    assert.equal(again.has('d'), false);
+    assert.equal(lives.kit.broker.table('user').size, 0);
+  });
+
+  it('hold a value as it was when it was set', async () => {
+    await using kit = await createTestBroker();
+    const value = { list: [1] };
+    await kit.broker.table('t').set('k', value);
+    value.list.push(2);
+    assert.deepEqual(kit.broker.table('t').get('k'), { list: [1] });
+  });
+
+  it('refuse names that are none, values that JSON can not say, and changes while the store is not open', async () => {
+    const broker = createBroker({ store: memoryStore() });
+    assert.throws(() => broker.table('a/b'), { code: 'TABLE_NAME_INVALID' });
+    await assert.rejects(broker.table('t').set('k', 1), { code: 'BROKER_NOT_STARTED' });
+    await broker.start();
+    await assert.rejects(broker.table('t').set('k', undefined), { code: 'TABLE_VALUE_INVALID' });
+    await broker.table('t').set('k', 1);
+    await broker.stop();
+    await assert.rejects(broker.table('t').delete('k'), { code: 'BROKER_NOT_STARTED' });
+    assert.equal(broker.table('t').get('k'), 1);
+  });
+});
+
+describe('A broker that stops in good order', () => {
+  it('leaves to the next one what it had, in memory or not', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 2);
+    const slow = await lives.connect({ clientId: 'b', ...PERSISTENT, receiveMaximum: 2, acknowledge: 'manual' });
+    await slow.subscribe({ topic: 't', qos: 1 });
+    for (let n = 0; n < 10; n++) await lives.kit.broker.publish('t', `${n}`, { qos: 2, retain: n === 9 });
+    await lives.restart(60_000);
+    for (const clientId of ['a', 'b']) {
+      const { texts } = await lives.listen({ clientId });
+      await lives.kit.clock.advance(100);
+      assert.deepEqual(
+        texts(),
+        Array.from({ length: 10 }, (_, n) => `${n}`),
+        clientId
+      );
+    }
+    assert.deepEqual(await retained(lives), ['t 9']);
+  });
+
+  it('goes on with what it had when it is started again', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    await lives.leave('a', 't', 1);
+    await broker.publish('t', 'before', { qos: 1, retain: true });
+    await broker.publish('$delayed/5/t', 'late');
+    for (let round = 0; round < 3; round++) {
+      await clock.settle();
+      await broker.stop();
+      await broker.start();
+    }
+    await clock.advance(6000);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await clock.advance(100);
+    assert.deepEqual(texts(), ['before', 'late']);
+    await lives.crash();
+    assert.deepEqual(await retained(lives), ['t before']);
+    assert.equal(lives.kit.broker.hasSession('a'), true);
+  });
+
+  it('tells of no error where sessions end with it', async () => {
+    await using lives = await new Lives().begin();
+    const errors: unknown[] = [];
+    lives.kit.broker.on('error', ({ error }) => errors.push(error));
+    await lives.leave('a', 't', 1);
+    await lives.kit.broker.publish('t', 'x', { qos: 1 });
+    await lives.connect({ clientId: 'a', clean: false, sessionExpiry: 0, acknowledge: 'manual' });
+    await lives.kit.clock.settle();
+    await lives.kit.broker.stop();
+    await turns(10);
+    assert.deepEqual(errors, []);
+    await lives.restart();
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(await lives.store.contents(), []);
+  });
+});

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Message } from '../../lib/packets/message.ts';
+import { Lives, PERSISTENT } from './support.ts';
+
+const will = { topic: 'will', payload: 'gone', qos: 1 } as const;
+const later = (seconds: number) => ({ ...will, properties: { willDelayInterval: seconds } });
+
+/** What came of wills, so far. */
+async function told(lives: Lives): Promise<string[]> {
+  const { client, texts } = await lives.listen({ clientId: 'watcher' });
+  await lives.kit.clock.advance(10);
+  await client.disconnect();
+  await lives.kit.clock.advance(100);
+  return texts();
+}
+
+async function watched(): Promise<Lives> {
+  const lives = await new Lives().begin();
+  await lives.leave('watcher', 'will', 1);
+  return lives;
+}
+
+describe('A will that is kept', () => {
+  for (const [name, options] of [
+    ['of a session that is kept', PERSISTENT],
+    ['of a session that ends with its connection', {}],
+    ['of a client of MQTT 3.1.1', { protocolVersion: 4 }]
+  ] as const)
+    it(`${name} is published once when the process died while its client was connected`, async () => {
+      await using lives = await watched();
+      await lives.connect({ clientId: 'c', ...options, will });
+      await lives.kill();
+      assert.deepEqual(await told(lives), ['gone']);
+      await lives.kill();
+      await lives.kit.clock.advance(3_600_000);
+      await lives.kill();
+      assert.deepEqual(await told(lives), []);
+    });
+
+  it('is published as it was given, retained and with its properties', async () => {
+    await using lives = await watched();
+    await lives.connect({
+      clientId: 'c',
+      username: 'u',
+      will: { ...will, retain: true, properties: { contentType: 'x', userProperties: [['a', 'b']] } }
+    });
+    await lives.kill();
+    await lives.kit.clock.advance(10);
+    await lives.crash();
+    const message = (await lives.kit.broker.retained('will').next()).value as Message;
+    assert.deepEqual(
+      [`${message.payload}`, message.qos, message.properties.contentType, message.properties.userProperties],
+      ['gone', 1, 'x', [['a', 'b']]]
+    );
+  });
+
+  it('waits for its delay from the start on, when its client was connected', async () => {
+    await using lives = await watched();
+    await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
+    await lives.kill({ downForMs: 600_000 });
+    await lives.kit.clock.advance(50_000);
+    assert.deepEqual(await told(lives), []);
+    await lives.kit.clock.advance(11_000);
+    assert.deepEqual(await told(lives), ['gone']);
+  });
+
+  it('waits for what is left of its delay, when its client had gone before', async () => {
+    await using lives = await watched();
+    const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
+    client.destroy();
+    await lives.kit.clock.advance(10_000);
+    await lives.crash(30_000);
+    await lives.kit.clock.advance(15_000);
+    assert.deepEqual(await told(lives), []);
+    await lives.kit.clock.advance(6000);
+    assert.deepEqual(await told(lives), ['gone']);
+  });
+
+  it('is published when its session expires before the delay is over', async () => {
+    await using lives = await watched();
+    const client = await lives.connect({ clientId: 'c', clean: false, sessionExpiry: '20s', will: later(600) });
+    client.destroy();
+    await lives.crash(30_000);
+    await lives.kit.clock.advance(10);
+    assert.deepEqual(await told(lives), ['gone']);
+  });
+
+  it('with a delay is deleted by a client that is back in time', async () => {
+    await using lives = await watched();
+    await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
+    await lives.kill();
+    await lives.connect({ clientId: 'c', ...PERSISTENT });
+    await lives.crash();
+    await lives.kit.clock.advance(100_000);
+    assert.deepEqual(await told(lives), []);
+  });
+
+  for (const options of [PERSISTENT, {}])
+    it(`is gone with a clean disconnect (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
+      await using lives = await watched();
+      const client = await lives.connect({ clientId: 'c', ...options, will });
+      await client.disconnect();
+      await lives.crash();
+      await lives.kit.clock.advance(100_000);
+      assert.deepEqual(await told(lives), []);
+    });
+
+  it('that was published is not published again by the next process', async () => {
+    await using lives = await watched();
+    for (const options of [PERSISTENT, {}]) {
+      const client = await lives.connect({ clientId: 'c', ...options, will });
+      client.destroy();
+      await lives.kit.clock.advance(100);
+      await lives.kill();
+      await lives.kit.clock.advance(100);
+      assert.deepEqual(await told(lives), ['gone']);
+    }
+  });
+
+  it('is dropped for good with a client that is kicked so while it is away', async () => {
+    await using lives = await watched();
+    const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
+    client.destroy();
+    await lives.kit.clock.advance(100);
+    lives.kit.broker.session('c').kick({ session: 'keep', will: 'drop' });
+    await lives.crash();
+    await lives.kit.clock.advance(100_000);
+    assert.deepEqual(await told(lives), []);
+  });
+
+  it('of a connection that was taken over is the new one', async () => {
+    await using lives = await watched();
+    await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
+    await lives.connect({ clientId: 'c', ...PERSISTENT, will: { ...will, payload: 'second' } });
+    await lives.kill();
+    await lives.kit.clock.advance(100_000);
+    assert.deepEqual(await told(lives), ['second']);
+  });
+
+  it('is published by a stop, and not again', async () => {
+    await using lives = await watched();
+    await lives.connect({ clientId: 'c', ...PERSISTENT, will });
+    await lives.connect({ clientId: 'd', will });
+    await lives.restart();
+    assert.deepEqual(await told(lives), ['gone', 'gone']);
+    await lives.crash();
+    assert.deepEqual(await told(lives), []);
+  });
+
+  for (const [name, options] of [
+    ['of a session that is kept', PERSISTENT],
+    ['of a session that ends with its connection', {}]
+  ] as const)
+    it(`${name} stays over a stop that keeps wills, and is published after the next start`, async () => {
+      await using lives = await watched();
+      await lives.connect({ clientId: 'c', ...options, will });
+      await lives.restart(10_000, 'keep');
+      await lives.kit.clock.advance(10);
+      assert.deepEqual(await told(lives), ['gone']);
+      await lives.crash();
+      assert.deepEqual(await told(lives), []);
+    });
+
+  it('stays over a stop that keeps wills, and is published after its delay unless the client is back', async () => {
+    await using lives = await watched();
+    await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
+    await lives.connect({ clientId: 'd', ...PERSISTENT, will: { ...later(60), payload: 'd' } });
+    await lives.restart(600_000, 'keep');
+    await lives.connect({ clientId: 'd', ...PERSISTENT });
+    await lives.kit.clock.advance(50_000);
+    assert.deepEqual(await told(lives), []);
+    await lives.kit.clock.advance(11_000);
+    assert.deepEqual(await told(lives), ['gone']);
+  });
+
+  for (const options of [PERSISTENT, {}])
+    it(`stays over a stop and start of the same broker (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
+      await using lives = await watched();
+      await lives.connect({ clientId: 'c', ...options, will });
+      const { broker } = lives.kit;
+      await lives.kit.clock.settle();
+      await broker.stop({ wills: 'keep' });
+      await broker.start();
+      await lives.kit.clock.advance(10);
+      assert.deepEqual(await told(lives), ['gone']);
+      await lives.crash();
+      assert.deepEqual(await told(lives), []);
+    });
+});
