@@ -154,6 +154,10 @@ export class Admission {
     if (stored === undefined && !broker.hasRoomForSession()) {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
+    const { ledger } = broker;
+    const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
+    if (ledger?.isFailed && isKept)
+      throw new ProtocolError(ReasonCode.serverUnavailable, 'sessions can not be kept now: the store has failed');
     const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
@@ -162,10 +166,6 @@ export class Admission {
       });
       return;
     }
-    const { ledger } = broker;
-    const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
-    if (ledger?.isFailed && isKept)
-      throw new ProtocolError(ReasonCode.serverUnavailable, 'sessions can not be kept now: the store has failed');
     const promises = ledger?.promises;
     const connack = connackFor(session, packet, approval, resumes);
     const owner = resumes ? stored : session;
@@ -191,11 +191,14 @@ export class Admission {
     // the will of the connection before is gone from the store now: what becomes of it has to be there
     if (superseded !== undefined) broker.publishWill(owner, superseded);
     superseded = undefined;
-    if (isHere()) this.#after(ledger.kept(ledger.ticket), link, welcome);
+    if (isHere()) this.#after(ledger.kept(ledger.ticket), link, welcome, !resumes);
   }
 
-  /** Go on when something is kept, or read from the store; until then nothing more is read from the client. */
-  #after(kept: Promise<void>, link: Connection, run: () => void): void {
+  /**
+   * Go on when something is kept, or read from the store; until then nothing more is read from the client.
+   * @param isNew a session that began with this: its client, told that it has none, must not find one the next time
+   */
+  #after(kept: Promise<void>, link: Connection, run: () => void, isNew = false): void {
     link.pause(Pause.hook);
     kept
       .then(
@@ -203,7 +206,7 @@ export class Admission {
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
             this.#broker.failed(error, 'reading a session from the store', link.session);
-          link.session.close('store_failed', ReasonCode.serverUnavailable);
+          link.session.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
         }
       )
       .finally(() => link.session.resumeAfterHook(link));

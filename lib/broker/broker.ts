@@ -6,7 +6,7 @@ import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
 import type { ConnectionMeta } from '../client-info.ts';
 import type { Clock } from '../clock.ts';
-import { InvalidInput, NotFound, StateError } from '../errors.ts';
+import { BrokerError, InvalidInput, NotFound, StateError } from '../errors.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
 import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
@@ -30,6 +30,7 @@ import { VERSION } from './version.ts';
 /** Node's setTimeout fires at once past this. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
+const STORE_CLOSE_MS = 10_000;
 
 /** How `stop` ends what is connected. */
 export interface StopOptions {
@@ -193,7 +194,7 @@ export class Broker {
       this.#tell('stop');
       await this.#within(Math.min(timeoutMs, this.#patienceMs), Promise.all([closed, this.#core.allClosed()]));
       this.#core.cutOff();
-      await this.#core.persistence?.close().catch((error: unknown) => failures.push(error));
+      await this.#closeStore(failures);
       this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
       for (const stream of this.#streams) void stream.return();
       if (failures.length > 0)
@@ -201,6 +202,21 @@ export class Broker {
     } finally {
       this.#patienceMs = Infinity;
     }
+  }
+
+  /** A store that hangs holds up the stop only so long. */
+  async #closeStore(failures: unknown[]): Promise<void> {
+    const { store } = this.settings;
+    const { persistence } = this.#core;
+    if (store === undefined || persistence === undefined) return;
+    let timer: NodeJS.Timeout | undefined;
+    const tooLong = new Promise<never>((_resolve, reject) => {
+      const text = `${store.name}: does not close; whether the last changes are kept is not known`;
+      // real time: it is a disk that is waited for
+      timer = setTimeout(() => reject(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
+    });
+    await Promise.race([persistence.close(), tooLong]).catch((error: unknown) => failures.push(error));
+    clearTimeout(timer);
   }
 
   /** One start or stop after the other. */

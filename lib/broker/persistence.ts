@@ -478,12 +478,23 @@ class Sweeper implements Durable {
     this.#core.work.begin();
     this.#sweep()
       .catch((error: unknown) => {
-        if ((error as BrokerError).code !== 'STORE_FAILED') this.#core.failed(error, 'sweeping the store', undefined);
+        if (this.#ledger.isFailed) this.#goOnLater();
+        else this.#core.failed(error, 'sweeping the store', undefined);
       })
       .finally(() => {
         this.#isBusy = false;
         this.#core.work.end();
       });
+  }
+
+  #goOnLater(): void {
+    this.#ledger.wait({
+      commitKept: () => {
+        if (!this.#isStopped) this.begin();
+        return false;
+      },
+      commitFailed: () => true
+    });
   }
 
   /** What is left is gone through at the next start. */

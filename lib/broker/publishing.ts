@@ -370,8 +370,15 @@ export class Publishing {
     };
     const finish = (outcome: PublishDecision): number | Promise<number> => {
       if (ledger === undefined) return act(outcome);
+      const { message: changed, route } = outcome;
+      const isKept =
+        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && broker.keepsAny(route));
+      if (ledger.isFailed && isKept && outcome.reasonCode === 0) {
+        broker.dropped(changed, 'store_failed', undefined);
+        throw ledger.refusal();
+      }
       const { promises } = ledger;
-      outcome.message.ticket = ledger.ticket;
+      changed.ticket = ledger.ticket;
       const taken = act(outcome);
       return ledger.promises === promises ? taken : ledger.kept(ledger.ticket).then(() => taken);
     };

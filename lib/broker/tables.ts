@@ -88,13 +88,16 @@ class KeptTable implements Table<unknown>, Durable {
     const json = JSON.stringify(value);
     if (json === undefined)
       throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
+    this.#checkStore();
     this.#values.set(key, JSON.parse(json)); // what the caller does with its object later is not kept either
     await this.#change(key);
   }
 
   async delete(key: string): Promise<boolean> {
     this.#mustBeOpen();
-    if (!this.#values.delete(key)) return false;
+    if (!this.#values.has(key)) return false;
+    this.#checkStore();
+    this.#values.delete(key);
     await this.#change(key);
     return true;
   }
@@ -105,6 +108,10 @@ class KeptTable implements Table<unknown>, Durable {
 
   restore(key: string, value: unknown): void {
     this.#values.set(key, value);
+  }
+
+  #checkStore(): void {
+    if (this.#ledger?.isFailed) throw this.#ledger.refusal();
   }
 
   #mustBeOpen(): void {

@@ -1,4 +1,5 @@
 import type { Message } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
@@ -203,6 +204,9 @@ export class SessionLog implements Durable {
       this.#writingFilters = this.#filters;
       this.#filters = new Set();
     }
+    this.#passing = this.#passed;
+    this.#passed = [];
+    for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
     if (this.#open.length > 0) {
       this.#writing = this.#open.filter((kept) => !kept.isDone);
       this.#open = [];
@@ -211,9 +215,6 @@ export class SessionLog implements Durable {
       writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
       if (split > 0) writeSegments(draft, number, this.#writing.slice(split));
     }
-    this.#passing = this.#passed;
-    this.#passed = [];
-    for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
     if (this.#isFlowDirty) {
       this.#isFlowDirty = false;
       const { count, bytes, zeroes } = this;
@@ -265,13 +266,18 @@ export class SessionLog implements Durable {
     for (const filter of this.#writingFilters ?? []) this.#filters.add(filter);
     if (this.#isOver) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
-    for (const kept of this.#writing) kept.segment = undefined;
+    this.#passed.push(...this.#passing);
+    for (const kept of this.#writing) {
+      // whether it is in the store nobody knows, and what is left of it is written anew
+      const first = kept.segment?.first;
+      if (first !== undefined && this.#passed.at(-1) !== first) this.#passed.push(first);
+      kept.segment = undefined;
+    }
     // their publishers are told that they were not accepted
     for (const kept of [...this.#writing, ...this.#open])
-      if (kept.message.ticket > 0 && !kept.isSent) this.finish(kept);
+      if (kept.message.ticket > this.#ledger.settled && !kept.isSent) this.finish(kept);
     this.#open = [...this.#writing, ...this.#open].filter((kept) => !kept.isDone);
     this.#writing = [];
-    this.#passed.push(...this.#passing);
     this.#passing = [];
   }
 
@@ -423,7 +429,8 @@ export class SessionLog implements Durable {
     let isAtHead = true;
     for (let from = this.#pageFrom; bounds !== undefined || this.#excess(0) > 0; ) {
       const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
-      if (from >= unwritten) {
+      // what is in the store can not be looked at then
+      if (from >= unwritten || this.#ledger.isFailed) {
         drop([...this.#writing, ...this.#open]);
         return;
       }
@@ -465,13 +472,36 @@ export class SessionLog implements Durable {
     const epoch = this.#epoch;
     this.#session.host.work.begin();
     this.#page(epoch)
-      .catch((error: unknown) => this.#session.broke(error, 'reading its queue from the store'))
-      .finally(() => {
-        this.#session.host.work.end();
-        if (this.#epoch !== epoch) return;
-        this.#isPaging = false;
-        this.#session.pump();
+      .then(
+        () => this.#endPage(epoch),
+        (error: unknown) => this.#pageFailed(epoch, error)
+      )
+      .finally(() => this.#session.host.work.end());
+  }
+
+  #endPage(epoch: number): void {
+    if (this.#epoch !== epoch) return;
+    this.#isPaging = false;
+    this.#session.pump();
+  }
+
+  /** What is in the store stays there: it goes on when the store does, or on the next connection. */
+  #pageFailed(epoch: number, error: unknown): void {
+    const session = this.#session;
+    if (this.#epoch !== epoch) return;
+    if (this.#ledger.isFailed) {
+      this.#ledger.wait({
+        commitKept: () => {
+          this.#endPage(epoch);
+          return false;
+        },
+        commitFailed: () => true
       });
+      return;
+    }
+    this.#isPaging = false;
+    session.host.failed(error, 'reading its queue from the store', session);
+    if (session.link !== undefined) session.close('store_failed', ReasonCode.serverUnavailable);
   }
 
   async #page(epoch: number): Promise<void> {

@@ -284,7 +284,7 @@ export abstract class Outbound implements Subscriber {
 
   /** Its commit failed. @returns false: it is to be tried again */
   dropHeld({ message, kept, id }: Held): boolean {
-    if (message.ticket === 0) return false;
+    if (message.ticket <= (this.host.ledger as Ledger).settled) return false;
     if (id > 0) this.inflight?.free(id);
     if (kept !== undefined) this.log?.finish(kept);
     return true;

@@ -41,6 +41,8 @@ export interface LedgerHost {
 
 /** What changes without anybody waiting for it is written with the next commit, at most so much later. */
 const LAZY_MS = 50;
+/** A commit that takes longer is told of, once. */
+const SLOW_COMMIT_MS = 10_000;
 /** A store that failed is opened again after this, each time twice as long, at most `SLOWEST_REOPEN_MS`. */
 const FIRST_REOPEN_MS = 100;
 const SLOWEST_REOPEN_MS = 10_000;
@@ -82,18 +84,20 @@ export class Ledger {
   #isClosing = false;
   /** From `open` on until `close` has written all. */
   isOpen = false;
+  /** A commit that tries whether the store can be written again. */
+  #isTrial = false;
+  #reopenMs = FIRST_REOPEN_MS;
+  readonly #slow: Alarm;
 
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
     this.#host = host;
     this.maxUnwritten = maxUnwritten;
-    this.#lazy = {
-      dueMs: Infinity,
-      slot: undefined,
-      previous: undefined,
-      next: undefined,
-      ring: () => this.#hurry()
-    };
+    this.#lazy = alarm(() => this.#hurry());
+    this.#slow = alarm(() => {
+      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged`;
+      host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
+    });
   }
 
   /**
@@ -113,6 +117,7 @@ export class Ledger {
       }
       this.#isClosing = false;
       this.isOpen = true;
+      if (this.#dirty.length > 0) this.#hurry(); // what an earlier life could not write
       return commits;
     } catch (error) {
       await this.store.close();
@@ -172,6 +177,14 @@ export class Ledger {
     this.#waiters.add(waiter);
   }
 
+  /** Why nothing that promises is accepted while `isFailed`. */
+  refusal(): BrokerError {
+    return new BrokerError(
+      'STORE_FAILED',
+      `${this.store.name}: can not be written now, so nothing is accepted that has to be kept`
+    );
+  }
+
   /** Resolves when the commit of this ticket is kept. @throws BrokerError STORE_FAILED */
   kept(ticket: number): Promise<void> {
     if (ticket <= this.settled) return Promise.resolve();
@@ -213,13 +226,14 @@ export class Ledger {
     }
     this.#isBusy = true;
     work.begin();
-    if (draft.batch.length === 0 && !this.#isPulseDue) {
+    if (draft.batch.length === 0 && !this.#isPulseDue && !this.#isTrial) {
       this.#done(undefined);
       return;
     }
     this.#isPulseDue = false;
     const number = this.#commit + 1;
     writeCommit(draft, number, clock.now());
+    wheel.arm(this.#slow, SLOW_COMMIT_MS);
     this.#commitNow(draft.batch).then(
       () => {
         this.#commit = number;
@@ -234,12 +248,14 @@ export class Ledger {
   }
 
   #done(error: unknown): void {
+    this.#host.wheel.disarm(this.#slow);
     this.#isBusy = false;
     this.#leaving = 0;
     const written = this.#written;
     this.#written = [];
     if (error === undefined) {
       this.settled = this.#ticket;
+      if (this.isFailed) this.#recovered();
       for (const item of written) this.#guard(() => item.kept());
       this.#tell((waiter) => waiter.commitKept(this.settled));
     } else this.#fail(error, written);
@@ -268,11 +284,11 @@ export class Ledger {
   }
 
   #fail(cause: unknown, written: readonly Durable[]): void {
-    const { clock } = this.#host;
     const why = cause instanceof Error ? cause.message : String(cause);
     const error = new BrokerError('STORE_FAILED', `${this.store.name}: a commit failed: ${why}`, { cause });
+    const isNew = !this.isFailed;
     this.isFailed = true;
-    this.#failedAtMs = clock.monotonic();
+    this.#isTrial = false;
     for (const item of written) {
       if (!item.isDirty) {
         item.isDirty = true;
@@ -282,48 +298,63 @@ export class Ledger {
     }
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
-    this.#host.storeFailed(error);
+    if (isNew) {
+      this.#failedAtMs = this.#host.clock.monotonic();
+      this.#host.storeFailed(error);
+    }
     // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
     const ticket = this.ticket;
     this.#ticket++;
     this.#tell((waiter) => waiter.commitFailed(ticket, error));
-    void this.#reopen(FIRST_REOPEN_MS);
+    void this.#reopen();
   }
 
-  /** A handle on which a write failed may never write again (LevelDB's does not), and says nothing of what it has kept. */
-  async #reopen(delayMs: number): Promise<void> {
+  /**
+   * A handle on which a write failed may never write again (LevelDB's does not), and says nothing of what it has kept. Opened anew it is
+   * tried with all that waits: room for less is not enough.
+   */
+  async #reopen(): Promise<void> {
     const { clock } = this.#host;
-    await this.store.close().catch((error: unknown) => this.#host.failed(error, 'closing the store'));
-    if (this.#isClosing) return;
-    await new Promise<void>((resolve) => {
-      this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
-    });
-    if (this.#isClosing) return;
-    try {
-      await this.store.open();
-      this.#commit = (await readCommits(this.store)).last;
-      await this.#probe();
-    } catch {
-      return this.#reopen(Math.min(delayMs * 2, SLOWEST_REOPEN_MS));
+    while (!this.#isClosing) {
+      await this.store.close().catch((error: unknown) => this.#host.failed(error, 'closing the store'));
+      const delayMs = this.#reopenMs;
+      this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
+      await new Promise<void>((resolve) => {
+        this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
+      });
+      if (this.#isClosing) return;
+      try {
+        await this.store.open();
+        this.#checkLast((await readCommits(this.store)).last);
+        break;
+      } catch {
+        // it has been told that the store failed
+      }
     }
     if (this.#isClosing) return;
-    this.isFailed = false;
-    this.#host.storeRecovered(clock.monotonic() - this.#failedAtMs);
-    this.#host.turnLater();
+    this.#isTrial = true;
+    this.#begin();
   }
 
-  /** An empty disk's worth of room is not proof of any: write something before anything is promised again. */
-  async #probe(): Promise<void> {
-    const number = this.#commit + 1;
-    this.#draft.clear();
-    writeCommit(this.#draft, number, this.#host.clock.now());
-    await this.store.commit(this.#draft.batch);
-    this.#commit = number;
+  /** The last commit that was kept has to be there; one more may be, of which nobody knew whether it was. */
+  #checkLast(last: number): void {
+    if (last < this.#commit) {
+      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} were kept and are missing since it was opened again`;
+      this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
+    }
+    // what is missing stays a gap, which the next start finds
+    this.#commit = Math.max(this.#commit, last);
+  }
+
+  #recovered(): void {
+    this.isFailed = this.#isTrial = false;
+    this.#reopenMs = FIRST_REOPEN_MS;
+    this.#host.storeRecovered(this.#host.clock.monotonic() - this.#failedAtMs);
   }
 
   /** Write what is left and close the store. @throws BrokerError STORE_FAILED if that is not kept */
   async close(): Promise<void> {
-    while (!this.isFailed && (this.#isBusy || this.#dirty.length > 0)) {
+    while (this.#isBusy || (!this.isFailed && this.#dirty.length > 0)) {
       if (!this.#isBusy) this.#begin();
       if (this.#isBusy)
         await new Promise<void>((resolve) => {
@@ -337,8 +368,12 @@ export class Ledger {
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
     wheel.disarm(this.#lazy);
     const isLost = this.isFailed && this.#dirty.length > 0;
-    this.isFailed = false;
+    this.isFailed = this.#isTrial = this.#isUrgent = false;
     await this.store.close();
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
+}
+
+function alarm(ring: () => void): Alarm {
+  return { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
 }

@@ -164,7 +164,8 @@ function finishKept(
   ledger: Ledger
 ): void {
   const { host, log } = session;
-  if (ledger.isFailed && (message.retain || (qos === 2 && log !== undefined) || host.keepsAny(route))) {
+  const isOwnKept = qos === 2 && log !== undefined;
+  if (ledger.isFailed && (message.retain || isOwnKept || route.kind === TopicKind.delayed || host.keepsAny(route))) {
     host.metrics.counts[Metric.packetsPublishError]++;
     host.dropped(message, 'store_failed', undefined);
     if (qos === 2) forget(session, id);
@@ -173,7 +174,7 @@ function finishKept(
   }
   const { promises } = ledger;
   message.ticket = ledger.ticket;
-  if (qos === 2 && log !== undefined) {
+  if (isOwnKept) {
     // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
     message.isHeld = true;
     session.undecided?.delete(id);
@@ -181,7 +182,7 @@ function finishKept(
   }
   const code = act(host, message, route);
   settle(session, link, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
-  if (ledger.isFull) pauseForStore(link, ledger);
+  if (ledger.isFull && !ledger.isFailed) pauseForStore(link, ledger);
 }
 
 /** Not more is read of it than can be written. */
