@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { levelStore } from '../../adapters/level/index.ts';
+import { checkStore } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
 import { BrokerProcess } from './broker-process.ts';
 import { DELAY_SEC, Publisher, SHORT_SEC } from './publisher.ts';
@@ -135,10 +137,11 @@ export class FolderLife {
   /** Load and death, once or several times, then peace, in which all that was promised has to come. */
   async #round(): Promise<void> {
     const random = this.#random;
-    for (let left = 1 + random.below(3); left > 0; left--) {
+    for (let left = 1 + random.below(2); left > 0; left--) {
       this.#load();
       await this.#momentOfDeath();
       await this.#crash();
+      if (random.once(2)) await this.#checkFolder(); // not always: to open a folder changes it
       await this.#start();
       const isHasty = random.once(2);
       this.#world.isLoading = left > 1;
@@ -184,6 +187,12 @@ export class FolderLife {
     this.#world.isLoading = false;
     // what the dead one wrote is still read
     while (this.#peers.some((peer) => peer.isOnline)) await sleep(1);
+  }
+
+  /** What `embermq store check` says. */
+  async #checkFolder(): Promise<void> {
+    const { findings } = await checkStore(levelStore(this.folder));
+    for (const { code, text } of findings) this.#world.fault(`store check: ${code}: ${text}`);
   }
 
   async #start(): Promise<void> {

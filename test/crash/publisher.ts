@@ -67,6 +67,7 @@ export class Publisher extends Peer {
       if (isReleased) this.send({ cmd: 'pubrel', messageId, reasonCode: 0 });
       else {
         sent.isRepeated = true;
+        sent.aheadMs = this.world.aheadMs;
         this.send({ ...packet, dup: true });
       }
     }

@@ -8,8 +8,8 @@ export interface Sent {
   readonly seq: number;
   readonly qos: QoS;
   readonly sentAt: number;
-  /** How far the broker's clock was ahead then. */
-  readonly aheadMs: number;
+  /** How far the broker's clock was ahead when it was sent last. */
+  aheadMs: number;
   readonly expiryMs: number;
   /** A retained message without payload. */
   readonly isClear: boolean;
