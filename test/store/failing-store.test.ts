@@ -1,0 +1,403 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Batch, Broker, type Client, checkStore, memoryStore } from '../../lib/index.ts';
+import type { AckPacket } from '../../lib/packets/types.ts';
+import { Kind } from '../../lib/store/keys.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { granted, payloads, publish, refusedConnect, turns } from '../support/wire.ts';
+import { type Fault, FaultyStore } from './faulty-store.ts';
+import { change } from './filled-store.ts';
+
+const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
+const RAW_PERSISTENT = { clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
+const FAULTS: readonly Fault[] = ['throws', 'rejects', 'applies'];
+
+/** A broker on a store that works for now, a session that is away and subscribes `kept/#`, and what is told. */
+async function stage(): Promise<{ kit: TestBroker; store: FaultyStore; told: string[] }> {
+  const store = new FaultyStore();
+  const kit = await createTestBroker({ store, leakCheck: false, delayedPublish: true });
+  const told: string[] = [];
+  kit.broker.on('error', ({ error }) => told.push(`error: ${(error as Error & { code: string }).code}`));
+  kit.broker.on('store.failed', ({ error }) => told.push(`failed: ${(error as Error & { code: string }).code}`));
+  kit.broker.on('store.recovered', () => told.push('recovered'));
+  kit.broker.subscribe('$SYS/brokers/+/alarms/#', ({ topic }) => told.push(`alarm: ${topic.split('/').at(-1)}`));
+  const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+  await reader.subscribe({ topic: 'kept/#', qos: 2 });
+  await reader.disconnect();
+  return { kit, store, told };
+}
+
+/** What waits for the reader: it comes, takes all and goes. */
+async function waiting(kit: TestBroker): Promise<string[]> {
+  const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+  const got: string[] = [];
+  reader.on('message', ({ payload }) => got.push(`${payload}`));
+  await kit.clock.advance('1s');
+  await reader.disconnect();
+  return got.sort();
+}
+
+async function acked(client: RawClient, cmd: AckPacket['cmd']): Promise<number> {
+  return ((await client.next(cmd)) as AckPacket).reasonCode;
+}
+
+/** The store works again, and the broker has found out. */
+async function mended(kit: TestBroker, store: FaultyStore): Promise<void> {
+  store.fault = undefined;
+  store.isShut = false;
+  await kit.clock.advance('20s');
+}
+
+describe('A broker whose store fails', () => {
+  for (const fault of FAULTS) {
+    it(`acknowledges nothing that is not kept, and goes on by itself, when a commit ${fault}`, async () => {
+      const { kit, store, told } = await stage();
+      await using _ = kit;
+      const writer = await rawClient(kit.broker, { clientId: 'writer' });
+      writer.send(publish('kept/1', 'before', { qos: 1, messageId: 1 }));
+      assert.equal(await acked(writer, 'puback'), 0);
+      store.fault = fault;
+      // those that the failing commit holds, and those that come while nothing can be written
+      for (const id of [2, 4]) {
+        writer.send(publish('kept/1', `lost ${id}`, { qos: 1, messageId: id }));
+        assert.equal(await acked(writer, 'puback'), 0x97);
+        writer.send(publish('kept/1', `lost ${id + 1}`, { qos: 2, messageId: id + 1 }));
+        assert.equal(await acked(writer, 'pubrec'), 0x97);
+      }
+      assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
+      await mended(kit, store);
+      assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
+      writer.send(publish('kept/1', 'after', { qos: 2, messageId: 5 }));
+      assert.equal(await acked(writer, 'pubrec'), 0);
+      assert.deepEqual(await waiting(kit), ['after', 'before']);
+      await kit.clock.advance('1s');
+      assert.deepEqual((await check(store)).findings, []);
+    });
+
+    it(`closes connections of 3.1.1 whose messages are not kept, when a commit ${fault}`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const writer = await rawClient(kit.broker, { clientId: 'writer', version: 4 });
+      const second = await rawClient(kit.broker, { clientId: 'second', version: 4 });
+      store.fault = fault;
+      writer.send(publish('kept/1', 'one', { qos: 1, messageId: 1 }));
+      assert.deepEqual(
+        (await writer.closed()).map(({ cmd }) => cmd),
+        ['connack']
+      );
+      second.send(publish('kept/1', 'two', { qos: 2, messageId: 1 }));
+      await second.closed();
+      await mended(kit, store);
+      const again = await rawClient(kit.broker, { clientId: 'writer', version: 4 });
+      again.send(publish('kept/1', 'one', { qos: 1, messageId: 1, dup: true }));
+      assert.equal(await acked(again, 'puback'), 0);
+      assert.deepEqual(await waiting(kit), ['one']);
+    });
+  }
+
+  it('lets everything go on that need not be kept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.broker.publish('state', 'retained', { qos: 1, retain: true });
+    const writer = await rawClient(kit.broker);
+    store.fault = 'rejects';
+    writer.send(publish('kept/1', 'x', { qos: 1, messageId: 1 }));
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    const other = await rawClient(kit.broker);
+    assert.deepEqual(
+      await granted(other, 1, [
+        { topic: 'live', qos: 2 },
+        { topic: 'state', qos: 0 }
+      ]),
+      [2, 0]
+    );
+    assert.equal(`${(await other.next('publish')).payload}`, 'retained');
+    writer.send(publish('live', '0'), publish('live', '1', { qos: 1, messageId: 2 }));
+    assert.equal(await acked(writer, 'puback'), 0);
+    assert.equal(`${(await other.next('publish')).payload}`, '0');
+    assert.equal(`${(await other.next('publish')).payload}`, '1');
+    assert.deepEqual(await kit.broker.publish('live', '2', { qos: 1 }), { receivers: 1 });
+    await mended(kit, store);
+  });
+
+  it('refuses what would have to be kept with a code', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const present = await rawClient(kit.broker, { clientId: 'present', ...RAW_PERSISTENT });
+    const present4 = await rawClient(kit.broker, { clientId: 'present4', version: 4, clean: false });
+    const writer = await rawClient(kit.broker);
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    for (const version of [4, 5] as const) {
+      const code = 0x88;
+      assert.equal(
+        (
+          await refusedConnect(kit.broker, {
+            version,
+            clientId: 'new',
+            clean: false,
+            properties: RAW_PERSISTENT.properties
+          })
+        ).reasonCode,
+        code
+      );
+      assert.equal((await refusedConnect(kit.broker, { version, clientId: 'reader', clean: false })).reasonCode, code);
+      assert.equal(
+        (await refusedConnect(kit.broker, { version, clientId: 'reader' })).reasonCode,
+        code,
+        'nor can its session be ended'
+      );
+      assert.equal(
+        (
+          await refusedConnect(kit.broker, {
+            version,
+            will: { topic: 'w', payload: Buffer.of(), qos: 0, retain: false }
+          })
+        ).reasonCode,
+        code
+      );
+    }
+    assert.deepEqual(await granted(present, 1, { topic: 'a', qos: 1 }), [0x97]);
+    assert.deepEqual(await granted(present4, 1, { topic: 'a', qos: 1 }), [0x80]);
+    writer.send(publish('state', 'x', { qos: 1, messageId: 1, retain: true }));
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    writer.send(publish('$delayed/5/live', 'x', { qos: 1, messageId: 1 }));
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    const refused = { code: 'STORE_FAILED' };
+    const publishes = [
+      { topic: 'kept/1', qos: 1 },
+      { topic: 'state', qos: 1, retain: true },
+      { topic: '$delayed/5/live', qos: 1 }
+    ] as const;
+    for (const message of publishes) await assert.rejects(async () => kit.broker.publish(message), refused);
+    await assert.rejects(kit.broker.table('t').set('a', 1), refused);
+    assert.equal(kit.broker.table('t').has('a'), false, 'it has not taken effect either');
+    for await (const _message of kit.broker.retained('state')) assert.fail('it is not retained either');
+    await mended(kit, store);
+    assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
+    await kit.broker.table('t').set('a', 1);
+    assert.deepEqual(await waiting(kit), ['y']);
+  });
+
+  it('has no session for a client whose first CONNECT was not kept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (const fault of FAULTS) {
+      store.fault = fault;
+      const options = { clientId: `c-${fault}`, clean: false, properties: RAW_PERSISTENT.properties };
+      assert.equal((await refusedConnect(kit.broker, options)).reasonCode, 0x88);
+      await mended(kit, store);
+      const client = await rawClient(kit.broker, options);
+      assert.equal(client.connack?.sessionPresent, false);
+    }
+  });
+
+  it('leaves those connected whose queue it was reading, and goes on with it', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (let n = 0; n < 3_000; n++) void kit.broker.publish('kept/1', `${n}`, { qos: 1 });
+    await kit.clock.settle();
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+    const got: string[] = [];
+    reader.on('message', ({ payload }) => got.push(`${payload}`));
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await kit.clock.settle();
+    await mended(kit, store);
+    assert.deepEqual(
+      got,
+      Array.from({ length: 3_000 }, (_, n) => `${n}`)
+    );
+  });
+
+  it('finishes flows that had begun when the store is back', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const reader = await rawClient(kit.broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    const writer = await rawClient(kit.broker, { clientId: 'writer', ...RAW_PERSISTENT });
+    writer.send(publish('kept/1', 'one', { qos: 2, messageId: 1 }));
+    assert.equal(await acked(writer, 'pubrec'), 0);
+    const { messageId } = await reader.next('publish');
+    store.fault = 'applies';
+    writer.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+    reader.send({ cmd: 'pubrec', messageId: messageId as number, reasonCode: 0 });
+    await turns();
+    await writer.nothing();
+    await reader.nothing();
+    await mended(kit, store);
+    assert.equal(await acked(writer, 'pubcomp'), 0);
+    assert.equal(await acked(reader, 'pubrel'), 0);
+    reader.send({ cmd: 'pubcomp', messageId: messageId as number, reasonCode: 0 });
+    await reader.nothing();
+    await writer.nothing();
+  });
+
+  it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
+    const { kit, store, told } = await stage();
+    await using _ = kit;
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    store.isShut = true;
+    const before = store.opens;
+    await kit.clock.advance('10m');
+    const tries = store.opens - before;
+    assert.ok(tries >= 60 && tries < 75, `${tries} tries in ten minutes`);
+    store.isShut = false; // it opens, but there is no room
+    await kit.clock.advance('1m');
+    assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
+    await mended(kit, store);
+    assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
+  });
+
+  it('tells of a commit that takes long, acknowledges nothing, and lets QoS 0 go on', async () => {
+    const store = new FaultyStore();
+    const clock = new ManualClock();
+    const broker = new Broker({ store, clock, timerResolution: 1, memoryHighWatermark: 0 });
+    const told: unknown[] = [];
+    broker.on('error', ({ error }) => told.push((error as Error & { code: string }).code));
+    await broker.start();
+    const reader = await rawClient(broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    assert.deepEqual(await granted(reader, 1, { topic: 'kept/#', qos: 1 }), [1]);
+    const writer = await rawClient(broker);
+    store.fault = 'hangs';
+    writer.send(publish('kept/1', 'x', { qos: 1, messageId: 1 }));
+    await writer.nothing();
+    clock.advance(9_000);
+    assert.deepEqual(told, []);
+    clock.advance(2_000);
+    assert.deepEqual(told, ['STORE_SLOW']);
+    writer.send(publish('kept/1', 'y', { qos: 1, messageId: 2 }), publish('kept/1', 'z'));
+    await writer.nothing();
+    const got = await payloads(reader);
+    assert.ok(got.includes('z'), `${got}`);
+    const startedMs = performance.now();
+    await assert.rejects(broker.stop({ timeoutMs: 0 }), (error: AggregateError) => {
+      assert.equal(error.errors[0].code, 'STORE_FAILED');
+      assert.match(error.errors[0].message, /^the disk: does not close/);
+      return true;
+    });
+    assert.ok(performance.now() - startedMs < 15_000);
+  });
+
+  it('says which commits are missing that were kept, and leaves the gap for the next start', async () => {
+    const { kit, store, told } = await stage();
+    await kit.broker.publish('kept/1', 'x', { qos: 1 });
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'y', { qos: 1 }), { code: 'STORE_FAILED' });
+    await turns();
+    // the last commit is lost, as what LevelDB took after a full disk was
+    await store.inner.open();
+    const commits = await store.inner.read(Buffer.of(Kind.commit), Buffer.of(Kind.commit + 1), 1_000);
+    const batch = new Batch();
+    batch.delete((commits.at(-1) as { key: Buffer }).key);
+    await store.inner.commit(batch);
+    await mended(kit, store);
+    assert.deepEqual(told.slice(3), ['error: STORE_CORRUPT', 'alarm: clear', 'recovered']);
+    await kit[Symbol.asyncDispose]();
+    assert.deepEqual(
+      (await checkStore(store)).findings.map(({ code }) => code),
+      ['COMMITS_MISSING']
+    );
+  });
+
+  it('starts again on the same object after a stop that could not write', async () => {
+    const { kit, store } = await stage();
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /not everything could be closed/);
+    store.fault = undefined;
+    await kit.broker.start();
+    assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
+    assert.deepEqual(await waiting(kit), ['y']);
+    await kit[Symbol.asyncDispose]();
+  });
+});
+
+/** Go on until it succeeds; time passes while it is under way, and each time it does not succeed. */
+async function insist<T>(kit: TestBroker, what: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    let isSettled = false;
+    const done = what().finally(() => {
+      isSettled = true;
+    });
+    done.catch(() => undefined);
+    for (let seconds = 0; seconds < 30 && !isSettled; seconds++) {
+      await turns();
+      if (!isSettled) await kit.clock.advance('1s');
+    }
+    try {
+      return await done;
+    } catch (error) {
+      if (tries === 20) throw error;
+      await kit.clock.advance('1s');
+    }
+  }
+}
+
+async function check(store: FaultyStore) {
+  const copy = memoryStore();
+  const entries = await store.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
+  await change(copy, (batch) => {
+    for (const { key, value } of entries) batch.put(key, value);
+  });
+  return checkStore(copy);
+}
+
+describe('A store that fails at one commit, whichever', () => {
+  for (const fault of FAULTS) {
+    it(`costs no message that was acknowledged, and repeats none of QoS 2, when that commit ${fault}`, async () => {
+      let commits = Infinity;
+      for (let n = 2; n <= commits; n++) {
+        const store = new FaultyStore();
+        store.faultAt.set(n, fault);
+        const where = `commit ${n} ${fault}`;
+        const kit = await createTestBroker({ store, leakCheck: false });
+        kit.broker.on('error', () => undefined);
+        const got = { q1: [] as string[], q2: [] as string[] };
+        const take = (client: Client) =>
+          client.on('message', ({ topic, payload }) => got[topic as 'q1' | 'q2'].push(`${payload}`));
+        const connect = async (clientId: string) => {
+          const client = await insist(kit, () => kit.connect({ clientId, ...PERSISTENT }));
+          take(client);
+          return client;
+        };
+        let reader = await connect('reader');
+        await insist(kit, async () => {
+          const codes = await reader
+            .subscribe([
+              { topic: 'q1', qos: 1 },
+              { topic: 'q2', qos: 2 }
+            ])
+            .catch(async (error) => {
+              reader = await connect('reader');
+              throw error;
+            });
+          assert.deepEqual([...codes], [1, 2]);
+        });
+        const writer = await connect('writer');
+        const write = async (name: string) => {
+          for (const qos of [1, 2] as const)
+            await insist(kit, () => writer.publish(`q${qos}`, name, { qos }) as Promise<unknown>);
+        };
+        for (const name of ['a', 'b']) await write(name);
+        await reader.disconnect();
+        for (const name of ['c', 'd']) await write(name);
+        reader = await connect('reader');
+        await write('e');
+        await kit.clock.advance('20s');
+        await reader.disconnect();
+        await writer.disconnect();
+        await kit.clock.advance('20s');
+        assert.deepEqual([...new Set(got.q1)], ['a', 'b', 'c', 'd', 'e'], where);
+        assert.deepEqual(got.q2, ['a', 'b', 'c', 'd', 'e'], where);
+        assert.deepEqual((await check(store)).findings, [], where);
+        assert.equal(kit.broker.session('reader').figures().mqueueLen, 0, where);
+        if (n > store.commits) break;
+        commits = Math.max(store.commits, n);
+        await kit[Symbol.asyncDispose]();
+      }
+    });
+  }
+});

@@ -1,0 +1,49 @@
+import { memoryStore } from '../../lib/store/memory-store.ts';
+import type { Batch, Entry, Store } from '../../lib/store/store.ts';
+
+/**
+ * How a commit fails: `throws` and `rejects` keep nothing; `applies` rejects although all of it is kept; `hangs` never comes to an end,
+ * and nothing is kept.
+ */
+export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs';
+
+/** A store in memory that fails when it is told to. After a fault nothing is written until it is opened again, as with LevelDB. */
+export class FaultyStore implements Store {
+  readonly name = 'the disk';
+  readonly inner = memoryStore();
+  /** How every commit fails from now on. */
+  fault: Fault | undefined;
+  /** How that one commit fails, counted from 1. */
+  faultAt = new Map<number, Fault>();
+  /** It does not open. */
+  isShut = false;
+  commits = 0;
+  opens = 0;
+  #isBroken = false;
+
+  async open(): Promise<void> {
+    this.opens++;
+    if (this.isShut) throw new Error('no disk there');
+    this.#isBroken = false;
+    await this.inner.open();
+  }
+
+  close(): Promise<void> {
+    return this.inner.close();
+  }
+
+  read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
+    return this.inner.read(from, to, limit);
+  }
+
+  commit(batch: Batch): Promise<void> {
+    const fault = this.faultAt.get(++this.commits) ?? this.fault ?? (this.#isBroken ? 'rejects' : undefined);
+    if (fault === undefined) return this.inner.commit(batch);
+    this.#isBroken = true;
+    const error = new Error('no space left');
+    if (fault === 'throws') throw error;
+    if (fault === 'hangs') return new Promise(() => {});
+    if (fault === 'rejects') return Promise.reject(error);
+    return this.inner.commit(batch).then(() => Promise.reject(error));
+  }
+}
