@@ -108,6 +108,8 @@ function copyOf(batch: Batch): Batch {
 export class Lives {
   store = new MortalStore();
   kit!: TestBroker;
+  /** Goes up when the process dies: what the old one says from then on nobody hears. */
+  life = 0;
   /** Of the next broker. */
   options: Omit<BrokerOptions, 'clock' | 'store'>;
   /** With a store. */
@@ -160,6 +162,7 @@ export class Lives {
   /** The process dies in this very moment; another one starts on what is in the store. */
   async kill(options: { readonly downForMs?: number; readonly isPendingKept?: boolean } = {}): Promise<void> {
     const { kit, store } = this;
+    this.life++;
     const died = store.die(options.isPendingKept);
     for (const stream of this.#streams) kit.link(stream).cut();
     this.#streams = [];

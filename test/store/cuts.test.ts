@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { coreOf } from '../../lib/broker/broker.ts';
+import { Random } from '../fuzz/random.ts';
+import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
+
+const CUTS = 300;
+
+/** Something a broker has promised, and by how many batches it was kept then. */
+interface Promised {
+  readonly by: number;
+  readonly what: string;
+  /** Undone by something else that was asked for, when so many batches were kept. */
+  undoneAt: number;
+  check(lives: Lives, queues: ReadonlyMap<string, readonly string[]>): boolean;
+}
+
+/** A run with a bit of everything, in which every answer is noted with the number of batches that were kept when it came. */
+async function record(seed: number): Promise<{ store: MortalStore; promises: Promised[]; now: number }> {
+  const random = new Random(seed);
+  const lives = await new Lives().begin();
+  const { store } = lives;
+  store.turnsBefore = store.turnsAfter = () => random.below(3);
+  const { broker, clock } = lives.kit;
+  const promises: Promised[] = [];
+  const undo = (what: string) => {
+    for (const promised of promises)
+      if (promised.what === what) promised.undoneAt = Math.min(promised.undoneAt, store.committed.length);
+  };
+  const promise = (what: string, check: Promised['check']) =>
+    promises.push({ by: store.committed.length, what, undoneAt: Number.POSITIVE_INFINITY, check });
+  const away = ['a', 'b', 'c'];
+  for (const clientId of away) {
+    const client = await lives.connect({ clientId, ...PERSISTENT });
+    promise(`session ${clientId}`, ({ kit }) => kit.broker.hasSession(clientId));
+    await client.subscribe({ topic: `to/${clientId}/#`, qos: 2 });
+    promise(`subscription of ${clientId}`, ({ kit }) =>
+      [...kit.broker.session(clientId).subscriptions()].some(({ filter }) => filter === `to/${clientId}/#`)
+    );
+    await client.disconnect();
+  }
+  const writer = await lives.connect({ clientId: 'w', ...PERSISTENT });
+  promise('session w', ({ kit }) => kit.broker.hasSession('w'));
+  const reader = await lives.connect({ clientId: 'r', ...PERSISTENT, receiveMaximum: 3 });
+  await reader.subscribe({ topic: 'to/#', qos: 2 });
+  const sent: Promise<unknown>[] = [];
+  for (let n = 0; n < 150; n++) {
+    const step = random.below(10);
+    const key = `${random.below(4)}`;
+    if (step < 6) {
+      const clientId = random.pick(away);
+      const qos = random.once(2) ? 1 : 2;
+      const told = writer
+        .publish(`to/${clientId}/${qos}`, `${n}`, { qos })
+        .then(() => promise(`message ${n}`, (_, queues) => queues.get(clientId)?.includes(`${n}`) === true));
+      sent.push(told);
+    } else if (step === 6) {
+      const topic = `retained/${key}`;
+      sent.push(
+        writer
+          .publish(topic, `${n}`, { qos: 1, retain: true })
+          .then(() => promise(topic, ({ kit }) => Number(coreOf(kit.broker).retained.get(topic)?.message.payload) >= n))
+      );
+    } else if (step === 7) {
+      sent.push(
+        broker
+          .table('t')
+          .set(key, n)
+          .then(() => promise(`table ${key}`, ({ kit }) => (kit.broker.table<number>('t').get(key) ?? -1) >= n))
+      );
+    } else if (step === 8) {
+      sent.push(
+        writer
+          .publish(`$delayed/1000/to/a/delayed`, `${n}`, { qos: 1 })
+          .then(() => promise(`delayed ${n}`, (_, queues) => queues.get('a')?.includes(`${n}`) === true))
+      );
+    } else await turns(random.below(10));
+    if (random.once(20)) await clock.advance(60);
+  }
+  await Promise.all(sent);
+  broker.session('c').discard();
+  undo('session c');
+  undo('subscription of c');
+  for (const { what } of promises.filter(({ what }) => what.startsWith('message'))) {
+    const { check } = promises.find((promised) => promised.what === what) as Promised;
+    if (check(lives, new Map([['c', [what.slice('message '.length)]]]))) undo(what);
+  }
+  await clock.advance(200);
+  const now = clock.now();
+  await lives[Symbol.asyncDispose]();
+  return { store, promises, now };
+}
+
+/** A broker on what the first batches left. @returns what its clients get, by client id */
+async function openAt(store: MortalStore, count: number, now: number) {
+  const lives = new Lives();
+  lives.store = await MortalStore.of(store.committed.slice(0, count));
+  await lives.begin(now);
+  const errors: unknown[] = [];
+  lives.kit.broker.on('error', ({ error }) => errors.push(error));
+  await lives.kit.clock.advance(1_100_000); // what was delayed is due
+  const queues = new Map<string, string[]>();
+  for (const { clientId } of lives.kit.broker.sessions()) queues.set(clientId, []);
+  for (const [clientId, queue] of queues) {
+    const client = await lives.connect({ clientId, ...PERSISTENT });
+    client.on('message', ({ payload }) => queue.push(`${payload}`));
+    await lives.kit.clock.advance(10);
+    assert.equal(client.connack.sessionPresent, true);
+  }
+  await lives.kit.clock.advance(100);
+  assert.deepEqual(errors, []);
+  return { lives, queues };
+}
+
+describe('A store of which only the first commits are left', () => {
+  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+  console.log(`# cuts: SEED=${seed}`);
+  it(`opens, and has all that was promised by them, whatever their number (seed ${seed})`, async () => {
+    const { store, promises, now } = await record(seed);
+    const total = store.committed.length;
+    assert.ok(total > 50 && promises.length > 100, `${total} batches, ${promises.length} promises`);
+    const every = Math.max(1, Math.ceil(total / CUTS));
+    for (let count = 0; count <= total; count += every) {
+      const { lives, queues } = await openAt(store, count, now);
+      for (const { by, what, undoneAt, check } of promises)
+        if (by <= count && count <= undoneAt)
+          assert.ok(check(lives, queues), `after ${count} of ${total} batches, ${what} is lost, which ${by} promised`);
+      for (const queue of queues.values()) assert.equal(new Set(queue).size, queue.length, 'nothing comes twice');
+      await lives[Symbol.asyncDispose]();
+    }
+  });
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ClientSession } from '../../lib/client/session.ts';
+import { Lives, PERSISTENT, turns } from './support.ts';
+
+const MESSAGES = ['1', '2', '3'];
+
+/** What happens when this packet, counted over both wires, has just been sent. */
+interface Fault {
+  readonly at: number;
+  readonly who: 'broker' | 'publisher' | 'subscriber';
+  /** The commit under way is kept all the same. */
+  readonly isPendingKept: boolean;
+}
+
+/** Three messages of QoS 2 from one persistent session to another. @returns what came, and how many packets it took */
+async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets: number }> {
+  const lives = new Lives();
+  lives.store.turnsBefore = lives.store.turnsAfter = () => slow;
+  await lives.begin();
+  const got: string[] = [];
+  const sessions = { p: new ClientSession(), s: new ClientSession() };
+  let packets = 0;
+  let isCounting = false;
+  let happened: Promise<void> | undefined;
+  const come = async (clientId: 'p' | 's') => {
+    const client = await lives.connect({ clientId, ...PERSISTENT, session: sessions[clientId] });
+    client.on('message', ({ payload }) => got.push(`${payload}`));
+    client.on('packet', () => {
+      if (!isCounting || ++packets !== fault.at) return;
+      // not within the packet: what it set off in the client is part of the same moment
+      happened = Promise.resolve().then(() => {
+        if (fault.who === 'broker') return lives.kill({ isPendingKept: fault.isPendingKept });
+        clients[fault.who === 'publisher' ? 'p' : 's'].destroy();
+        return undefined;
+      });
+    });
+    return client;
+  };
+  const clients = { p: await come('p'), s: await come('s') };
+  await clients.s.subscribe({ topic: 't', qos: 2 });
+  isCounting = true;
+  for (const text of MESSAGES) clients.p.publish('t', text, { qos: 2 }).catch(() => undefined);
+  for (let left = 40; left > 0 && happened === undefined; left--) await turns(3 + slow);
+  await happened;
+  for (const clientId of ['p', 's'] as const)
+    if (!clients[clientId].isConnected) {
+      const client = await lives.connect({ clientId, ...PERSISTENT, session: sessions[clientId] });
+      assert.equal(client.connack.sessionPresent, true);
+      client.on('message', ({ payload }) => got.push(`${payload}`));
+    }
+  await lives.kit.clock.advance(1000);
+  assert.equal(sessions.p.outgoing.size, 0, 'all is acknowledged');
+  assert.equal(sessions.s.incoming.size, 0, 'all is released');
+  const { inflight, mqueueLen } = lives.kit.broker.session('s').figures();
+  assert.deepEqual([inflight, mqueueLen, lives.kit.broker.session('p').figures().awaitingRel], [0, 0, 0]);
+  await lives[Symbol.asyncDispose]();
+  return { got, packets };
+}
+
+describe('QoS 2 from a persistent session to another', () => {
+  for (const slow of [0, 2])
+    for (const who of ['broker', 'publisher', 'subscriber'] as const)
+      it(`comes exactly once, whichever packet is the last before the ${who} goes (commits of ${2 * slow} turns)`, async () => {
+        const { packets } = await run({ at: -1, who, isPendingKept: false }, slow);
+        assert.ok(packets > 20, `${packets} packets`);
+        for (let at = 1; at <= packets; at++)
+          for (const isPendingKept of who === 'broker' ? [false, true] : [false]) {
+            const { got } = await run({ at, who, isPendingKept }, slow);
+            assert.deepEqual(got, MESSAGES, `packet ${at}, the commit under way is ${isPendingKept ? '' : 'not '}kept`);
+          }
+      });
+});
