@@ -212,6 +212,48 @@ describe('A broker whose store fails', () => {
     );
   });
 
+  it('hands out once what was written twice, because the commit that failed was kept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const writer = await rawClient(kit.broker);
+    store.fault = 'applies';
+    writer.send(
+      publish('kept/1', 'refused', { qos: 1, messageId: 1 }),
+      publish('kept/1', 'zero'),
+      publish('kept/1', 'more')
+    );
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    await mended(kit, store);
+    assert.deepEqual(await waiting(kit), ['more', 'zero']);
+  });
+
+  it('delivers what was accepted long before and comes due in a commit that fails', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.broker.publish({ topic: '$delayed/5/kept/1', payload: 'due', qos: 1 });
+    store.fault = 'rejects';
+    await kit.clock.advance('6s');
+    await mended(kit, store);
+    assert.deepEqual(await waiting(kit), ['due']);
+  });
+
+  it('hands out a retained message, accepted long before, whose turn came in a commit that failed', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (const n of [1, 2]) await kit.broker.publish(`state/${n}`, `${n}`, { qos: 2, retain: true });
+    const properties = { sessionExpiryInterval: 3_600, receiveMaximum: 1 };
+    const reader = await rawClient(kit.broker, { clientId: 'slow', clean: false, properties });
+    assert.deepEqual(await granted(reader, 1, { topic: 'state/#', qos: 2 }), [2]);
+    const { messageId = 0, payload } = await reader.next('publish');
+    reader.send({ cmd: 'pubrec', messageId, reasonCode: 0 });
+    assert.equal(await acked(reader, 'pubrel'), 0);
+    store.fault = 'rejects';
+    reader.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
+    await reader.nothing();
+    await mended(kit, store);
+    assert.deepEqual([`${payload}`, `${(await reader.next('publish')).payload}`], ['1', '2']);
+  });
+
   it('finishes flows that had begun when the store is back', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
