@@ -82,7 +82,7 @@ export class FolderLife {
       ]),
       new Subscriber(world, random(), five('s-short', SHORT_SEC), [['t/+/+/b', 2]]),
       new Subscriber(world, random(), five('g0'), [['$share/g/s/#', 2]], { inbox: group }),
-      new Subscriber(world, random(), four('g1'), [['$share/g/s/#', 2]], { inbox: group }),
+      new Subscriber(world, random(), five('g1'), [['$share/g/s/#', 2]], { inbox: group }),
       ...this.#sleepers
     ];
     this.#watcher = new Subscriber(
