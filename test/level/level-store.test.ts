@@ -167,7 +167,11 @@ describe('a level store in a folder', () => {
       damage(folder);
       const records = () => readdirSync(folder).filter((name) => /\.(ldb|log)$/.test(name));
       const before = records();
-      await refused(folder, 'STORE_UNUSABLE', /Its files are damaged: restore the folder from a copy, or go on without what is lost/);
+      await refused(
+        folder,
+        'STORE_UNUSABLE',
+        /Its files are damaged: restore the folder from a copy, or go on without what is lost/
+      );
       assert.deepEqual(records(), before);
     });
   }
