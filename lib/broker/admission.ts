@@ -163,6 +163,7 @@ export class Admission {
     if (loading !== undefined) {
       this.#after(loading, link, () => {
         if (isWaiting(session, link)) this.#admit(session, link, packet, approval);
+        else stored?.log?.notWanted();
       });
       return;
     }

@@ -303,6 +303,11 @@ export class SessionLog implements Durable {
     session.unload();
   }
 
+  /** The client that it was loaded for is not coming after all. */
+  notWanted(): void {
+    this.#ledger.touch(this); // the next commit finds nobody here
+  }
+
   /** What is in flight and awaited, as bytes. */
   #park(): Buffer {
     const { inflight, awaitingRel, undecided } = this.#session;

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { BrokerError } from '../errors.ts';
+import { BrokerError, StateError } from '../errors.ts';
 import type { Alarm, TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
@@ -71,6 +71,8 @@ export class Ledger {
   #ticket = 0;
   /** Number of the last commit record. Tickets of commits with nothing to write leave none. */
   #commit = 0;
+  /** Nobody else has written since this ledger closed, if that is still the last one. */
+  #isCommitKnown = false;
   #isUrgent = false;
   #isPulseDue = false;
   #isBusy = false;
@@ -102,13 +104,18 @@ export class Ledger {
 
   /**
    * Open the store and see whether all its commits are there.
-   * @throws BrokerError STORE_TOO_NEW; what the store throws
+   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED; what the store throws
    */
   async open(): Promise<Commits> {
     await this.store.open();
     try {
       const isNew = await checkFormat(this.store);
       const commits = await readCommits(this.store);
+      if (this.#isCommitKnown && commits.last !== this.#commit)
+        throw new StateError(
+          'STORE_CHANGED',
+          `${this.store.name}: another broker has written to it since this one stopped, which can not go on with what it knows: make a new one`
+        );
       this.#commit = commits.last;
       if (isNew) {
         this.#draft.clear();
@@ -368,6 +375,7 @@ export class Ledger {
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
     wheel.disarm(this.#lazy);
     const isLost = this.isFailed && this.#dirty.length > 0;
+    this.#isCommitKnown = !this.isFailed;
     this.isFailed = this.#isTrial = this.#isUrgent = false;
     await this.store.close();
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);

@@ -74,7 +74,8 @@ class Model {
     this.random = random;
     // hooks that sometimes take their time
     const publish = () => (random.once(2) ? undefined : turns(random.below(8)).then(() => undefined));
-    this.lives = new Lives(random.once(3) ? { hooks: { publish } } : {});
+    const outputHighWaterMark = random.once(2) ? 1 : undefined;
+    this.lives = new Lives({ outputHighWaterMark, ...(random.once(3) ? { hooks: { publish } } : {}) });
   }
 
   async run(steps: number): Promise<void> {
@@ -82,6 +83,7 @@ class Model {
     const slow = random.below(6);
     lives.store.turnsBefore = () => random.below(slow + 1);
     lives.store.turnsAfter = () => random.below(slow + 1);
+    lives.store.turnsToRead = () => random.below(slow + 1);
     await lives.begin();
     for (const { peer, qos } of this.subscribers) {
       await peer.come(lives);
@@ -97,7 +99,7 @@ class Model {
 
   async #step(): Promise<void> {
     const { random, lives } = this;
-    switch (random.below(12)) {
+    switch (random.below(13)) {
       case 0:
       case 1:
       case 2:
@@ -122,6 +124,13 @@ class Model {
       case 10: {
         const { unacknowledged } = random.pick(this.subscribers);
         for (const ack of unacknowledged.splice(0, random.below(6))) ack();
+        return;
+      }
+      case 11: {
+        const stream = lives.streams.at(-1 - random.below(5));
+        if (stream === undefined) return;
+        if (random.once(2)) lives.kit.link(stream).slowReader();
+        else lives.kit.link(stream).heal();
         return;
       }
       default:
@@ -200,6 +209,7 @@ class Model {
 
   async #drain(): Promise<void> {
     const { lives } = this;
+    for (const stream of lives.streams) lives.kit.link(stream).heal();
     await lives.kit.clock.advance(100);
     for (const subscriber of this.subscribers) await this.#arrive(subscriber, true);
     for (const peer of this.publishers) if (!peer.isHere) await peer.come(lives);

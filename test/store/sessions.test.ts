@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { coreOf } from '../../lib/broker/broker.ts';
 import type { Client } from '../../lib/client/client.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
@@ -194,6 +195,26 @@ describe('A session that is kept', () => {
     await lives.kill();
     await lives.kit.clock.advance(100);
     assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('leaves memory again when the client that came back went before its CONNACK', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 3, acknowledge: 'manual' });
+    await client.subscribe({ topic: 'a/#', qos: 1 });
+    for (let n = 0; n < 10; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
+    await lives.crash();
+    lives.store.turnsToRead = () => 10;
+    const coming = lives.connect({ clientId: 'a', ...PERSISTENT });
+    coming.catch(() => undefined);
+    await turns(5);
+    lives.kit.link('a').cut();
+    await assert.rejects(coming);
+    await turns(60);
+    await lives.kit.clock.advance(100);
+    assert.equal(coreOf(lives.kit.broker).stored('a')?.inflight, undefined);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.equal(texts().length, 10);
   });
 
   it('tells of what waits for it and is in flight also while its client is away', async () => {

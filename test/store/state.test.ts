@@ -191,6 +191,21 @@ describe('A broker that stops in good order', () => {
     assert.equal(lives.kit.broker.hasSession('a'), true);
   });
 
+  it('does not go on where another one has written to its store since', async () => {
+    const store = memoryStore();
+    const [first, second] = [createBroker({ store }), createBroker({ store })];
+    await first.start();
+    await first.table('t').set('k', 1);
+    await first.stop();
+    await second.start();
+    await second.table('t').set('k', 2);
+    await second.stop();
+    await assert.rejects(first.start(), { code: 'STORE_CHANGED' });
+    await second.start();
+    assert.equal(second.table('t').get('k'), 2);
+    await second.stop();
+  });
+
   it('tells of no error where sessions end with it', async () => {
     await using lives = await new Lives().begin();
     const errors: unknown[] = [];

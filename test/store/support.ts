@@ -26,6 +26,8 @@ export class MortalStore implements Store {
   /** Turns of the event loop before a commit is kept, and from then until it is told of. */
   turnsBefore = (): number => 0;
   turnsAfter = (): number => 0;
+  /** And of reading. */
+  turnsToRead = (): number => 0;
   readonly #inner = memoryStore();
   #isDead = false;
   #pending: Batch | undefined;
@@ -53,8 +55,10 @@ export class MortalStore implements Store {
     await this.#inner.commit(batch);
   }
 
-  read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
-    return this.#inner.read(from, to, limit);
+  async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
+    const entries = await this.#inner.read(from, to, limit);
+    await turns(this.turnsToRead());
+    return entries;
   }
 
   /** @param isPendingKept the commit under way was kept, though nobody has been told */
@@ -70,6 +74,7 @@ export class MortalStore implements Store {
     const copy = await MortalStore.of([batch]);
     copy.turnsBefore = this.turnsBefore;
     copy.turnsAfter = this.turnsAfter;
+    copy.turnsToRead = this.turnsToRead;
     return copy;
   }
 
@@ -143,6 +148,11 @@ export class Lives {
     const got: ReceivedMessage[] = [];
     client.on('message', (message) => got.push(message));
     return { client, got, texts: () => got.map(({ payload }) => `${payload}`) };
+  }
+
+  /** The newest wires, in the order of their clients' coming. */
+  get streams(): readonly Duplex[] {
+    return this.#streams;
   }
 
   /** Subscribe and go: what comes then waits. */

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { MemoryLevel } from 'memory-level';
+import { levelStore } from '../../adapters/level/index.ts';
+import type { Store } from '../../lib/store/store.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { PERSISTENT } from './support.ts';
+
+async function on(store: Store, now?: number): Promise<TestBroker> {
+  return createTestBroker({ store, clock: { now }, leakCheck: false });
+}
+
+/** A bit of everything, over a stop and start on stores of the same place. */
+async function liveTwice(storeOf: () => Store): Promise<void> {
+  const numbers = Array.from({ length: 3000 }, (_, n) => `${n}`);
+  const first = await on(storeOf());
+  const reader = await first.connect({ clientId: 'r', ...PERSISTENT });
+  await reader.subscribe({ topic: 't', qos: 2 });
+  await reader.disconnect();
+  const writer = await first.connect({ clientId: 'w', will: { topic: 'will', payload: 'gone', retain: true } });
+  await Promise.all(numbers.map((n) => writer.publish('t', n, { qos: Number(n) % 2 === 0 ? 1 : 2 })));
+  await writer.publish('big', Buffer.alloc(300_000, 1), { qos: 1, retain: true });
+  await first.broker.table('t').set('k', { v: 1 });
+  const now = first.clock.now();
+  await first[Symbol.asyncDispose](); // keeps wills
+
+  await using second = await on(storeOf(), now + 1000);
+  const again = await second.connect({ clientId: 'r', ...PERSISTENT, receiveMaximum: 20 });
+  assert.equal(again.connack.sessionPresent, true);
+  const got: string[] = [];
+  again.on('message', ({ payload }) => got.push(`${payload}`));
+  await second.clock.advance(1000);
+  for (const rest of [0, 1])
+    assert.deepEqual(
+      got.filter((n) => Number(n) % 2 === rest),
+      numbers.filter((n) => Number(n) % 2 === rest)
+    );
+  const retained: string[] = [];
+  for await (const { topic, payload } of second.broker.retained('#')) retained.push(`${topic} ${payload.length}`);
+  assert.deepEqual(retained.sort(), ['big 300000', 'will 4']);
+  assert.deepEqual(second.broker.table('t').get('k'), { v: 1 });
+}
+
+describe('A broker on a level store', () => {
+  it('finds in a folder what the one before left there', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
+    try {
+      await liveTwice(() => levelStore(join(folder, 'data')));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('finds it in any database of the family', async () => {
+    const database = new MemoryLevel<Buffer, Buffer>({ keyEncoding: 'buffer', valueEncoding: 'buffer' });
+    await liveTwice(() => levelStore(database as never));
+  });
+});
