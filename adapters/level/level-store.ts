@@ -22,7 +22,7 @@ export interface LevelStoreOptions {
    */
   durability?: 'process' | 'power';
   /**
-   * Compare the checksums of all files of a folder when it is opened (default true; some 400 MB a second). LevelDB does not look at those of
+   * Compare the checksums of all files of a folder when it is opened (default true; some 300 MB a second). LevelDB does not look at those of
    * tables: over one with a changed bit it leaves out records without a word, or ends the process.
    */
   verify?: boolean;

@@ -27,11 +27,12 @@ const MAGIC = Buffer.from('57fb808b247547db', 'hex');
 export async function findDamage(folder: string, known: Set<string>): Promise<Damage[]> {
   const { tables, isReplayed } = await readManifest(folder);
   const damages: Damage[] = [];
+  const room = { bytes: Buffer.alloc(0) };
   for (const { name, number } of await numbered(folder)) {
     const bytes = tables.get(number);
     const isLog = name.endsWith('.log');
     if (isLog ? !isReplayed(number) : bytes === undefined || known.has(name)) continue;
-    const damage = await damageIn(folder, name, isLog ? undefined : bytes);
+    const damage = await damageIn(folder, name, isLog ? undefined : bytes, room);
     if (damage !== undefined) damages.push(damage);
     else if (!isLog) known.add(name);
   }
@@ -41,8 +42,9 @@ export async function findDamage(folder: string, known: Set<string>): Promise<Da
 /** The same for all tables that are there, whatever they may be for. */
 export async function findDamagedTables(folder: string): Promise<Damage[]> {
   const damages: Damage[] = [];
+  const room = { bytes: Buffer.alloc(0) };
   for (const { name } of await numbered(folder)) {
-    const damage = name.endsWith('.log') ? undefined : await damageIn(folder, name, undefined);
+    const damage = name.endsWith('.log') ? undefined : await damageIn(folder, name, undefined, room);
     if (damage !== undefined) damages.push(damage);
   }
   return damages;
@@ -54,15 +56,24 @@ async function numbered(folder: string): Promise<{ name: string; number: number 
   return found.map((name) => ({ name, number: Number.parseInt(name, 10) })).sort((a, b) => a.number - b.number);
 }
 
-/** @param bytes how large the file should be, if anybody knows */
-async function damageIn(folder: string, name: string, bytes: number | undefined): Promise<Damage | undefined> {
+/**
+ * @param bytes how large the file should be, if anybody knows
+ * @param room where files are read to, one after the other
+ */
+async function damageIn(
+  folder: string,
+  name: string,
+  bytes: number | undefined,
+  room: { bytes: Buffer }
+): Promise<Damage | undefined> {
   const file = await open(join(folder, name)).catch(() => undefined);
   if (file === undefined) return undefined; // another process has the folder, or LevelDB will say why
   try {
     const { size } = await file.stat();
     if (bytes !== undefined && size !== bytes)
       return { file: name, why: `it has ${size} bytes and should have ${bytes}`, blockEnds: [] };
-    const content = await filled(file, size);
+    if (room.bytes.length < size) room.bytes = Buffer.allocUnsafeSlow(size);
+    const content = await filled(file, room.bytes.subarray(0, size));
     const damage = name.endsWith('.log') ? damageOfLog(content) : damageOf(content);
     return damage && { file: name, blockEnds: [], ...damage };
   } finally {
@@ -70,8 +81,8 @@ async function damageIn(folder: string, name: string, bytes: number | undefined)
   }
 }
 
-async function filled(file: FileHandle, size: number): Promise<Buffer> {
-  const content = Buffer.allocUnsafeSlow(size);
+async function filled(file: FileHandle, content: Buffer): Promise<Buffer> {
+  const size = content.length;
   for (let at = 0; at < size; ) {
     const { bytesRead } = await file.read(content, at, size - at, at);
     if (bytesRead === 0) return content.subarray(0, at);

@@ -371,8 +371,7 @@ export class Publishing {
     const finish = (outcome: PublishDecision): number | Promise<number> => {
       if (ledger === undefined) return act(outcome);
       const { message: changed, route } = outcome;
-      const isKept =
-        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && broker.keepsAny(route));
+      const isKept = changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && broker.keepsAny(route));
       if (ledger.isFailed && isKept && outcome.reasonCode === 0) {
         broker.dropped(changed, 'store_failed', undefined);
         throw ledger.refusal();
