@@ -12,6 +12,7 @@ export {
   type Settings,
   type SharedStrategy
 } from './broker/options.ts';
+export type { RecordName } from './broker/records.ts';
 export type { RewriteKind, RewriteRule } from './broker/rewrite.ts';
 export type { KickOptions, SessionFigures, SessionHandle, SubscriptionRecord } from './broker/session-handle.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './broker/store-check.ts';
