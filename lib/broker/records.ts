@@ -33,10 +33,21 @@ export const RECORDS = {
   retained: row(Kind.retained, readRetained, showMessage),
   delayed: row(Kind.delayed, readDelayed, showDelayed),
   table: row(Kind.table, readTableEntry, (record) => record)
-};
+} satisfies Record<RecordName, unknown>;
 
 /** Names of the kinds of records in a store. */
-export type RecordName = keyof typeof RECORDS;
+export type RecordName =
+  | 'format'
+  | 'commit'
+  | 'session'
+  | 'subscription'
+  | 'flow'
+  | 'segment'
+  | 'will'
+  | 'garbage'
+  | 'retained'
+  | 'delayed'
+  | 'table';
 
 const BY_KIND = new Map(
   Object.entries(RECORDS).map(([name, { kind }]) => [kind, name as RecordName] as [number, RecordName])
