@@ -119,6 +119,7 @@ export class Persistence {
       await readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => records.push(read(entry, core))));
       return records;
     };
+    await read(RECORDS.journal); // what is left of them can not be read
     const content: Content = {
       sessions: await read(RECORDS.session),
       subscriptions: await read(RECORDS.subscription),

@@ -3,6 +3,7 @@ import { type FlowRecord, readFlow } from '../session/flow-record.ts';
 import { type KeptMessage, readSegment } from '../session/segment.ts';
 import { readSession, readSubscription, type SessionRecord } from '../session/session-record.ts';
 import { readCommit, readFormat } from '../store/commits.ts';
+import { readJournal } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
 import { type Now, readMessage } from '../store/message-record.ts';
 import { RecordReader } from '../store/record.ts';
@@ -24,6 +25,7 @@ export interface RecordKind<T> {
 export const RECORDS = {
   format: row(Kind.format, readFormat, (record) => record),
   commit: row(Kind.commit, readCommit, (record) => record),
+  journal: row(Kind.journal, readJournal),
   session: row(Kind.session, readSession, showSession),
   subscription: row(Kind.subscription, readSubscription, (record) => record),
   flow: row(Kind.flow, (entry) => ({ ...readFlow(entry), session: numberOf(entry) }), showFlow),

@@ -4,6 +4,7 @@ import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
 import { segmentFirst } from '../session/segment.ts';
 import { SeqSet } from '../session/seq-set.ts';
 import { type Commits, checkFormat, checkVersion, inStore, readCommits, writeCommit } from '../store/commits.ts';
+import { foldJournals } from '../store/journal.ts';
 import { describeKey, FORMAT, Kind } from '../store/keys.ts';
 import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError } from '../store/record.ts';
@@ -77,6 +78,7 @@ async function checkOpen(
 ): Promise<StoreReport> {
   const commits = await readCommits(store);
   if (commits.last === 0) await checkFormat(store);
+  await foldJournals(store);
   const check = new Check(store, commits);
   if (damage !== undefined) check.find('STORE_DAMAGED', damage);
   for await (const entries of slicesOf(store, onProgress)) for (const entry of entries) check.see(entry);

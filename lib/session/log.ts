@@ -51,6 +51,13 @@ export class SessionLog implements Durable {
   /** Not written yet; in the commit under way. */
   #open: KeptMessage[] = [];
   #writing: KeptMessage[] = [];
+  /** Kept, in a journal alone: older than those. */
+  #unfolded: KeptMessage[] = [];
+  /** The commit under way puts all that is kept into segments. */
+  #isFolding = false;
+  /** Where the store's own segments begin, as far as it was told. */
+  #headKept = 1;
+  #headWriting = 1;
   /** Segments with messages in memory, in order. */
   #segments: Segment[] = [];
   /** First numbers of segments that are done with. */
@@ -159,10 +166,10 @@ export class SessionLog implements Durable {
   /** A message is acknowledged, released or dropped: it is not sent again. */
   finish(kept: KeptMessage): void {
     if (kept.isDone || this.#isOver) return;
-    kept.isDone = true;
     this.count--;
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
+    kept.finish();
     this.#done.add(kept.seq);
     const { segment } = kept;
     if (segment !== undefined && --segment.left === 0 && segment.isKept) this.#pass(segment);
@@ -181,13 +188,14 @@ export class SessionLog implements Durable {
     // with those that were unsubscribed, and are still to be deleted
     for (const filter of filters) this.#filters.add(filter);
     this.#open = [];
+    this.#unfolded = [];
     this.#epoch++;
     this.#ledger.promise(this);
   }
 
   // -------------------------------------------------------------------------------------------------------------- the ledger
 
-  write(draft: Draft): void {
+  write(draft: Draft, journal: Draft | undefined): void {
     if (this.#isOver) {
       this.#isEnding = !this.#isGone;
       if (this.#isEnding) this.#writeEnd(draft);
@@ -204,23 +212,39 @@ export class SessionLog implements Durable {
       this.#writingFilters = this.#filters;
       this.#filters = new Set();
     }
+    this.#isFolding = journal === undefined;
+    if (journal === undefined) this.#fold(draft);
+    else if (this.#open.length > 0) {
+      this.#writing = this.#takeOpen();
+      writeSegments(journal, number, this.#writing, false);
+    }
+    if (journal !== undefined && !this.#isFlowDirty) return;
+    this.#isFlowDirty = false;
+    const { count, bytes, zeroes } = this;
+    // segments in journals begin anywhere behind those in the store
+    const head = journal === undefined ? this.#headWriting : this.#headKept;
+    const parked = this.#parked ?? this.#returning ?? this.#park();
+    writeFlow(journal ?? draft, number, { next: this.#next, head, count, bytes, zeroes, done: this.#done, parked });
+  }
+
+  #takeOpen(): KeptMessage[] {
+    const open = this.#open;
+    this.#open = [];
+    return open.some(({ isDone }) => isDone) ? open.filter(({ isDone }) => !isDone) : open;
+  }
+
+  #fold(draft: Draft): void {
+    const { number } = this;
     this.#passing = this.#passed;
     this.#passed = [];
     for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
-    if (this.#open.length > 0) {
-      this.#writing = this.#open.filter((kept) => !kept.isDone);
-      this.#open = [];
-      // what is in memory and what is not are never in one segment: a page begins with a segment
-      const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
-      writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
-      if (split > 0) writeSegments(draft, number, this.#writing.slice(split));
-    }
-    if (this.#isFlowDirty) {
-      this.#isFlowDirty = false;
-      const { count, bytes, zeroes } = this;
-      const parked = this.#parked ?? this.#returning ?? this.#park();
-      writeFlow(draft, number, { next: this.#next, head: this.#head, count, bytes, zeroes, done: this.#done, parked });
-    }
+    this.#writing = [...this.#unfolded.filter(({ isDone }) => !isDone), ...this.#takeOpen()];
+    this.#unfolded = [];
+    // what is in memory and what is not are never in one segment: a page begins with a segment
+    const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
+    writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
+    if (split > 0) writeSegments(draft, number, this.#writing.slice(split));
+    this.#headWriting = this.#head;
   }
 
   #writeEnd(draft: Draft): void {
@@ -234,8 +258,8 @@ export class SessionLog implements Durable {
 
   /** First number of the oldest segment that is still needed. */
   get #head(): number {
-    if (this.#segments.length > 0) return Math.min(this.#segments[0].first, this.#pageFrom);
-    return this.#writing.length > 0 ? Math.min(this.#writing[0].seq, this.#pageFrom) : this.#pageFrom;
+    const first = this.#segments[0]?.first ?? this.#unfolded[0]?.seq ?? this.#writing[0]?.seq ?? this.#pageFrom;
+    return Math.min(first, this.#pageFrom);
   }
 
   kept(): void {
@@ -246,8 +270,16 @@ export class SessionLog implements Durable {
       if (this.#next > 1) this.#session.host.sweep(this.number);
       return;
     }
-    this.#passing = [];
     this.#writingFilters = undefined;
+    if (this.#isFolding) this.#folded();
+    else for (const kept of this.#writing) this.#unfolded.push(kept);
+    this.#writing = [];
+    if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
+  }
+
+  #folded(): void {
+    this.#passing = [];
+    this.#headKept = this.#headWriting;
     let segment: Segment | undefined;
     for (const kept of this.#writing) {
       if (kept.segment === segment) continue;
@@ -257,9 +289,7 @@ export class SessionLog implements Durable {
       // what is in the store alone is found there again
       else if (segment.first < this.#pageFrom) this.#segments.push(segment);
     }
-    this.#writing = [];
     if (this.#passed.length > 0) this.#ledger.touch(this);
-    if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
   }
 
   lost(): void {
@@ -275,7 +305,7 @@ export class SessionLog implements Durable {
     }
     // their publishers are told that they were not accepted
     for (const kept of [...this.#writing, ...this.#open])
-      if (kept.message.ticket > this.#ledger.settled && !kept.isSent) this.finish(kept);
+      if (!kept.isDone && kept.message.ticket > this.#ledger.settled && !kept.isSent) this.finish(kept);
     this.#open = [...this.#writing, ...this.#open].filter((kept) => !kept.isDone);
     this.#writing = [];
     this.#passing = [];
@@ -297,6 +327,7 @@ export class SessionLog implements Durable {
     if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
     this.#parkedCount = session.inflight?.unacknowledged ?? 0;
     this.#parked = this.#park();
+    this.#unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
     this.#segments = [];
@@ -330,12 +361,13 @@ export class SessionLog implements Durable {
   /** What the flow record says, when the broker starts. */
   restore({ next, head, count, bytes, zeroes, done, parked }: FlowRecord): void {
     this.#next = next;
-    this.#pageFrom = head;
+    this.#pageFrom = this.#headKept = head;
     this.count = count;
     this.bytes = bytes;
     this.zeroes = zeroes;
     this.#done = done;
-    this.#paged = done.low;
+    // segments from there on may all be done, and not deleted yet
+    this.#paged = Math.min(head, done.low);
     this.#parked = parked.length > 4 ? Buffer.from(parked) : NOTHING_PARKED;
     this.#parkedCount = 0;
     for (let at = 2, left = this.#parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
@@ -433,10 +465,10 @@ export class SessionLog implements Durable {
     };
     let isAtHead = true;
     for (let from = this.#pageFrom; bounds !== undefined || this.#excess(0) > 0; ) {
-      const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
+      const unwritten = this.#unwritten;
       // what is in the store can not be looked at then
       if (from >= unwritten || this.#ledger.isFailed) {
-        drop([...this.#writing, ...this.#open]);
+        drop([...this.#unfolded, ...this.#writing, ...this.#open]);
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
@@ -465,9 +497,10 @@ export class SessionLog implements Durable {
 
   #dropOne(kept: KeptMessage): void {
     if (kept.isDone) return;
+    const { message } = kept;
     this.finish(kept);
     this.#session.dropped++;
-    this.#session.host.dropped(kept.message, 'queue_full', this.#session);
+    this.#session.host.dropped(message, 'queue_full', this.#session);
   }
 
   /** Bring the next messages into memory, unless that is under way. */
@@ -511,9 +544,10 @@ export class SessionLog implements Durable {
 
   async #page(epoch: number): Promise<void> {
     const { host } = this.#session;
-    const unwritten = this.#writing[0]?.seq ?? this.#open[0]?.seq ?? this.#next;
+    const unwritten = this.#unwritten;
     if (this.#pageFrom >= unwritten) {
-      for (const kept of [...this.#writing, ...this.#open]) if (kept.seq >= this.#pageFrom) this.#takeIn(kept);
+      for (const kept of [...this.#unfolded, ...this.#writing, ...this.#open])
+        if (kept.seq >= this.#pageFrom) this.#takeIn(kept);
       this.#paged = this.#pageFrom = this.#next;
       return;
     }
@@ -531,6 +565,11 @@ export class SessionLog implements Durable {
     if (entries.length < limit) this.#paged = this.#pageFrom = unwritten;
     if (bytes < SMALL_PAGE_BYTES) this.#pageRecords = Math.min(limit * 2, MOST_AT_ONCE);
     else if (bytes > LARGE_PAGE_BYTES) this.#pageRecords = Math.max(limit >> 1, 1);
+  }
+
+  /** The first number that is in no segment of the store. */
+  get #unwritten(): number {
+    return (this.#unfolded[0] ?? this.#writing[0] ?? this.#open[0])?.seq ?? this.#next;
   }
 
   #takeInSegment(entry: Entry): void {

@@ -251,7 +251,7 @@ export abstract class Outbound implements Subscriber {
   #mustHold(ledger: Ledger, message: Message, qos: QoS, kept: KeptMessage | undefined): boolean {
     if (qos === 2 && this.log !== undefined) return true;
     if (message.isHeld && message.ticket > ledger.settled) return true;
-    if (qos === 0 && kept?.segment !== undefined) return true; // or a crash would bring it a second time
+    if (qos === 0 && kept?.isWritten === true) return true; // or a crash would bring it a second time
     return qos === 0 && this.held !== undefined && this.held.zeroes > 0;
   }
 
@@ -267,7 +267,7 @@ export abstract class Outbound implements Subscriber {
     this.held ??= new HeldMessages(this.client, ledger);
     if (qos === 0) this.rawLayout = 0;
     const id = qos > 0 ? this.#takeId(message, qos, retain, ids, kept) : 0;
-    const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && kept?.segment !== undefined));
+    const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && kept?.isWritten === true));
     if (qos === 0 && kept !== undefined) this.log?.finish(kept);
     if (waitsForFlow) this.log?.flowChanged();
     const ticket = waitsForFlow ? ledger.ticket : message.isHeld ? message.ticket : this.held.last;

@@ -22,14 +22,17 @@ export interface Segment {
 
 /** A message of one session that is kept in the store, or is about to be. */
 export class KeptMessage {
-  readonly message: Message;
+  /** Not to be asked for when it is done: nothing holds on to it then. */
+  message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
   readonly ids: readonly number[] | undefined;
   /** Messages of a session are numbered in the order of their arrival. */
   readonly seq: number;
-  /** undefined: it is not written yet. */
+  /** undefined: it is in none, or in one of a journal. */
   segment: Segment | undefined = undefined;
+  /** The store has it, or is about to. */
+  isWritten = false;
   isDone = false;
   /** It has gone out: only the client can end it. */
   isSent = false;
@@ -41,10 +44,20 @@ export class KeptMessage {
     this.ids = ids;
     this.seq = seq;
   }
+
+  /** It is not sent again, and not written. */
+  finish(): void {
+    this.isDone = true;
+    this.message = undefined as unknown as Message;
+  }
 }
 
-/** Write messages in as many records as they need. @param messages in the order of their numbers, none of them done */
-export function writeSegments(draft: Draft, session: number, messages: readonly KeptMessage[]): void {
+/**
+ * Write messages in as many records as they need.
+ * @param messages in the order of their numbers, none of them done
+ * @param isFold these are the segments they are kept in from now on; otherwise it is a journal that they go to
+ */
+export function writeSegments(draft: Draft, session: number, messages: readonly KeptMessage[], isFold = true): void {
   for (let at = 0; at < messages.length; ) {
     const { seq: first } = messages[at];
     const segment: Segment = { first, left: 0, isKept: false };
@@ -62,6 +75,8 @@ export function writeSegments(draft: Draft, session: number, messages: readonly 
       }
       writeMessage(draft, message, previous);
       if (message.origin !== undefined) previous = message.origin;
+      kept.isWritten = true;
+      if (!isFold) continue;
       kept.segment = segment;
       segment.left++;
     }
@@ -85,7 +100,9 @@ export function readSegment({ key, value }: Entry, now: Now): KeptMessage[] {
     }
     const message = readMessage(reader, previous, now);
     if (message.origin !== undefined) previous = message.origin;
-    messages.push(new KeptMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq));
+    const kept = new KeptMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq);
+    kept.isWritten = true;
+    messages.push(kept);
   }
   return messages;
 }

@@ -102,10 +102,15 @@ export async function readCommits(store: Store): Promise<Commits> {
   return { last, lastWallMs, gaps, bad };
 }
 
-/** Every entry of a kind, in slices. */
-export async function readAll(store: Store, kind: number, each: (entry: Entry) => void): Promise<void> {
-  const to = kindKey(kind + 1);
-  for (let from = kindKey(kind); ; ) {
+/** Every entry of a kind, in slices. @param to where to end, before the end of the kind */
+export async function readAll(
+  store: Store,
+  kind: number,
+  each: (entry: Entry) => void,
+  from = kindKey(kind),
+  to = kindKey(kind + 1)
+): Promise<void> {
+  for (;;) {
     const entries = await store.read(from, to, READ_AT_ONCE);
     for (const entry of entries) each(entry);
     const last = entries.at(-1);

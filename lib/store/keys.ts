@@ -6,6 +6,7 @@
  * |---|---|---|
  * | format | | version of the whole, who made it |
  * | commit | commit number modulo `COMMITS_KEPT`, 16 bit | number, wall-clock time |
+ * | journal | commit number, 48 bit | records of sessions' messages that are not yet under their own keys |
  * | session | session number, 48 bit | who, versions, expiry, will |
  * | subscription | session number, filter | options, identifiers |
  * | flow | session number | what of its messages is done, in flight, awaited |
@@ -19,6 +20,7 @@
 export const Kind = {
   format: 0x01,
   commit: 0x02,
+  journal: 0x03,
   session: 0x10,
   subscription: 0x11,
   flow: 0x12,
@@ -33,6 +35,7 @@ export const Kind = {
 /** Keys of these kinds are at least so long. */
 const LEAST_BYTES: Readonly<Record<number, number>> = {
   [Kind.commit]: 3,
+  [Kind.journal]: 7,
   [Kind.session]: 7,
   [Kind.subscription]: 7,
   [Kind.flow]: 7,
@@ -71,6 +74,8 @@ export function describeKey(key: Buffer): string {
       return 'the format record';
     case Kind.commit:
       return `the record of a commit (slot ${key.readUInt16BE(1)})`;
+    case Kind.journal:
+      return `the messages of commit ${number}`;
     case Kind.session:
       return `session ${number}`;
     case Kind.subscription:

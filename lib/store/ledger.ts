@@ -3,6 +3,7 @@ import { BrokerError, StateError } from '../errors.ts';
 import type { Alarm, TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
+import { beginJournal, foldJournals } from './journal.ts';
 import { FORMAT, Kind } from './keys.ts';
 import { Draft } from './record.ts';
 import type { Batch, Store } from './store.ts';
@@ -11,8 +12,12 @@ import type { Batch, Store } from './store.ts';
 export interface Durable {
   /** It is in the list of what is to be written; the ledger's. */
   isDirty: boolean;
-  /** Put into the draft all that has changed since the last call. */
-  write(draft: Draft): void;
+  /**
+   * Put into the draft all that has changed since the last call.
+   * @param journal where to put instead what is soon to change again; undefined: all that was put into journals since the last time there
+   *   was none goes into the draft, as far as it still holds
+   */
+  write(draft: Draft, journal: Draft | undefined): void;
   /** What was written last is kept. */
   kept(): void;
   /** It is not: it has to be written again. The ledger has it in its list. */
@@ -46,6 +51,14 @@ const SLOW_COMMIT_MS = 10_000;
 /** A store that failed is opened again after this, each time twice as long, at most `SLOWEST_REOPEN_MS`. */
 const FIRST_REOPEN_MS = 100;
 const SLOWEST_REOPEN_MS = 10_000;
+/**
+ * Journals are folded so long after the first of them; before that when they hold so many bytes, come from so many commits, or speak of
+ * so many sessions.
+ */
+const FOLD_MS = 100;
+const FOLD_BYTES = 262_144;
+const FOLD_COMMITS = 1_000;
+const FOLD_ITEMS = 2_000;
 
 /**
  * Group commit. Whatever changed since the last commit leaves as one batch, at the end of the turn; while it is under way the next one
@@ -67,6 +80,14 @@ export class Ledger {
   readonly store: Store;
   readonly #host: LedgerHost;
   readonly #draft = new Draft();
+  readonly #journal = new Draft();
+  /** Commits since the last fold that left a journal, the bytes of these, and who wrote there. */
+  #journals: number[] = [];
+  #journalBytes = 0;
+  readonly #unfolded = new Set<Durable>();
+  /** The commit under way ends the journals before it. */
+  #isFolding = false;
+  #mustFold = false;
   /** Number of the commit under way or the last one. */
   #ticket = 0;
   /** Number of the last commit record. Tickets of commits with nothing to write leave none. */
@@ -90,12 +111,17 @@ export class Ledger {
   #isTrial = false;
   #reopenMs = FIRST_REOPEN_MS;
   readonly #slow: Alarm;
+  readonly #foldLater: Alarm;
 
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
     this.#host = host;
     this.maxUnwritten = maxUnwritten;
     this.#lazy = alarm(() => this.#hurry());
+    this.#foldLater = alarm(() => {
+      this.#mustFold = true;
+      this.#hurry();
+    });
     this.#slow = alarm(() => {
       const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
@@ -110,6 +136,8 @@ export class Ledger {
     await this.store.open();
     try {
       const isNew = await checkFormat(this.store);
+      // what this one has written since it was opened first, it knows better
+      if (this.#journals.length === 0) await foldJournals(this.store);
       const commits = await readCommits(this.store);
       if (this.#isCommitKnown && commits.last !== this.#commit)
         throw new StateError(
@@ -227,10 +255,10 @@ export class Ledger {
     this.#gathered = 0;
     this.#ticket++;
     draft.clear();
-    for (const item of this.#written) {
-      item.isDirty = false;
-      this.#guard(() => item.write(draft));
-    }
+    const number = this.#commit + 1;
+    this.#isFolding = this.#isFoldDue();
+    if (this.#isFolding) this.#fold(draft);
+    else this.#writeJournal(draft, number);
     this.#isBusy = true;
     work.begin();
     if (draft.batch.length === 0 && !this.#isPulseDue && !this.#isTrial) {
@@ -238,7 +266,6 @@ export class Ledger {
       return;
     }
     this.#isPulseDue = false;
-    const number = this.#commit + 1;
     writeCommit(draft, number, clock.now());
     wheel.arm(this.#slow, SLOW_COMMIT_MS);
     this.#commitNow(draft.batch).then(
@@ -248,6 +275,50 @@ export class Ledger {
       },
       (error: unknown) => this.#done(error ?? new Error('the commit was rejected'))
     );
+  }
+
+  #isFoldDue(): boolean {
+    return (
+      this.#mustFold ||
+      this.#journalBytes + this.#leaving > FOLD_BYTES ||
+      this.#journals.length >= FOLD_COMMITS ||
+      this.#unfolded.size >= FOLD_ITEMS
+    );
+  }
+
+  #writeJournal(draft: Draft, number: number): void {
+    const journal = beginJournal(this.#journal, number);
+    const empty = journal.nested;
+    let { nested } = journal;
+    for (const item of this.#written) {
+      item.isDirty = false;
+      this.#guard(() => item.write(draft, journal));
+      if (journal.nested === nested) continue;
+      nested = journal.nested;
+      this.#unfolded.add(item);
+    }
+    if (nested === empty) return;
+    journal.unnest().put();
+    draft.batch.put(journal.batch.keys[0], journal.batch.values[0] as Buffer);
+    this.#journals.push(number);
+    this.#journalBytes += nested;
+  }
+
+  #fold(draft: Draft): void {
+    this.#host.wheel.disarm(this.#foldLater);
+    for (const item of this.#unfolded) if (!item.isDirty) this.#written.push(item);
+    for (const item of this.#written) {
+      item.isDirty = false;
+      this.#guard(() => item.write(draft, undefined));
+    }
+    for (const number of this.#journals) draft.key(Kind.journal).u48(number).delete();
+  }
+
+  #folded(): void {
+    this.#isFolding = this.#mustFold = false;
+    this.#journals = [];
+    this.#journalBytes = 0;
+    this.#unfolded.clear();
   }
 
   async #commitNow(batch: Batch): Promise<void> {
@@ -262,6 +333,7 @@ export class Ledger {
     this.#written = [];
     if (error === undefined) {
       this.settled = this.#ticket;
+      if (this.#isFolding) this.#folded();
       if (this.isFailed) this.#recovered();
       for (const item of written) this.#guard(() => item.kept());
       this.#tell((waiter) => waiter.commitKept(this.settled));
@@ -270,6 +342,8 @@ export class Ledger {
     if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
     else if (this.#dirty.length > 0 && this.#lazy.dueMs === Infinity && !this.isFailed)
       this.#host.wheel.arm(this.#lazy, LAZY_MS);
+    if (this.#journals.length > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
+      this.#host.wheel.arm(this.#foldLater, FOLD_MS);
     if (!this.#isBusy) this.#onIdle?.();
     this.#host.work.end();
   }
@@ -295,6 +369,7 @@ export class Ledger {
     const error = new BrokerError('STORE_FAILED', `${this.store.name}: a commit failed: ${why}`, { cause });
     const isNew = !this.isFailed;
     this.isFailed = true;
+    this.#mustFold = true; // what is in the store is known then, whether it has taken this commit or not
     this.#isTrial = false;
     for (const item of written) {
       if (!item.isDirty) {
@@ -361,7 +436,8 @@ export class Ledger {
 
   /** Write what is left and close the store. @throws BrokerError STORE_FAILED if that is not kept */
   async close(): Promise<void> {
-    while (this.#isBusy || (!this.isFailed && this.#dirty.length > 0)) {
+    while (this.#isBusy || (!this.isFailed && (this.#dirty.length > 0 || this.#journals.length > 0))) {
+      this.#mustFold = true;
       if (!this.#isBusy) this.#begin();
       if (this.#isBusy)
         await new Promise<void>((resolve) => {
@@ -374,6 +450,7 @@ export class Ledger {
     const { clock, wheel } = this.#host;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
     wheel.disarm(this.#lazy);
+    wheel.disarm(this.#foldLater);
     const isLost = this.isFailed && this.#dirty.length > 0;
     this.#isCommitKnown = !this.isFailed;
     this.isFailed = this.#isTrial = this.#isUrgent = false;

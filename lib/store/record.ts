@@ -1,11 +1,13 @@
 import { crc32 } from 'node:zlib';
 import { BrokerError } from '../errors.ts';
-import { Batch } from './store.ts';
+import { Batch, type Entry } from './store.ts';
 
 /** Version byte of every record written today. One with a higher version is refused. */
 const RECORD_VERSION = 1;
 /** Version byte before, checksum behind. */
 const FRAME_BYTES = 5;
+/** Before a nested record: length of its key, of its body. */
+const NESTED_HEAD_BYTES = 5;
 const CHUNK_BYTES = 262_144;
 
 /** A record that cannot be read: `STORE_CORRUPT`, or `STORE_TOO_NEW` when a later version of this package has written it. */
@@ -22,7 +24,8 @@ export class RecordError extends BrokerError {
  * The batch of a commit as it is written: keys and records lie one behind the other in a few chunks that are used again for later
  * commits. A record is `version, body, checksum of key, version and body`.
  *
- * `key()` begins a key, `value()` ends it and begins the record's body, `put()` ends that; `delete()` ends a key alone.
+ * `key()` begins a key, `value()` ends it and begins the record's body, `put()` ends that; `delete()` ends a key alone. Between `nest()`
+ * and `unnest()` they write into the record that is begun: key and body of other records, which are put there later (see `journal.ts`).
  */
 export class Draft {
   batch = new Batch();
@@ -33,6 +36,9 @@ export class Draft {
   /** Where the key, and where the record begins. */
   #keyAt = 0;
   #valueAt = -1;
+  /** Where the nested record begins, or would. */
+  #nestedAt = -1;
+  #isNesting = false;
 
   /** Begin anew; what the last batch lay in is used again. */
   clear(): void {
@@ -43,10 +49,17 @@ export class Draft {
     this.#chunk = this.#chunks[0];
     this.#at = 0;
     this.#valueAt = -1;
+    this.#isNesting = false;
   }
 
   /** Begin a key. @param kind of `Kind` */
   key(kind: number): this {
+    if (this.#isNesting) {
+      this.#at = this.#nestedAt; // one that was begun and not put is not there
+      this.need(NESTED_HEAD_BYTES + 1);
+      this.#at += NESTED_HEAD_BYTES;
+      return this.u8(kind);
+    }
     this.#keyAt = this.#at;
     this.#valueAt = -1;
     return this.u8(kind);
@@ -54,6 +67,10 @@ export class Draft {
 
   /** The key is complete; the body of its record follows. */
   value(): this {
+    if (this.#isNesting) {
+      this.#chunk[this.#nestedAt] = this.#at - this.#nestedAt - NESTED_HEAD_BYTES;
+      return this;
+    }
     this.need(1);
     this.#valueAt = this.#at;
     this.#chunk[this.#at++] = RECORD_VERSION;
@@ -61,6 +78,12 @@ export class Draft {
   }
 
   put(): void {
+    if (this.#isNesting) {
+      const at = this.#nestedAt;
+      this.#chunk.writeUInt32BE(this.#at - at - NESTED_HEAD_BYTES - this.#chunk[at], at + 1);
+      this.#nestedAt = this.#at;
+      return;
+    }
     this.need(4);
     const chunk = this.#chunk;
     const sum = crc32(chunk.subarray(this.#keyAt, this.#at));
@@ -74,7 +97,25 @@ export class Draft {
 
   /** Bytes of the record begun, its version included. */
   get size(): number {
-    return this.#at - this.#valueAt;
+    return this.#at - (this.#isNesting ? this.#nestedAt : this.#valueAt);
+  }
+
+  /** What follows are records within the one that is begun. */
+  nest(): this {
+    this.#isNesting = true;
+    this.#nestedAt = this.#at;
+    return this;
+  }
+
+  /** Where the last record ended, for telling whether more have come. */
+  get nested(): number {
+    return this.#nestedAt - this.#keyAt;
+  }
+
+  unnest(): this {
+    this.#isNesting = false;
+    this.#at = this.#nestedAt;
+    return this;
   }
 
   u8(value: number): this {
@@ -144,6 +185,13 @@ export class Draft {
     return this;
   }
 
+  /** Bytes as they are. */
+  raw(value: Buffer, start = 0): this {
+    this.need(value.length - start);
+    this.#at += value.copy(this.#chunk, this.#at, start);
+    return this;
+  }
+
   /** One-byte text, with its length before it. */
   latin1(value: string): this {
     this.varint(value.length).need(value.length);
@@ -163,6 +211,7 @@ export class Draft {
     }
     begun.copy(next);
     if (this.#valueAt >= 0) this.#valueAt -= this.#keyAt;
+    this.#nestedAt -= this.#keyAt;
     this.#keyAt = 0;
     this.#at = begun.length;
     this.#chunk = next;
@@ -238,6 +287,17 @@ export class RecordReader {
     const bytes = this.varint();
     const at = this.#take(bytes);
     return this.#value.subarray(at, at + bytes);
+  }
+
+  /** A record within this one: a view of its key and its body, without version and checksum. */
+  nested(): Entry {
+    const keyBytes = this.u8();
+    const bytes = this.u32();
+    const at = this.#take(keyBytes + bytes);
+    return {
+      key: this.#value.subarray(at, at + keyBytes),
+      value: this.#value.subarray(at + keyBytes, at + keyBytes + bytes)
+    };
   }
 
   #take(bytes: number): number {

@@ -25,8 +25,10 @@ export async function fill(store: Store): Promise<void> {
     clientId: 'dying',
     will: { topic: 'gone', payload: Buffer.from('will'), qos: 1, retain: false }
   });
-  for (let n = 0; n < 20; n++)
+  for (let n = 0; n < 20; n++) {
     await kit.broker.publish({ topic: 'to/reader/x', payload: `${n}`, qos: n % 3 === 0 ? 2 : 1 });
+    await kit.clock.advance(100); // a segment of its own
+  }
   for (let n = 0; n < 20; n++) await kit.broker.publish({ topic: `kept/${n}`, payload: `${n}`, qos: 1, retain: true });
   await kit.broker.publish({ topic: '$delayed/60/later', payload: 'later', qos: 1 });
   await kit.clock.advance(100); // what nobody waits for is written, too
