@@ -19,7 +19,7 @@ export interface SubscriptionOptions {
 /**
  * Why a message went nowhere, or not to one client. Of `not_retained` only the retained copy is missing: it was past `maxRetainedMessages`,
  * `maxRetainedBytes` or `maxRetainedPayloadSize`; the message goes to its subscribers all the same. `server_shutting_down`: the
- * broker stopped while it was delayed, or while a hook decided on it.
+ * broker stopped while it was delayed, or while a hook decided on it. `topic_invalid`: its `$delayed/...` topic is none that can be delayed.
  */
 export type DropReason =
   | 'no_subscribers'
@@ -29,6 +29,7 @@ export type DropReason =
   | 'too_large'
   | 'no_local'
   | 'hook'
+  | 'topic_invalid'
   | 'not_authorized'
   | 'slow_consumer'
   | 'session_terminated'
@@ -36,7 +37,9 @@ export type DropReason =
   | 'quota'
   | 'server_shutting_down';
 
-/** Why a connection or session ended: the documented texts, and ours where they have none. */
+/**
+ * Why a connection or session ended: the documented texts, and ours where they have none. `quota`: more than `maxHeldBytes` waited for a hook.
+ */
 export type DisconnectReason =
   | 'normal'
   | 'disconnect_with_will'
@@ -51,6 +54,7 @@ export type DisconnectReason =
   | 'expired'
   | 'not_authorized'
   | 'packet_too_large'
+  | 'quota'
   | 'slow_consumer'
   | 'server_shutting_down'
   | 'reauthentication_failed'

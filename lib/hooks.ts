@@ -155,7 +155,7 @@ export class HookRegistry {
 
   /**
    * Ask functions in order until one has an opinion. Stays synchronous while they do. An answer of null is no opinion either.
-   * @returns the first answer `isFinal` accepts, or undefined; `onFailure` where one threw or timed out
+   * @returns the first opinion, or undefined where nobody has one; `onFailure` where one threw or timed out
    */
   first<Q, A>(
     name: HookName,

@@ -11,7 +11,7 @@ import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
 import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
-import { unknownName } from '../options-table.ts';
+import { checkObject, unknownName } from '../options-table.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
@@ -126,7 +126,8 @@ export class Broker {
    * the order of their calls.
    * @throws BrokerError LISTENER_BIND_FAILED naming the address, or the signal's reason; then nothing is left open
    */
-  start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
+  async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
+    checkObject(options, 'options');
     return this.#inTurn(() => this.#start(options.signal));
   }
 
@@ -158,6 +159,7 @@ export class Broker {
    *   the first, the broker has stopped then all the same.
    */
   async stop(options: StopOptions = {}): Promise<void> {
+    checkObject(options, 'options');
     const { timeoutMs, wills = 'publish', signal } = options;
     if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)))
       throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
@@ -246,7 +248,7 @@ export class Broker {
    * A stream that finds its peer breaking a rule may be destroyed with a `ProtocolError`: its code is why the client is disconnected. What
    * else a stream fails with is an `error` event, unless its peer has just gone or `meta.listener` is given.
    * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
-   *   STREAM_INVALID
+   *   STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE for one that was given before
    */
   handle(stream: Duplex, meta: ConnectionMeta = { transport: 'stream' }): void {
     if (
@@ -256,6 +258,12 @@ export class Broker {
     ) {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
+    checkObject(meta, 'meta');
+    if (this.#core.hasTaken(stream))
+      throw new StateError(
+        'STREAM_IN_USE',
+        'this stream has been handed over before; a connection needs one of its own'
+      );
     if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
       stream.destroy();
       throw notStarted();
@@ -296,6 +304,7 @@ export class Broker {
 
   /** A Duplex whose other end this broker serves: for MQTT.js or any other client, without a socket. */
   stream(meta: Partial<ConnectionMeta> = {}): Duplex {
+    checkObject(meta, 'meta');
     const [ours, theirs] = duplexPair(this.work);
     this.handle(ours, { transport: 'local', ...meta });
     return theirs;
@@ -306,6 +315,7 @@ export class Broker {
    * @throws Refused CONNECT_REFUSED with the CONNACK's reason code; StateError BROKER_NOT_STARTED; what `connectClient` throws
    */
   async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
+    checkObject(options, 'options');
     const { connection, ...rest } = options;
     return connectClient(this.stream(connection), { clock: this.clock, ...rest });
   }
@@ -364,6 +374,7 @@ export class Broker {
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
     checkFilter(filter);
     if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
+    checkObject(options, 'options');
     const { signal, qos = 2, retainHandling = 0 } = options;
     if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', qos);
     if (![0, 1, 2].includes(retainHandling))
@@ -424,6 +435,7 @@ export class Broker {
    * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
+    checkObject(options, 'options');
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
       this.#core.dropped(message, 'queue_full', undefined)
@@ -507,6 +519,7 @@ export class Broker {
     options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}
   ): Promise<BrokerEvents[E]> {
     checkEvent(event, () => undefined);
+    checkObject(options, 'options');
     return this.#core.events.next(event, options);
   }
 
@@ -516,6 +529,7 @@ export class Broker {
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
   hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
+    checkObject(options, 'options');
     return this.#core.hook(name, hook, options.isFirst);
   }
 

@@ -293,21 +293,18 @@ export class Publishing {
 
   /** `$delayed/<seconds>/<topic>`. @returns a reason code */
   delay(message: Message): number {
-    const broker = this.#broker;
-    const delay = broker.settings.delayedPublish ? parseDelayed(message.topic, broker.clock.now() / 1000) : 'invalid';
-    if (delay === undefined || delay === 'invalid') {
-      broker.dropped(message, 'not_authorized', undefined);
-      return ReasonCode.topicNameInvalid;
-    }
-    const fault = checkTopicName(delay.topic);
-    const isForbidden = /^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined;
-    if (fault !== undefined || isForbidden) {
-      broker.dropped(message, 'not_authorized', undefined);
-      return fault !== undefined ? ReasonCode.topicNameInvalid : ReasonCode.notAuthorized;
-    }
-    if (broker.delayed.hold(message, delay.topic, delay.delayMs) === 'held') return ReasonCode.noMatchingSubscribers;
-    broker.dropped(message, 'quota', undefined);
-    return ReasonCode.quotaExceeded;
+    const code = this.#hold(message);
+    if (code !== ReasonCode.noMatchingSubscribers) this.#broker.dropped(message, NOT_DELAYED[code], undefined);
+    return code;
+  }
+
+  #hold(message: Message): keyof typeof NOT_DELAYED | typeof ReasonCode.noMatchingSubscribers {
+    const { settings, clock, delayed } = this.#broker;
+    const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
+    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
+    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
+    const isHeld = delayed.hold(message, delay.topic, delay.delayMs) === 'held';
+    return isHeld ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
 
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
@@ -380,6 +377,13 @@ export class Publishing {
     this.route(message, this.#broker.routeOf(topic));
   }
 }
+
+/** Why a message that can not be delayed is dropped. */
+const NOT_DELAYED = {
+  [ReasonCode.topicNameInvalid]: 'topic_invalid',
+  [ReasonCode.notAuthorized]: 'not_authorized',
+  [ReasonCode.quotaExceeded]: 'quota'
+} as const;
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
 

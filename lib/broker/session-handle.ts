@@ -1,6 +1,7 @@
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
+import { checkObject } from '../options-table.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
@@ -121,6 +122,7 @@ export class SessionHandle {
   subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    checkObject(options, 'options');
     const request = { ...options, topic: filter };
     checkSubscription(request);
     const code = this.#subscribing.subscribeFor(this.#session, request);
@@ -142,8 +144,10 @@ export class SessionHandle {
    * Within an event it ends whoever has the session then: the client that is connected; from `session.takenover` on the connection that takes
    * over. A client that has had no CONNACK yet is refused by one (0x80: it knows no 0x98) and leaves no will, one that has gets the DISCONNECT.
    * While a clean start discards the session of before, it ends that one, and the new session begins.
+   * @throws InvalidInput OPTION_INVALID
    */
   kick(options: KickOptions = {}): void {
+    checkObject(options, 'options');
     const session = this.#session;
     if (session.incoming !== undefined) {
       session.whenHandedOver = () => this.kick(options);

@@ -1,5 +1,3 @@
-// By name from this module they are out of the reach of a test framework's fake timers.
-import { setImmediate } from 'node:timers';
 import { InvalidInput, ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
 import { isThenable, type Verdict } from '../hooks.ts';
@@ -77,7 +75,7 @@ export class Subscribing {
   #holding(session: Session, link: Connection, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
     session.pauseForHook();
-    decided.catch((error: unknown) => session.broke(error, during)).finally(() => session.resumeAfterHook(link));
+    decided.catch((error: unknown) => session.broke(error, during, link)).finally(() => session.resumeAfterHook(link));
   }
 
   #subscribeOne(
@@ -230,14 +228,7 @@ export class Subscribing {
 
   /** Many filters of one packet are dealt with in slices: nobody has to wait for all of them. */
   #nextTurn(): Promise<void> {
-    const { work } = this.#broker;
-    work.begin();
-    return new Promise((resolve) => {
-      setImmediate(() => {
-        work.end();
-        resolve();
-      });
-    });
+    return new Promise((resolve) => this.#broker.later(resolve));
   }
 
   /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError } from '../events.ts';
+import { checkObject } from '../options-table.ts';
 import { encode } from '../packets/encode.ts';
 import type { MessageInput } from '../packets/message.ts';
 import { PacketReader } from '../packets/packet-reader.ts';
@@ -188,7 +189,7 @@ export class Client {
    * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`. A client has one subscription
    * for a filter: subscribing again replaces its options, adds a handler, and takes none away.
    * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
    *   CONNECTION_CLOSED when it goes before the answer
    */
   async subscribe(
@@ -198,6 +199,7 @@ export class Client {
   ): Promise<readonly number[]> {
     this.#mustBeConnected();
     const handle = typeof options === 'function' ? options : handler;
+    if (typeof options !== 'function') checkObject(options, 'options');
     const { properties, ...rest } = typeof options === 'function' ? {} : options;
     const subscriptions = listOf(filters).map((filter) => ({
       ...({ qos: 0, nl: false, rap: false, rh: 0 } as const),
@@ -222,7 +224,7 @@ export class Client {
    * End subscriptions, and with them their handlers; given a handler, take away that one, and end those subscriptions that no other
    * handler needs.
    * @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0)
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
    *   CONNECTION_CLOSED when it goes before the answer
    */
   async unsubscribe(
@@ -230,6 +232,7 @@ export class Client {
     options: { readonly properties?: Properties } | MessageHandler = {}
   ): Promise<readonly number[]> {
     this.#mustBeConnected();
+    if (typeof options !== 'function') checkObject(options, 'options');
     const asked = listOf(filters);
     mustBeFilters(asked);
     const handle = typeof options === 'function' ? options : undefined;
@@ -272,10 +275,12 @@ export class Client {
    * The client's messages from now on, and those that nobody has listened for yet. Ends with the connection; rejects with the signal's
    * reason when that aborts. Past `highWaterMark` messages (default 1,000) not looked at, nothing more is read from the stream unless an
    * operation waits for its answer.
+   * @throws InvalidInput OPTION_INVALID
    */
   messages(
     options: { readonly signal?: AbortSignal; readonly highWaterMark?: number } = {}
   ): AsyncIterableIterator<ReceivedMessage> {
+    checkObject(options, 'options');
     return this.#inbox.read(options.highWaterMark ?? READ_AHEAD, options.signal);
   }
 
@@ -312,6 +317,7 @@ export class Client {
 
   /** Send DISCONNECT and end the stream. @returns when it is closed */
   async disconnect(options: { readonly reasonCode?: number; readonly properties?: Properties } = {}): Promise<void> {
+    checkObject(options, 'options');
     if (this.#isClosed) return;
     const closed = new Promise<void>((resolve) => this.on('close', () => resolve()));
     if (!this.#isLeaving) {

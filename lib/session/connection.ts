@@ -48,6 +48,11 @@ interface ForeignTopic {
 
 type Attached = Duplex & { [CONNECTION]?: Connection };
 
+/** Whether a connection reads this stream, or has read it. */
+export function isAttached(stream: Duplex): boolean {
+  return (stream as Attached)[CONNECTION] !== undefined;
+}
+
 /** Outputs that are not in use: an idle connection has none. */
 const spare: Output[] = [];
 
@@ -213,7 +218,7 @@ export class Connection {
     if (this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
       this.session.fail(
         new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
-        'slow_consumer'
+        'quota'
       );
     } else this.#restrain();
   }

@@ -265,10 +265,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.close(reason, error.reasonCode, { reasonString: error.message });
   }
 
-  /** Something of ours broke while it worked for this session: that session alone ends, and it is told of. */
-  broke(error: unknown, during: string): void {
+  /**
+   * Something of ours broke while it worked for this session: that session alone ends, and it is told of.
+   * @param over the connection that it worked for, where the session may have another one since: that one goes on
+   */
+  broke(error: unknown, during: string, over = this.link): void {
     this.host.failed(error, during, this);
     const { link } = this;
+    if (over !== link) return;
     if (link === undefined || link.isClosed) {
       if (this.state === 'disconnected') this.end('expired', 'internal_error');
       return;
@@ -589,7 +593,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     try {
       link.resume(Pause.hook);
     } catch (error) {
-      this.broke(asError(error), 'going on after a hook');
+      this.broke(asError(error), 'going on after a hook', link);
     }
   }
 }

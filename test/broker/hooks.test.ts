@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
-import type { Broker } from '../../lib/broker/broker.ts';
+import { type Broker, coreOf } from '../../lib/broker/broker.ts';
 import type { HookName } from '../../lib/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
@@ -313,6 +313,8 @@ describe('a hook that takes its time', () => {
       maxHeldBytes: 1024,
       hooks: { authorizePublish: () => new Promise(() => {}) }
     });
+    const reasons: string[] = [];
+    broker.on('client.disconnected', ({ reason }) => reasons.push(reason));
     const written: Buffer[] = [];
     const stream = new Duplex({
       read: () => {},
@@ -332,6 +334,7 @@ describe('a hook that takes its time', () => {
     await turns();
     const [, disconnect] = new PacketReader({ side: 'client', version: 5 }).push(Buffer.concat(written));
     assert.ok(disconnect?.cmd === 'disconnect' && disconnect.reasonCode === 0x97, JSON.stringify(disconnect));
+    assert.deepEqual(reasons, ['quota']);
   });
 
   it('does not let keep alive run meanwhile', async () => {
@@ -401,6 +404,24 @@ describe('a hook that takes its time', () => {
     second.send(publish('a', '', { qos: 2, messageId: 1, dup: true }));
     await second.next('pubrec');
     assert.deepEqual(seen, ['a']);
+  });
+
+  it('whose message can not be routed leaves the connection alone that the sender has made since', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
+    const errors = errorsOf(broker);
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
+    const first = await rawClient(broker, options);
+    first.send(publish('a', '', { qos: 2, messageId: 1 }));
+    await turns();
+    const second = await rawClient(broker, options);
+    coreOf(broker).publishing.route = () => {
+      throw new Error('broken');
+    };
+    answer.resolve(true);
+    await nothing(second);
+    assert.equal(broker.session('c').state, 'connected');
+    assert.deepEqual(errors, ['going on after a publish hook: broken']);
   });
 
   it('has the message go to who is subscribed when it has decided', async () => {
