@@ -668,8 +668,8 @@ function feedSource(core: Core): FeedSource {
     match: ({ filter, subscriber }) => {
       const entries = core.retained.match(filter);
       if (subscriber.mountpoint === '') return entries;
-      return entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
+      return entries.filter(({ topic }) => mayReach(subscriber.mountpoint, filter, topic));
     },
-    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber, filter, topic)
+    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber.mountpoint, filter, topic)
   };
 }

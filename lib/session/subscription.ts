@@ -98,7 +98,7 @@ export function merge(all: readonly Subscription[]): Subscription {
  * wildcard does not reach `$` [MQTT-4.7.2-1].
  * @param filter without share prefix
  */
-export function mayReach({ mountpoint }: Subscriber, filter: string, topic: string): boolean {
+export function mayReach(mountpoint: string, filter: string, topic: string): boolean {
   const at = mountpoint.length;
   if (at === 0 || topic.charCodeAt(at) !== 0x24) return true;
   const first = filter.charCodeAt(at);

@@ -13,7 +13,7 @@ const member = (clientId: string, isOnline = true, hasRoom = true): TestMember =
   subscriber: { clientId, isOnline, hasRoom }
 });
 const group = (...members: TestMember[]) => {
-  const made = new ShareGroup<TestMember>('g', 'a/#');
+  const made = new ShareGroup<TestMember>();
   for (const one of members) made.add(one);
   return made;
 };
@@ -229,7 +229,7 @@ describe('ShareGroup dispatch', () => {
         return { clientId, isOnline: true, hasRoom: true };
       }
     });
-    const shared = new ShareGroup<GroupMember>('g', 'a');
+    const shared = new ShareGroup<GroupMember>();
     for (let i = 0; i < 1000; i++) shared.add(watched(String(i)));
     const p = publisher('p');
     for (const strategy of ['random', 'round_robin', 'sticky', 'hash'] as const) {
