@@ -1,5 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { Bell, type TimingWheel } from '../timing-wheel.ts';
 
 const PREFIX = '$delayed/';
 
@@ -90,17 +90,14 @@ export class DelayedMessages {
   }
 }
 
-class Waiting implements Alarm {
-  dueMs = Infinity;
-  slot: Alarm['slot'] = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
+class Waiting extends Bell {
   readonly message: Message;
   readonly topic: string;
   readonly bytes: number;
   readonly #owner: DelayedMessages;
 
   constructor(owner: DelayedMessages, message: Message, topic: string, bytes: number) {
+    super();
     this.#owner = owner;
     this.message = message;
     this.topic = topic;
