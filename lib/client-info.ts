@@ -53,3 +53,23 @@ export interface ClientInfo {
   /** Wall-clock milliseconds of the last disconnect; undefined while connected. */
   readonly disconnectedAt: number | undefined;
 }
+
+/** The facts of a client without the object that has them: what logs show. */
+export function clientFacts(client: ClientInfo): ClientInfo {
+  return {
+    clientId: client.clientId,
+    username: client.username,
+    protocolVersion: client.protocolVersion,
+    keepalive: client.keepalive,
+    cleanStart: client.cleanStart,
+    sessionExpiry: client.sessionExpiry,
+    zone: client.zone,
+    mountpoint: client.mountpoint,
+    isBridge: client.isBridge,
+    isSuperuser: client.isSuperuser,
+    connection: client.connection,
+    userProperties: client.userProperties,
+    connectedAt: client.connectedAt,
+    disconnectedAt: client.disconnectedAt
+  };
+}

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { InvalidInput } from '../errors.ts';
 import { encodePublish } from './encode.ts';
 import { copyPublishProperties, readProperties, strippedPublishLength } from './properties.ts';
@@ -226,6 +227,17 @@ export class Message {
     const properties = readProperties(buf, start + this.propertiesAt, start + this.payloadAt, 'publish');
     delete properties.topicAlias;
     return properties;
+  }
+
+  /** What `JSON.stringify` and `console.log` show: its public fields. */
+  toJSON(): object {
+    const { topic, payload, qos, retain, properties, clientId, username, timestamp, expiryInterval, bytes } = this;
+    return { topic, payload, qos, retain, properties, clientId, username, timestamp, expiryInterval, bytes };
+  }
+
+  /** @internal */
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   /** Monotonic milliseconds from which on it must not be delivered; `Infinity`: never. @internal */

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
-import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import { inspect } from 'node:util';
+import { type ClientInfo, type ConnectionMeta, clientFacts } from '../client-info.ts';
 import { ProtocolError, StateError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
 import { Metric } from '../metrics.ts';
@@ -125,6 +126,15 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   get zone(): string {
     return this.zoneSettings.name;
+  }
+
+  /** What `JSON.stringify` and, below, `console.log` show: events and hooks hand this object to the app. */
+  toJSON(): ClientInfo {
+    return clientFacts(this);
+  }
+
+  [inspect.custom](): ClientInfo {
+    return clientFacts(this);
   }
 
   send(event: SessionEvent['type']): void {

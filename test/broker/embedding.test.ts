@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import { inspect } from 'node:util';
 import { coreOf } from '../../lib/broker/broker.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
 import { type Broker, connectClient, createBroker, type ListenerHandle, type MessageInput } from '../../lib/index.ts';
@@ -597,5 +598,51 @@ describe('a broker in an app', () => {
     assert.throws(() => broker.hook('authenticat' as never, (() => true) as never), /did you mean "authenticate"/);
     assert.throws(() => createBroker({ hooks: { authenticate: 5 as never } }), { code: 'HOOK_INVALID' });
     assert.throws(() => broker.subscribe('a', 5 as never), { code: 'HANDLER_INVALID' });
+  });
+
+  it('shows what the app may know of a client and a message in logs, and nothing of the inside', async () => {
+    await using broker = await started();
+    const shown: string[] = [];
+    broker.on('message.publish', ({ client, message }) => {
+      for (const one of [client, message])
+        shown.push(inspect(one, { depth: 9, showHidden: true }), JSON.stringify(one));
+    });
+    const will = { topic: 'w', payload: 'secret' };
+    await using client = await broker.connect({ clientId: 'c', username: 'u', password: 'secret', will });
+    await client.publish('a', 'x', { qos: 1, properties: { contentType: 'text' } });
+    for (const text of shown) {
+      assert.match(text, /clientId"?: ?['"]c['"]/);
+      assert.doesNotMatch(text, /host|wire|secret/);
+    }
+    const [, ofClient, , ofMessage] = shown;
+    const { connectedAt } = broker.session('c').client;
+    assert.deepEqual(JSON.parse(ofClient), {
+      clientId: 'c',
+      username: 'u',
+      protocolVersion: 5,
+      keepalive: 0,
+      cleanStart: true,
+      sessionExpiry: 0,
+      zone: 'external',
+      mountpoint: '',
+      isBridge: false,
+      isSuperuser: false,
+      connection: { transport: 'local' },
+      userProperties: [],
+      connectedAt
+    });
+    const { timestamp, ...message } = JSON.parse(ofMessage);
+    assert.deepEqual(message, {
+      topic: 'a',
+      payload: Buffer.from('x').toJSON(),
+      qos: 1,
+      retain: false,
+      properties: { contentType: 'text' },
+      clientId: 'c',
+      username: 'u',
+      expiryInterval: -1,
+      bytes: 16
+    });
+    assert.equal(typeof timestamp, 'number');
   });
 });
