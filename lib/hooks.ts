@@ -102,7 +102,7 @@ export type HookName = keyof Hooks;
 export type Hook<N extends HookName> = Required<Hooks>[N];
 
 /** Names of all hooks, in the order in which they run. */
-export const HOOK_NAMES: readonly HookName[] = [
+const HOOK_NAMES: readonly HookName[] = [
   'preConnect',
   'authenticate',
   'authorizePublish',

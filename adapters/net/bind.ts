@@ -50,7 +50,7 @@ export function boundAddress(server: Server): ListenerAddress | undefined {
 }
 
 /** Host and port as people write them, IPv6 in brackets; or the path. */
-export function placeName(place: Place): string {
+function placeName(place: Place): string {
   if ('path' in place) return place.path;
   return place.host.includes(':') ? `[${place.host}]:${place.port}` : `${place.host}:${place.port}`;
 }

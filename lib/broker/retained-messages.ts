@@ -37,10 +37,6 @@ export class RetainedMessages {
     return this.#store.count;
   }
 
-  get bytes(): number {
-    return this.#store.bytes;
-  }
-
   /**
    * Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. What the broker says of itself counts against no
    * bound.

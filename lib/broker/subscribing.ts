@@ -32,10 +32,6 @@ export class Subscribing {
     const { subscriptions, messageId, properties } = packet;
     const link = session.link as Connection;
     const ids = properties?.subscriptionIdentifier;
-    for (const { topic, nl } of subscriptions) {
-      if (nl && (topic.startsWith('$share/') || topic.startsWith('$queue/')))
-        throw new ProtocolError(ReasonCode.protocolError, 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
-    }
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
     const answer = () => {
@@ -306,7 +302,7 @@ export class Subscribing {
 }
 
 /** A filter under a mount point; the share prefix stays in front. */
-export function mounted(filter: string, mountpoint: string): string {
+function mounted(filter: string, mountpoint: string): string {
   if (mountpoint === '') return filter;
   const at = sharePrefix(filter);
   return filter.slice(0, at) + mountpoint + filter.slice(at);

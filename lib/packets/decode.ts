@@ -186,7 +186,7 @@ function subscription(topic: string, options: number, version: ProtocolVersion):
   const rh = (options >> 4) & 0x03;
   if (rh === 3) throw refused(`subscription to "${short(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
   const nl = (options & 0x04) !== 0;
-  if (nl && topic.startsWith('$share/')) {
+  if (nl && (topic.startsWith('$share/') || topic.startsWith('$queue/'))) {
     throw refused(`subscription to "${short(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
   }
   return { topic, qos: qos as QoS, nl, rap: (options & 0x08) !== 0, rh: rh as 0 | 1 | 2 };

@@ -408,6 +408,6 @@ export abstract class Outbound implements Subscriber {
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
 
 /** A topic as the client knows it: without the mount point. */
-export function unmounted(topic: string, mountpoint: string): string {
+function unmounted(topic: string, mountpoint: string): string {
   return topic.startsWith(mountpoint) ? topic.slice(mountpoint.length) : topic;
 }

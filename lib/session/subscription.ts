@@ -62,7 +62,7 @@ export class Subscription {
 }
 
 /** What several subscriptions of one subscriber come to for one topic. */
-export class MergedSubscription extends Subscription {
+class MergedSubscription extends Subscription {
   readonly #own: Subscription | undefined;
 
   /** @param all at least two, of one subscriber */

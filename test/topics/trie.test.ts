@@ -18,10 +18,9 @@ describe('FilterIndex', () => {
       assert.equal(index.add(filter, 'y'), false);
       assert.equal(index.size, 2);
       assert.equal(index.filterCount, 1);
-      assert.deepEqual([...index.valuesOf(filter)], ['x', 'y']);
-      assert.equal(index.has(filter), true);
-      assert.equal(index.has(filter, 'x'), true);
-      assert.equal(index.has(filter, 'z'), false);
+      const topic = filter.replace(/[+#]/, 'b');
+      assert.deepEqual([...index.filters()], [filter]);
+      assert.deepEqual(found(index, topic), ['x', 'y']);
       assert.equal(index.delete(filter, 'z'), false);
       assert.equal(index.delete('other', 'x'), false);
       assert.equal(index.delete('other/+/#', 'x'), false);
@@ -30,8 +29,7 @@ describe('FilterIndex', () => {
       assert.equal(index.delete(filter, 'y'), false);
       assert.equal(index.size, 0);
       assert.equal(index.filterCount, 0);
-      assert.equal(index.has(filter), false);
-      assert.deepEqual([...index.valuesOf(filter)], []);
+      assert.deepEqual(found(index, topic), []);
       assert.deepEqual([...index.filters()], []);
     }
   });
@@ -91,7 +89,6 @@ describe('FilterIndex', () => {
         index.size,
         [...slow.values()].reduce((sum, values) => sum + values.size, 0)
       );
-      for (const [filter, values] of slow) assert.deepEqual([...index.valuesOf(filter)].sort(), [...values].sort());
     }
     assert.ok(hits > 1000, `only ${hits} hits`);
     for (const [filter, values] of slow) for (const value of values) index.delete(filter, value);
@@ -111,8 +108,7 @@ describe('FilterIndex', () => {
     const seen: string[] = [];
     for (const filter of index.filters()) {
       seen.push(filter);
-      for (const value of index.valuesOf(filter)) index.delete(filter, value);
-      assert.equal(index.has(filter), false);
+      for (let value = 0; value < 100; value++) index.delete(filter, value);
     }
     assert.deepEqual(seen.sort(), all.sort());
     assert.equal(index.size, 0);
@@ -163,8 +159,10 @@ describe('FilterIndex', () => {
       assert.deepEqual(found(index, `${label}${i}`), [i]);
       assert.deepEqual(found(index, `${label}/${label}${i}/a`), [i]);
     }
-    for (const filter of index.filters())
-      for (const value of index.valuesOf(filter)) assert.ok(index.delete(filter, value));
+    for (let i = 10_000; i < 11_000; i++) {
+      assert.ok(index.delete(`${label}${i}`, i));
+      assert.ok(index.delete(`${label}/${label}${i}/+`, i));
+    }
     assert.equal(index.size, 0);
     assert.ok(performance.now() - started < 5000);
   });
