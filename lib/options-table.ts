@@ -138,6 +138,11 @@ export function checkObject(value: unknown, field: string): void {
   if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
 }
 
+/** @throws InvalidInput OPTION_UNKNOWN for a key that is none of `known` */
+export function checkNames(given: object, known: readonly string[], where: string): void {
+  for (const key of Object.keys(given)) if (!known.includes(key)) throw unknownKey(key, known, where);
+}
+
 /** The error for a key no table knows, with the nearest known one as suggestion. */
 export function unknownKey(key: string, known: readonly string[], where: string): InvalidInput {
   const near = nearest(key, known);

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../errors.ts';
-import { checkObject, type Duration, durationMs, unknownKey } from '../options-table.ts';
+import { checkNames, checkObject, type Duration, durationMs } from '../options-table.ts';
 import type { ClientOptions } from './options.ts';
 
 /** All options: a type, so that one that is missing here does not compile. */
@@ -30,7 +30,7 @@ const FOR_EVER = 0xffff_ffff;
 /** Look at the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
 export function checkClientOptions(options: ClientOptions): void {
   checkObject(options, 'options');
-  for (const key of Object.keys(options)) if (!Object.hasOwn(KNOWN, key)) throw unknownKey(key, Object.keys(KNOWN), '');
+  checkNames(options, Object.keys(KNOWN), '');
   const { keepalive = 0, sessionExpiry } = options;
   if (!isWhole(keepalive, KEEP_ALIVE_MAX_SEC)) {
     throw new InvalidInput('OPTION_INVALID', 'keepalive', `whole seconds from 0 to ${KEEP_ALIVE_MAX_SEC}`, keepalive);

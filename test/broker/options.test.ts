@@ -180,6 +180,8 @@ describe('readBrokerOptions', () => {
     refuses({ zones: { a: { max_inflght: 5 } } }, 'max_inflght', /in zones\.a; did you mean "max_inflight"/, code);
     refuses({ 'zone.a.max_inflght': 5 }, 'max_inflght', /in zones\.a/, code);
     refuses({ zones: { a: { sysInterval: 5 } } }, 'sysInterval', /in zones\.a/, code);
+    const subscriptions = [{ topic: 'a' }, { topic: 'a', qoss: 1 }];
+    refuses({ autoSubscriptions: subscriptions }, 'qoss', /in autoSubscriptions\.1; did you mean "qos"/, code);
     refuses({ toString: 1 }, 'toString', /unknown option/, code);
     refuses({ ['__proto__']: 1 }, '__proto__', /unknown option/, code);
   });
@@ -214,6 +216,10 @@ describe('readBrokerOptions', () => {
     [{ mqueuePriorities: 'a' }, 'mqueuePriorities', /priorities from 0 to 255/],
     [{ mqueuePriorities: 5 }, 'mqueuePriorities', /priorities from 0 to 255/],
     [{ mqueuePriorities: 'a=' }, 'mqueuePriorities', /priorities from 0 to 255/],
+    [{ mqueuePriorities: { 'a/#': 5 } }, 'mqueuePriorities', /"a\/#": "#" is a wildcard/],
+    [{ node: '' }, 'node', /one level of a topic name, .* got ""/],
+    [{ node: 'a/b' }, 'node', /one level of a topic name/],
+    [{ node: 'a+' }, 'node', /one level of a topic name/],
     [{ sharedSubscriptionStrategy: 'fair' }, 'sharedSubscriptionStrategy', /random, round_robin, sticky, hash/],
     [{ zones: { lab: { maxInflight: 'x' } } }, 'zones.lab.maxInflight', /^zones\.lab\.maxInflight: /],
     [{ autoSubscriptions: [{ topic: 'a/#/b' }] }, 'autoSubscriptions.0.topic', /"#" may only be the last/],
