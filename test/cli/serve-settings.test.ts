@@ -32,6 +32,13 @@ describe('options of serve', () => {
     });
   });
 
+  it('refuses to run without any listener', async () => {
+    await assert.rejects(read(['--mqtt-port', 'off', '--ws-port', 'off']), {
+      code: 'OPTION_MISSING',
+      message: /^nothing to listen on: /
+    });
+  });
+
   it('takes flags over the environment, that over the config file, and every option of the library in each', async () => {
     const file = { max_packet_size: '1KB', maxInflight: 7, mqttPort: 1, node: 'a@file' };
     const env = { EMBERMQ_MAX_INFLIGHT: '8', EMBERMQ_MQTT_PORT: '2', EMBERMQ_NODE: 'a@env' };
