@@ -31,11 +31,20 @@ const FOR_EVER = 0xffff_ffff;
 export function checkClientOptions(options: ClientOptions): void {
   checkObject(options, 'options');
   checkNames(options, Object.keys(KNOWN), '');
-  const { keepalive = 0, sessionExpiry } = options;
+  const { protocolVersion = 5, clientId = '', username = '', password = '', will, keepalive = 0 } = options;
+  if (![3, 4, 5].includes(protocolVersion))
+    throw new InvalidInput('OPTION_INVALID', 'protocolVersion', '3, 4 or 5', protocolVersion);
+  for (const [name, value] of Object.entries({ clientId, username }))
+    if (typeof value !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a text', value);
+  // A password is not repeated in an error.
+  if (typeof password !== 'string' && !(password instanceof Uint8Array))
+    throw new InvalidInput('OPTION_INVALID', 'password', 'a text or Buffer', typeof password);
+  if (will !== undefined && typeof (will as Partial<typeof will> | null)?.topic !== 'string')
+    throw new InvalidInput('OPTION_INVALID', 'will', '{ topic, payload }', will);
   if (!isWhole(keepalive, KEEP_ALIVE_MAX_SEC)) {
     throw new InvalidInput('OPTION_INVALID', 'keepalive', `whole seconds from 0 to ${KEEP_ALIVE_MAX_SEC}`, keepalive);
   }
-  sessionExpirySec(sessionExpiry);
+  sessionExpirySec(options.sessionExpiry);
 }
 
 /**

@@ -223,6 +223,12 @@ describe('options of a client', () => {
     ['sessionExpiry', { sessionExpiry: 'soon' }, 'DURATION_INVALID', /^sessionExpiry: /],
     ['sessionExpiry', { sessionExpiry: 1.5 }, 'OPTION_INVALID', /^sessionExpiry: expected whole seconds/],
     ['sessionExpiry', { sessionExpiry: 2 ** 32 }, 'OPTION_INVALID', /^sessionExpiry: /],
+    ['protocolVersion', { protocolVersion: 6 }, 'OPTION_INVALID', /^protocolVersion: expected 3, 4 or 5, got 6$/],
+    ['clientId', { clientId: 5 }, 'OPTION_INVALID', /^clientId: expected a text, got 5$/],
+    ['username', { username: {} }, 'OPTION_INVALID', /^username: expected a text/],
+    ['password', { password: 5 }, 'OPTION_INVALID', /^password: expected a text or Buffer, got "number"$/],
+    ['will', { will: 'gone' }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}, got "gone"$/],
+    ['will', { will: {} }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}/],
     ['clientID', { clientID: 'x' }, 'OPTION_UNKNOWN', /unknown option "clientID".*did you mean "clientId"\?/]
   ];
   for (const [field, options, code, message] of refusals) {
