@@ -104,7 +104,7 @@ export class WebSocketEndpoint {
     arrival.reason = 'upgrade_failed';
     try {
       this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-        arrival.stream = this.#stream(webSocket);
+        arrival.stream = this.#stream(webSocket, socket);
         arrival.headers = request.headers;
         next(arrival);
       });
@@ -135,8 +135,8 @@ export class WebSocketEndpoint {
     }
   }
 
-  #stream(webSocket: WebSocket): WebSocketStream {
-    const stream = new WebSocketStream(webSocket);
+  #stream(webSocket: WebSocket, carrier: Duplex): WebSocketStream {
+    const stream = new WebSocketStream(webSocket, carrier);
     if (this.#settings.pingInterval > 0) this.#watchOver(stream);
     return stream;
   }
