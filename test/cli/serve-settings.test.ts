@@ -48,11 +48,17 @@ describe('options of serve', () => {
   });
 
   it('reads zones and lists from the file, from the documented dotted keys, and as JSON from the environment', async () => {
-    const file = { zones: { a: { maxInflight: 1 } }, 'zone.external.max_inflight': 3, 'broker.sys_interval': '5s' };
+    const file = {
+      zones: { a: { maxInflight: 1 } },
+      'zone.external.max_inflight': 3,
+      'broker.sys_interval': '5s',
+      'mqtt.max_packet_size': '2MB'
+    };
     const { broker } = await read([], { file, env: { EMBERMQ_AUTO_SUBSCRIPTIONS: '[{"topic":"c/%c"}]' } });
     assert.deepEqual(broker, {
       zones: { a: { maxInflight: 1 }, external: { max_inflight: 3 } },
       sysInterval: '5s',
+      maxPacketSize: '2MB',
       autoSubscriptions: [{ topic: 'c/%c' }]
     });
   });
