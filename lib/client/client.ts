@@ -23,7 +23,7 @@ import type {
 } from '../packets/types.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { Inbox } from './inbox.ts';
-import { checkClientOptions, sessionExpirySec } from './option-check.ts';
+import { checkClientOptions, checkListener, sessionExpirySec } from './option-check.ts';
 import {
   type ClientEvents,
   type ClientOptions,
@@ -251,8 +251,12 @@ export class Client {
     return asked.map((filter) => (this.protocolVersion === 5 ? granted[unsubscriptions.indexOf(filter)] : 0) ?? 0);
   }
 
-  /** Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000. */
+  /**
+   * Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000.
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
+   */
   on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
+    checkListener(event, listener);
     if (event === 'message') this.#inbox.listen(listener as MessageHandler);
     else
       (this.#listeners[event] as ClientListener<E>[] | undefined) = [

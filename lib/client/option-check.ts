@@ -1,6 +1,6 @@
 import { InvalidInput } from '../errors.ts';
-import { checkNames, checkObject, type Duration, durationMs } from '../options-table.ts';
-import type { ClientOptions } from './options.ts';
+import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../options-table.ts';
+import type { ClientEvents, ClientOptions } from './options.ts';
 
 /** All options: a type, so that one that is missing here does not compile. */
 const KNOWN: Readonly<Record<keyof ClientOptions, true>> = {
@@ -22,6 +22,8 @@ const KNOWN: Readonly<Record<keyof ClientOptions, true>> = {
   clock: true,
   signal: true
 };
+
+const EVENTS: readonly (keyof ClientEvents)[] = ['message', 'packet', 'disconnect', 'close', 'error'];
 
 const KEEP_ALIVE_MAX_SEC = 65_535;
 /** A Session Expiry Interval that never ends [MQTT 5.0, 3.1.2.11.2]. */
@@ -45,6 +47,12 @@ export function checkClientOptions(options: ClientOptions): void {
     throw new InvalidInput('OPTION_INVALID', 'keepalive', `whole seconds from 0 to ${KEEP_ALIVE_MAX_SEC}`, keepalive);
   }
   sessionExpirySec(options.sessionExpiry);
+}
+
+/** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+export function checkListener(event: keyof ClientEvents, listener: unknown): void {
+  if (!EVENTS.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENTS);
+  if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);
 }
 
 /**

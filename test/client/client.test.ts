@@ -259,6 +259,18 @@ describe('options of a client', () => {
   }
 });
 
+describe('client.on', () => {
+  it('refuses an event that there is not, with a suggestion, and what is no function', async () => {
+    const { client } = await connected();
+    assert.throws(() => client.on('mesage' as 'message', () => undefined), {
+      code: 'EVENT_UNKNOWN',
+      message: /there is no event "mesage"; did you mean "message"\?/
+    });
+    assert.throws(() => client.on('close', 5 as never), { code: 'HANDLER_INVALID' });
+    client.destroy();
+  });
+});
+
 describe('client.publish', () => {
   it('rejects, and never throws, what can not be published', async () => {
     const { peer, client } = await connected();
