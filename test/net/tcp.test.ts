@@ -34,6 +34,15 @@ describe('a TCP listener', () => {
     assert.equal(listener.protocol, 'mqtt:tcp');
   });
 
+  it('can be awaited by then, with the error as one', async () => {
+    const { port } = await listen(broker, 0);
+    const said = await listen(broker, port as number).then(
+      () => 'open',
+      (error: Error) => error.message
+    );
+    assert.match(said, /somebody listens there already/);
+  });
+
   it('hands the broker each connection with its addresses and the settings of the listener', async () => {
     const listener = await listen(broker, { port: 0, zone: 'internal', mountpoint: 'plant/', protocolVersions: [5] });
     const socket = client(listener.port);
