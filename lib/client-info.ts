@@ -12,6 +12,7 @@ export interface ConnectionMeta {
   readonly mountpoint?: string | undefined;
   /** Protocol versions this listener accepts, over the zone's. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined;
+  /** The client's address and port, and those it came to; behind a proxy what the PROXY header told. */
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;

@@ -67,7 +67,9 @@ export interface BrokerEvents {
   'client.connect': { readonly client: ClientInfo };
   /** A CONNACK is about to be sent. */
   'client.connack': { readonly client: ClientInfo; readonly reasonCode: number };
+  /** CONNACK success has gone out, what was in flight behind it. `sessionPresent`: a stored session goes on. */
   'client.connected': { readonly client: ClientInfo; readonly sessionPresent: boolean };
+  /** The connection of a client that had its CONNACK has ended. `reasonCode` is the DISCONNECT's, sent or received, or 0x80. */
   'client.disconnected': {
     readonly client: ClientInfo;
     readonly reason: DisconnectReason;
@@ -75,15 +77,21 @@ export interface BrokerEvents {
   };
   /** A SUBSCRIBE came; one event for each filter, before it is authorized. */
   'client.subscribe': { readonly client: ClientInfo; readonly filter: string; readonly options: SubscriptionOptions };
+  /** An UNSUBSCRIBE came; one event for each filter. */
   'client.unsubscribe': { readonly client: ClientInfo; readonly filter: string };
+  /** A session begins; its client gets the CONNACK next. */
   'session.created': { readonly client: ClientInfo };
+  /** A stored session goes on with a new connection. */
   'session.resumed': { readonly client: ClientInfo };
   /** Another connection with the same client id took the session over. */
   'session.takenover': { readonly client: ClientInfo };
   /** A clean start ended an older session. */
   'session.discarded': { readonly client: ClientInfo };
+  /** A subscription is in force, new or with other options: by SUBSCRIBE, by the app, or at connect. */
   'session.subscribed': { readonly client: ClientInfo; readonly filter: string; readonly options: SubscriptionOptions };
+  /** A subscription was taken away; not told of those that end with their session. */
   'session.unsubscribed': { readonly client: ClientInfo; readonly filter: string };
+  /** A session has ended, with its connection or later. */
   'session.terminated': { readonly client: ClientInfo; readonly reason: DisconnectReason };
   /** A message has been accepted, before it is routed. `client` is absent for messages of the app and of the broker. */
   'message.publish': { readonly message: Message; readonly client: ClientInfo | undefined };
@@ -106,6 +114,7 @@ export interface BrokerEvents {
   error: { readonly error: Error; readonly during: string; readonly client?: ClientInfo };
 }
 
+/** Name of an event of `broker.on`. */
 export type EventName = keyof BrokerEvents;
 type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
 

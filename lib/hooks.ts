@@ -96,6 +96,7 @@ export interface Hooks {
   deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
 }
 
+/** Name of a hook, as `broker.hook` takes it. */
 export type HookName = keyof Hooks;
 
 /** The function of one hook, as `broker.hook` takes it. */

@@ -183,6 +183,7 @@ export type Given<T> = {
 
 /** A zone's settings as read: durations in the row's unit, sizes in bytes. */
 export type Zone = Values<typeof ZONE_OPTIONS> & { readonly name: string };
+/** A zone's settings as given. */
 export type ZoneInput = Given<typeof ZONE_OPTIONS>;
 
 function checkPrefix(value: unknown, field: string): unknown {

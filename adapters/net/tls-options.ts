@@ -10,10 +10,13 @@ export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];
 export interface ServerCertificate {
   /** Certificate of the server, with the chain below its root. */
   cert?: Pem;
+  /** File of `cert`. */
   certFile?: string;
   /** Private key of the certificate. */
   key?: Pem;
+  /** File of `key`. */
   keyFile?: string;
+  /** Of a key that is encrypted. */
   passphrase?: string;
 }
 
@@ -26,9 +29,11 @@ export interface TlsMaterial extends ServerCertificate {
   serverNames?: Readonly<Record<string, ServerCertificate>>;
   /** Authorities whose client certificates are believed, in place of the ones Node knows. */
   ca?: Pem;
+  /** Files of `ca`. */
   caFile?: string | readonly string[];
   /** Revoked certificates. With a list, there must be one for each authority in a client's chain. */
   crl?: Pem;
+  /** Files of `crl`. */
   crlFile?: string | readonly string[];
   /**
    * Pre-shared keys by identity, as bytes or hexadecimal. Whoever proves a key in the handshake has its identity as user name and needs
@@ -51,6 +56,7 @@ export interface TlsSettings extends TlsMaterial {
   ciphers?: string;
   /** Default `TLSv1.2`. */
   minVersion?: SecureVersion;
+  /** Default: the highest that Node knows. */
   maxVersion?: SecureVersion;
   /** Protocols a client may name in the handshake (ALPN). Default `mqtt`; for secure WebSocket `http/1.1`. A client that names none is let in. */
   alpn?: readonly string[];

@@ -52,6 +52,7 @@ export let coreOf: (broker: Broker) => Core;
 export class Broker {
   /** The options as read. */
   readonly settings: Settings;
+  /** Its time: the option `clock`. */
   readonly clock: Clock;
   /** Counters and gauges. */
   readonly metrics: Metrics;
@@ -223,6 +224,7 @@ export class Broker {
     });
   }
 
+  /** `stop()` with its defaults. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
@@ -335,6 +337,7 @@ export class Broker {
     if (this.#listeners.get(listener.name) === listener) this.#listeners.delete(listener.name);
   }
 
+  /** The attached listeners, in the order in which they are opened. */
   listeners(): ListenerHandle[] {
     return [...this.#listeners.values()];
   }
@@ -474,6 +477,7 @@ export class Broker {
     return new SessionHandle(session, this.#core.subscribing);
   }
 
+  /** Whether there is a session of this client id, connected or not. */
   hasSession(clientId: string): boolean {
     return typeof clientId === 'string' && this.#core.sessions.has(clientId);
   }
@@ -495,25 +499,33 @@ export class Broker {
 
   // --------------------------------------------------------------------------------------------------------- events and hooks
 
-  /** Hear an event. What the listener throws or rejects becomes an `error` event. */
+  /**
+   * Hear an event. What the listener throws or rejects becomes an `error` event.
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
+   */
   on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
     this.#core.events.on(event, listener);
     return this;
   }
 
+  /** Hear the next event of a name. @throws InvalidInput as `on` */
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
     this.#core.events.once(event, listener);
     return this;
   }
 
+  /** Hear no more; nothing happens where the listener is not registered. */
   off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     this.#core.events.off(event, listener);
     return this;
   }
 
-  /** The next event of a name that satisfies `where`. Rejects when `signal` aborts. */
+  /**
+   * The next event of a name that satisfies `where`. Rejects with the signal's reason when it aborts, and with what `where` throws.
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, OPTION_INVALID
+   */
   nextEvent<E extends EventName>(
     event: E,
     options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}

@@ -10,10 +10,15 @@ import type { RewriteRule } from './rewrite.ts';
 
 /** A subscription that the broker makes for every client at connect; `%c` and `%u` stand for client id and user name. */
 export interface AutoSubscription {
+  /** The topic filter. */
   readonly topic: string;
+  /** Default 0. */
   readonly qos?: QoS;
+  /** No Local. Default false. */
   readonly nl?: boolean;
+  /** Retain As Published. Default false. */
   readonly rap?: boolean;
+  /** Retain Handling: 0 (default) hand out retained messages, 1 only where the subscription is new, 2 never. */
   readonly rh?: 0 | 1 | 2;
 }
 

@@ -16,16 +16,23 @@ export interface SubscriptionRecord {
   readonly options: SubscriptionOptions;
 }
 
-/** Numbers of a session; those of the connection are 0 while there is none. */
+/**
+ * Numbers of a session, under their documented names; those of the connection are 0 while there is none. `recv` and `send` count what came
+ * from and went to the client: `Oct` bytes, `Cnt` reads and writes of the stream, `Pkt` packets, `Msg` PUBLISH packets. A `max` of 0: no bound.
+ */
 export interface SessionFigures {
+  /** Wall-clock milliseconds. */
   readonly createdAt: number;
   readonly subscriptions: number;
   readonly maxSubscriptions: number;
   readonly inflight: number;
   readonly maxInflight: number;
+  /** Messages in the backlog. */
   readonly mqueueLen: number;
   readonly maxMqueue: number;
+  /** Messages that this session did not get, for any reason. */
   readonly mqueueDropped: number;
+  /** Incoming QoS 2 messages that wait for PUBREL. */
   readonly awaitingRel: number;
   readonly maxAwaitingRel: number;
   readonly recvOct: number;
@@ -58,6 +65,7 @@ export class SessionHandle {
   readonly #session: Session;
   readonly #subscribing: Subscribing;
 
+  /** @internal */
   constructor(session: Session, subscribing: Subscribing) {
     this.#session = session;
     this.#subscribing = subscribing;
@@ -68,10 +76,12 @@ export class SessionHandle {
     return this.#session.state;
   }
 
+  /** Client id. */
   get clientId(): string {
     return this.#session.clientId;
   }
 
+  /** Who it is: what hooks and events are given. */
   get client(): ClientInfo {
     return this.#session;
   }
@@ -81,6 +91,7 @@ export class SessionHandle {
     return this.#session.connection;
   }
 
+  /** Its numbers as they are now. */
   figures(): SessionFigures {
     const session = this.#session;
     const { link, zoneSettings } = session;
@@ -107,6 +118,7 @@ export class SessionHandle {
     };
   }
 
+  /** Its subscriptions, in the order in which they were made. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { clientId, mountpoint } = this.#session;
     for (const { filter, qos, nl, rap, rh, ids } of this.#session.subscriptions.values()) {

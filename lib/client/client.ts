@@ -71,6 +71,7 @@ export async function connectClient(stream: Duplex, options: ClientOptions = {})
  * the other; has no timer but the keep alive's.
  */
 export class Client {
+  /** 3: MQTT 3.1, 4: 3.1.1, 5: 5.0. */
   readonly protocolVersion: ProtocolVersion;
   /** What is left to do when the connection ends: hand it to the next connect with the same client id. */
   readonly session: ClientSession;
@@ -155,6 +156,7 @@ export class Client {
     return this.#connack!;
   }
 
+  /** It has its CONNACK, and the connection stands. */
   get isConnected(): boolean {
     return this.#connack !== undefined && !this.#isLeaving && !this.#isClosed && !this.#stream.destroyed;
   }
@@ -266,6 +268,7 @@ export class Client {
     return this;
   }
 
+  /** Listen no more. */
   off<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.unlisten(listener as MessageHandler);
     const known = this.#listeners[event] as ClientListener<E>[] | undefined;
@@ -336,6 +339,7 @@ export class Client {
     this.#stream.destroy();
   }
 
+  /** `disconnect()` with its defaults. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.disconnect();
   }

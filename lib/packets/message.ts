@@ -27,6 +27,7 @@ export interface MessageInput {
   readonly qos?: QoS;
   /** Default false. */
   readonly retain?: boolean;
+  /** Properties of MQTT 5.0 that travel with a message; receivers of 3.x do without them. */
   readonly properties?: Pick<
     Properties,
     | 'payloadFormatIndicator'
@@ -105,7 +106,9 @@ export class Message {
   readonly layout: Layout;
   /** Topic name as routed. */
   readonly topic: string;
+  /** As published. */
   readonly qos: QoS;
+  /** Published as retained. */
   readonly retain: boolean;
   /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. @internal */
   origin: Publisher | undefined;
@@ -123,6 +126,7 @@ export class Message {
 
   /**
    * @param propertiesAt, payloadAt offsets from `wire.start`; equal where there are no properties
+   * @internal
    */
   constructor(
     wire: Frame,
@@ -209,6 +213,7 @@ export class Message {
     return this.origin?.clientId ?? '';
   }
 
+  /** User name of the publisher, where it has one. */
   get username(): string | undefined {
     return this.origin?.username;
   }

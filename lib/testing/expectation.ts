@@ -21,6 +21,7 @@ export interface SeenMessage {
   readonly at: number;
 }
 
+/** What to wait for, and how long. */
 export interface ExpectOptions {
   /** Virtual time to wait: milliseconds, or text such as `5s`. Default one second. */
   readonly within?: Duration;

@@ -4,6 +4,7 @@ import { InvalidInput } from '../errors.ts';
 import { nearest } from '../options-table.ts';
 import { type Packet, PacketType } from '../packets/types.ts';
 
+/** A kind of packet. */
 export type Command = Packet['cmd'];
 
 /** Which packets a fault is for. */
