@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { BrokerError, ProtocolError, StateError } from '../errors.ts';
+import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError, type DropReason, Events } from '../events.ts';
-import { type Hook, type HookName, HookRegistry } from '../hooks.ts';
+import { type Hook, type HookName, HookRegistry, isThenable } from '../hooks.ts';
 import { Metric, Metrics } from '../metrics.ts';
 import { type Message, unwireAll } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -456,8 +456,14 @@ export class Core implements SessionHost {
 
   mayDeliver(message: Message, session: Session): boolean {
     for (const hook of this.hooks.deliver) {
-      if (this.hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session) === false)
+      const answer = this.hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session);
+      if (answer === false) return false;
+      if (typeof answer === 'object' && isThenable(answer)) {
+        const text = 'deliver: expected true, false or undefined at once, got a promise';
+        const wrong = new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
+        this.failed(wrong, 'hook deliver', session);
         return false;
+      }
     }
     return true;
   }

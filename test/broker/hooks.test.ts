@@ -649,6 +649,16 @@ describe('the deliver hook', () => {
     assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
   });
 
+  it('drops a delivery on which it answers with a promise, whatever that holds, and tells', async () => {
+    await using broker = await startBroker({ hooks: { deliver: (async () => true) as never } });
+    const errors = errorsOf(broker);
+    const client = await rawClient(broker);
+    await granted(client, 1, 'a');
+    await broker.publish('a', 'x');
+    await nothing(client);
+    assert.deepEqual(errors, ['hook deliver: deliver: expected true, false or undefined at once, got a promise']);
+  });
+
   it('is not asked about $SYS', async () => {
     await using broker = await startBroker({ hooks: { deliver: () => false } });
     const client = await rawClient(broker);
