@@ -425,6 +425,13 @@ describe('a WebSocket attached to an HTTP server', () => {
     assert.equal(await response.text(), 'the app');
   });
 
+  it('refuses what is no HTTP server, such as the app of a web framework', () => {
+    const app = Object.assign(() => {}, { on: () => {}, listen: () => {} });
+    for (const wrong of [app, {}, undefined]) {
+      assert.throws(() => attachWebSocket(broker, wrong as never), { code: 'OPTION_INVALID', field: 'server' });
+    }
+  });
+
   it('leaves upgrades of other paths to the app, and answers them where the app has no listener', async () => {
     const { server, port } = await httpServer();
     await attachWebSocket(broker, server);
