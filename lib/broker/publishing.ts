@@ -104,7 +104,7 @@ export class Publishing {
     if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
     try {
       // what the answer does not name stays as it is
-      const { topic, payload, qos, retain, properties } = message;
+      const { topic, payload, qos, retain } = message;
       const given = answer as MessageInput;
       const changed = this.make(
         {
@@ -112,7 +112,7 @@ export class Publishing {
           payload: given.payload ?? payload,
           qos: given.qos ?? qos,
           retain: given.retain ?? retain,
-          properties: given.properties ?? properties
+          properties: given.properties ?? boundProperties(message)
         },
         message.origin as Session | undefined
       );
@@ -134,7 +134,8 @@ export class Publishing {
 
   /** The same message under another topic, as new from now. */
   retopic(message: Message, topic: string): Message {
-    const { payload, qos, retain, properties, origin } = message;
+    const { payload, qos, retain, origin } = message;
+    const properties = boundProperties(message);
     return Message.from({ topic, payload, qos, retain, properties }, origin, this.#broker.nowMs, this.#broker.wallMs);
   }
 
@@ -386,6 +387,11 @@ const NOT_DELAYED = {
 } as const;
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
+
+/** Its properties, with the bound that the broker has set to its life: that does not stand in a packet of 3.x. */
+function boundProperties({ properties, expiryInterval }: Message): MessageInput['properties'] {
+  return expiryInterval < 0 ? properties : { ...properties, messageExpiryInterval: expiryInterval };
+}
 
 function refusalCode(answer: Verdict | undefined): number {
   if (answer === undefined || isApproval(answer)) return 0;

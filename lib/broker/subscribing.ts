@@ -1,6 +1,6 @@
 import { InvalidInput, ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
-import { isThenable, type Verdict } from '../hooks.ts';
+import { isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
@@ -117,15 +117,11 @@ export class Subscribing {
 
   /** What an authorizeSubscribe hook's answer comes to in the SUBACK. */
   #codeOf(answer: Verdict | number | undefined, asked: QoS, session: Session): number {
-    if (answer === undefined || answer === true) return asked;
+    if (answer === undefined || isApproval(answer)) return asked;
+    if (typeof answer === 'number' && answer <= 2 && isAllowedCode('suback', answer)) return Math.min(asked, answer);
     const code =
-      answer === false
-        ? ReasonCode.notAuthorized
-        : typeof answer === 'number'
-          ? answer
-          : (answer.reasonCode ?? ReasonCode.notAuthorized);
-    if (code <= 2 && isAllowedCode('suback', code)) return Math.min(asked, code);
-    if (isAllowedCode('suback', code)) return code;
+      typeof answer === 'number' ? answer : ((answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized);
+    if (code >= 0x80 && isAllowedCode('suback', code)) return code;
     const fault = new InvalidInput('HOOK_ANSWER_INVALID', 'reason code', 'a code of the table of SUBACK', code);
     this.#broker.failed(fault, 'hook authorizeSubscribe', session);
     return ReasonCode.unspecifiedError; // [MQTT-3.9.3-2]

@@ -570,14 +570,17 @@ describe('the publish hook', () => {
 
 describe('the authorizeSubscribe hook', () => {
   it('lowers the QoS and refuses filter by filter, and never raises it', async () => {
-    const answers: Record<string, boolean | number | undefined> = {
+    const answers: Record<string, unknown> = {
       a: 0,
       b: 1,
       c: 2,
       d: false,
       e: 0x97,
       f: true,
-      g: undefined
+      g: undefined,
+      h: { allow: true },
+      i: { allow: false },
+      j: { allow: false, reasonCode: 1 }
     };
     for (const isAsync of [false, true]) {
       await using broker = await startBroker({
@@ -586,8 +589,8 @@ describe('the authorizeSubscribe hook', () => {
         }
       });
       const client = await rawClient(broker);
-      const filters = [...'abcdefg'].map((topic) => ({ topic, qos: 1 as const }));
-      assert.deepEqual(await granted(client, 1, filters), [0, 1, 1, 0x87, 0x97, 1, 1]);
+      const filters = [...'abcdefghij'].map((topic) => ({ topic, qos: 1 as const }));
+      assert.deepEqual(await granted(client, 1, filters), [0, 1, 1, 0x87, 0x97, 1, 1, 1, 0x87, 0x80]);
       await broker.publish('a', 'x', { qos: 2 });
       assert.equal((await client.next('publish')).qos, 0);
       await broker.publish('d', 'x');
