@@ -11,7 +11,7 @@ import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
 import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
-import { checkObject, unknownName } from '../options-table.ts';
+import { checkNames, checkObject, unknownName } from '../options-table.ts';
 import type { Message, MessageInput } from '../packets/message.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
@@ -29,6 +29,8 @@ import { VERSION } from './version.ts';
 /** Node's setTimeout fires at once past this. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
+const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
+const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
 /** How `stop` ends what is connected. */
 export interface StopOptions {
@@ -156,11 +158,12 @@ export class Broker {
   /**
    * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything. Called again meanwhile, a
    * shorter `timeoutMs` takes effect.
-   * @throws InvalidInput OPTION_INVALID; AggregateError of what listeners failed to close with; the signal's reason when it aborts. But for
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; AggregateError of what listeners failed to close with; the signal's reason when it aborts. But for
    *   the first, the broker has stopped then all the same.
    */
   async stop(options: StopOptions = {}): Promise<void> {
     checkObject(options, 'options');
+    checkNames(options, STOP_NAMES, 'stop');
     const { timeoutMs, wills = 'publish', signal } = options;
     if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)))
       throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
@@ -372,12 +375,13 @@ export class Broker {
    * Hear the messages of a filter in this process, on the path a client's would take. Shared filters (`$share/group/...`) work too.
    * @param handler called for each message; what it throws or rejects becomes an `error` event
    * @returns a function that unsubscribes
-   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_INVALID
+   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
     checkFilter(filter);
     if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
     checkObject(options, 'options');
+    checkNames(options, SUBSCRIBE_NAMES, 'subscribe');
     const { signal, qos = 2, retainHandling = 0 } = options;
     if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', qos);
     if (![0, 1, 2].includes(retainHandling))
@@ -435,7 +439,7 @@ export class Broker {
   /**
    * The messages of a filter as an async iterable. What comes faster than it is read waits in a bounded buffer; when that is full the
    * oldest goes, counted as `delivery.dropped.queue_full`. It ends when the broker stops.
-   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
     checkObject(options, 'options');

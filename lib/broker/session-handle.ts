@@ -1,7 +1,7 @@
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
-import { checkObject } from '../options-table.ts';
+import { checkNames, checkObject } from '../options-table.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
@@ -156,10 +156,10 @@ export class SessionHandle {
    * Within an event it ends whoever has the session then: the client that is connected; from `session.takenover` on the connection that takes
    * over. A client that has had no CONNACK yet is refused by one (0x80: it knows no 0x98) and leaves no will, one that has gets the DISCONNECT.
    * While a clean start discards the session of before, it ends that one, and the new session begins.
-   * @throws InvalidInput OPTION_INVALID
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
    */
   kick(options: KickOptions = {}): void {
-    checkObject(options, 'options');
+    checkKick(options);
     const session = this.#session;
     if (session.incoming !== undefined) {
       session.whenHandedOver = () => this.kick(options);
@@ -181,5 +181,17 @@ export class SessionHandle {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; kick it instead`);
     }
     this.#session.end('discarded', 'discarded');
+  }
+}
+
+const KICK_NAMES: readonly (keyof KickOptions)[] = ['reasonCode', 'reasonString', 'serverReference', 'session', 'will'];
+
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+function checkKick(options: KickOptions): void {
+  checkObject(options, 'options');
+  checkNames(options, KICK_NAMES, 'kick');
+  for (const name of ['reasonString', 'serverReference'] as const) {
+    const text = options[name];
+    if (text !== undefined && typeof text !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a text', text);
   }
 }

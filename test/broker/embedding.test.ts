@@ -81,6 +81,25 @@ describe('a broker in an app', () => {
     assert.equal(broker.state, 'connected');
   });
 
+  it('refuses names that its methods do not know, with a suggestion', async () => {
+    await using broker = await started();
+    await using _ = await broker.connect({ clientId: 'c' });
+    const code = 'OPTION_UNKNOWN';
+    await assert.rejects(broker.stop({ timeout: 5 } as never), { code, message: /in stop; did you mean "timeoutMs"/ });
+    const filter = 'a';
+    assert.throws(() => broker.subscribe(filter, () => {}, { retainHandlng: 2 } as never), {
+      code,
+      message: /in subscribe; did you mean "retainHandling"/
+    });
+    assert.throws(() => broker.messages(filter, { highWatermrk: 2 } as never), { code });
+    const session = broker.session('c');
+    assert.throws(() => session.kick({ reasonSting: 'x' } as never), { code, message: /did you mean "reasonString"/ });
+    for (const name of ['reasonString', 'serverReference'])
+      assert.throws(() => session.kick({ [name]: 5 }), { code: 'OPTION_INVALID', field: name });
+    assert.equal(session.state, 'connected');
+    assert.equal(broker.unsubscribe(filter), 0);
+  });
+
   it('is cut short in its stop by a signal, also one that has aborted before, and by a second stop with less time', async () => {
     const reason = new Error('enough');
     const endings: ((broker: Broker) => Promise<void>)[] = [
