@@ -232,6 +232,12 @@ describe('expectNoMessage', () => {
     await assert.rejects(kit.expectNoMessage('a', { within: '5s' }), hasCode('MESSAGE_UNEXPECTED'));
     assert.equal(kit.clock.monotonic(), 5_100);
   });
+
+  it('refuses an option that there is not, with a suggestion', async () => {
+    await using kit = await createTestBroker();
+    const expecting = kit.expectMessage('a', { withn: '5s' } as never);
+    await assert.rejects(expecting, { code: 'OPTION_UNKNOWN', message: /did you mean "within"/ });
+  });
 });
 
 describe('the packet log', () => {
@@ -434,7 +440,8 @@ describe('faults of a link', () => {
       ['nth', { nth: 1.5 }],
       ['count', { count: 0 }],
       ['count', { count: -1 }],
-      ['direction', { direction: 'toServer' }]
+      ['direction', { direction: 'toServer' }],
+      ['dir', { dir: 'toBroker' }]
     ];
     for (const [field, choice] of choices) {
       assert.throws(() => link.drop(choice), { name: 'InvalidInput', field }, JSON.stringify(choice));
