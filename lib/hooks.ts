@@ -42,6 +42,7 @@ export interface AuthenticateRequest {
 export interface Approval {
   readonly allow: true;
   readonly username?: string;
+  /** Access rules do not bind this client: the hooks authorizePublish and authorizeSubscribe are not asked about it. Default false. */
   readonly isSuperuser?: boolean;
   /** Authentication Data for the CONNACK or the closing AUTH. */
   readonly data?: Buffer;

@@ -12,7 +12,7 @@ import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
 import { checkNames, checkObject, unknownName } from '../options-table.ts';
-import type { Message, MessageInput } from '../packets/message.ts';
+import { type Message, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
@@ -350,7 +350,7 @@ export class Broker {
   /**
    * Publish for the app. The publish hooks are asked, access rules are not.
    * @returns how many subscribers took it, resolved once the broker has taken responsibility
-   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
+   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
    *   DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED when too many delayed messages wait
    */
   async publish(message: MessageInput): Promise<{ readonly receivers: number }>;
@@ -365,6 +365,8 @@ export class Broker {
     options: Omit<MessageInput, 'topic' | 'payload'> = {}
   ): Promise<{ readonly receivers: number }> {
     if (!this.#core.isRunning) throw notStarted();
+    checkObject(options, 'options');
+    checkNames(options, PUBLISH_NAMES, 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
       throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic, or { topic, payload }', input);

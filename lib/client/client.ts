@@ -3,9 +3,9 @@ import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError } from '../events.ts';
-import { checkObject } from '../options-table.ts';
+import { checkNames, checkObject } from '../options-table.ts';
 import { encode } from '../packets/encode.ts';
-import type { MessageInput } from '../packets/message.ts';
+import { type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
 import { PacketReader } from '../packets/packet-reader.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type {
@@ -175,6 +175,10 @@ export class Client {
     options?: PublishOptions
   ): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
+      if (options !== undefined) {
+        checkObject(options, 'options');
+        checkNames(options, PUBLISH_NAMES, 'publish');
+      }
       const isWhole = typeof topic === 'object' && topic !== null;
       const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
       this.#mustBeConnected();

@@ -39,6 +39,9 @@ export interface MessageInput {
   >;
 }
 
+/** What options beside topic and payload may name. */
+export const PUBLISH_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
+
 /** Who published a message. Sessions are such; the app and the broker have none. */
 export interface Publisher {
   readonly clientId: string;

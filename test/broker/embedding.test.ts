@@ -132,6 +132,15 @@ describe('a broker in an app', () => {
     }
   });
 
+  it('refuses publish options that there are not, instead of publishing without them', async () => {
+    await using broker = await started();
+    await assert.rejects(broker.publish('a', 'x', { retained: true } as never), {
+      code: 'OPTION_UNKNOWN',
+      message: 'unknown option "retained" in publish; did you mean "retain"?'
+    });
+    await assert.rejects(broker.publish('a', 'x', 1 as never), { code: 'OPTION_INVALID' });
+  });
+
   it('takes nothing more while it stops, but what listeners publish of the clients that go', async () => {
     const broker = await started();
     const heard: string[] = [];

@@ -272,6 +272,16 @@ describe('client.on', () => {
 });
 
 describe('client.publish', () => {
+  it('refuses options that there are not, instead of publishing without them', async () => {
+    const { client } = await connected();
+    await assert.rejects(client.publish('a', 'x', { retained: true } as never), {
+      code: 'OPTION_UNKNOWN',
+      message: 'unknown option "retained" in publish; did you mean "retain"?'
+    });
+    await assert.rejects(client.publish('a', 'x', 1 as never), { code: 'OPTION_INVALID' });
+    client.destroy();
+  });
+
   it('rejects, and never throws, what can not be published', async () => {
     const { peer, client } = await connected();
     for (const topic of ['a/#', '+', '', 'a\0b']) {
