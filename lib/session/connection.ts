@@ -11,7 +11,7 @@ import { PacketType, type ProtocolVersion } from '../packets/types.ts';
 import { isSameTopic } from '../topics/topic.ts';
 import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
-import { Output, writeOutput } from './output.ts';
+import { type Output, takeOutput, writeOutput } from './output.ts';
 import type { RateLimits } from './rate-limit.ts';
 import type { Session } from './session.ts';
 import type { Route } from './subscription.ts';
@@ -52,9 +52,6 @@ type Attached = Duplex & { [CONNECTION]?: Connection };
 export function isAttached(stream: Duplex): boolean {
   return (stream as Attached)[CONNECTION] !== undefined;
 }
-
-/** Outputs that are not in use: an idle connection has none. */
-const spare: Output[] = [];
 
 /** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
 type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
@@ -402,7 +399,7 @@ export class Connection {
   push(frame: Frame, mark: number, bytes: number): void {
     let output = this.#output;
     if (output === undefined) {
-      output = this.#output = spare.pop() ?? new Output();
+      output = this.#output = takeOutput();
       this.host.flushLater(this);
     }
     const at = output.count++;
@@ -416,7 +413,7 @@ export class Connection {
   acknowledge(value: number): void {
     let output = this.#output;
     if (output === undefined) {
-      output = this.#output = spare.pop() ?? new Output();
+      output = this.#output = takeOutput();
       this.host.flushLater(this);
     }
     const at = output.count++;
@@ -467,7 +464,6 @@ export class Connection {
       stream.destroy(asError(error));
       return;
     }
-    if (spare.length < 256 && output.frames.length <= 4096) spare.push(output);
     if (!isRoomy && stream.writableLength > host.outputHighWaterMark) this.#block();
   }
 
