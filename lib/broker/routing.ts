@@ -203,11 +203,18 @@ export class Routing {
     for (let at = start; at < hashed; at++) hash = Math.imul(hash ^ buf[at], PRIME);
     const place = (hash ^ (hash >>> 15)) & (PLACES - 1);
     const known = this.#table[place];
-    if (known !== undefined && isSameTopic(known.bytes, buf, start, end)) {
-      if (this.isFresh(known)) return known;
-      const { topic, bytes } = known;
-      return this.#put(this.#cache.get(topic) ?? this.#compute(topic), place, bytes);
-    }
+    if (known === undefined || !isSameTopic(known.bytes, buf, start, end))
+      return this.#lookUp(buf, start, end, hash, place);
+    return this.isFresh(known) ? known : this.#renew(known);
+  }
+
+  /** Subscriptions have changed since a route in the table was computed. */
+  #renew({ topic, bytes, place }: OwnRoute): Route {
+    return this.#put(this.#cache.get(topic) ?? this.#compute(topic), place, bytes);
+  }
+
+  /** Find a topic that is not in the table by its name. */
+  #lookUp(buf: Buffer, start: number, end: number, hash: number, place: number): Route {
     const topic = readTopicName(buf, start, end);
     let route = this.#cache.get(topic);
     if (this.#isNew(hash)) return route ?? this.#match(topic);

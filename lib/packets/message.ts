@@ -261,7 +261,8 @@ export class Message {
   /** Keep it for longer than its publisher may last: of that, only the names stay. @internal */
   store(): void {
     this.keep();
-    if (this.origin?.identity !== undefined) this.origin = this.origin.identity;
+    const identity = this.origin?.identity;
+    if (identity !== undefined) this.origin = identity;
   }
 
   /** Copy it out of the read chunk, because it outlives the turn. @internal */
@@ -289,7 +290,7 @@ export class Message {
     if (typeof kept === 'string') {
       at = reserve(bytes);
       buf = slab;
-      slab.write(kept, at, bytes, 'latin1');
+      slab.write(kept, at, 'latin1');
     }
     wired.push(this);
     this.wire = { buf, start: at, end: at + bytes, idAt: this.idAt === 0 ? 0 : at + this.idAt };
