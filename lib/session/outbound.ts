@@ -8,7 +8,7 @@ import type { SessionHost } from './host.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import { markedCopy } from './output.ts';
 import { Backlog } from './queue.ts';
-import { type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
+import { handOutQos, type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
 import type { Session } from './session.ts';
 import type { Subscriber, Subscription } from './subscription.ts';
 
@@ -281,7 +281,7 @@ export abstract class Outbound implements Subscriber {
     if (left <= 0) {
       this.#isPumpedLater = true;
       host.pumpLater(this.client);
-    } else if (this.rawLayout === 0) this.updateLane();
+    } else if (this.rawLayout === 0 && this.feeds === undefined) this.updateLane();
   }
 
   /** The turn has come for what `pump` left over. */
@@ -307,7 +307,7 @@ export abstract class Outbound implements Subscriber {
   #load(feeds: RetainedFeeds): number {
     return feeds.load(
       (subscription) => this.client.subscriptions.get(subscription.filter) === subscription,
-      (message, { subscription }) => this.#handOutQos(message, subscription) === 0
+      this.zoneSettings.upgradeQos
     );
   }
 
@@ -321,11 +321,8 @@ export abstract class Outbound implements Subscriber {
       this.#drop(message, 'hook');
       return;
     }
-    this.#offer(message, this.#handOutQos(message, subscription), true, subscription.ids); // [MQTT-3.3.1-12]
-  }
-
-  #handOutQos({ qos }: Message, { qos: granted }: Subscription): QoS {
-    return this.zoneSettings.upgradeQos === qos < granted ? granted : qos;
+    const qos = handOutQos(message, subscription, this.zoneSettings.upgradeQos);
+    this.#offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
   }
 
   /** A newer message must not overtake the retained one of its topic. */
