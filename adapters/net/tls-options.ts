@@ -69,7 +69,7 @@ const CERTIFICATE_OPTIONS = {
   certFile: row('text', undefined as string | undefined, 'File of the certificate.', { aliases: ['certfile'] }),
   key: row('object', undefined as Pem | undefined, 'Private key, PEM.', { check: checkPem }),
   keyFile: row('text', undefined as string | undefined, 'File of the private key.', { aliases: ['keyfile'] }),
-  passphrase: row('text', undefined as string | undefined, 'Passphrase of the key.')
+  passphrase: row('object', undefined as string | undefined, 'Passphrase of the key.', { check: checkPassphrase })
 };
 
 /** A certificate's options as read. */
@@ -113,7 +113,7 @@ export const TLS_OPTIONS = {
   maxVersion: row('choice', undefined as SecureVersion | undefined, 'Highest version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  alpn: row('object', undefined as readonly string[] | undefined, 'Protocols of ALPN.', { check: checkTexts }),
+  alpn: row('object', undefined as readonly string[] | undefined, 'Protocols of ALPN.', { check: checkAlpn }),
   watchInterval: row('duration', 0, 'How often to look at the files; 0: never.', { unit: 'ms' })
 };
 
@@ -213,6 +213,19 @@ function checkPem(value: unknown, field: string): Pem {
     undefined,
     `${field}: expected PEM as text or bytes`
   );
+}
+
+function checkPassphrase(value: unknown, field: string): string {
+  if (typeof value === 'string') return value;
+  // Without the value: it may be the passphrase, read as a number.
+  throw new InvalidInput('OPTION_INVALID', field, 'a text', undefined, `${field}: expected a text`);
+}
+
+/** The length of a name stands in one byte, and is not 0 [RFC 7301 3.1]. */
+function checkAlpn(value: unknown, field: string): readonly string[] {
+  const names = checkTexts(value, field);
+  if (names.every((name) => name !== '' && Buffer.byteLength(name) <= 255)) return names;
+  throw new InvalidInput('OPTION_INVALID', field, 'names of 1 to 255 bytes', value);
 }
 
 function checkKeys(value: unknown, field: string): PresharedKeys {
