@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { FilterIndex } from '../../lib/topics/trie.ts';
+import { cpuMs } from '../support/cpu.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from './slow-matcher.ts';
 
 function found<T extends NonNullable<unknown>>(index: FilterIndex<T>, topic: string): T[] {
@@ -124,13 +125,13 @@ describe('FilterIndex', () => {
 
   it('adds and deletes 100,000 values of one filter in bounded time', () => {
     const index = new FilterIndex<number>();
-    const started = performance.now();
+    const before = cpuMs();
     for (const filter of ['alarm', 'alarm/#']) {
       for (let value = 0; value < 100_000; value++) index.add(filter, value);
       for (let value = 0; value < 100_000; value++) index.delete(filter, value);
     }
     // some 100 ms; searching an array for each would take minutes
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
     assert.equal(index.size, 0);
   });
 
@@ -139,9 +140,9 @@ describe('FilterIndex', () => {
     const index = new FilterIndex<string>();
     const filters = [slashes, `${'+/'.repeat(32_767)}#`, `${slashes.slice(1)}+`, `${slashes.slice(2)}/#`, '#', '+/#'];
     for (const filter of filters) index.add(filter, filter);
-    const started = performance.now();
+    const before = cpuMs();
     assert.deepEqual(new Set(found(index, slashes)), new Set(filters.filter((filter) => slowMatches(filter, slashes))));
-    assert.ok(performance.now() - started < 1000);
+    assert.ok(cpuMs() - before < 1000);
     assert.deepEqual([...index.filters()].sort(), filters.sort());
     for (const filter of filters) assert.equal(index.delete(filter, filter), true);
     assert.deepEqual([...index.filters()], []);
@@ -150,7 +151,7 @@ describe('FilterIndex', () => {
   it('is not slowed down by long filters of one length', () => {
     const index = new FilterIndex<number>();
     const label = 'x'.repeat(30_000);
-    const started = performance.now();
+    const before = cpuMs();
     for (let i = 10_000; i < 11_000; i++) {
       index.add(`${label}${i}`, i);
       index.add(`${label}/${label}${i}/+`, i);
@@ -164,7 +165,7 @@ describe('FilterIndex', () => {
       assert.ok(index.delete(`${label}/${label}${i}/+`, i));
     }
     assert.equal(index.size, 0);
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
   });
 
   it('stays within the size of its trie when every "+" branches', () => {
@@ -177,9 +178,9 @@ describe('FilterIndex', () => {
     for (const filter of filters) index.add(filter, filter);
     assert.equal(found(index, 'a/a/a/a/a/a/a/a/a/a/a/a').length, 4096);
     const deep = `a/a/a/a/a/a/a/a/a/a/a/a/${'a/'.repeat(30_000)}`;
-    const started = performance.now();
+    const before = cpuMs();
     for (let i = 0; i < 100; i++) assert.equal(found(index, deep).length, 0);
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
   });
 
   it('matches 10,000 filters of the kind "+/+/#" in bounded time', () => {
