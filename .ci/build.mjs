@@ -1,6 +1,6 @@
 // Compiles the project. `node .ci/build.mjs [--if-stale] [bench]`: `dist`, or with `bench` what the benchmarks run, `dist-bench`.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -13,14 +13,28 @@ const stamp = join(out, '.built');
 
 if (!process.argv.includes('--if-stale') || isStale()) build();
 
+/** Into a directory of its own, which then takes the place of the old one: two builds at once do not meet, and nobody sees half a build. */
 function build() {
   process.stderr.write(`building ${out} ...\n`);
-  rmSync(out, { recursive: true, force: true });
-  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  const { status } = spawnSync(process.execPath, [tsc, '-p', config], { cwd: root, stdio: ['ignore', 2, 2] });
-  if (status !== 0) process.exit(status ?? 1);
-  if (!forBench) chmodSync(join(out, 'adapters/cli/main.js'), 0o755);
-  writeFileSync(stamp, ''); // last, so that a build that was cut short counts as stale
+  const fresh = `${out}-${process.pid}`;
+  try {
+    mkdirSync(fresh);
+    writeFileSync(join(fresh, '.built'), ''); // as old as the sources that are read
+    const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+    const { status } = spawnSync(process.execPath, [tsc, '-p', config, '--outDir', fresh], {
+      cwd: root,
+      stdio: ['ignore', 2, 2]
+    });
+    if (status !== 0) {
+      process.exitCode = status ?? 1;
+      return;
+    }
+    if (!forBench) chmodSync(join(fresh, 'adapters/cli/main.js'), 0o755);
+    rmSync(out, { recursive: true, force: true });
+    renameSync(fresh, out);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
 }
 
 function isStale() {

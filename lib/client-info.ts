@@ -12,6 +12,7 @@ export interface ConnectionMeta {
   readonly mountpoint?: string | undefined;
   /** Protocol versions this listener accepts, over the zone's. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined;
+  /** The client's address and port, and those it came to; behind a proxy what the PROXY header told. */
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
@@ -52,4 +53,24 @@ export interface ClientInfo {
   readonly connectedAt: number | undefined;
   /** Wall-clock milliseconds of the last disconnect; undefined while connected. */
   readonly disconnectedAt: number | undefined;
+}
+
+/** The facts of a client without the object that has them: what logs show. */
+export function clientFacts(client: ClientInfo): ClientInfo {
+  return {
+    clientId: client.clientId,
+    username: client.username,
+    protocolVersion: client.protocolVersion,
+    keepalive: client.keepalive,
+    cleanStart: client.cleanStart,
+    sessionExpiry: client.sessionExpiry,
+    zone: client.zone,
+    mountpoint: client.mountpoint,
+    isBridge: client.isBridge,
+    isSuperuser: client.isSuperuser,
+    connection: client.connection,
+    userProperties: client.userProperties,
+    connectedAt: client.connectedAt,
+    disconnectedAt: client.disconnectedAt
+  };
 }

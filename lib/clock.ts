@@ -14,6 +14,7 @@ export interface Clock {
    * @returns what `clearTimeout` takes
    */
   setTimeout(run: () => void, delayMs: number): unknown;
+  /** Forget a timer, armed or not. */
   clearTimeout(timer: unknown): void;
   /** The same time for the library's own timers, where a test clock wants to tell them from the app's. Absent: this clock. */
   readonly internal?: Clock;

@@ -19,7 +19,7 @@ export interface SubscriptionOptions {
 /**
  * Why a message went nowhere, or not to one client. Of `not_retained` only the retained copy is missing: it was past `maxRetainedMessages`,
  * `maxRetainedBytes` or `maxRetainedPayloadSize`; the message goes to its subscribers all the same. `server_shutting_down`: the
- * broker stopped while it was delayed, or while a hook decided on it.
+ * broker stopped while it was delayed, or while a hook decided on it. `topic_invalid`: its `$delayed/...` topic is none that can be delayed.
  */
 export type DropReason =
   | 'no_subscribers'
@@ -29,6 +29,7 @@ export type DropReason =
   | 'too_large'
   | 'no_local'
   | 'hook'
+  | 'topic_invalid'
   | 'not_authorized'
   | 'slow_consumer'
   | 'session_terminated'
@@ -37,7 +38,9 @@ export type DropReason =
   | 'store_failed'
   | 'server_shutting_down';
 
-/** Why a connection or session ended: the documented texts, and ours where they have none. */
+/**
+ * Why a connection or session ended: the documented texts, and ours where they have none. `quota`: more than `maxHeldBytes` waited for a hook.
+ */
 export type DisconnectReason =
   | 'normal'
   | 'disconnect_with_will'
@@ -52,6 +55,7 @@ export type DisconnectReason =
   | 'expired'
   | 'not_authorized'
   | 'packet_too_large'
+  | 'quota'
   | 'slow_consumer'
   | 'store_failed'
   | 'server_shutting_down'
@@ -65,7 +69,9 @@ export interface BrokerEvents {
   'client.connect': { readonly client: ClientInfo };
   /** A CONNACK is about to be sent. */
   'client.connack': { readonly client: ClientInfo; readonly reasonCode: number };
+  /** CONNACK success has gone out, what was in flight behind it. `sessionPresent`: a stored session goes on. */
   'client.connected': { readonly client: ClientInfo; readonly sessionPresent: boolean };
+  /** The connection of a client that had its CONNACK has ended. `reasonCode` is the DISCONNECT's, sent or received, or 0x80. */
   'client.disconnected': {
     readonly client: ClientInfo;
     readonly reason: DisconnectReason;
@@ -73,15 +79,21 @@ export interface BrokerEvents {
   };
   /** A SUBSCRIBE came; one event for each filter, before it is authorized. */
   'client.subscribe': { readonly client: ClientInfo; readonly filter: string; readonly options: SubscriptionOptions };
+  /** An UNSUBSCRIBE came; one event for each filter. */
   'client.unsubscribe': { readonly client: ClientInfo; readonly filter: string };
+  /** A session begins; its client gets the CONNACK next. */
   'session.created': { readonly client: ClientInfo };
+  /** A stored session goes on with a new connection. */
   'session.resumed': { readonly client: ClientInfo };
   /** Another connection with the same client id took the session over. */
   'session.takenover': { readonly client: ClientInfo };
   /** A clean start ended an older session. */
   'session.discarded': { readonly client: ClientInfo };
+  /** A subscription is in force, new or with other options: by SUBSCRIBE, by the app, or at connect. */
   'session.subscribed': { readonly client: ClientInfo; readonly filter: string; readonly options: SubscriptionOptions };
+  /** A subscription was taken away; not told of those that end with their session. */
   'session.unsubscribed': { readonly client: ClientInfo; readonly filter: string };
+  /** A session has ended, with its connection or later. */
   'session.terminated': { readonly client: ClientInfo; readonly reason: DisconnectReason };
   /** A message has been accepted, before it is routed. `client` is absent for messages of the app and of the broker. */
   'message.publish': { readonly message: Message; readonly client: ClientInfo | undefined };
@@ -107,6 +119,7 @@ export interface BrokerEvents {
   error: { readonly error: Error; readonly during: string; readonly client?: ClientInfo };
 }
 
+/** Name of an event of `broker.on`. */
 export type EventName = keyof BrokerEvents;
 type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
 

@@ -42,6 +42,7 @@ export interface AuthenticateRequest {
 export interface Approval {
   readonly allow: true;
   readonly username?: string;
+  /** Access rules do not bind this client: the hooks authorizePublish and authorizeSubscribe are not asked about it. Default false. */
   readonly isSuperuser?: boolean;
   /** Authentication Data for the CONNACK or the closing AUTH. */
   readonly data?: Buffer;
@@ -96,13 +97,14 @@ export interface Hooks {
   deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
 }
 
+/** Name of a hook, as `broker.hook` takes it. */
 export type HookName = keyof Hooks;
 
 /** The function of one hook, as `broker.hook` takes it. */
 export type Hook<N extends HookName> = Required<Hooks>[N];
 
 /** Names of all hooks, in the order in which they run. */
-export const HOOK_NAMES: readonly HookName[] = [
+const HOOK_NAMES: readonly HookName[] = [
   'preConnect',
   'authenticate',
   'authorizePublish',
@@ -155,7 +157,7 @@ export class HookRegistry {
 
   /**
    * Ask functions in order until one has an opinion. Stays synchronous while they do. An answer of null is no opinion either.
-   * @returns the first answer `isFinal` accepts, or undefined; `onFailure` where one threw or timed out
+   * @returns the first opinion, or undefined where nobody has one; `onFailure` where one threw or timed out
    */
   first<Q, A>(
     name: HookName,

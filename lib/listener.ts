@@ -24,6 +24,7 @@ export interface ListenerFigures {
 export interface ListenerHandle {
   /** Unique name, for example `tcp:1883`, `ws:8083`, `unix:/run/x.sock`. */
   readonly name: string;
+  /** How it carries MQTT. */
   readonly protocol: ListenerProtocol;
   /** Where it accepts; undefined while it is not open. */
   readonly address: ListenerAddress | undefined;
@@ -31,5 +32,6 @@ export interface ListenerHandle {
   open(): Promise<void>;
   /** Stop accepting. Connections already handed over are the broker's to end. */
   close(): Promise<void>;
+  /** Its numbers as they are now. */
   info(): ListenerFigures;
 }

@@ -100,6 +100,7 @@ export const COUNTERS = [
   'overload.shed'
 ] as const;
 
+/** Name of a counter. */
 export type CounterName = (typeof COUNTERS)[number];
 
 type Camel<S extends string> = S extends `${infer A}.${infer B}`
@@ -132,11 +133,13 @@ export const GAUGES = [
   'retained'
 ] as const;
 
+/** Name of a gauge that has a high-water mark. */
 export type GaugeName = (typeof GAUGES)[number];
 
 /** Gauges that the documented lists show among the counters, without a high-water mark. */
 export const PLAIN_GAUGES = ['messages.retained', 'messages.delayed'] as const;
 
+/** Name of a gauge without one. */
 export type PlainGaugeName = (typeof PLAIN_GAUGES)[number];
 
 /** What a broker's metrics read their gauges from; called only when somebody looks. */
@@ -149,6 +152,7 @@ export class Metrics {
   readonly #readers: GaugeReaders;
   readonly #highest = new Map<GaugeName, number>();
 
+  /** @internal */
   constructor(readers: GaugeReaders) {
     this.#readers = readers;
   }

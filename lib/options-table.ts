@@ -10,8 +10,10 @@ export type Duration = number | string;
 /** A size: bytes as a number, or text such as `64KB`, `1MB`, `2GB` (powers of 1024). */
 export type Size = number | string;
 
+/** One option: what is taken, and what holds where nothing is given. */
 export interface OptionRow<T = unknown> {
   readonly default: T;
+  /** How a value is read: which texts and numbers are good for it. */
   readonly kind:
     | 'boolean'
     | 'integer'
@@ -46,6 +48,7 @@ export interface OptionRow<T = unknown> {
   readonly check?: (value: unknown, field: string) => unknown;
 }
 
+/** Options by camelCase name. */
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 /** The values of a table as read. */
 export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
@@ -136,6 +139,11 @@ export function readOptions(
 export function checkObject(value: unknown, field: string): void {
   const isGood = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
   if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
+}
+
+/** @throws InvalidInput OPTION_UNKNOWN for a key that is none of `known` */
+export function checkNames(given: object, known: readonly string[], where: string): void {
+  for (const key of Object.keys(given)) if (!known.includes(key)) throw unknownKey(key, known, where);
 }
 
 /** The error for a key no table knows, with the nearest known one as suggestion. */

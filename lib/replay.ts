@@ -23,6 +23,7 @@ interface Step {
   readonly isFinal: boolean;
 }
 
+/** What a replayed actor is made with: the object that does the deeds. */
 export interface ReplayInput<D> {
   readonly deeds: D;
 }

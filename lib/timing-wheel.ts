@@ -11,6 +11,15 @@ export interface Alarm {
   ring(nowMs: number): void;
 }
 
+/** An alarm with its links; whoever extends something else has them of its own. */
+export abstract class Bell implements Alarm {
+  dueMs = Infinity;
+  slot: Slot | undefined = undefined;
+  previous: Alarm | undefined = undefined;
+  next: Alarm | undefined = undefined;
+  abstract ring(nowMs: number): void;
+}
+
 interface Slot {
   readonly tick: number;
   head: Alarm | undefined;

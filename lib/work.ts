@@ -13,10 +13,12 @@ export class WorkCount {
     return this.#count;
   }
 
+  /** One more piece. */
   begin(): void {
     this.#count++;
   }
 
+  /** One piece is done. */
   end(): void {
     if (--this.#count > 0 || this.#waiting.length === 0) return;
     const waiting = this.#waiting;

@@ -1,7 +1,7 @@
 import { InvalidInput } from './errors.ts';
 import { type Duration, type OptionRow, type Rate, row, type Size, type Values } from './options-table.ts';
 import type { QoS } from './packets/types.ts';
-import { checkMountpoint } from './topics/topic.ts';
+import { checkMountpoint, checkTopicName } from './topics/topic.ts';
 
 /**
  * Settings of a zone: what a listener's connections live under. Each may be given at the top level (for all zones) or in
@@ -183,6 +183,7 @@ export type Given<T> = {
 
 /** A zone's settings as read: durations in the row's unit, sizes in bytes. */
 export type Zone = Values<typeof ZONE_OPTIONS> & { readonly name: string };
+/** A zone's settings as given. */
 export type ZoneInput = Given<typeof ZONE_OPTIONS>;
 
 function checkPrefix(value: unknown, field: string): unknown {
@@ -205,13 +206,20 @@ function checkPriorities(value: unknown, field: string): ReadonlyMap<string, num
   if (value === 'none') return undefined;
   const entries = priorityEntries(value);
   const isGood = entries?.every(
-    ([topic, priority]) => topic !== '' && Number.isInteger(priority) && priority >= 0 && priority <= 255
+    ([topic, priority]) =>
+      typeof topic === 'string' && topic !== '' && Number.isInteger(priority) && priority >= 0 && priority <= 255
   );
   if (!isGood) {
     const expected = 'topics with priorities from 0 to 255, such as { "a/b": 10 } or "a/b=10"';
     throw new InvalidInput('OPTION_INVALID', field, expected, value);
   }
-  return new Map(entries);
+  const priorities = new Map(entries);
+  for (const topic of priorities.keys()) {
+    const fault = checkTopicName(topic);
+    if (fault !== undefined)
+      throw new InvalidInput('OPTION_INVALID', field, 'topic names', value, `${field}: ${fault}`);
+  }
+  return priorities;
 }
 
 function priorityEntries(value: unknown): [topic: string, priority: number][] | undefined {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Client, InvalidInput, nearest, type QoS } from '../../lib/index.ts';
 import { type BenchPlan, benchConnect, benchLatency, benchPublish, benchSubscribe, type Tally } from './bench-runs.ts';
 import type { Command, Shell } from './command.ts';
@@ -97,6 +98,7 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   const { run, rate, unit } = BENCHES[name];
   const tally: Tally = { count: 0, spread: new Spread() };
   const over = new AbortController();
+  setMaxListeners(0, signal); // every client that connects listens
   signal.addEventListener('abort', () => over.abort());
   let beganMs = performance.now();
   let endedMs = beganMs;

@@ -58,7 +58,7 @@ function fromText(table: FlagTable, name: string, text: string, place: string): 
 
 /**
  * Options in a config file: JSON, or YAML where the name ends in `.yaml` or `.yml`. Names may have their documented spelling
- * (`max_packet_size`, `zone.external.max_inflight`).
+ * (`max_packet_size`, `mqtt.max_packet_size`, `zone.external.max_inflight`).
  * @throws BrokerError FILE_UNREADABLE, PACKAGE_MISSING; InvalidInput CONFIG_INVALID, OPTION_UNKNOWN
  */
 export async function fileLayer(shell: Shell, path: string, table: FlagTable): Promise<Layer> {
@@ -88,7 +88,7 @@ function place(
     given.zones = zones;
     return;
   }
-  const name = optionName(table, key);
+  const name = optionName(table, key.startsWith('mqtt.') ? key.slice(5) : key);
   if (IN_CODE.has(key)) {
     throw new InvalidInput(
       'OPTION_UNKNOWN',

@@ -45,6 +45,10 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
   const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
   const listeners = [...portListeners(own), ...furtherListeners(merged.listeners, config)];
+  if (listeners.length === 0) {
+    const message = 'nothing to listen on: every port is off, and no config file names listeners';
+    throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
+  }
   for (const listener of listeners) checkExposure(listener, broker);
   return { own, broker, listeners };
 }

@@ -2,11 +2,13 @@ import { once } from 'node:events';
 import {
   BrokerError,
   type Client,
+  checkTopicFilter,
   InvalidInput,
   type QoS,
   ReasonCode,
   type ReceivedMessage,
-  Refused
+  Refused,
+  reasonName
 } from '../../lib/index.ts';
 import { type Command, type Shell, tell } from './command.ts';
 import { closed, DIAL_FLAGS, dial, interrupted, leave, unlessAborted } from './dial.ts';
@@ -192,6 +194,10 @@ function checkFlags({
 }: SubFlags): void {
   if (topic.length === 0)
     throw new InvalidInput('OPTION_MISSING', 'topic', 'a filter', undefined, 'sub needs -t FILTER');
+  for (const filter of topic) {
+    const fault = checkTopicFilter(filter);
+    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'topic', 'a topic filter', filter, fault);
+  }
   if (keepSession && id === undefined) {
     throw new InvalidInput(
       'OPTION_MISSING',
@@ -220,8 +226,8 @@ function sessionOptions({ keepSession, sessionExpiry, mqttVersion }: SubFlags) {
 function checkGranted(granted: readonly number[], filters: readonly string[], shell: Shell): void {
   const refused = filters.filter((_, at) => granted[at] >= 0x80);
   for (const filter of refused) {
-    const code = granted[filters.indexOf(filter)].toString(16);
-    tell(shell, `embermq: subscription to "${filter}" was refused with 0x${code}`);
+    const code = granted[filters.indexOf(filter)];
+    tell(shell, `embermq: subscription to "${filter}" was refused: ${reasonName(code)}`);
   }
   if (refused.length === filters.length) throw new BrokerError('SUBSCRIBE_REFUSED', 'every subscription was refused');
 }

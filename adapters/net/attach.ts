@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket, Server as TlsServer } from 'node:tls';
 import {
@@ -33,9 +33,14 @@ const ATTACH_OPTIONS = {
  *
  * Upgrade requests for other paths are left to the app's own `upgrade` listeners. Only where the app has none are they answered with 404:
  * nobody else would ever answer them. While the broker is stopped, and after `close()`, nothing of it is left on the server.
+ * @param server the server itself: of a framework's app, what its `listen` returns
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function attachWebSocket(broker: Acceptor, server: Server, options: AttachOptions = {}): Listening {
+  if (!(server instanceof NetServer)) {
+    const expected = 'a server of node:http or node:https, such as listen() of an Express app returns';
+    throw new InvalidInput('OPTION_INVALID', 'server', expected, server);
+  }
   const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as OptionValues<typeof ATTACH_OPTIONS>;
   if (read.usernameFrom !== undefined && !(server instanceof TlsServer)) {
     throw new InvalidInput(

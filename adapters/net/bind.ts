@@ -50,7 +50,7 @@ export function boundAddress(server: Server): ListenerAddress | undefined {
 }
 
 /** Host and port as people write them, IPv6 in brackets; or the path. */
-export function placeName(place: Place): string {
+function placeName(place: Place): string {
   if ('path' in place) return place.path;
   return place.host.includes(':') ? `[${place.host}]:${place.port}` : `${place.host}:${place.port}`;
 }
@@ -79,7 +79,9 @@ async function bindPort(
   failed: (error: Error) => void
 ): Promise<Server> {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = place;
-  const keepAlive = tcpKeepAlive > 0 ? { keepAlive: true, keepAliveInitialDelay: tcpKeepAlive } : {};
+  // Node cuts off what is less than a second, and the kernel takes its own two hours for 0.
+  const keepAliveInitialDelay = Math.ceil(tcpKeepAlive / 1000) * 1000;
+  const keepAlive = tcpKeepAlive > 0 ? { keepAlive: true, keepAliveInitialDelay } : {};
   const server = createServer({ noDelay, ...keepAlive }, accept);
   await listening(server, { port, host, ipv6Only, backlog }, failed);
   return server;

@@ -11,6 +11,7 @@ import type {
 
 /** What a listener needs of a broker. `Broker` fits; so does a stub in a test. */
 export interface Acceptor {
+  /** Time of handshakes and rates. */
   readonly clock: Clock;
   /** `connected` once it has started. */
   readonly state: string;
@@ -20,15 +21,20 @@ export interface Acceptor {
   handle(stream: Duplex, meta: ConnectionMeta): void;
   /** Open this listener at the next start, close it at the next stop. */
   attach(listener: ListenerHandle): void;
+  /** Forget a listener that was closed. */
   detach(listener: ListenerHandle): void;
+  /** Those it knows. */
   listeners(): readonly ListenerHandle[];
   /** Announce an error that no caller can be told of. */
   failed(thrown: unknown, during: string, client: undefined): void;
+  /** Tell when a client has gone, and why. */
   on(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
+  /** Tell no more. */
   off(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
 }
 
-type Disconnected = Pick<BrokerEvents['client.disconnected'], 'client' | 'reason'>;
+/** A client that has gone. */
+export type Disconnected = Pick<BrokerEvents['client.disconnected'], 'client' | 'reason'>;
 
 /** Why a listener itself ended a connection, before the broker had it. */
 export type RefusalReason =

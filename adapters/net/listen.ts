@@ -108,7 +108,7 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
   // biome-ignore lint/suspicious/noThenProperty: being awaited is what this class is for
   then<A = Listener, B = never>(
     opened?: ((listener: Listener) => A | PromiseLike<A>) | null,
-    failed?: ((reason: unknown) => B | PromiseLike<B>) | null
+    failed?: ((reason: Error) => B | PromiseLike<B>) | null
   ): PromiseLike<A | B> {
     this.#isAwaited = true;
     return this.#opened.then(opened, failed);

@@ -64,9 +64,15 @@ export interface TcpOptions extends ListenerOptions {
   backlog?: number;
   /** Send small packets at once instead of gathering them (TCP_NODELAY). Default true. */
   noDelay?: boolean;
-  /** Idle time after which the kernel probes a peer, which finds dead ones whose MQTT keep alive is off. 0 (default): never. */
+  /**
+   * Idle time after which the kernel probes a peer, which finds dead ones whose MQTT keep alive is off. Rounded up to whole seconds, at
+   * most 32,767 of them. 0 (default): never.
+   */
   tcpKeepAlive?: Duration;
 }
+
+/** The kernel takes no more, and keeps its own two hours without a word. */
+const KEEP_ALIVE_MAX_MS = 32_767_000;
 
 export const TCP_OPTIONS = {
   ...LISTENER_OPTIONS,
@@ -75,7 +81,10 @@ export const TCP_OPTIONS = {
   ipv6Only: row('boolean', false, 'With host "::", leave IPv4 out.'),
   backlog: row('integer', 1024, 'Connections the kernel holds until they are accepted.', { min: 1, max: 2 ** 31 - 1 }),
   noDelay: row('boolean', true, 'TCP_NODELAY.', { aliases: ['nodelay'] }),
-  tcpKeepAlive: row('duration', 0, 'Idle time before keep-alive probes; 0: none.', { unit: 'ms' })
+  tcpKeepAlive: row('duration', 0, 'Idle time before keep-alive probes; 0: none.', {
+    unit: 'ms',
+    max: KEEP_ALIVE_MAX_MS
+  })
 };
 
 /** Where a Unix socket listener binds. */

@@ -10,10 +10,13 @@ export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];
 export interface ServerCertificate {
   /** Certificate of the server, with the chain below its root. */
   cert?: Pem;
+  /** File of `cert`. */
   certFile?: string;
   /** Private key of the certificate. */
   key?: Pem;
+  /** File of `key`. */
   keyFile?: string;
+  /** Of a key that is encrypted. */
   passphrase?: string;
 }
 
@@ -26,9 +29,11 @@ export interface TlsMaterial extends ServerCertificate {
   serverNames?: Readonly<Record<string, ServerCertificate>>;
   /** Authorities whose client certificates are believed, in place of the ones Node knows. */
   ca?: Pem;
+  /** Files of `ca`. */
   caFile?: string | readonly string[];
   /** Revoked certificates. With a list, there must be one for each authority in a client's chain. */
   crl?: Pem;
+  /** Files of `crl`. */
   crlFile?: string | readonly string[];
   /**
    * Pre-shared keys by identity, as bytes or hexadecimal. Whoever proves a key in the handshake has its identity as user name and needs
@@ -51,6 +56,7 @@ export interface TlsSettings extends TlsMaterial {
   ciphers?: string;
   /** Default `TLSv1.2`. */
   minVersion?: SecureVersion;
+  /** Default: the highest that Node knows. */
   maxVersion?: SecureVersion;
   /** Protocols a client may name in the handshake (ALPN). Default `mqtt`; for secure WebSocket `http/1.1`. A client that names none is let in. */
   alpn?: readonly string[];
@@ -63,7 +69,7 @@ const CERTIFICATE_OPTIONS = {
   certFile: row('text', undefined as string | undefined, 'File of the certificate.', { aliases: ['certfile'] }),
   key: row('object', undefined as Pem | undefined, 'Private key, PEM.', { check: checkPem }),
   keyFile: row('text', undefined as string | undefined, 'File of the private key.', { aliases: ['keyfile'] }),
-  passphrase: row('text', undefined as string | undefined, 'Passphrase of the key.')
+  passphrase: row('object', undefined as string | undefined, 'Passphrase of the key.', { check: checkPassphrase })
 };
 
 /** A certificate's options as read. */
@@ -107,7 +113,7 @@ export const TLS_OPTIONS = {
   maxVersion: row('choice', undefined as SecureVersion | undefined, 'Highest version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  alpn: row('object', undefined as readonly string[] | undefined, 'Protocols of ALPN.', { check: checkTexts }),
+  alpn: row('object', undefined as readonly string[] | undefined, 'Protocols of ALPN.', { check: checkAlpn }),
   watchInterval: row('duration', 0, 'How often to look at the files; 0: never.', { unit: 'ms' })
 };
 
@@ -207,6 +213,19 @@ function checkPem(value: unknown, field: string): Pem {
     undefined,
     `${field}: expected PEM as text or bytes`
   );
+}
+
+function checkPassphrase(value: unknown, field: string): string {
+  if (typeof value === 'string') return value;
+  // Without the value: it may be the passphrase, read as a number.
+  throw new InvalidInput('OPTION_INVALID', field, 'a text', undefined, `${field}: expected a text`);
+}
+
+/** The length of a name stands in one byte, and is not 0 [RFC 7301 3.1]. */
+function checkAlpn(value: unknown, field: string): readonly string[] {
+  const names = checkTexts(value, field);
+  if (names.every((name) => name !== '' && Buffer.byteLength(name) <= 255)) return names;
+  throw new InvalidInput('OPTION_INVALID', field, 'names of 1 to 255 bytes', value);
 }
 
 function checkKeys(value: unknown, field: string): PresharedKeys {

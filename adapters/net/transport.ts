@@ -7,10 +7,13 @@ import { settleTls, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-op
 import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
 type Common = OptionValues<typeof LISTENER_OPTIONS>;
-type Kind = 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
+type Kind = Transport['kind'];
 
+/** What `tls` takes. */
 export type TlsOptions = TcpOptions & TlsSettings;
+/** What `ws` takes. */
 export type WsOptions = TcpOptions & WebSocketSettings;
+/** What `wss` takes. */
 export type WssOptions = TcpOptions & TlsSettings & WebSocketSettings;
 
 /** Documented bound of listeners whose connections cost more. */
@@ -21,14 +24,20 @@ const WSS_TABLE = { ...TLS_TABLE, ...WEBSOCKET_OPTIONS };
 
 /** A listener's description with all options read and checked: what `tcp`, `tls`, `ws`, `wss` and `unix` make and `listen` takes. */
 export class Transport {
-  readonly kind: Kind;
+  /** How its connections travel. */
+  readonly kind: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
+  /** @internal */
   readonly common: Common;
+  /** @internal */
   readonly place: Place;
+  /** @internal */
   readonly tls: TlsRead | undefined;
+  /** @internal */
   readonly webSocket: WebSocketRead | undefined;
-  /** Whose PROXY headers are believed; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. */
+  /** Whose PROXY headers are believed; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. @internal */
   readonly proxies: BlockList | 'anyone' | undefined;
 
+  /** @internal */
   constructor(kind: Kind, common: Common, place: Place, more: { tls?: TlsRead; webSocket?: WebSocketRead } = {}) {
     this.kind = kind;
     this.common = common;

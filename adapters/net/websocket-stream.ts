@@ -24,21 +24,29 @@ type Carrier = WebSocket & { [STREAM]: WebSocketStream };
  */
 export class WebSocketStream extends Duplex {
   readonly #socket: WebSocket;
+  readonly #carrier: Duplex;
   /** A close frame says why: the socket is left to ws until the frame is out, at most for its close timeout. */
   #isRefused = false;
   /** Something came since the last ping. */
   isAlive = true;
 
-  constructor(socket: WebSocket) {
+  /** @param carrier the socket below */
+  constructor(socket: WebSocket, carrier: Duplex) {
     super({ allowHalfOpen: false });
     this.#socket = socket;
+    this.#carrier = carrier;
     (socket as Carrier)[STREAM] = this;
-    const carrier = socket as EventEmitter;
-    carrier.on('message', received);
-    carrier.on('ping', signOfLife);
-    carrier.on('pong', signOfLife);
-    carrier.on('close', closed);
-    carrier.on('error', failed);
+    const events = socket as EventEmitter;
+    events.on('message', received);
+    events.on('ping', signOfLife);
+    events.on('pong', signOfLife);
+    events.on('close', closed);
+    events.on('error', failed);
+  }
+
+  /** The socket's own: it knows how much of a large message has gone, and so whether the peer reads. ws tells when all of it has. */
+  get _handle(): unknown {
+    return (this.#carrier as Duplex & { readonly _handle?: unknown })._handle;
   }
 
   /** Ask the peer for a sign of life. */

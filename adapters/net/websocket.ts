@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
 import {
@@ -55,7 +56,8 @@ export const WEBSOCKET_OPTIONS = {
   pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
 };
 
-export type WebSocketRead = OptionValues<typeof WEBSOCKET_OPTIONS>;
+/** WebSocket options as read, with that of the socket below where it is the listener's own. */
+export type WebSocketRead = OptionValues<typeof WEBSOCKET_OPTIONS> & { readonly noDelay?: boolean };
 
 /** Preferred first. */
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
@@ -104,7 +106,9 @@ export class WebSocketEndpoint {
     arrival.reason = 'upgrade_failed';
     try {
       this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-        arrival.stream = this.#stream(webSocket);
+        arrival.stream = this.#stream(webSocket, socket);
+        // ws has turned it on
+        if (this.#settings.noDelay === false) (socket as Socket).setNoDelay(false);
         arrival.headers = request.headers;
         next(arrival);
       });
@@ -135,8 +139,8 @@ export class WebSocketEndpoint {
     }
   }
 
-  #stream(webSocket: WebSocket): WebSocketStream {
-    const stream = new WebSocketStream(webSocket);
+  #stream(webSocket: WebSocket, carrier: Duplex): WebSocketStream {
+    const stream = new WebSocketStream(webSocket, carrier);
     if (this.#settings.pingInterval > 0) this.#watchOver(stream);
     return stream;
   }

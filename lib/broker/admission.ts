@@ -334,7 +334,7 @@ function clientIdOf(session: Session, packet: ConnectPacket, broker: Core): stri
   // 3.1.1 wants clean session with it, 3.1 knows no empty id
   if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) return '';
   let name: string;
-  do name = `auto-${newName()}`;
+  do name = `auto-${newName()}`.slice(0, session.zoneSettings.maxClientidLen);
   while (broker.stored(name) !== undefined); // [MQTT-3.2.2-16]
   return name;
 }
@@ -403,6 +403,8 @@ function agree(session: Session, packet: ConnectPacket): void {
   session.will = undefined;
   if (will === undefined) return;
   const { willDelayInterval = 0, ...rest } = will.properties ?? {};
+  const { maxMessageExpiryInterval: longest } = zoneSettings;
+  if (longest !== Infinity) rest.messageExpiryInterval = Math.min(rest.messageExpiryInterval ?? longest, longest);
   const topic = mountedName(session.host.rewrite(will.topic, 'publish'), session.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(ReasonCode.topicNameInvalid, 'the will topic is too long for its mount point');

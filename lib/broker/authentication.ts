@@ -12,6 +12,7 @@ import {
 } from '../hooks.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthExchange, Session } from '../session/session.ts';
+import type { Zone } from '../zone.ts';
 
 type Answer = Verdict | Approval | Challenge;
 
@@ -23,12 +24,6 @@ export interface AuthOutcome {
   refused(refusal: Refusal): void;
   /** A hook is at work, or has answered. */
   waiting(isWaiting: boolean): void;
-}
-
-/** What decides who may come in. */
-export interface AuthSettings {
-  readonly allowAnonymous: boolean;
-  readonly bypassAuthPlugins: boolean;
 }
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
@@ -152,8 +147,8 @@ export class Authentication implements AuthExchange {
 }
 
 /** Does this connection need no authentication at all? */
-export function isTrusted(meta: ConnectionMeta, settings: AuthSettings): boolean {
-  return meta.authenticated === true || settings.bypassAuthPlugins;
+export function isTrusted(meta: ConnectionMeta, { bypassAuthPlugins }: Zone): boolean {
+  return meta.authenticated === true || bypassAuthPlugins;
 }
 
 function refusalCode(username: string | undefined): number {

@@ -11,8 +11,8 @@ import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
 import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
-import { unknownName } from '../options-table.ts';
-import type { Message, MessageInput } from '../packets/message.ts';
+import { checkNames, checkObject, unknownName } from '../options-table.ts';
+import { type Message, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
@@ -31,6 +31,8 @@ import { VERSION } from './version.ts';
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
 const STORE_CLOSE_MS = 10_000;
+const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
+const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
 /** How `stop` ends what is connected. */
 export interface StopOptions {
@@ -54,6 +56,7 @@ export let coreOf: (broker: Broker) => Core;
 export class Broker {
   /** The options as read. */
   readonly settings: Settings;
+  /** Its time: the option `clock`. */
   readonly clock: Clock;
   /** Counters and gauges. */
   readonly metrics: Metrics;
@@ -129,7 +132,8 @@ export class Broker {
    * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT, STORE_TOO_NEW, or
    *   StateError STORE_CHANGED where another broker has written to it since the last stop; the signal's reason. Then nothing is left open
    */
-  start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
+  async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
+    checkObject(options, 'options');
     return this.#inTurn(() => this.#start(options.signal));
   }
 
@@ -161,10 +165,12 @@ export class Broker {
   /**
    * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything. Called again meanwhile, a
    * shorter `timeoutMs` takes effect.
-   * @throws InvalidInput OPTION_INVALID; AggregateError of what listeners failed to close with; the signal's reason when it aborts. But for
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; AggregateError of what listeners failed to close with; the signal's reason when it aborts. But for
    *   the first, the broker has stopped then all the same.
    */
   async stop(options: StopOptions = {}): Promise<void> {
+    checkObject(options, 'options');
+    checkNames(options, STOP_NAMES, 'stop');
     const { timeoutMs, wills = 'publish', signal } = options;
     if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)))
       throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
@@ -249,6 +255,7 @@ export class Broker {
     return this.#wills === 'keep' && this.#core.persistence === undefined ? 'drop' : this.#wills;
   }
 
+  /** `stop()` with its defaults. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
@@ -274,7 +281,7 @@ export class Broker {
    * A stream that finds its peer breaking a rule may be destroyed with a `ProtocolError`: its code is why the client is disconnected. What
    * else a stream fails with is an `error` event, unless its peer has just gone or `meta.listener` is given.
    * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
-   *   STREAM_INVALID
+   *   STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE for one that was given before
    */
   handle(stream: Duplex, meta: ConnectionMeta = { transport: 'stream' }): void {
     if (
@@ -284,6 +291,12 @@ export class Broker {
     ) {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
+    checkObject(meta, 'meta');
+    if (this.#core.hasTaken(stream))
+      throw new StateError(
+        'STREAM_IN_USE',
+        'this stream has been handed over before; a connection needs one of its own'
+      );
     if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
       stream.destroy();
       throw notStarted();
@@ -324,6 +337,7 @@ export class Broker {
 
   /** A Duplex whose other end this broker serves: for MQTT.js or any other client, without a socket. */
   stream(meta: Partial<ConnectionMeta> = {}): Duplex {
+    checkObject(meta, 'meta');
     const [ours, theirs] = duplexPair(this.work);
     this.handle(ours, { transport: 'local', ...meta });
     return theirs;
@@ -334,6 +348,7 @@ export class Broker {
    * @throws Refused CONNECT_REFUSED with the CONNACK's reason code; StateError BROKER_NOT_STARTED; what `connectClient` throws
    */
   async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
+    checkObject(options, 'options');
     const { connection, ...rest } = options;
     return connectClient(this.stream(connection), { clock: this.clock, ...rest });
   }
@@ -353,6 +368,7 @@ export class Broker {
     if (this.#listeners.get(listener.name) === listener) this.#listeners.delete(listener.name);
   }
 
+  /** The attached listeners, in the order in which they are opened. */
   listeners(): ListenerHandle[] {
     return [...this.#listeners.values()];
   }
@@ -362,7 +378,7 @@ export class Broker {
   /**
    * Publish for the app. The publish hooks are asked, access rules are not.
    * @returns how many subscribers took it, resolved once the broker has taken responsibility
-   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
+   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
    *   DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED when too many delayed messages wait
    */
   async publish(message: MessageInput): Promise<{ readonly receivers: number }>;
@@ -377,6 +393,8 @@ export class Broker {
     options: Omit<MessageInput, 'topic' | 'payload'> = {}
   ): Promise<{ readonly receivers: number }> {
     if (!this.#core.isRunning) throw notStarted();
+    checkObject(options, 'options');
+    checkNames(options, PUBLISH_NAMES, 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
       throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic, or { topic, payload }', input);
@@ -387,11 +405,13 @@ export class Broker {
    * Hear the messages of a filter in this process, on the path a client's would take. Shared filters (`$share/group/...`) work too.
    * @param handler called for each message; what it throws or rejects becomes an `error` event
    * @returns a function that unsubscribes
-   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_INVALID
+   * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
     checkFilter(filter);
     if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
+    checkObject(options, 'options');
+    checkNames(options, SUBSCRIBE_NAMES, 'subscribe');
     const { signal, qos = 2, retainHandling = 0 } = options;
     if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', qos);
     if (![0, 1, 2].includes(retainHandling))
@@ -450,9 +470,10 @@ export class Broker {
   /**
    * The messages of a filter as an async iterable. What comes faster than it is read waits in a bounded buffer; when that is full the
    * oldest goes, counted as `delivery.dropped.queue_full`. It ends when the broker stops.
-   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
+    checkObject(options, 'options');
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
       this.#core.dropped(message, 'queue_full', undefined)
@@ -501,6 +522,7 @@ export class Broker {
     return new SessionHandle(session, this.#core.subscribing);
   }
 
+  /** Whether there is a session of this client id, connected or not. */
   hasSession(clientId: string): boolean {
     return typeof clientId === 'string' && this.#core.sessions.has(clientId);
   }
@@ -522,30 +544,39 @@ export class Broker {
 
   // --------------------------------------------------------------------------------------------------------- events and hooks
 
-  /** Hear an event. What the listener throws or rejects becomes an `error` event. */
+  /**
+   * Hear an event. What the listener throws or rejects becomes an `error` event.
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
+   */
   on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
     this.#core.events.on(event, listener);
     return this;
   }
 
+  /** Hear the next event of a name. @throws InvalidInput as `on` */
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
     this.#core.events.once(event, listener);
     return this;
   }
 
+  /** Hear no more; nothing happens where the listener is not registered. */
   off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     this.#core.events.off(event, listener);
     return this;
   }
 
-  /** The next event of a name that satisfies `where`. Rejects when `signal` aborts. */
+  /**
+   * The next event of a name that satisfies `where`. Rejects with the signal's reason when it aborts, and with what `where` throws.
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, OPTION_INVALID
+   */
   nextEvent<E extends EventName>(
     event: E,
     options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}
   ): Promise<BrokerEvents[E]> {
     checkEvent(event, () => undefined);
+    checkObject(options, 'options');
     return this.#core.events.next(event, options);
   }
 
@@ -555,6 +586,7 @@ export class Broker {
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
   hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
+    checkObject(options, 'options');
     return this.#core.hook(name, hook, options.isFirst);
   }
 

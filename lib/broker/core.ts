@@ -4,14 +4,14 @@ import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import { BrokerError, ProtocolError, StateError } from '../errors.ts';
+import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError, type DropReason, Events } from '../events.ts';
-import { type Hook, type HookName, HookRegistry } from '../hooks.ts';
+import { type Hook, type HookName, HookRegistry, isThenable } from '../hooks.ts';
 import { Metric, Metrics } from '../metrics.ts';
 import { type Message, unwireAll } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
-import type { Connection } from '../session/connection.ts';
+import { type Connection, isAttached } from '../session/connection.ts';
 import type { SessionDeeds } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
 import { endTurn } from '../session/output.ts';
@@ -48,6 +48,9 @@ const STORE_ALARM = 'store_failed';
 
 /** Subscriptions of a session that ended which are taken out in one turn. */
 const FORGET_AT_ONCE = 1_000;
+
+/** Errors that nobody listens to may be many: whatever connects can bring some about. */
+const WARNINGS_AT_MOST = 10;
 
 /**
  * What a subscriber of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent` gets. What it throws is an uncaught exception:
@@ -111,10 +114,12 @@ export class Core implements SessionHost {
   #pumping: Session[] = [];
   #isTurnScheduled = false;
   /** Streams that came while the broker starts. */
-  #early: [stream: Duplex, meta: ConnectionMeta, zone: Zone][] = [];
+  readonly #early = new Map<Duplex, readonly [meta: ConnectionMeta, zone: Zone]>();
   #onAllClosed: (() => void) | undefined = undefined;
   #online = 0;
   #subscriberCount = 0;
+  /** Errors that nobody listened to and the process was warned of. */
+  #warnings = 0;
   #persistentCount = 0;
 
   /** @param owner the broker, for what is told on the diagnostics channels */
@@ -221,12 +226,17 @@ export class Core implements SessionHost {
     if (clock === systemClock) this.#monitor.start(this.nowMs);
     this.isRunning = true;
     for (const session of this.sessions.values()) session.rearmOffline();
-    for (const arrival of this.#early.splice(0)) this.open(...arrival);
+    for (const [stream, arrival] of this.#early) {
+      this.#early.delete(stream); // before it is counted as a connection
+      this.open(stream, ...arrival);
+    }
   }
 
   /** The start has failed. */
   turnAway(): void {
-    for (const [stream] of this.#early.splice(0)) stream.destroy();
+    const streams = [...this.#early.keys()];
+    this.#early.clear();
+    for (const stream of streams) stream.destroy();
   }
 
   /** Everybody is told to go. */
@@ -276,10 +286,15 @@ export class Core implements SessionHost {
       this.delayed.clear((message) => this.dropped(message, 'server_shutting_down', undefined));
   }
 
+  /** Whether a stream has been taken before. */
+  hasTaken(stream: Duplex): boolean {
+    return isAttached(stream) || this.#early.has(stream);
+  }
+
   /** Begin to serve a stream. */
   open(stream: Duplex, meta: ConnectionMeta, zone: Zone): void {
     const { maxConnections } = this.settings;
-    const count = this.links.size + this.#early.length;
+    const count = this.links.size + this.#early.size;
     if ((maxConnections > 0 && count >= maxConnections) || stream.destroyed) {
       this.metrics.counts[Metric.connectionsRefused]++;
       stream.destroy();
@@ -287,7 +302,7 @@ export class Core implements SessionHost {
     }
     if (!this.isRunning) {
       stream.on('error', () => undefined); // it is destroyed then, and refused
-      this.#early.push([stream, meta, zone]);
+      this.#early.set(stream, [meta, zone]);
       return;
     }
     this.nowMs = this.clock.monotonic();
@@ -464,8 +479,14 @@ export class Core implements SessionHost {
 
   mayDeliver(message: Message, session: Session): boolean {
     for (const hook of this.hooks.deliver) {
-      if (this.hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session) === false)
+      const answer = this.hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session);
+      if (answer === false) return false;
+      if (typeof answer === 'object' && isThenable(answer)) {
+        const text = 'deliver: expected true, false or undefined at once, got a promise';
+        const wrong = new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
+        this.failed(wrong, 'hook deliver', session);
         return false;
+      }
     }
     return true;
   }
@@ -567,10 +588,11 @@ export class Core implements SessionHost {
     const error = asError(thrown);
     if (this.events.heard.error)
       this.events.emit('error', client === undefined ? { error, during } : { error, during, client });
-    else if (!(thrown instanceof ProtocolError))
-      process.emitWarning(
-        new BrokerError('UNHEARD', `${during}: ${error.message} (listen to the broker's error event)`, { cause: error })
-      );
+    else if (!(thrown instanceof ProtocolError) && this.#warnings < WARNINGS_AT_MOST) {
+      const isLast = ++this.#warnings === WARNINGS_AT_MOST;
+      const hint = `listen to the broker's error event${isLast ? '; further ones are not told' : ''}`;
+      process.emitWarning(new BrokerError('UNHEARD', `${during}: ${error.message} (${hint})`, { cause: error }));
+    }
   }
 
   // ---------------------------------------------------------------------------------------------------- the index of sessions
@@ -687,11 +709,7 @@ export class Core implements SessionHost {
       if (next.done) return;
       this.routing.remove(next.value);
     }
-    this.work.begin();
-    setImmediate(() => {
-      this.#removeSlice(session, left);
-      this.work.end();
-    });
+    this.later(() => this.#removeSlice(session, left));
   }
 
   #shed(isShort: boolean): void {
@@ -733,8 +751,8 @@ function feedSource(core: Core): FeedSource {
     match: ({ filter, subscriber }) => {
       const entries = core.retained.match(filter);
       if (subscriber.mountpoint === '') return entries;
-      return entries.filter(({ topic }) => mayReach(subscriber, filter, topic));
+      return entries.filter(({ topic }) => mayReach(subscriber.mountpoint, filter, topic));
     },
-    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber, filter, topic)
+    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber.mountpoint, filter, topic)
   };
 }

@@ -8,6 +8,7 @@ export interface BrokerDeeds {
   release(): void;
 }
 
+/** What the broker's chart is sent. */
 export type BrokerEvent =
   | { type: 'start' }
   | { type: 'started' }

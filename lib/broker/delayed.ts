@@ -1,5 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { Bell, type TimingWheel } from '../timing-wheel.ts';
 
 const PREFIX = '$delayed/';
 
@@ -135,17 +135,14 @@ export class DelayedMessages {
   }
 }
 
-class Waiting implements Alarm, DelayedMessage {
-  dueMs = Infinity;
-  slot: Alarm['slot'] = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
+class Waiting extends Bell implements DelayedMessage {
   readonly message: Message;
   readonly topic: string;
   readonly dueWallMs: number;
   readonly #owner: DelayedMessages;
 
   constructor(owner: DelayedMessages, message: Message, topic: string, dueWallMs: number) {
+    super();
     this.#owner = owner;
     this.message = message;
     this.topic = topic;

@@ -1,17 +1,13 @@
-import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { Bell, type TimingWheel } from '../timing-wheel.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** The shortage is over below this share of the mark. */
 const RELIEF = 0.9;
 
 /** Looks once a second whether the memory of the process passes a mark. */
-export class Memory implements Alarm {
+export class Memory extends Bell {
   /** More is in use than the mark allows. */
   isShort = false;
-  dueMs = Infinity;
-  slot: Alarm['slot'] = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
   readonly #highWatermark: number;
   readonly #wheel: TimingWheel;
   readonly #onChange: (isShort: boolean) => void;
@@ -27,6 +23,7 @@ export class Memory implements Alarm {
     onChange: (isShort: boolean) => void,
     used: () => number = usedBytes
   ) {
+    super();
     this.#highWatermark = highWatermark;
     this.#wheel = wheel;
     this.#onChange = onChange;

@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import { type Clock, systemClock } from '../clock.ts';
 import { InvalidInput } from '../errors.ts';
 import type { Hooks } from '../hooks.ts';
-import { checkObject, optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
+import { checkNames, checkObject, optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Store } from '../store/store.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
@@ -11,17 +11,23 @@ import type { RewriteRule } from './rewrite.ts';
 
 /** A subscription that the broker makes for every client at connect; `%c` and `%u` stand for client id and user name. */
 export interface AutoSubscription {
+  /** The topic filter. */
   readonly topic: string;
+  /** Default 0. */
   readonly qos?: QoS;
+  /** No Local. Default false. */
   readonly nl?: boolean;
+  /** Retain As Published. Default false. */
   readonly rap?: boolean;
+  /** Retain Handling: 0 (default) hand out retained messages, 1 only where the subscription is new, 2 never. */
   readonly rh?: 0 | 1 | 2;
 }
 
 /** Settings of the broker as a whole. */
 export const BROKER_OPTIONS = {
   node: row('text', 'embermq@127.0.0.1', 'Name of this node, in every record and in `$SYS`.', {
-    aliases: ['node.name']
+    aliases: ['node.name'],
+    check: checkNode
   }),
   timerResolution: row('duration', 100, 'Tick of the timing wheel: how late a timeout may be.', {
     unit: 'ms',
@@ -217,8 +223,10 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
   }
   autoSubscriptions.forEach((subscription, at) => {
-    checkObject(subscription, `autoSubscriptions.${at}`);
-    checkSubscription(subscription, `autoSubscriptions.${at}.`);
+    const where = `autoSubscriptions.${at}`;
+    checkObject(subscription, where);
+    checkNames(subscription, SUBSCRIPTION_NAMES, where);
+    checkSubscription(subscription, `${where}.`);
   });
   return { ...settings, clock, store, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
 }
@@ -228,6 +236,8 @@ const ALL_NAMES: readonly string[] = [
   ...Object.keys(BROKER_OPTIONS),
   ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
 ];
+
+const SUBSCRIPTION_NAMES: readonly (keyof AutoSubscription)[] = ['topic', 'qos', 'nl', 'rap', 'rh'];
 
 /**
  * Check a subscription that is made on a client's behalf.
@@ -248,6 +258,14 @@ export function checkSubscription(given: AutoSubscription, where = ''): void {
   if (![0, 1, 2].includes(rh)) refuse('rh', '0, 1 or 2');
   if (nl && parseSharedFilter(topic) !== undefined)
     refuse('nl', 'false', 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
+}
+
+function checkNode(value: unknown, field: string): unknown {
+  // It is a level of every `$SYS` topic.
+  if (!/^[^/+#\0]+$/.test(value as string)) {
+    throw new InvalidInput('OPTION_INVALID', field, 'one level of a topic name, such as "embermq@10.0.0.7"', value);
+  }
+  return value;
 }
 
 function checkMembers(value: unknown, field: string, functions: readonly string[]): void {

@@ -104,7 +104,7 @@ export class Publishing {
     if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
     try {
       // what the answer does not name stays as it is
-      const { topic, payload, qos, retain, properties } = message;
+      const { topic, payload, qos, retain } = message;
       const given = answer as MessageInput;
       const changed = this.make(
         {
@@ -112,7 +112,7 @@ export class Publishing {
           payload: given.payload ?? payload,
           qos: given.qos ?? qos,
           retain: given.retain ?? retain,
-          properties: given.properties ?? properties
+          properties: given.properties ?? boundProperties(message)
         },
         message.origin as Session | undefined
       );
@@ -134,7 +134,8 @@ export class Publishing {
 
   /** The same message under another topic, as new from now. */
   retopic(message: Message, topic: string): Message {
-    const { payload, qos, retain, properties, origin } = message;
+    const { payload, qos, retain, origin } = message;
+    const properties = boundProperties(message);
     return Message.from({ topic, payload, qos, retain, properties }, origin, this.#broker.nowMs, this.#broker.wallMs);
   }
 
@@ -307,21 +308,18 @@ export class Publishing {
 
   /** `$delayed/<seconds>/<topic>`. @returns a reason code */
   delay(message: Message): number {
-    const broker = this.#broker;
-    const delay = broker.settings.delayedPublish ? parseDelayed(message.topic, broker.clock.now() / 1000) : 'invalid';
-    if (delay === undefined || delay === 'invalid') {
-      broker.dropped(message, 'not_authorized', undefined);
-      return ReasonCode.topicNameInvalid;
-    }
-    const fault = checkTopicName(delay.topic);
-    const isForbidden = /^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined;
-    if (fault !== undefined || isForbidden) {
-      broker.dropped(message, 'not_authorized', undefined);
-      return fault !== undefined ? ReasonCode.topicNameInvalid : ReasonCode.notAuthorized;
-    }
-    if (broker.delayed.hold(message, delay.topic, delay.delayMs) === 'held') return ReasonCode.noMatchingSubscribers;
-    broker.dropped(message, 'quota', undefined);
-    return ReasonCode.quotaExceeded;
+    const code = this.#hold(message);
+    if (code !== ReasonCode.noMatchingSubscribers) this.#broker.dropped(message, NOT_DELAYED[code], undefined);
+    return code;
+  }
+
+  #hold(message: Message): keyof typeof NOT_DELAYED | typeof ReasonCode.noMatchingSubscribers {
+    const { settings, clock, delayed } = this.#broker;
+    const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
+    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
+    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
+    const isHeld = delayed.hold(message, delay.topic, delay.delayMs) === 'held';
+    return isHeld ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
 
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
@@ -409,7 +407,19 @@ export class Publishing {
   }
 }
 
+/** Why a message that can not be delayed is dropped. */
+const NOT_DELAYED = {
+  [ReasonCode.topicNameInvalid]: 'topic_invalid',
+  [ReasonCode.notAuthorized]: 'not_authorized',
+  [ReasonCode.quotaExceeded]: 'quota'
+} as const;
+
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
+
+/** Its properties, with the bound that the broker has set to its life: that does not stand in a packet of 3.x. */
+function boundProperties({ properties, expiryInterval }: Message): MessageInput['properties'] {
+  return expiryInterval < 0 ? properties : { ...properties, messageExpiryInterval: expiryInterval };
+}
 
 function refusalCode(answer: Verdict | undefined): number {
   if (answer === undefined || isApproval(answer)) return 0;

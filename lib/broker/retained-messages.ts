@@ -1,5 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { Bell, type TimingWheel } from '../timing-wheel.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained.ts';
 
@@ -37,10 +37,6 @@ export class RetainedMessages {
 
   get count(): number {
     return this.#store.count;
-  }
-
-  get bytes(): number {
-    return this.#store.bytes;
   }
 
   /**
@@ -125,15 +121,12 @@ export class RetainedMessages {
   }
 }
 
-class Expiry implements Alarm {
-  dueMs = Infinity;
-  slot: Alarm['slot'] = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
+class Expiry extends Bell {
   readonly #owner: RetainedMessages;
   readonly #entry: RetainedEntry<Message>;
 
   constructor(owner: RetainedMessages, entry: RetainedEntry<Message>) {
+    super();
     this.#owner = owner;
     this.#entry = entry;
   }

@@ -308,17 +308,14 @@ function collectEnding<M>(level: Level<M>, into: RetainedEntry<M>[]): void {
   const ending = level.ending;
   if (ending === undefined) return;
   const isHiding = level.parent === undefined;
-  for (let i = 0; i < ending.length; i++) {
-    if (!(isHiding && isHidden(ending[i]!.topic))) into.push(ending[i]!);
-  }
+  for (const entry of ending) if (!isHiding || !isHidden(entry.topic)) into.push(entry);
 }
 
-/** Everything in these levels and below, where `filter` has come to its "#". */
+/** Everything in these levels and below, where `filter` has come to its "#": in the order in which they came, as far as levels go. */
 function collectBelow<M>(levels: Level<M>[], filter: string, into: RetainedEntry<M>[]): void {
-  while (levels.length > 0) {
-    const level = levels.pop()!;
+  for (const level of levels) {
     collectEnding(level, into);
-    followAll(level, filter, levels, into);
+    followAll(level, filter, levels, into); // goes on with those that this adds
   }
 }
 

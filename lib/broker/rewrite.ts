@@ -1,4 +1,5 @@
 import { InvalidInput } from '../errors.ts';
+import { checkNames } from '../options-table.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../topics/topic.ts';
 
 /** Rewrites the topics that `filter` reaches and `pattern` matches. */
@@ -41,7 +42,7 @@ interface Compiled {
  * They are tried from the last to the first, and the first whose filter and packet kind fit is used alone: where its pattern does not
  * match, the topic stays as it is.
  * @param rules objects, or lines `<filter> <pattern> <target>` such as `x/y/+ ^x/y/(\d+)$ z/y/$1`
- * @throws InvalidInput REWRITE_INVALID
+ * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
  */
 export function compileRewrite(rules: readonly (RewriteRule | string)[]): Rewrite {
   if (!Array.isArray(rules)) throw invalid('rewrite', 'a list of rules', rules);
@@ -86,6 +87,7 @@ function fromLine(line: string, at: string): RewriteRule {
 function asRule(rule: unknown, at: string): RewriteRule {
   if (typeof rule !== 'object' || rule === null)
     throw invalid(at, '{ filter, pattern, target } or a line of the three', rule);
+  checkNames(rule, ['filter', 'pattern', 'target', 'on'] satisfies (keyof RewriteRule)[], at);
   return rule as RewriteRule;
 }
 

@@ -1,9 +1,17 @@
 import type { Message } from '../packets/message.ts';
-import { type Group, mayReach, merge, type Route, type Subscription, TopicKind } from '../session/subscription.ts';
+import {
+  type Group,
+  mayReach,
+  merge,
+  type Route,
+  type Subscriber,
+  type Subscription,
+  TopicKind
+} from '../session/subscription.ts';
 import { readTopicName } from '../session/topic-name.ts';
 import { RouteCache } from '../topics/route-cache.ts';
 import { TextMap } from '../topics/text-map.ts';
-import { isSameTopic, isWildcard, levelCount, parseSharedFilter } from '../topics/topic.ts';
+import { isSameTopic, isWildcard, levelCount, parseSharedFilter, type SharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { SharedStrategy } from './options.ts';
 import { ShareGroup } from './shared.ts';
@@ -29,10 +37,19 @@ export interface SharedSettings {
 
 /** A share group in the index: picks a member by the broker's settings. */
 class RoutedGroup extends ShareGroup<Subscription> implements Group {
+  /** Of the group among all. */
+  readonly key: string;
+  /** The filter without the share prefix. */
+  readonly filter: string;
+  readonly #mountpoint: string;
   readonly #settings: SharedSettings;
 
-  constructor(name: string, filter: string, settings: SharedSettings) {
-    super(name, filter);
+  /** @param mountpoint of its members */
+  constructor(key: string, filter: string, mountpoint: string, settings: SharedSettings) {
+    super();
+    this.key = key;
+    this.filter = filter;
+    this.#mountpoint = mountpoint;
     this.#settings = settings;
   }
 
@@ -48,7 +65,7 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
   }
 
   mayReach(topic: string): boolean {
-    return this.members.some(({ subscriber }) => mayReach(subscriber, this.filter, topic));
+    return mayReach(this.#mountpoint, this.filter, topic);
   }
 }
 
@@ -67,6 +84,8 @@ export class Routing {
   sharedCount = 0;
   readonly #index = new FilterIndex<Routed>();
   readonly #groups = new TextMap<RoutedGroup>();
+  /** Of each shared subscription. */
+  readonly #groupOf = new Map<Subscription, RoutedGroup>();
   readonly #cache: RouteCache<OwnRoute>;
   readonly #table: (OwnRoute | undefined)[] = new Array(PLACES).fill(undefined);
   /** Hashes of topics that came once: only those that come again are worth a place in the cache. */
@@ -103,15 +122,9 @@ export class Routing {
     this.count++;
     if (typeof shared === 'object') {
       this.sharedCount++;
-      const key = `${shared.group}/${shared.filter}`;
-      let group = this.#groups.get(key);
-      if (group === undefined) {
-        group = new RoutedGroup(shared.group, shared.filter, this.#settings);
-        this.#groups.set(key, group);
-        this.#index.add(shared.filter, group);
-        this.changed(shared.filter);
-      }
+      const group = this.#groupFor(shared, subscription.subscriber);
       group.add(subscription);
+      this.#groupOf.set(subscription, group);
       this.#countSystem(shared.filter, 1);
       return;
     }
@@ -120,18 +133,30 @@ export class Routing {
     this.changed(subscription.filter);
   }
 
+  /** A group is one of its own under each mount point: its name and filter are the clients' words [MQTT-4.8.2-4]. */
+  #groupFor({ group: name, filter }: SharedFilter, { mountpoint }: Subscriber): RoutedGroup {
+    const key = `${mountpoint.length} ${name}/${filter}`;
+    let group = this.#groups.get(key);
+    if (group === undefined) {
+      group = new RoutedGroup(key, filter, mountpoint, this.#settings);
+      this.#groups.set(key, group);
+      this.#index.add(filter, group);
+      this.changed(filter);
+    }
+    return group;
+  }
+
   remove(subscription: Subscription): void {
-    const shared = parseSharedFilter(subscription.filter);
+    const group = this.#groupOf.get(subscription);
     this.count--;
-    if (typeof shared === 'object') {
+    if (group !== undefined) {
       this.sharedCount--;
-      this.#countSystem(shared.filter, -1);
-      const key = `${shared.group}/${shared.filter}`;
-      const group = this.#groups.get(key);
-      if (group?.remove(subscription)) {
-        this.#groups.delete(key);
-        this.#index.delete(shared.filter, group);
-        this.changed(shared.filter);
+      this.#groupOf.delete(subscription);
+      this.#countSystem(group.filter, -1);
+      if (group.remove(subscription)) {
+        this.#groups.delete(group.key);
+        this.#index.delete(group.filter, group);
+        this.changed(group.filter);
       }
       return;
     }
@@ -178,11 +203,18 @@ export class Routing {
     for (let at = start; at < hashed; at++) hash = Math.imul(hash ^ buf[at], PRIME);
     const place = (hash ^ (hash >>> 15)) & (PLACES - 1);
     const known = this.#table[place];
-    if (known !== undefined && isSameTopic(known.bytes, buf, start, end)) {
-      if (this.isFresh(known)) return known;
-      const { topic, bytes } = known;
-      return this.#put(this.#cache.get(topic) ?? this.#compute(topic), place, bytes);
-    }
+    if (known === undefined || !isSameTopic(known.bytes, buf, start, end))
+      return this.#lookUp(buf, start, end, hash, place);
+    return this.isFresh(known) ? known : this.#renew(known);
+  }
+
+  /** Subscriptions have changed since a route in the table was computed. */
+  #renew({ topic, bytes, place }: OwnRoute): Route {
+    return this.#put(this.#cache.get(topic) ?? this.#compute(topic), place, bytes);
+  }
+
+  /** Find a topic that is not in the table by its name. */
+  #lookUp(buf: Buffer, start: number, end: number, hash: number, place: number): Route {
     const topic = readTopicName(buf, start, end);
     let route = this.#cache.get(topic);
     if (this.#isNew(hash)) return route ?? this.#match(topic);
@@ -232,7 +264,7 @@ export class Routing {
       const routed = found[at];
       if (routed instanceof ShareGroup) {
         if (routed.mayReach(topic)) (groups ??= []).push(routed);
-      } else if (mayReach(routed.subscriber, routed.filter, topic)) targets.push(routed);
+      } else if (mayReach(routed.subscriber.mountpoint, routed.filter, topic)) targets.push(routed);
     }
     found.length = 0;
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;

@@ -1,6 +1,7 @@
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
+import { checkNames, checkObject } from '../options-table.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
@@ -15,16 +16,23 @@ export interface SubscriptionRecord {
   readonly options: SubscriptionOptions;
 }
 
-/** Numbers of a session; those of the connection are 0 while there is none. */
+/**
+ * Numbers of a session, under their documented names; those of the connection are 0 while there is none. `recv` and `send` count what came
+ * from and went to the client: `Oct` bytes, `Cnt` reads and writes of the stream, `Pkt` packets, `Msg` PUBLISH packets. A `max` of 0: no bound.
+ */
 export interface SessionFigures {
+  /** Wall-clock milliseconds. */
   readonly createdAt: number;
   readonly subscriptions: number;
   readonly maxSubscriptions: number;
   readonly inflight: number;
   readonly maxInflight: number;
+  /** Messages in the backlog. */
   readonly mqueueLen: number;
   readonly maxMqueue: number;
+  /** Messages that this session did not get, for any reason. */
   readonly mqueueDropped: number;
+  /** Incoming QoS 2 messages that wait for PUBREL. */
   readonly awaitingRel: number;
   readonly maxAwaitingRel: number;
   readonly recvOct: number;
@@ -57,6 +65,7 @@ export class SessionHandle {
   readonly #session: Session;
   readonly #subscribing: Subscribing;
 
+  /** @internal */
   constructor(session: Session, subscribing: Subscribing) {
     this.#session = session;
     this.#subscribing = subscribing;
@@ -67,10 +76,12 @@ export class SessionHandle {
     return this.#session.state;
   }
 
+  /** Client id. */
   get clientId(): string {
     return this.#session.clientId;
   }
 
+  /** Who it is: what hooks and events are given. */
   get client(): ClientInfo {
     return this.#session;
   }
@@ -80,6 +91,7 @@ export class SessionHandle {
     return this.#session.connection;
   }
 
+  /** Its numbers as they are now. */
   figures(): SessionFigures {
     const session = this.#session;
     const { link, zoneSettings, log } = session;
@@ -107,6 +119,7 @@ export class SessionHandle {
     };
   }
 
+  /** Its subscriptions, in the order in which they were made. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { clientId, mountpoint } = this.#session;
     for (const { filter, qos, nl, rap, rh, ids } of this.#session.subscriptions.values()) {
@@ -122,6 +135,7 @@ export class SessionHandle {
   subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    checkObject(options, 'options');
     const request = { ...options, topic: filter };
     checkSubscription(request);
     const code = this.#subscribing.subscribeFor(this.#session, request);
@@ -143,8 +157,10 @@ export class SessionHandle {
    * Within an event it ends whoever has the session then: the client that is connected; from `session.takenover` on the connection that takes
    * over. A client that has had no CONNACK yet is refused by one (0x80: it knows no 0x98) and leaves no will, one that has gets the DISCONNECT.
    * While a clean start discards the session of before, it ends that one, and the new session begins.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
    */
   kick(options: KickOptions = {}): void {
+    checkKick(options);
     const session = this.#session;
     if (session.incoming !== undefined) {
       session.whenHandedOver = () => this.kick(options);
@@ -166,5 +182,17 @@ export class SessionHandle {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; kick it instead`);
     }
     this.#session.end('discarded', 'discarded');
+  }
+}
+
+const KICK_NAMES: readonly (keyof KickOptions)[] = ['reasonCode', 'reasonString', 'serverReference', 'session', 'will'];
+
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+function checkKick(options: KickOptions): void {
+  checkObject(options, 'options');
+  checkNames(options, KICK_NAMES, 'kick');
+  for (const name of ['reasonString', 'serverReference'] as const) {
+    const text = options[name];
+    if (text !== undefined && typeof text !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a text', text);
   }
 }

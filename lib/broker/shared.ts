@@ -36,10 +36,6 @@ const DRAWS = 8;
  * ascending along the array, lets a leaving member be found in O(log n), and closing the gap is one memory move (2 us at 10,000 members).
  */
 export class ShareGroup<M extends GroupMember> {
-  /** `$queue` for filters that begin with `$queue/`. */
-  readonly name: string;
-  /** The filter without the share prefix. */
-  readonly filter: string;
   readonly #members: M[] = [];
   /** Ticket numbers, beside `#members`. */
   readonly #tickets: number[] = [];
@@ -49,11 +45,6 @@ export class ShareGroup<M extends GroupMember> {
   readonly #cursors = new WeakMap<Publisher, Cursor<M>>();
   /** The app and the broker publish as one. */
   readonly #ownCursor: Cursor<M> = { next: 0, kept: undefined, hash: hashOf('') };
-
-  constructor(name: string, filter: string) {
-    this.name = name;
-    this.filter = filter;
-  }
 
   /** In the order of subscription. */
   get members(): readonly M[] {

@@ -1,8 +1,6 @@
-// By name from this module they are out of the reach of a test framework's fake timers.
-import { setImmediate } from 'node:timers';
 import { InvalidInput, ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
-import { isThenable, type Verdict } from '../hooks.ts';
+import { isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
@@ -34,10 +32,6 @@ export class Subscribing {
     const { subscriptions, messageId, properties } = packet;
     const link = session.link as Connection;
     const ids = properties?.subscriptionIdentifier;
-    for (const { topic, nl } of subscriptions) {
-      if (nl && (topic.startsWith('$share/') || topic.startsWith('$queue/')))
-        throw new ProtocolError(ReasonCode.protocolError, 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
-    }
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
     const answer = () => {
@@ -101,7 +95,7 @@ export class Subscribing {
   #holding(session: Session, link: Connection, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
     session.pauseForHook();
-    decided.catch((error: unknown) => session.broke(error, during)).finally(() => session.resumeAfterHook(link));
+    decided.catch((error: unknown) => session.broke(error, during, link)).finally(() => session.resumeAfterHook(link));
   }
 
   #subscribeOne(
@@ -147,15 +141,11 @@ export class Subscribing {
 
   /** What an authorizeSubscribe hook's answer comes to in the SUBACK. */
   #codeOf(answer: Verdict | number | undefined, asked: QoS, session: Session): number {
-    if (answer === undefined || answer === true) return asked;
+    if (answer === undefined || isApproval(answer)) return asked;
+    if (typeof answer === 'number' && answer <= 2 && isAllowedCode('suback', answer)) return Math.min(asked, answer);
     const code =
-      answer === false
-        ? ReasonCode.notAuthorized
-        : typeof answer === 'number'
-          ? answer
-          : (answer.reasonCode ?? ReasonCode.notAuthorized);
-    if (code <= 2 && isAllowedCode('suback', code)) return Math.min(asked, code);
-    if (isAllowedCode('suback', code)) return code;
+      typeof answer === 'number' ? answer : ((answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized);
+    if (code >= 0x80 && isAllowedCode('suback', code)) return code;
     const fault = new InvalidInput('HOOK_ANSWER_INVALID', 'reason code', 'a code of the table of SUBACK', code);
     this.#broker.failed(fault, 'hook authorizeSubscribe', session);
     return ReasonCode.unspecifiedError; // [MQTT-3.9.3-2]
@@ -257,14 +247,7 @@ export class Subscribing {
 
   /** Many filters of one packet are dealt with in slices: nobody has to wait for all of them. */
   #nextTurn(): Promise<void> {
-    const { work } = this.#broker;
-    work.begin();
-    return new Promise((resolve) => {
-      setImmediate(() => {
-        work.end();
-        resolve();
-      });
-    });
+    return new Promise((resolve) => this.#broker.later(resolve));
   }
 
   /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */
@@ -343,7 +326,7 @@ export class Subscribing {
 }
 
 /** A filter under a mount point; the share prefix stays in front. */
-export function mounted(filter: string, mountpoint: string): string {
+function mounted(filter: string, mountpoint: string): string {
   if (mountpoint === '') return filter;
   const at = sharePrefix(filter);
   return filter.slice(0, at) + mountpoint + filter.slice(at);

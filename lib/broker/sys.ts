@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { DisconnectReason } from '../events.ts';
 import { COUNTERS, type CounterName, GAUGES, type Metrics, PLAIN_GAUGES } from '../metrics.ts';
 import type { QoS } from '../packets/types.ts';
-import type { Alarm as Ringer, TimingWheel } from '../timing-wheel.ts';
+import { Bell, type TimingWheel } from '../timing-wheel.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { connectedNotice, disconnectedNotice } from './presence.ts';
 
@@ -196,17 +196,14 @@ export class SysTopics {
 }
 
 /** Rings every so often, without drift; a period of 0 never does. */
-class Period implements Ringer {
-  dueMs = Infinity;
-  slot: Ringer['slot'] = undefined;
-  previous: Ringer | undefined = undefined;
-  next: Ringer | undefined = undefined;
+class Period extends Bell {
   readonly #wheel: TimingWheel;
   readonly #periodMs: number;
   readonly #run: () => void;
   #nextMs = 0;
 
   constructor(wheel: TimingWheel, periodMs: number, run: () => void) {
+    super();
     this.#wheel = wheel;
     this.#periodMs = periodMs;
     this.#run = run;

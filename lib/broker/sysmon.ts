@@ -1,5 +1,5 @@
 import { PerformanceObserver } from 'node:perf_hooks';
-import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import { Bell, type TimingWheel } from '../timing-wheel.ts';
 import type { WarningKind } from './sys.ts';
 
 /** A garbage collection that took this long is told of. */
@@ -9,11 +9,7 @@ const LONG_SCHEDULE_MS = 240;
 const LOOK_EVERY_MS = 1_000;
 
 /** Watches the process for what `$SYS/.../sysmon/` tells of: collections that took long, and turns that did. */
-export class SystemMonitor implements Alarm {
-  dueMs = Infinity;
-  slot: Alarm['slot'] = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
+export class SystemMonitor extends Bell {
   readonly #wheel: TimingWheel;
   readonly #toleratedMs: number;
   readonly #warn: (kind: WarningKind, subject: string, text: string) => void;
@@ -22,6 +18,7 @@ export class SystemMonitor implements Alarm {
 
   /** @param tickMs how late the wheel may be by itself */
   constructor(wheel: TimingWheel, tickMs: number, warn: (kind: WarningKind, subject: string, text: string) => void) {
+    super();
     this.#wheel = wheel;
     this.#toleratedMs = LONG_SCHEDULE_MS + tickMs;
     this.#warn = warn;

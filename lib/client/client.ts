@@ -3,8 +3,9 @@ import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError } from '../events.ts';
+import { checkNames, checkObject } from '../options-table.ts';
 import { encode } from '../packets/encode.ts';
-import type { MessageInput } from '../packets/message.ts';
+import { type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
 import { PacketReader } from '../packets/packet-reader.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type {
@@ -22,7 +23,7 @@ import type {
 } from '../packets/types.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { Inbox } from './inbox.ts';
-import { checkClientOptions, sessionExpirySec } from './option-check.ts';
+import { checkClientOptions, checkListener, sessionExpirySec } from './option-check.ts';
 import {
   type ClientEvents,
   type ClientOptions,
@@ -70,6 +71,7 @@ export async function connectClient(stream: Duplex, options: ClientOptions = {})
  * the other; has no timer but the keep alive's.
  */
 export class Client {
+  /** 3: MQTT 3.1, 4: 3.1.1, 5: 5.0. */
   readonly protocolVersion: ProtocolVersion;
   /** What is left to do when the connection ends: hand it to the next connect with the same client id. */
   readonly session: ClientSession;
@@ -154,6 +156,7 @@ export class Client {
     return this.#connack!;
   }
 
+  /** It has its CONNACK, and the connection stands. */
   get isConnected(): boolean {
     return this.#connack !== undefined && !this.#isLeaving && !this.#isClosed && !this.#stream.destroyed;
   }
@@ -172,6 +175,10 @@ export class Client {
     options?: PublishOptions
   ): Promise<PublishResult> {
     return new Promise((resolve, reject) => {
+      if (options !== undefined) {
+        checkObject(options, 'options');
+        checkNames(options, PUBLISH_NAMES, 'publish');
+      }
       const isWhole = typeof topic === 'object' && topic !== null;
       const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
       this.#mustBeConnected();
@@ -188,7 +195,7 @@ export class Client {
    * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`. A client has one subscription
    * for a filter: subscribing again replaces its options, adds a handler, and takes none away.
    * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
    *   CONNECTION_CLOSED when it goes before the answer
    */
   async subscribe(
@@ -198,6 +205,7 @@ export class Client {
   ): Promise<readonly number[]> {
     this.#mustBeConnected();
     const handle = typeof options === 'function' ? options : handler;
+    if (typeof options !== 'function') checkObject(options, 'options');
     const { properties, ...rest } = typeof options === 'function' ? {} : options;
     const subscriptions = listOf(filters).map((filter) => ({
       ...({ qos: 0, nl: false, rap: false, rh: 0 } as const),
@@ -222,7 +230,7 @@ export class Client {
    * End subscriptions, and with them their handlers; given a handler, take away that one, and end those subscriptions that no other
    * handler needs.
    * @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0)
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
    *   CONNECTION_CLOSED when it goes before the answer
    */
   async unsubscribe(
@@ -230,6 +238,7 @@ export class Client {
     options: { readonly properties?: Properties } | MessageHandler = {}
   ): Promise<readonly number[]> {
     this.#mustBeConnected();
+    if (typeof options !== 'function') checkObject(options, 'options');
     const asked = listOf(filters);
     mustBeFilters(asked);
     const handle = typeof options === 'function' ? options : undefined;
@@ -248,8 +257,12 @@ export class Client {
     return asked.map((filter) => (this.protocolVersion === 5 ? granted[unsubscriptions.indexOf(filter)] : 0) ?? 0);
   }
 
-  /** Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000. */
+  /**
+   * Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000.
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
+   */
   on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
+    checkListener(event, listener);
     if (event === 'message') this.#inbox.listen(listener as MessageHandler);
     else
       (this.#listeners[event] as ClientListener<E>[] | undefined) = [
@@ -259,6 +272,7 @@ export class Client {
     return this;
   }
 
+  /** Listen no more. */
   off<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.unlisten(listener as MessageHandler);
     const known = this.#listeners[event] as ClientListener<E>[] | undefined;
@@ -272,10 +286,12 @@ export class Client {
    * The client's messages from now on, and those that nobody has listened for yet. Ends with the connection; rejects with the signal's
    * reason when that aborts. Past `highWaterMark` messages (default 1,000) not looked at, nothing more is read from the stream unless an
    * operation waits for its answer.
+   * @throws InvalidInput OPTION_INVALID
    */
   messages(
     options: { readonly signal?: AbortSignal; readonly highWaterMark?: number } = {}
   ): AsyncIterableIterator<ReceivedMessage> {
+    checkObject(options, 'options');
     return this.#inbox.read(options.highWaterMark ?? READ_AHEAD, options.signal);
   }
 
@@ -312,6 +328,7 @@ export class Client {
 
   /** Send DISCONNECT and end the stream. @returns when it is closed */
   async disconnect(options: { readonly reasonCode?: number; readonly properties?: Properties } = {}): Promise<void> {
+    checkObject(options, 'options');
     if (this.#isClosed) return;
     const closed = new Promise<void>((resolve) => this.on('close', () => resolve()));
     if (!this.#isLeaving) {
@@ -326,6 +343,7 @@ export class Client {
     this.#stream.destroy();
   }
 
+  /** `disconnect()` with its defaults. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.disconnect();
   }

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../errors.ts';
-import { type Duration, durationMs, unknownKey } from '../options-table.ts';
-import type { ClientOptions } from './options.ts';
+import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../options-table.ts';
+import type { ClientEvents, ClientOptions } from './options.ts';
 
 /** All options: a type, so that one that is missing here does not compile. */
 const KNOWN: Readonly<Record<keyof ClientOptions, true>> = {
@@ -23,18 +23,36 @@ const KNOWN: Readonly<Record<keyof ClientOptions, true>> = {
   signal: true
 };
 
+const EVENTS: readonly (keyof ClientEvents)[] = ['message', 'packet', 'disconnect', 'close', 'error'];
+
 const KEEP_ALIVE_MAX_SEC = 65_535;
 /** A Session Expiry Interval that never ends [MQTT 5.0, 3.1.2.11.2]. */
 const FOR_EVER = 0xffff_ffff;
 
 /** Look at the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
 export function checkClientOptions(options: ClientOptions): void {
-  for (const key of Object.keys(options)) if (!Object.hasOwn(KNOWN, key)) throw unknownKey(key, Object.keys(KNOWN), '');
-  const { keepalive = 0, sessionExpiry } = options;
+  checkObject(options, 'options');
+  checkNames(options, Object.keys(KNOWN), '');
+  const { protocolVersion = 5, clientId = '', username = '', password = '', will, keepalive = 0 } = options;
+  if (![3, 4, 5].includes(protocolVersion))
+    throw new InvalidInput('OPTION_INVALID', 'protocolVersion', '3, 4 or 5', protocolVersion);
+  for (const [name, value] of Object.entries({ clientId, username }))
+    if (typeof value !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a text', value);
+  // A password is not repeated in an error.
+  if (typeof password !== 'string' && !(password instanceof Uint8Array))
+    throw new InvalidInput('OPTION_INVALID', 'password', 'a text or Buffer', typeof password);
+  if (will !== undefined && typeof (will as Partial<typeof will> | null)?.topic !== 'string')
+    throw new InvalidInput('OPTION_INVALID', 'will', '{ topic, payload }', will);
   if (!isWhole(keepalive, KEEP_ALIVE_MAX_SEC)) {
     throw new InvalidInput('OPTION_INVALID', 'keepalive', `whole seconds from 0 to ${KEEP_ALIVE_MAX_SEC}`, keepalive);
   }
-  sessionExpirySec(sessionExpiry);
+  sessionExpirySec(options.sessionExpiry);
+}
+
+/** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+export function checkListener(event: keyof ClientEvents, listener: unknown): void {
+  if (!EVENTS.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENTS);
+  if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);
 }
 
 /**

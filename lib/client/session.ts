@@ -34,6 +34,7 @@ export class ClientSession {
     this.#requests.add(id);
   }
 
+  /** The answer came: the packet id is free. */
   answered(id: number): void {
     this.#requests.delete(id);
   }

@@ -87,7 +87,7 @@ const RETURN_CODES: readonly number[] = [
  * Decode the body of a CONNACK. `reasonCode` is that of MQTT 5.0 whatever the version: return code 5 of 3.x reads 0x87.
  * @throws ProtocolError as `decodeServerPacket`
  */
-export function decodeConnack(buf: Buffer, start: number, end: number, version: ProtocolVersion): ConnackPacket {
+function decodeConnack(buf: Buffer, start: number, end: number, version: ProtocolVersion): ConnackPacket {
   const reader = new BodyReader(buf, start, end);
   const flags = reader.u8('connect acknowledge flags');
   if (flags > 1) throw malformed('CONNACK: flag bits 1 to 7 are reserved; send 0'); // [MQTT-3.2.2-1]
@@ -110,7 +110,7 @@ export function decodeConnack(buf: Buffer, start: number, end: number, version: 
  * Decode the body of a SUBACK.
  * @throws ProtocolError as `decodeServerPacket`
  */
-export function decodeSuback(buf: Buffer, start: number, end: number, version: ProtocolVersion): SubackPacket {
+function decodeSuback(buf: Buffer, start: number, end: number, version: ProtocolVersion): SubackPacket {
   const reader = new BodyReader(buf, start, end);
   const packet: SubackPacket = { cmd: 'suback', messageId: takePacketId(reader), granted: [] };
   if (version === 5) setProperties(packet, takeProperties(reader, 'suback'));
@@ -129,7 +129,7 @@ export function decodeSuback(buf: Buffer, start: number, end: number, version: P
  * Decode the body of an UNSUBACK. Before MQTT 5.0 `granted` is empty.
  * @throws ProtocolError as `decodeServerPacket`
  */
-export function decodeUnsuback(buf: Buffer, start: number, end: number, version: ProtocolVersion): UnsubackPacket {
+function decodeUnsuback(buf: Buffer, start: number, end: number, version: ProtocolVersion): UnsubackPacket {
   const reader = new BodyReader(buf, start, end);
   const packet: UnsubackPacket = { cmd: 'unsuback', messageId: takePacketId(reader), granted: [] };
   if (version !== 5) {

@@ -42,6 +42,12 @@ const BRIDGE = 0x80;
 /** Flags in the fixed header that every packet but PUBLISH must have, by type [MQTT-2.1.3-1]. */
 const HEADER_FLAGS: readonly number[] = [0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0];
 
+/** The flags that a packet may have, by type: bit n is set where `n` is allowed. One look for all types. */
+const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
+  if (type === 0) return 0;
+  return type === PacketType.publish ? 0b0011_1100_0011_1111 : 1 << flags;
+});
+
 /**
  * Check the low four bits of a packet's first byte. Whether that type may come from that side is not looked at.
  *
@@ -49,17 +55,15 @@ const HEADER_FLAGS: readonly number[] = [0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 
  * @throws ProtocolError 0x81 for type 0, reserved bits [MQTT-2.1.3-1] and QoS 3 [MQTT-3.3.1-4]; 0x82 for DUP with QoS 0 [MQTT-3.3.1-2]
  */
 export function checkFlags(type: number, flags: number): void {
-  if (type === PacketType.publish) {
-    const qos = flags & 0x06;
-    if (qos === 0x06) throw malformed('PUBLISH: QoS 3 does not exist; use 0, 1 or 2');
-    if (qos === 0 && (flags & 0x08) !== 0)
-      throw refused('PUBLISH: DUP with QoS 0; only a resent QoS 1 or 2 may have it');
-    return;
-  }
-  if (type === 0) throw malformed('packet type 0 is reserved');
-  if (flags !== HEADER_FLAGS[type]) {
-    throw malformed(`fixed header of packet type ${type}: flags must be ${HEADER_FLAGS[type]}, got ${flags}`);
-  }
+  if ((ALLOWED_FLAGS[type] & (1 << flags)) === 0) throw badFlags(type, flags);
+}
+
+function badFlags(type: number, flags: number): ProtocolError {
+  if (type === 0) return malformed('packet type 0 is reserved');
+  if (type !== PacketType.publish)
+    return malformed(`fixed header of packet type ${type}: flags must be ${HEADER_FLAGS[type]}, got ${flags}`);
+  if ((flags & 0x06) === 0x06) return malformed('PUBLISH: QoS 3 does not exist; use 0, 1 or 2');
+  return refused('PUBLISH: DUP with QoS 0; only a resent QoS 1 or 2 may have it');
 }
 
 /**
@@ -186,7 +190,7 @@ function subscription(topic: string, options: number, version: ProtocolVersion):
   const rh = (options >> 4) & 0x03;
   if (rh === 3) throw refused(`subscription to "${short(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
   const nl = (options & 0x04) !== 0;
-  if (nl && topic.startsWith('$share/')) {
+  if (nl && (topic.startsWith('$share/') || topic.startsWith('$queue/'))) {
     throw refused(`subscription to "${short(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
   }
   return { topic, qos: qos as QoS, nl, rap: (options & 0x08) !== 0, rh: rh as 0 | 1 | 2 };

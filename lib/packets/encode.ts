@@ -21,7 +21,7 @@ import { VARINT_MAX, varintLength, writeVarint } from './varint.ts';
 import { byteLength, writeBinary, writeString } from './write.ts';
 
 /** A complete PINGREQ. Shared: not to be written to. */
-export const PINGREQ: Buffer = Buffer.from([PacketType.pingreq << 4, 0]);
+const PINGREQ: Buffer = Buffer.from([PacketType.pingreq << 4, 0]);
 
 /** A complete PINGRESP. Shared: not to be written to. */
 export const PINGRESP: Buffer = Buffer.from([PacketType.pingresp << 4, 0]);
@@ -175,7 +175,7 @@ export function encodeAuth(packet: AuthPacket): Buffer {
 }
 
 /** Encode a CONNECT for its own `protocolVersion`; the bridge bit exists in 3.x alone. */
-export function encodeConnect(packet: ConnectPacket): Buffer {
+function encodeConnect(packet: ConnectPacket): Buffer {
   const { protocolVersion: version, will, username, password } = packet;
   const name = version === 3 ? 'MQIsdp' : 'MQTT';
   const block = blockLength(packet.properties, version);
@@ -214,7 +214,7 @@ function connectFlags({ clean, will, username, password }: ConnectPacket): numbe
 }
 
 /** Encode a SUBSCRIBE. 3.x has no option but the QoS. */
-export function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersion): Buffer {
+function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersion): Buffer {
   const block = blockLength(packet.properties, version);
   let remaining = 2 + lengthAndBlock(block, version);
   for (const { topic } of packet.subscriptions) remaining += 3 + byteLength(topic, 'topic');
@@ -229,7 +229,7 @@ export function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersio
 }
 
 /** Encode an UNSUBSCRIBE. */
-export function encodeUnsubscribe(packet: UnsubscribePacket, version: ProtocolVersion): Buffer {
+function encodeUnsubscribe(packet: UnsubscribePacket, version: ProtocolVersion): Buffer {
   const block = blockLength(packet.properties, version);
   let remaining = 2 + lengthAndBlock(block, version);
   for (const filter of packet.unsubscriptions) remaining += 2 + byteLength(filter, 'topic');

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { InvalidInput } from '../errors.ts';
 import { encodePublish } from './encode.ts';
 import { copyPublishProperties, readProperties, strippedPublishLength } from './properties.ts';
@@ -26,6 +27,7 @@ export interface MessageInput {
   readonly qos?: QoS;
   /** Default false. */
   readonly retain?: boolean;
+  /** Properties of MQTT 5.0 that travel with a message; receivers of 3.x do without them. */
   readonly properties?: Pick<
     Properties,
     | 'payloadFormatIndicator'
@@ -36,6 +38,9 @@ export interface MessageInput {
     | 'userProperties'
   >;
 }
+
+/** What options beside topic and payload may name. */
+export const PUBLISH_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
 
 /** Who published a message. Sessions are such; the app and the broker have none. */
 export interface Publisher {
@@ -104,7 +109,9 @@ export class Message {
   readonly layout: Layout;
   /** Topic name as routed. */
   readonly topic: string;
+  /** As published. */
   readonly qos: QoS;
+  /** Published as retained. */
   readonly retain: boolean;
   /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. @internal */
   origin: Publisher | undefined;
@@ -126,6 +133,7 @@ export class Message {
 
   /**
    * @param propertiesAt, payloadAt offsets from `wire.start`; equal where there are no properties
+   * @internal
    */
   constructor(
     wire: Frame,
@@ -252,6 +260,7 @@ export class Message {
     return this.origin?.clientId ?? '';
   }
 
+  /** User name of the publisher, where it has one. */
   get username(): string | undefined {
     return this.origin?.username;
   }
@@ -272,6 +281,17 @@ export class Message {
     return properties;
   }
 
+  /** What `JSON.stringify` and `console.log` show: its public fields. */
+  toJSON(): object {
+    const { topic, payload, qos, retain, properties, clientId, username, timestamp, expiryInterval, bytes } = this;
+    return { topic, payload, qos, retain, properties, clientId, username, timestamp, expiryInterval, bytes };
+  }
+
+  /** @internal */
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+
   /** Monotonic milliseconds from which on it must not be delivered; `Infinity`: never. @internal */
   get expiresAtMs(): number {
     return this.expiryInterval < 0 ? Infinity : this.takenAtMs + this.expiryInterval * 1000;
@@ -285,7 +305,8 @@ export class Message {
   /** Keep it for longer than its publisher may last: of that, only the names stay. @internal */
   store(): void {
     this.keep();
-    if (this.origin?.identity !== undefined) this.origin = this.origin.identity;
+    const identity = this.origin?.identity;
+    if (identity !== undefined) this.origin = identity;
   }
 
   /** Copy it out of the read chunk, because it outlives the turn. @internal */
@@ -313,7 +334,7 @@ export class Message {
     if (typeof kept === 'string') {
       at = reserve(bytes);
       buf = slab;
-      slab.write(kept, at, bytes, 'latin1');
+      slab.write(kept, at, 'latin1');
     }
     wired.push(this);
     this.wire = { buf, start: at, end: at + bytes, idAt: this.idAt === 0 ? 0 : at + this.idAt };

@@ -333,7 +333,7 @@ function scanString(buf: Buffer, at: number, end: number, what: string): number 
 }
 
 /** Whether `buf[start, end)` has a `#` or a `+`. */
-export function hasWildcard(buf: Buffer, start: number, end: number): boolean {
+function hasWildcard(buf: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const byte = buf[at];
     if (byte === 0x23 || byte === 0x2b) return true;

@@ -2,11 +2,14 @@
  * Control packets as plain objects, close to the shapes of the `mqtt-packet` package. One difference: user properties are a list of
  * pairs, so that their order and doubles survive [MQTT-3.3.2-18].
  */
+
+/** 0: at most once. 1: at least once. 2: exactly once. */
 export type QoS = 0 | 1 | 2;
 
 /** 3: MQTT 3.1 (MQIsdp). 4: MQTT 3.1.1. 5: MQTT 5.0. */
 export type ProtocolVersion = 3 | 4 | 5;
 
+/** Name and value; names may come more than once. */
 export type UserProperty = readonly [name: string, value: string];
 
 /** Every property of MQTT 5.0 (section 2.2.2.2). Intervals are seconds, sizes bytes. Absent means absent on the wire. */
@@ -41,6 +44,7 @@ export interface Properties {
   sharedSubscriptionAvailable?: 0 | 1;
 }
 
+/** The will of a CONNECT. */
 export interface Will {
   topic: string;
   payload: Buffer;
@@ -49,6 +53,7 @@ export interface Will {
   properties?: Properties;
 }
 
+/** CONNECT. */
 export interface ConnectPacket {
   cmd: 'connect';
   protocolVersion: ProtocolVersion;
@@ -64,6 +69,7 @@ export interface ConnectPacket {
   properties?: Properties;
 }
 
+/** CONNACK. `reasonCode` is that of MQTT 5.0 whatever the version. */
 export interface ConnackPacket {
   cmd: 'connack';
   sessionPresent: boolean;
@@ -71,6 +77,7 @@ export interface ConnackPacket {
   properties?: Properties;
 }
 
+/** PUBLISH. `messageId` is the packet id of QoS 1 and 2. */
 export interface PublishPacket {
   cmd: 'publish';
   topic: string;
@@ -82,6 +89,7 @@ export interface PublishPacket {
   properties?: Properties;
 }
 
+/** PUBACK, PUBREC, PUBREL or PUBCOMP. Before MQTT 5.0 `reasonCode` is 0. */
 export interface AckPacket {
   cmd: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp';
   messageId: number;
@@ -101,6 +109,7 @@ export interface SubscriptionRequest {
   rh: 0 | 1 | 2;
 }
 
+/** SUBSCRIBE. */
 export interface SubscribePacket {
   cmd: 'subscribe';
   messageId: number;
@@ -108,6 +117,7 @@ export interface SubscribePacket {
   properties?: Properties;
 }
 
+/** SUBACK. `granted` has a code for each filter: its QoS, or 0x80 and above. */
 export interface SubackPacket {
   cmd: 'suback';
   messageId: number;
@@ -115,6 +125,7 @@ export interface SubackPacket {
   properties?: Properties;
 }
 
+/** UNSUBSCRIBE. */
 export interface UnsubscribePacket {
   cmd: 'unsubscribe';
   messageId: number;
@@ -122,6 +133,7 @@ export interface UnsubscribePacket {
   properties?: Properties;
 }
 
+/** UNSUBACK. */
 export interface UnsubackPacket {
   cmd: 'unsuback';
   messageId: number;
@@ -130,22 +142,26 @@ export interface UnsubackPacket {
   properties?: Properties;
 }
 
+/** PINGREQ or PINGRESP. */
 export interface PingPacket {
   cmd: 'pingreq' | 'pingresp';
 }
 
+/** DISCONNECT. Before MQTT 5.0 `reasonCode` is 0. */
 export interface DisconnectPacket {
   cmd: 'disconnect';
   reasonCode: number;
   properties?: Properties;
 }
 
+/** AUTH of MQTT 5.0. */
 export interface AuthPacket {
   cmd: 'auth';
   reasonCode: number;
   properties?: Properties;
 }
 
+/** Any control packet; `cmd` tells which. */
 export type Packet =
   | ConnectPacket
   | ConnackPacket

@@ -12,7 +12,7 @@ import { isSameTopic } from '../topics/topic.ts';
 import type { AckQueue } from './ack-queue.ts';
 import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
-import { Output, writeOutput } from './output.ts';
+import { type Output, takeOutput, writeOutput } from './output.ts';
 import type { RateLimits } from './rate-limit.ts';
 import type { Session } from './session.ts';
 import type { Route } from './subscription.ts';
@@ -49,8 +49,10 @@ interface ForeignTopic {
 
 type Attached = Duplex & { [CONNECTION]?: Connection };
 
-/** Outputs that are not in use: an idle connection has none. */
-const spare: Output[] = [];
+/** Whether a connection reads this stream, or has read it. */
+export function isAttached(stream: Duplex): boolean {
+  return (stream as Attached)[CONNECTION] !== undefined;
+}
 
 /** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
 type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
@@ -216,7 +218,7 @@ export class Connection {
     if (this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
       this.session.fail(
         new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
-        'slow_consumer'
+        'quota'
       );
     } else this.#restrain();
   }
@@ -400,7 +402,7 @@ export class Connection {
   push(frame: Frame, mark: number, bytes: number): void {
     let output = this.#output;
     if (output === undefined) {
-      output = this.#output = spare.pop() ?? new Output();
+      output = this.#output = takeOutput();
       this.host.flushLater(this);
     }
     const at = output.count++;
@@ -414,7 +416,7 @@ export class Connection {
   acknowledge(value: number): void {
     let output = this.#output;
     if (output === undefined) {
-      output = this.#output = spare.pop() ?? new Output();
+      output = this.#output = takeOutput();
       this.host.flushLater(this);
     }
     const at = output.count++;
@@ -465,7 +467,6 @@ export class Connection {
       stream.destroy(asError(error));
       return;
     }
-    if (spare.length < 256 && output.frames.length <= 4096) spare.push(output);
     if (!isRoomy && stream.writableLength > host.outputHighWaterMark) this.#block();
   }
 

@@ -20,6 +20,7 @@ export interface SessionDeeds {
   forget(): void;
 }
 
+/** What the session's chart is sent. */
 export type SessionEvent =
   /** a CONNECT came */
   | { type: 'connect' }

@@ -12,7 +12,7 @@ import { Awaiting, Inflight } from './inflight.ts';
 import type { SessionLog } from './log.ts';
 import { markedCopy } from './output.ts';
 import { Backlog } from './queue.ts';
-import { type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
+import { handOutQos, type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
 import type { KeptMessage } from './segment.ts';
 import type { Session } from './session.ts';
 import type { Subscriber, Subscription } from './subscription.ts';
@@ -452,7 +452,7 @@ export abstract class Outbound implements Subscriber {
     if (left <= 0) {
       this.#isPumpedLater = true;
       host.pumpLater(this.client);
-    } else if (this.rawLayout === 0) this.updateLane();
+    } else if (this.rawLayout === 0 && this.feeds === undefined) this.updateLane();
   }
 
   /** The turn has come for what `pump` left over. */
@@ -479,7 +479,7 @@ export abstract class Outbound implements Subscriber {
   #load(feeds: RetainedFeeds): number {
     return feeds.load(
       (subscription) => this.client.subscriptions.get(subscription.filter) === subscription,
-      (message, { subscription }) => this.#handOutQos(message, subscription) === 0
+      this.zoneSettings.upgradeQos
     );
   }
 
@@ -493,11 +493,8 @@ export abstract class Outbound implements Subscriber {
       this.#drop(message, 'hook');
       return;
     }
-    this.#offer(message, this.#handOutQos(message, subscription), true, subscription.ids); // [MQTT-3.3.1-12]
-  }
-
-  #handOutQos({ qos }: Message, { qos: granted }: Subscription): QoS {
-    return this.zoneSettings.upgradeQos === qos < granted ? granted : qos;
+    const qos = handOutQos(message, subscription, this.zoneSettings.upgradeQos);
+    this.#offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
   }
 
   /** A newer message must not overtake the retained one of its topic. */
@@ -584,6 +581,6 @@ export abstract class Outbound implements Subscriber {
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
 
 /** A topic as the client knows it: without the mount point. */
-export function unmounted(topic: string, mountpoint: string): string {
+function unmounted(topic: string, mountpoint: string): string {
   return topic.startsWith(mountpoint) ? topic.slice(mountpoint.length) : topic;
 }

@@ -11,46 +11,59 @@ const LOOP_BYTES = 48;
  * packet id in `mark` (`first << 16 | id`: send a copy with these), or no frame and a four-byte acknowledgement in `mark`.
  */
 export class Output {
-  frames: (Frame | undefined)[] = [];
-  marks: number[] = [];
+  readonly frames: (Frame | undefined)[] = [];
+  readonly marks: number[] = [];
   count = 0;
 }
 
+/** Outputs that are not in use: an idle connection has none. */
+const spare: Output[] = [];
+
+/** An empty output; `writeOutput` takes it back. */
+export function takeOutput(): Output {
+  return spare.pop() ?? new Output();
+}
+
 /** What `gather` built last: the next connection often sends the very same frames. */
-const lastFrames: (Frame | undefined)[] = [];
-const lastMarks: number[] = [];
-let lastCount = 0;
+let last = new Output();
 let lastBuffer: Buffer | undefined;
 let lastStart = 0;
 let lastEnd = 0;
 
 /** Forget what was gathered last: its buffers must not outlive the turn. */
 export function endTurn(): void {
-  if (lastCount === 0) return;
-  lastFrames.fill(undefined);
-  lastCount = 0;
+  if (last.count === 0) return;
+  clear(last);
   lastBuffer = undefined;
 }
 
 /**
- * Write an output to a stream, gathered into as few buffers as is good, and leave it empty.
+ * Write an output to a stream, gathered into as few buffers as is good, and take it back.
  * @param bytes its size
  * @returns what the last `stream.write` returned
  */
 export function writeOutput(output: Output, bytes: number, stream: Duplex): boolean {
   const { frames, marks, count } = output;
-  output.count = 0;
-  if (count === 1 && marks[0] === -1) {
-    const frame = frames[0] as Frame;
-    frames[0] = undefined;
-    return stream.write(slice(frame.buf, frame.start, frame.end));
+  if (count > 1 || marks[0] !== -1) {
+    if (bytes < LARGE_BYTES || !hasLarge(frames, count)) return stream.write(gather(output, bytes));
+    const more = writePieces(frames, marks, count, stream);
+    giveBack(output);
+    return more;
   }
-  const more =
-    bytes >= LARGE_BYTES && hasLarge(frames, count)
-      ? writePieces(frames, marks, count, stream)
-      : stream.write(gather(frames, marks, count, bytes));
+  const { buf, start, end } = frames[0] as Frame;
+  giveBack(output);
+  return stream.write(slice(buf, start, end));
+}
+
+function giveBack(output: Output): void {
+  clear(output);
+  if (spare.length < 256 && output.frames.length <= 4096) spare.push(output);
+}
+
+function clear(output: Output): void {
+  const { frames, count } = output;
   for (let i = 0; i < count; i++) frames[i] = undefined;
-  return more;
+  output.count = 0;
 }
 
 function slice(buf: Buffer, start: number, end: number): Buffer {
@@ -66,9 +79,13 @@ function hasLarge(frames: readonly (Frame | undefined)[], count: number): boolea
 }
 
 /** One buffer with all entries. Frames that lie one behind the other are copied at once, then marked. */
-function gather(frames: (Frame | undefined)[], marks: number[], count: number, bytes: number): Buffer {
+function gather(output: Output, bytes: number): Buffer {
+  const { frames, marks, count } = output;
   const same = isLast(frames, count);
-  if (same && sameMarks(marks, count)) return (lastBuffer as Buffer).subarray(lastStart, lastEnd);
+  if (same && sameMarks(marks, count)) {
+    giveBack(output);
+    return (lastBuffer as Buffer).subarray(lastStart, lastEnd);
+  }
   const start = reserve(bytes);
   const target = outputSlab();
   if (same) {
@@ -77,34 +94,26 @@ function gather(frames: (Frame | undefined)[], marks: number[], count: number, b
   } else {
     fill(frames, marks, count, target, start);
   }
-  remember(frames, marks, count, target, start, start + bytes);
+  if (frames[0] === undefined) giveBack(output);
+  else remember(output, target, start, start + bytes);
   return target.subarray(start, start + bytes);
 }
 
 function isLast(frames: readonly (Frame | undefined)[], count: number): boolean {
-  if (count !== lastCount || frames[0] !== lastFrames[0]) return false;
-  for (let i = 1; i < count; i++) if (frames[i] !== lastFrames[i]) return false;
-  return frames[0] !== undefined; // acknowledgements alone are not worth it
-}
-
-function sameMarks(marks: readonly number[], count: number): boolean {
-  for (let i = 0; i < count; i++) if (marks[i] !== lastMarks[i]) return false;
+  if (count !== last.count) return false;
+  for (let i = 0; i < count; i++) if (frames[i] !== last.frames[i]) return false;
   return true;
 }
 
-function remember(
-  frames: readonly (Frame | undefined)[],
-  marks: readonly number[],
-  count: number,
-  buffer: Buffer,
-  start: number,
-  end: number
-): void {
-  for (let i = 0; i < count; i++) {
-    lastFrames[i] = frames[i];
-    lastMarks[i] = marks[i];
-  }
-  lastCount = count;
+function sameMarks(marks: readonly number[], count: number): boolean {
+  for (let i = 0; i < count; i++) if (marks[i] !== last.marks[i]) return false;
+  return true;
+}
+
+/** Keep an output for `isLast`. One that begins with an acknowledgement is not worth it. */
+function remember(output: Output, buffer: Buffer, start: number, end: number): void {
+  giveBack(last);
+  last = output;
   lastBuffer = buffer;
   lastStart = start;
   lastEnd = end;

@@ -88,10 +88,9 @@ export class Backlog {
    * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 leaves [MQTT-3.3.4-10]
    */
   shift(windowOpen: boolean): Queued | undefined {
-    for (const lane of this.#lanes) {
-      if (lane.length === 0) continue;
-      const from = lane.oldest(windowOpen);
-      const queued = from?.shift();
+    for (let at = 0; at < this.#lanes.length; at++) {
+      const lane = this.#lanes[at];
+      const queued = lane.oldest(windowOpen).shift();
       if (queued === undefined) continue;
       this.#took(lane, queued);
       return queued;
@@ -146,7 +145,7 @@ export class Backlog {
   }
 
   #drop(lane: Lane, reason: DropReason): Queued | undefined {
-    const queued = lane.oldest(true)?.shift();
+    const queued = lane.oldest(true).shift();
     if (queued === undefined) return undefined;
     this.#took(lane, queued);
     this.#onDrop(queued.message, reason, queued.kept);
@@ -191,10 +190,13 @@ class Lane {
     this.priority = priority;
   }
 
-  oldest(windowOpen: boolean): Fifo | undefined {
-    const [zero, more] = [this.unacknowledged.head, windowOpen ? this.acknowledged.head : undefined];
-    if (zero === undefined) return more === undefined ? undefined : this.acknowledged;
-    return more !== undefined && more.sequence < zero.sequence ? this.acknowledged : this.unacknowledged;
+  /** Which of the two is to go on; it may be empty. */
+  oldest(windowOpen: boolean): Fifo {
+    if (!windowOpen) return this.unacknowledged;
+    const zero = this.unacknowledged.head;
+    if (zero === undefined) return this.acknowledged;
+    const other = this.acknowledged.head;
+    return other !== undefined && other.sequence < zero.sequence ? this.acknowledged : this.unacknowledged;
   }
 }
 
@@ -203,7 +205,7 @@ class Fifo {
   #head = 0;
 
   get head(): Queued | undefined {
-    return this.#items[this.#head];
+    return this.#items.length === 0 ? undefined : this.#items[this.#head];
   }
 
   push(queued: Queued): void {
@@ -211,7 +213,7 @@ class Fifo {
   }
 
   shift(): Queued | undefined {
-    const queued = this.#items[this.#head];
+    const queued = this.head;
     if (queued === undefined) return undefined;
     this.#items[this.#head++] = undefined;
     if (this.#head === this.#items.length) {

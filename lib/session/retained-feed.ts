@@ -1,4 +1,5 @@
 import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
 import type { Subscription } from './subscription.ts';
 
 /** A retained message as the store keeps it. */
@@ -18,6 +19,11 @@ export interface FeedSource {
   /** What the subscription matches, in the order of `seq`. */
   match(subscription: Subscription): readonly RetainedEntry[];
   reaches(subscription: Subscription, topic: string): boolean;
+}
+
+/** The QoS at which a retained message goes out [MQTT-3.8.4-8]. */
+export function handOutQos({ qos }: Message, { qos: granted }: Subscription, upgradeQos: boolean): QoS {
+  return upgradeQos === qos < granted ? granted : qos;
 }
 
 /**
@@ -50,12 +56,12 @@ export class RetainedFeed {
    * Look the entries up.
    * @returns the same as up to two feeds, messages that leave at QoS 0 apart: they do not wait for send quota [MQTT-3.3.4-10]
    */
-  load(isZero: (message: Message) => boolean): RetainedFeed[] {
+  load(upgradeQos: boolean): RetainedFeed[] {
     const zeroes: RetainedEntry[] = [];
     const others: RetainedEntry[] = [];
     for (const entry of this.#source.match(this.subscription)) {
       if (entry.seq < this.#from || entry.seq >= this.#before || this.#ahead?.has(entry)) continue;
-      if (!isZero(entry.message)) others.push(entry);
+      if (handOutQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
       else if (!this.needsQuota) zeroes.push(entry);
     }
     return [this.#part(zeroes, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
@@ -122,7 +128,7 @@ const ASKED_AHEAD = 100;
 
 /** The feeds of one session: some looked up, the others waiting for that. */
 export class RetainedFeeds {
-  #loaded = new Set<RetainedFeed>();
+  #loaded: RetainedFeed[] = [];
   /** Entries that wait in those. */
   #waiting = 0;
   #asked = new Map<Subscription, RetainedFeed>();
@@ -134,29 +140,27 @@ export class RetainedFeeds {
   }
 
   get isDone(): boolean {
-    return this.#loaded.size === 0 && this.#asked.size === 0;
+    return this.#loaded.length === 0 && this.#asked.size === 0;
   }
 
   /** More may be looked up. */
   get mayLoad(): boolean {
-    return this.#asked.size > 0 && this.#waiting < LOADED_AT_ONCE && this.#loaded.size < ASKED_AHEAD;
+    return this.#asked.size > 0 && this.#waiting < LOADED_AT_ONCE && this.#loaded.length < ASKED_AHEAD;
   }
 
   /**
    * Look up the entries of the next feed.
    * @param isHeld whether the session still has the subscription
+   * @param upgradeQos as of its zone
    * @returns how many entries there are
    */
-  load(
-    isHeld: (subscription: Subscription) => boolean,
-    isZero: (message: Message, feed: RetainedFeed) => boolean
-  ): number {
+  load(isHeld: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
     const [feed] = this.#asked.values();
     this.#asked.delete(feed.subscription);
     if (!isHeld(feed.subscription)) return 0;
     let count = 0;
-    for (const part of feed.load((message) => isZero(message, feed))) {
-      this.#loaded.add(part);
+    for (const part of feed.load(upgradeQos)) {
+      this.#loaded.push(part);
       count += part.waiting;
     }
     this.#waiting += count;
@@ -165,7 +169,8 @@ export class RetainedFeeds {
 
   /** The first that may go on. */
   choose(hasQuota: boolean): RetainedFeed | undefined {
-    for (const feed of this.#loaded) if (hasQuota || !feed.needsQuota) return feed;
+    const loaded = this.#loaded;
+    for (let at = 0; at < loaded.length; at++) if (hasQuota || !loaded[at].needsQuota) return loaded[at];
     return undefined;
   }
 
@@ -174,7 +179,7 @@ export class RetainedFeeds {
     const { waiting } = feed;
     const message = feed.next();
     this.#waiting -= waiting - feed.waiting;
-    if (feed.waiting === 0) this.#loaded.delete(feed);
+    if (feed.waiting === 0) this.#loaded.splice(this.#loaded.indexOf(feed), 1);
     return message;
   }
 
@@ -184,13 +189,13 @@ export class RetainedFeeds {
     this.#asked = new Map();
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
     for (const feed of asked) this.ask(feed);
-    this.#loaded = new Set();
+    this.#loaded = [];
     this.#waiting = 0;
   }
 
   /** Those in which a message may still wait that a newer one must not overtake. */
   *[Symbol.iterator](): IterableIterator<RetainedFeed> {
-    yield* this.#loaded;
+    yield* [...this.#loaded];
     let left = ASKED_AHEAD;
     for (const feed of this.#asked.values()) {
       if (left-- === 0) return;

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
-import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import { inspect } from 'node:util';
+import { type ClientInfo, type ConnectionMeta, clientFacts } from '../client-info.ts';
 import { ProtocolError, StateError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
 import { Metric } from '../metrics.ts';
@@ -163,6 +164,15 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.willRecord?.changed();
   }
 
+  /** What `JSON.stringify` and, below, `console.log` show: events and hooks hand this object to the app. */
+  toJSON(): ClientInfo {
+    return clientFacts(this);
+  }
+
+  [inspect.custom](): ClientInfo {
+    return clientFacts(this);
+  }
+
   send(event: SessionEvent['type']): void {
     this.actor?.send({ type: event });
   }
@@ -312,10 +322,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.close(reason, error.reasonCode, { reasonString: error.message });
   }
 
-  /** Something of ours broke while it worked for this session: that session alone ends, and it is told of. */
-  broke(error: unknown, during: string): void {
+  /**
+   * Something of ours broke while it worked for this session: that session alone ends, and it is told of.
+   * @param over the connection that it worked for, where the session may have another one since: that one goes on
+   */
+  broke(error: unknown, during: string, over = this.link): void {
     this.host.failed(error, during, this);
     const { link } = this;
+    if (over !== link) return;
     if (link === undefined || link.isClosed) {
       if (this.state === 'disconnected') this.end('expired', 'internal_error');
       return;
@@ -653,7 +667,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     try {
       link.resume(Pause.hook);
     } catch (error) {
-      this.broke(asError(error), 'going on after a hook');
+      this.broke(asError(error), 'going on after a hook', link);
     }
   }
 }

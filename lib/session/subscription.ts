@@ -64,7 +64,7 @@ export class Subscription {
 }
 
 /** What several subscriptions of one subscriber come to for one topic. */
-export class MergedSubscription extends Subscription {
+class MergedSubscription extends Subscription {
   readonly #own: Subscription | undefined;
 
   /** @param all at least two, of one subscriber */
@@ -100,7 +100,7 @@ export function merge(all: readonly Subscription[]): Subscription {
  * wildcard does not reach `$` [MQTT-4.7.2-1].
  * @param filter without share prefix
  */
-export function mayReach({ mountpoint }: Subscriber, filter: string, topic: string): boolean {
+export function mayReach(mountpoint: string, filter: string, topic: string): boolean {
   const at = mountpoint.length;
   if (at === 0 || topic.charCodeAt(at) !== 0x24) return true;
   const first = filter.charCodeAt(at);

@@ -7,6 +7,7 @@ import { type Duration, durationMs } from '../options-table.ts';
 import { WorkCount } from '../work.ts';
 import { TimerHeap, type VirtualTimer } from './timer-heap.ts';
 
+/** What a virtual clock is made with. */
 export interface VirtualClockOptions {
   /** Wall time at the start. Default 2026-01-01T00:00:00Z. */
   readonly now?: Date | number | string;

@@ -1,6 +1,6 @@
 import type { Broker } from '../broker/broker.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
-import { type Duration, durationMs } from '../options-table.ts';
+import { checkNames, type Duration, durationMs } from '../options-table.ts';
 import type { Message } from '../packets/message.ts';
 import type { Properties, QoS } from '../packets/types.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
@@ -21,6 +21,7 @@ export interface SeenMessage {
   readonly at: number;
 }
 
+/** What to wait for, and how long. */
 export interface ExpectOptions {
   /** Virtual time to wait: milliseconds, or text such as `5s`. Default one second. */
   readonly within?: Duration;
@@ -58,6 +59,7 @@ export class Expectation {
   constructor(broker: Broker, clock: VirtualClock, filter: string, options: ExpectOptions) {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
+    checkNames(options, ['within', 'where'], 'the expectation');
     this.filter = filter;
     this.#broker = broker;
     this.#clock = clock;

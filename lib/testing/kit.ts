@@ -11,6 +11,7 @@ import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { Link, type LoggedPacket } from './link.ts';
 
+/** Options of the broker, and two of the kit. */
 export interface TestBrokerOptions extends Omit<BrokerOptions, 'clock'> {
   /** A clock of your own, or options of the one that is made. */
   readonly clock?: VirtualClock | VirtualClockOptions;
@@ -56,6 +57,7 @@ export async function createTestBroker(options: TestBrokerOptions = {}): Promise
 
 /** A broker, the time it lives in, and the wires to it. Made by `createTestBroker`. */
 export class TestBroker {
+  /** The broker itself, started. */
   readonly broker: Broker;
   /** The broker's time, and the time of whatever takes it. */
   readonly clock: VirtualClock;

@@ -1,9 +1,10 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { InvalidInput } from '../errors.ts';
-import { nearest } from '../options-table.ts';
+import { checkNames, nearest } from '../options-table.ts';
 import { type Packet, PacketType } from '../packets/types.ts';
 
+/** A kind of packet. */
 export type Command = Packet['cmd'];
 
 /** Which packets a fault is for. */
@@ -92,8 +93,9 @@ export class Lane {
     this.#steer();
   }
 
-  /** @throws InvalidInput OPTION_INVALID */
+  /** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
   add(fate: Fate, choice: PacketChoice): void {
+    checkNames(choice, ['cmd', 'nth', 'count', 'direction'], 'the choice of packets');
     const { cmd = COMMANDS, nth = 1, count = 1 } = choice;
     const types = new Set([cmd].flat().map(typeOf));
     if (!Number.isInteger(nth) || nth < 1) {

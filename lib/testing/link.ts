@@ -7,6 +7,7 @@ import { decodeServerPacket } from '../packets/decode-server.ts';
 import type { Packet, ProtocolVersion } from '../packets/types.ts';
 import { type Command, Lane, type PacketChoice } from './lane.ts';
 
+/** Which way a packet goes. */
 export type Direction = 'toBroker' | 'toClient';
 
 /** A packet as it was sent over a link. */

@@ -79,14 +79,6 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     return this.filterCount < before;
   }
 
-  /** Whether the filter has values; with `value`, whether that one stands under it. */
-  has(filter: string, value?: T): boolean {
-    const slot = this.#find(filter);
-    if (value === undefined || slot === undefined) return slot !== undefined;
-    if (!(slot instanceof Several)) return slot === value;
-    return Array.isArray(slot.values) ? slot.values.includes(value) : (slot.values as Set<T>).has(value);
-  }
-
   /**
    * Append to `into` every value of every filter that reaches a topic name; one that stands under several of them comes several times.
    *
@@ -101,13 +93,6 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     if (exact !== undefined) pour(exact, into);
     if (this.#wildcards !== 0) this.#matchWildcards(topic, into);
     return into.length - before;
-  }
-
-  /** The values of one filter, in the order they came. Values that come or go during iteration may or may not be seen. */
-  valuesOf(filter: string): Iterable<T> {
-    const slot = this.#find(filter);
-    if (slot === undefined) return [];
-    return slot instanceof Several ? slot.values : [slot];
   }
 
   /**
@@ -235,19 +220,6 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     if (level === this.#root || level.own !== undefined || level.all !== undefined || countBelow(level) > 0) return;
     if (cut === '+') keeper.plus = undefined;
     else keeper.unlink(cut);
-  }
-
-  #find(filter: string): Slot<T> {
-    if (!isWildcard(filter)) return this.#exact.get(filter);
-    let level: Level<T> | undefined = this.#root;
-    for (let start = 0; ; ) {
-      const end = filter.indexOf('/', start);
-      const label = end === -1 ? filter.slice(start) : filter.slice(start, end);
-      if (label === '#') return level.all;
-      level = label === '+' ? level.plus : level.child(label);
-      if (level === undefined || end === -1) return level?.own;
-      start = end + 1;
-    }
   }
 
   #join(slot: Slot<T>, value: T): Slot<T> {

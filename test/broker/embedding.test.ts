@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import { inspect } from 'node:util';
 import { coreOf } from '../../lib/broker/broker.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
-import { type Broker, createBroker, type ListenerHandle, type MessageInput } from '../../lib/index.ts';
+import { type Broker, connectClient, createBroker, type ListenerHandle, type MessageInput } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import { connect, held, turns } from '../support/wire.ts';
@@ -80,6 +81,25 @@ describe('a broker in an app', () => {
     assert.equal(broker.state, 'connected');
   });
 
+  it('refuses names that its methods do not know, with a suggestion', async () => {
+    await using broker = await started();
+    await using _ = await broker.connect({ clientId: 'c' });
+    const code = 'OPTION_UNKNOWN';
+    await assert.rejects(broker.stop({ timeout: 5 } as never), { code, message: /in stop; did you mean "timeoutMs"/ });
+    const filter = 'a';
+    assert.throws(() => broker.subscribe(filter, () => {}, { retainHandlng: 2 } as never), {
+      code,
+      message: /in subscribe; did you mean "retainHandling"/
+    });
+    assert.throws(() => broker.messages(filter, { highWatermrk: 2 } as never), { code });
+    const session = broker.session('c');
+    assert.throws(() => session.kick({ reasonSting: 'x' } as never), { code, message: /did you mean "reasonString"/ });
+    for (const name of ['reasonString', 'serverReference'])
+      assert.throws(() => session.kick({ [name]: 5 }), { code: 'OPTION_INVALID', field: name });
+    assert.equal(session.state, 'connected');
+    assert.equal(broker.unsubscribe(filter), 0);
+  });
+
   it('is cut short in its stop by a signal, also one that has aborted before, and by a second stop with less time', async () => {
     const reason = new Error('enough');
     const endings: ((broker: Broker) => Promise<void>)[] = [
@@ -110,6 +130,15 @@ describe('a broker in an app', () => {
       assert.equal(coreOf(broker).links.size, 0);
       stream.destroy();
     }
+  });
+
+  it('refuses publish options that there are not, instead of publishing without them', async () => {
+    await using broker = await started();
+    await assert.rejects(broker.publish('a', 'x', { retained: true } as never), {
+      code: 'OPTION_UNKNOWN',
+      message: 'unknown option "retained" in publish; did you mean "retain"?'
+    });
+    await assert.rejects(broker.publish('a', 'x', 1 as never), { code: 'OPTION_INVALID' });
   });
 
   it('takes nothing more while it stops, but what listeners publish of the clients that go', async () => {
@@ -293,6 +322,23 @@ describe('a broker in an app', () => {
     assert.throws(() => broker.handle({} as Duplex), { code: 'STREAM_INVALID' });
   });
 
+  it('takes a stream once, and leaves the connection over it alone when it is given again', async () => {
+    const opening = held<void>();
+    await using broker = createBroker();
+    broker.attach(listenerStub('late', () => opening.promise));
+    const starting = broker.start();
+    await turns();
+    const [early, peer] = duplexPair();
+    broker.handle(early);
+    assert.throws(() => broker.handle(early), { code: 'STREAM_IN_USE' });
+    opening.resolve();
+    await starting;
+    assert.throws(() => broker.handle(early), { code: 'STREAM_IN_USE' });
+    const client = await connectClient(peer, { clientId: 'c' });
+    assert.throws(() => broker.handle(early), { code: 'STREAM_IN_USE' });
+    await client.ping();
+  });
+
   it('lets handlers publish to each other as often as they like', async () => {
     await using broker = await started();
     let count = 0;
@@ -381,6 +427,80 @@ describe('a broker in an app', () => {
       assert.throws(() => broker.metrics.gauge(wrong), { code: 'METRIC_UNKNOWN' });
     }
     assert.throws(() => broker.metrics.counter('messages.recieved' as never), /did you mean "messages.received"\?/);
+  });
+
+  it('answers options that are no object with OPTION_INVALID', async () => {
+    await using broker = await started();
+    const client = await broker.connect({ clientId: 'c' });
+    const session = broker.session('c');
+    const [stream] = duplexPair();
+    for (const wrong of [null, 5] as never[]) {
+      for (const call of [
+        () => broker.handle(stream, wrong),
+        () => broker.stream(wrong),
+        () => broker.subscribe('a', () => {}, wrong),
+        () => broker.messages('a', wrong),
+        () => broker.nextEvent('error', wrong),
+        () => broker.hook('deliver', () => {}, wrong),
+        () => session.kick(wrong),
+        () => session.subscribe('a', wrong),
+        () => client.messages(wrong)
+      ]) {
+        assert.throws(call, { code: 'OPTION_INVALID' }, String(call));
+      }
+      await assert.rejects(broker.start(wrong), { code: 'OPTION_INVALID' });
+      await assert.rejects(broker.stop(wrong), { code: 'OPTION_INVALID' });
+      await assert.rejects(broker.connect(wrong), { code: 'OPTION_INVALID' });
+      await assert.rejects(connectClient(broker.stream(), wrong), { code: 'OPTION_INVALID' });
+      await assert.rejects(client.subscribe('a', wrong), { code: 'OPTION_INVALID' });
+      await assert.rejects(client.unsubscribe('a', wrong), { code: 'OPTION_INVALID' });
+      await assert.rejects(client.disconnect(wrong), { code: 'OPTION_INVALID' });
+    }
+    assert.equal(session.state, 'connected');
+  });
+
+  it('ends what it subscribed by unsubscribe: one handler of a filter, or all', async () => {
+    await using broker = await started();
+    const heard: string[] = [];
+    const [one, two, three] = ['one', 'two', 'three'].map((name) => () => void heard.push(name));
+    for (const handler of [one, two, three]) broker.subscribe('a/#', handler);
+    broker.subscribe('b', one);
+    assert.equal(broker.unsubscribe('a/#', two), 1);
+    assert.equal(broker.unsubscribe('a/#', two), 0);
+    await broker.publish('a/1');
+    assert.deepEqual(heard.splice(0), ['one', 'three']);
+    assert.equal(broker.unsubscribe('a/#'), 2);
+    await broker.publish('a/1');
+    await broker.publish('b');
+    assert.deepEqual(heard, ['one']);
+    assert.deepEqual([...broker.routes()], [{ topic: 'b', node: 'embermq@127.0.0.1' }]);
+  });
+
+  it('lists the subscriptions of all sessions', async () => {
+    await using broker = await started();
+    const [a, b] = [await broker.connect({ clientId: 'a' }), await broker.connect({ clientId: 'b' })];
+    await a.subscribe([{ topic: 'x/+', qos: 1, nl: true }, '$share/g/y'], {
+      properties: { subscriptionIdentifier: [7] }
+    });
+    await b.subscribe('x/+', { rh: 2, rap: true });
+    const options = { qos: 0, nl: false, rap: false, rh: 0, id: undefined };
+    assert.deepEqual(
+      [...broker.subscriptions()],
+      [
+        { clientId: 'a', filter: 'x/+', options: { ...options, qos: 1, nl: true, id: 7 } },
+        { clientId: 'a', filter: '$share/g/y', options: { ...options, id: 7 } },
+        { clientId: 'b', filter: 'x/+', options: { ...options, rap: true, rh: 2 } }
+      ]
+    );
+    assert.equal(broker.session('a').connection.transport, 'local');
+  });
+
+  it('warns of ten errors that nobody listens to, and of no more', async (context) => {
+    const warn = context.mock.method(process, 'emitWarning', () => {});
+    await using broker = await started();
+    for (let times = 0; times < 20; times++) broker.failed(new Error('x'), 'a test');
+    assert.equal(warn.mock.callCount(), 10);
+    assert.match(String(warn.mock.calls[9].arguments[0]), /further ones are not told/);
   });
 
   it('does not call a handler that has unsubscribed', async () => {
@@ -506,5 +626,51 @@ describe('a broker in an app', () => {
     assert.throws(() => broker.hook('authenticat' as never, (() => true) as never), /did you mean "authenticate"/);
     assert.throws(() => createBroker({ hooks: { authenticate: 5 as never } }), { code: 'HOOK_INVALID' });
     assert.throws(() => broker.subscribe('a', 5 as never), { code: 'HANDLER_INVALID' });
+  });
+
+  it('shows what the app may know of a client and a message in logs, and nothing of the inside', async () => {
+    await using broker = await started();
+    const shown: string[] = [];
+    broker.on('message.publish', ({ client, message }) => {
+      for (const one of [client, message])
+        shown.push(inspect(one, { depth: 9, showHidden: true }), JSON.stringify(one));
+    });
+    const will = { topic: 'w', payload: 'secret' };
+    await using client = await broker.connect({ clientId: 'c', username: 'u', password: 'secret', will });
+    await client.publish('a', 'x', { qos: 1, properties: { contentType: 'text' } });
+    for (const text of shown) {
+      assert.match(text, /clientId"?: ?['"]c['"]/);
+      assert.doesNotMatch(text, /host|wire|secret/);
+    }
+    const [, ofClient, , ofMessage] = shown;
+    const { connectedAt } = broker.session('c').client;
+    assert.deepEqual(JSON.parse(ofClient), {
+      clientId: 'c',
+      username: 'u',
+      protocolVersion: 5,
+      keepalive: 0,
+      cleanStart: true,
+      sessionExpiry: 0,
+      zone: 'external',
+      mountpoint: '',
+      isBridge: false,
+      isSuperuser: false,
+      connection: { transport: 'local' },
+      userProperties: [],
+      connectedAt
+    });
+    const { timestamp, ...message } = JSON.parse(ofMessage);
+    assert.deepEqual(message, {
+      topic: 'a',
+      payload: Buffer.from('x').toJSON(),
+      qos: 1,
+      retain: false,
+      properties: { contentType: 'text' },
+      clientId: 'c',
+      username: 'u',
+      expiryInterval: -1,
+      bytes: 16
+    });
+    assert.equal(typeof timestamp, 'number');
   });
 });

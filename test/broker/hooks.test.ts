@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
-import type { Broker } from '../../lib/broker/broker.ts';
+import { type Broker, coreOf } from '../../lib/broker/broker.ts';
 import type { HookName } from '../../lib/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
@@ -313,6 +313,8 @@ describe('a hook that takes its time', () => {
       maxHeldBytes: 1024,
       hooks: { authorizePublish: () => new Promise(() => {}) }
     });
+    const reasons: string[] = [];
+    broker.on('client.disconnected', ({ reason }) => reasons.push(reason));
     const written: Buffer[] = [];
     const stream = new Duplex({
       read: () => {},
@@ -332,6 +334,7 @@ describe('a hook that takes its time', () => {
     await turns();
     const [, disconnect] = new PacketReader({ side: 'client', version: 5 }).push(Buffer.concat(written));
     assert.ok(disconnect?.cmd === 'disconnect' && disconnect.reasonCode === 0x97, JSON.stringify(disconnect));
+    assert.deepEqual(reasons, ['quota']);
   });
 
   it('does not let keep alive run meanwhile', async () => {
@@ -401,6 +404,24 @@ describe('a hook that takes its time', () => {
     second.send(publish('a', '', { qos: 2, messageId: 1, dup: true }));
     await second.next('pubrec');
     assert.deepEqual(seen, ['a']);
+  });
+
+  it('whose message can not be routed leaves the connection alone that the sender has made since', async () => {
+    const answer = held<boolean>();
+    await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
+    const errors = errorsOf(broker);
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
+    const first = await rawClient(broker, options);
+    first.send(publish('a', '', { qos: 2, messageId: 1 }));
+    await turns();
+    const second = await rawClient(broker, options);
+    coreOf(broker).publishing.route = () => {
+      throw new Error('broken');
+    };
+    answer.resolve(true);
+    await nothing(second);
+    assert.equal(broker.session('c').state, 'connected');
+    assert.deepEqual(errors, ['going on after a publish hook: broken']);
   });
 
   it('has the message go to who is subscribed when it has decided', async () => {
@@ -549,14 +570,17 @@ describe('the publish hook', () => {
 
 describe('the authorizeSubscribe hook', () => {
   it('lowers the QoS and refuses filter by filter, and never raises it', async () => {
-    const answers: Record<string, boolean | number | undefined> = {
+    const answers: Record<string, unknown> = {
       a: 0,
       b: 1,
       c: 2,
       d: false,
       e: 0x97,
       f: true,
-      g: undefined
+      g: undefined,
+      h: { allow: true },
+      i: { allow: false },
+      j: { allow: false, reasonCode: 1 }
     };
     for (const isAsync of [false, true]) {
       await using broker = await startBroker({
@@ -565,8 +589,8 @@ describe('the authorizeSubscribe hook', () => {
         }
       });
       const client = await rawClient(broker);
-      const filters = [...'abcdefg'].map((topic) => ({ topic, qos: 1 as const }));
-      assert.deepEqual(await granted(client, 1, filters), [0, 1, 1, 0x87, 0x97, 1, 1]);
+      const filters = [...'abcdefghij'].map((topic) => ({ topic, qos: 1 as const }));
+      assert.deepEqual(await granted(client, 1, filters), [0, 1, 1, 0x87, 0x97, 1, 1, 1, 0x87, 0x80]);
       await broker.publish('a', 'x', { qos: 2 });
       assert.equal((await client.next('publish')).qos, 0);
       await broker.publish('d', 'x');
@@ -626,6 +650,16 @@ describe('the deliver hook', () => {
     await nothing(again);
     assert.deepEqual(asked.sort(), ['c no', 'c no', 'c yes', 'c yes']);
     assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
+  });
+
+  it('drops a delivery on which it answers with a promise, whatever that holds, and tells', async () => {
+    await using broker = await startBroker({ hooks: { deliver: (async () => true) as never } });
+    const errors = errorsOf(broker);
+    const client = await rawClient(broker);
+    await granted(client, 1, 'a');
+    await broker.publish('a', 'x');
+    await nothing(client);
+    assert.deepEqual(errors, ['hook deliver: deliver: expected true, false or undefined at once, got a promise']);
   });
 
   it('is not asked about $SYS', async () => {

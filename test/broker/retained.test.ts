@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RetainedStore } from '../../lib/broker/retained.ts';
+import { cpuMs } from '../support/cpu.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from '../topics/slow-matcher.ts';
 
 function topics(store: RetainedStore<unknown>, filter: string): string[] {
@@ -176,7 +177,7 @@ describe('RetainedStore', () => {
   it('takes topics of 65,535 slashes without recursion and without a level for each', () => {
     const slashes = '/'.repeat(65_530);
     const store = new RetainedStore<number>();
-    const started = performance.now();
+    const before = cpuMs();
     for (let i = 0; i < 1000; i++) store.put(`${slashes}${i}`, i, 1);
     assert.equal(store.match('#').length, 1000);
     assert.deepEqual(
@@ -184,7 +185,7 @@ describe('RetainedStore', () => {
       Array.from({ length: 1000 }, (_, i) => i)
     );
     for (let i = 0; i < 1000; i++) store.delete(`${slashes}${i}`);
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
     assert.equal(store.count, 0);
   });
 

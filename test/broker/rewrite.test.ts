@@ -118,4 +118,12 @@ describe('compileRewrite', () => {
       );
     });
   }
+
+  it('refuses an unknown name in a rule and suggests the nearest', () => {
+    const rule = { filter: 'a', pattern: 'a', target: 'b', onn: 'publish' };
+    assert.throws(() => compileRewrite([rule]), {
+      code: 'OPTION_UNKNOWN',
+      message: 'unknown option "onn" in rewrite.0; did you mean "on"?'
+    });
+  });
 });

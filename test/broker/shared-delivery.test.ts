@@ -113,6 +113,28 @@ describe('a share group', () => {
     );
   });
 
+  it('is one of its own under each mount point, so that nobody takes the messages of others', async () => {
+    await using broker = await startBroker({
+      sharedSubscriptionStrategy: 'round_robin',
+      zones: { tenant: { mountpoint: 't/' } }
+    });
+    const meta = { zone: 'tenant' };
+    const tenant = await rawClient(broker, { clientId: 'tenant', properties, meta });
+    await granted(tenant, 1, '$share/g/#');
+    await broker.publish('t/$x', 'before');
+    const worker = await rawClient(broker);
+    await granted(worker, 1, '$share/g/t/#');
+    for (const topic of ['t/$x', 't/$x', 't/a', 't/a']) await broker.publish(topic, topic);
+    assert.deepEqual(await payloads(tenant), ['t/a', 't/a'], 'a leading wildcard does not reach "$" [MQTT-4.7.2-1]');
+    assert.deepEqual(await payloads(worker), ['t/$x', 't/$x', 't/a', 't/a']);
+    assert.equal(broker.metrics.gauge('subscriptions.shared'), 2);
+    worker.stream.destroy();
+    const elsewhere = await rawClient(broker, { clientId: 'tenant', clean: false, properties });
+    elsewhere.send(unsubscribe(1, '$share/g/t/#'));
+    await elsewhere.next('unsuback');
+    assert.deepEqual([...broker.routes()], [], 'and left, wherever its member is now');
+  });
+
   it('takes handlers of the app in', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const [client] = await members(broker, 1);

@@ -54,6 +54,8 @@ describe('$delayed', () => {
 
   it('refuses what it cannot keep: 0x90 without seconds or topic, 0x97 past the bound, 0x87 for $SYS', async () => {
     await using broker = await startBroker({ maxDelayedMessages: 1 });
+    const reasons: string[] = [];
+    broker.on('message.dropped', ({ reason }) => reasons.push(reason));
     const client = await rawClient(broker);
     const code = async (topic: string) => {
       client.send(publish(topic, 'x', { qos: 1, messageId: 1 }));
@@ -65,6 +67,7 @@ describe('$delayed', () => {
     assert.equal(await code('$delayed/5/$delayed/5/a'), 0x87);
     assert.ok((await code('$delayed/5/a')) < 0x80);
     assert.equal(await code('$delayed/5/a'), 0x97);
+    assert.deepEqual(reasons, [...Array(6).fill('topic_invalid'), 'not_authorized', 'not_authorized', 'quota']);
     await using off = await startBroker({ delayedPublish: false });
     const other = await rawClient(off);
     other.send(publish('$delayed/5/a', 'x', { qos: 1, messageId: 1 }));

@@ -63,6 +63,15 @@ describe('bench', () => {
     assert.equal(lost, 0);
   });
 
+  it('connects many clients without a warning of Node', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on('warning', note);
+    await measured(['connect', '--count', '24', '-n', '12']);
+    process.off('warning', note);
+    assert.deepEqual(warnings, []);
+  });
+
   it('writes for people on a terminal, and JSON there with --json', async () => {
     const shell = testShell();
     shell.stdout.isTTY = true;

@@ -316,6 +316,8 @@ describe('what is wrong with a command line of pub or sub', () => {
     [['pub', 'a', '-m', 'x'], /pub takes no "a", only flags/],
     [['sub', 'a'], /sub takes no "a", only flags/],
     [['sub'], /sub needs -t FILTER/],
+    [['sub', '-t', 'ok', '-t', 'a/#/b'], /topic filter "a\/#\/b": "#" may only be the last level/],
+    [['sub', '-t', ''], /topic filter ""/],
     [['sub', '-t', 'a', '-c'], /-c needs -i ID/],
     [['sub', '-t', 'a', '-V', '3.1', '--no-local'], /only in MQTT 5\.0/],
     [['subb'], /unknown command "subb"; did you mean "sub"/]
@@ -341,6 +343,16 @@ describe('what is wrong with a command line of pub or sub', () => {
     const shell = testShell();
     assert.equal(await pub(['-t', 'a', '-m', 'x'], shell), 1);
     assert.match(shell.err(), /CONNECT was refused: Bad User Name or Password/i);
+    remove();
+  });
+});
+
+describe('a subscription the broker does not grant', () => {
+  it('is told with its reason, and ends sub with code 1 where there is no other', async () => {
+    const remove = broker.hook('authorizeSubscribe', () => false);
+    const shell = testShell();
+    assert.equal(await runCommand(['sub', '-t', 'a', '-p', String(port)], shell), 1);
+    assert.match(shell.err(), /^embermq: subscription to "a" was refused: not authorized$/m);
     remove();
   });
 });

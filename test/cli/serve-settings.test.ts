@@ -32,6 +32,13 @@ describe('options of serve', () => {
     });
   });
 
+  it('refuses to run without any listener', async () => {
+    await assert.rejects(read(['--mqtt-port', 'off', '--ws-port', 'off']), {
+      code: 'OPTION_MISSING',
+      message: /^nothing to listen on: /
+    });
+  });
+
   it('takes flags over the environment, that over the config file, and every option of the library in each', async () => {
     const file = { max_packet_size: '1KB', maxInflight: 7, mqttPort: 1, node: 'a@file' };
     const env = { EMBERMQ_MAX_INFLIGHT: '8', EMBERMQ_MQTT_PORT: '2', EMBERMQ_NODE: 'a@env' };
@@ -41,11 +48,17 @@ describe('options of serve', () => {
   });
 
   it('reads zones and lists from the file, from the documented dotted keys, and as JSON from the environment', async () => {
-    const file = { zones: { a: { maxInflight: 1 } }, 'zone.external.max_inflight': 3, 'broker.sys_interval': '5s' };
+    const file = {
+      zones: { a: { maxInflight: 1 } },
+      'zone.external.max_inflight': 3,
+      'broker.sys_interval': '5s',
+      'mqtt.max_packet_size': '2MB'
+    };
     const { broker } = await read([], { file, env: { EMBERMQ_AUTO_SUBSCRIPTIONS: '[{"topic":"c/%c"}]' } });
     assert.deepEqual(broker, {
       zones: { a: { maxInflight: 1 }, external: { max_inflight: 3 } },
       sysInterval: '5s',
+      maxPacketSize: '2MB',
       autoSubscriptions: [{ topic: 'c/%c' }]
     });
   });

@@ -223,6 +223,12 @@ describe('options of a client', () => {
     ['sessionExpiry', { sessionExpiry: 'soon' }, 'DURATION_INVALID', /^sessionExpiry: /],
     ['sessionExpiry', { sessionExpiry: 1.5 }, 'OPTION_INVALID', /^sessionExpiry: expected whole seconds/],
     ['sessionExpiry', { sessionExpiry: 2 ** 32 }, 'OPTION_INVALID', /^sessionExpiry: /],
+    ['protocolVersion', { protocolVersion: 6 }, 'OPTION_INVALID', /^protocolVersion: expected 3, 4 or 5, got 6$/],
+    ['clientId', { clientId: 5 }, 'OPTION_INVALID', /^clientId: expected a text, got 5$/],
+    ['username', { username: {} }, 'OPTION_INVALID', /^username: expected a text/],
+    ['password', { password: 5 }, 'OPTION_INVALID', /^password: expected a text or Buffer, got "number"$/],
+    ['will', { will: 'gone' }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}, got "gone"$/],
+    ['will', { will: {} }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}/],
     ['clientID', { clientID: 'x' }, 'OPTION_UNKNOWN', /unknown option "clientID".*did you mean "clientId"\?/]
   ];
   for (const [field, options, code, message] of refusals) {
@@ -253,7 +259,29 @@ describe('options of a client', () => {
   }
 });
 
+describe('client.on', () => {
+  it('refuses an event that there is not, with a suggestion, and what is no function', async () => {
+    const { client } = await connected();
+    assert.throws(() => client.on('mesage' as 'message', () => undefined), {
+      code: 'EVENT_UNKNOWN',
+      message: /there is no event "mesage"; did you mean "message"\?/
+    });
+    assert.throws(() => client.on('close', 5 as never), { code: 'HANDLER_INVALID' });
+    client.destroy();
+  });
+});
+
 describe('client.publish', () => {
+  it('refuses options that there are not, instead of publishing without them', async () => {
+    const { client } = await connected();
+    await assert.rejects(client.publish('a', 'x', { retained: true } as never), {
+      code: 'OPTION_UNKNOWN',
+      message: 'unknown option "retained" in publish; did you mean "retain"?'
+    });
+    await assert.rejects(client.publish('a', 'x', 1 as never), { code: 'OPTION_INVALID' });
+    client.destroy();
+  });
+
   it('rejects, and never throws, what can not be published', async () => {
     const { peer, client } = await connected();
     for (const topic of ['a/#', '+', '', 'a\0b']) {

@@ -365,6 +365,12 @@ describe('CONNECT: payload', () => {
     assert.equal(ids.has(''), false);
   });
 
+  it('[MQTT-3.1.3-6] gives an id no longer than the broker takes', async () => {
+    await using broker = await startBroker({ maxClientidLen: 23 });
+    const client = await rawClient(broker, { clientId: '' });
+    assert.equal(client.connack?.properties?.assignedClientIdentifier?.length, 23);
+  });
+
   it('[MQTT-3.1.3-7] tells the id it gave, by which the session can be resumed', async () => {
     await using broker = await startBroker();
     const first = await rawClient(broker, { clientId: '', clean: false, properties: { sessionExpiryInterval: 100 } });

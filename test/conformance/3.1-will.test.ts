@@ -504,6 +504,18 @@ describe('What the will is', () => {
     assert.equal((await back.next('publish')).properties?.messageExpiryInterval, 5);
   });
 
+  it('[MQTT-3.3.2-6] lives no longer than the broker lets a message live', async () => {
+    const { broker, reader } = await stage({ maxMessageExpiryInterval: 5 });
+    for (const messageExpiryInterval of [undefined, 100, 3]) {
+      await cut(await device(broker, { properties: { messageExpiryInterval } }));
+      assert.deepEqual((await reader.next('publish')).properties, {
+        messageExpiryInterval: messageExpiryInterval === 3 ? 3 : 5
+      });
+    }
+    await cut(await device(broker, {}, { version: 4 }));
+    assert.deepEqual((await reader.next('publish')).properties, { messageExpiryInterval: 5 });
+  });
+
   it('[MQTT-3.3.2-5] is not delivered after its expiry', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;

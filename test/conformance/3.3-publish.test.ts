@@ -543,6 +543,31 @@ describe('PUBLISH: message expiry', () => {
   });
 });
 
+describe('PUBLISH: a bound on the life of messages', () => {
+  it('[MQTT-3.3.2-6] holds for what a hook changes and for what is delayed, in every version', async () => {
+    await using test = await timedBroker({
+      maxMessageExpiryInterval: 5,
+      hooks: { publish: ({ message }) => (message.topic === 'a' ? { topic: 'a', payload: 'changed' } : true) }
+    });
+    const { broker, clock } = test;
+    const receiver = await subscriber(broker, { topic: '#' });
+    for (const version of [4, 5] as const) {
+      const client = await rawClient(broker, { version });
+      client.send(publish('a', 'x'), publish('$delayed/10/b', 'x'));
+      await client.rest();
+      await clock.advance('10s');
+    }
+    const packets = (await receiver.rest()) as PublishPacket[];
+    assert.deepEqual(told(packets), [
+      'publish q0 a=changed',
+      'publish q0 b=x',
+      'publish q0 a=changed',
+      'publish q0 b=x'
+    ]);
+    for (const { properties } of packets) assert.deepEqual(properties, { messageExpiryInterval: 5 });
+  });
+});
+
 describe('PUBLISH: topic aliases from a client', () => {
   const aliased = (topic: string, topicAlias: number, payload = '') =>
     publish(topic, payload, { properties: { topicAlias } });

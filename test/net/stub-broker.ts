@@ -1,4 +1,6 @@
+import { createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { mock } from 'node:test';
 import type { Acceptor } from '../../adapters/net/index.ts';
 import { type Clock, type ConnectionMeta, type ListenerHandle, systemClock } from '../../lib/index.ts';
 
@@ -103,4 +105,42 @@ export function readBytes(stream: Duplex, count: number): Promise<Buffer> {
     stream.on('readable', read).on('end', ended).on('error', done);
     read();
   });
+}
+
+/** What the kernel was told of a socket; Node has no way to ask. */
+export interface SocketOptions {
+  noDelay: boolean;
+  /** Idle seconds before probes; undefined: none. */
+  keepAliveSec: number | undefined;
+}
+
+interface Handle {
+  setNoDelay(on: boolean): number;
+  setKeepAlive(on: boolean, seconds: number): number;
+}
+
+/** Watch what every TCP socket of this process is told, until `mock.restoreAll()`; ask by the stream that the broker was handed. */
+export function watchSocketOptions(): (stream: Duplex) => SocketOptions {
+  const told = new Map<unknown, SocketOptions>();
+  const of = (handle: unknown) => {
+    const options = told.get(handle) ?? { noDelay: false, keepAliveSec: undefined };
+    told.set(handle, options);
+    return options;
+  };
+  const probe = createServer().listen(0);
+  const kind = Object.getPrototypeOf((probe as unknown as { _handle: Handle })._handle) as Handle;
+  probe.close();
+  const { setNoDelay, setKeepAlive } = kind;
+  mock.method(kind, 'setNoDelay', function (this: Handle, on: boolean) {
+    of(this).noDelay = on;
+    return setNoDelay.call(this, on);
+  });
+  mock.method(kind, 'setKeepAlive', function (this: Handle, on: boolean, seconds: number) {
+    of(this).keepAliveSec = on ? seconds : undefined;
+    return setKeepAlive.call(this, on, seconds);
+  });
+  return (stream) => {
+    const { _handle: handle } = stream as Duplex & { _handle: { _parent?: unknown } };
+    return of(handle._parent ?? handle); // TLS has a handle of its own over the socket's
+  };
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { listen, tcp } from '../../adapters/net/index.ts';
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
-import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
+import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
 let broker: StubBroker;
 const clients: Socket[] = [];
@@ -21,6 +21,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  mock.restoreAll();
   for (const socket of clients.splice(0)) socket.destroy();
   await broker.stop();
 });
@@ -32,6 +33,15 @@ describe('a TCP listener', () => {
     assert.ok((listener.port as number) > 0);
     assert.equal(listener.name, 'tcp:0');
     assert.equal(listener.protocol, 'mqtt:tcp');
+  });
+
+  it('can be awaited by then, with the error as one', async () => {
+    const { port } = await listen(broker, 0);
+    const said = await listen(broker, port as number).then(
+      () => 'open',
+      (error: Error) => error.message
+    );
+    assert.match(said, /somebody listens there already/);
   });
 
   it('hands the broker each connection with its addresses and the settings of the listener', async () => {
@@ -253,6 +263,44 @@ describe('a TCP listener', () => {
     await closed(client(listener.port));
     assert.deepEqual(listener.info().shutdownCount, { internal_error: 1 });
     assert.equal(broker.reports[0].error.message, 'no room');
+  });
+
+  it('leaves IPv4 out when it is told to', async () => {
+    const listener = await listen(broker, { port: 0, host: '::', ipv6Only: true });
+    const four = client(listener.port);
+    // refused; or somebody else has that port for IPv4
+    await once(four, 'connect').catch(() => {});
+    clients.push(connect({ port: listener.port as number, host: '::1' }));
+    assert.equal((await broker.next()).meta.remoteAddress, '::1');
+    assert.equal(broker.taken.length, 1);
+  });
+
+  it('sends small packets at once, unless it is told to gather them', async () => {
+    const optionsOf = watchSocketOptions();
+    for (const noDelay of [undefined, true, false]) {
+      const listener = await listen(broker, { port: 0, noDelay });
+      client(listener.port);
+      const { stream } = await broker.next();
+      assert.equal(optionsOf(stream).noDelay, noDelay ?? true);
+    }
+  });
+
+  it('has the kernel probe idle peers after so many whole seconds, at least as many as asked for, or never', async () => {
+    const optionsOf = watchSocketOptions();
+    for (const [tcpKeepAlive, seconds] of [
+      [undefined, undefined],
+      [0, undefined],
+      ['60s', 60],
+      [1, 1],
+      [1500, 2],
+      ['32767s', 32_767]
+    ] as const) {
+      const listener = await listen(broker, { port: 0, tcpKeepAlive });
+      client(listener.port);
+      const { stream } = await broker.next();
+      assert.equal(optionsOf(stream).keepAliveSec, seconds, `${tcpKeepAlive}`);
+    }
+    assert.throws(() => tcp({ port: 0, tcpKeepAlive: '10h' }), { code: 'OPTION_INVALID' });
   });
 
   it('takes the port also as text, as it stands in the environment', async () => {

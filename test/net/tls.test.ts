@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, it, mock } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { WebSocket } from 'ws';
 import {
@@ -19,7 +19,7 @@ import {
 } from '../../adapters/net/index.ts';
 import { type BrokerError, InvalidInput } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
-import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
+import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
 let certificates: Certificates;
 let broker: StubBroker;
@@ -34,6 +34,7 @@ beforeEach(() => {
   broker = new StubBroker();
 });
 afterEach(async () => {
+  mock.restoreAll();
   for (const client of clients.splice(0)) client.destroy();
   await broker.stop();
 });
@@ -65,11 +66,24 @@ function dialWithKey(listener: Listener, identity: string, key: string, options:
   });
 }
 
+/** Resolves when a connection has ended before the broker had it. */
+async function refused(socket: TLSSocket): Promise<void> {
+  const before = broker.taken.length;
+  await turnsUntil(() => socket.closed || broker.taken.length > before);
+  assert.equal(broker.taken.length, before, 'it was let in');
+}
+
 /** The serial number of the certificate that a client is shown. */
 async function shownTo(listener: Listener, servername: string | undefined): Promise<string> {
   const socket = dial(listener, { servername, rejectUnauthorized: false });
   await Promise.all([once(socket, 'secureConnect'), broker.next()]);
   return serialOf(socket);
+}
+
+/** A private key, encrypted. */
+function locked(key: string, passphrase: string): string {
+  const format = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase } as const;
+  return createPrivateKey(key).export(format).toString();
 }
 
 function serialIn(cert: string): string {
@@ -115,6 +129,65 @@ describe('a TLS listener', () => {
     await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
   });
 
+  it('speaks other protocols by ALPN when it is told which, the first of them that a client knows', async () => {
+    const listener = await open({ alpn: ['x-amzn-mqtt-ca', 'mqtt'] });
+    for (const [offered, chosen] of [
+      [['mqtt', 'x-amzn-mqtt-ca'], 'x-amzn-mqtt-ca'],
+      [['smtp', 'mqtt'], 'mqtt'],
+      [undefined, false]
+    ] as const) {
+      const client = dial(listener, { ALPNProtocols: offered && [...offered] });
+      await Promise.all([broker.next(), once(client, 'secureConnect')]);
+      assert.equal(client.alpnProtocol, chosen);
+    }
+    const strict = await open({ alpn: ['x-amzn-mqtt-ca'] });
+    await refused(dial(strict, { ALPNProtocols: ['mqtt'] }));
+    await turnsUntil(() => strict.info().shutdownCount.tls_failed === 1);
+  });
+
+  it('refuses names for ALPN that no client could send', () => {
+    const { cert, key } = certificates.server;
+    for (const alpn of [[''], ['x'.repeat(256)], ['mqtt', '']])
+      assert.throws(() => tls({ port: 0, cert, key, alpn }), { code: 'OPTION_INVALID', field: 'tls listener.alpn' });
+    tls({ port: 0, cert, key, alpn: ['x'.repeat(255)] });
+  });
+
+  for (const [version, wanted, other] of [
+    ['TLSv1.2', 'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
+    ['TLSv1.3', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_256_GCM_SHA384']
+  ] as const) {
+    it(`uses the cipher suites it is given over ${version}, and no others`, async () => {
+      const listener = await open({ ciphers: wanted, maxVersion: version, minVersion: version });
+      const client = dial(listener, { ciphers: `${other}:${wanted}` });
+      await Promise.all([broker.next(), once(client, 'secureConnect')]);
+      assert.equal(client.getCipher().name, wanted);
+      await refused(dial(listener, { ciphers: other }));
+      await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
+    });
+  }
+
+  it('opens a key with its passphrase, also that of a server name and one of a reload', async () => {
+    const { server, renewed } = certificates;
+    const keyFile = join(certificates.directory, 'locked.key');
+    writeFileSync(keyFile, locked(server.key, 'one'));
+    const named = { cert: renewed.cert, key: locked(renewed.key, 'two'), passphrase: 'two' };
+    const listener = await open({ keyFile, passphrase: 'one', serverNames: { 'a.example': named } });
+    assert.equal(await shownTo(listener, undefined), serialIn(server.cert));
+    assert.equal(await shownTo(listener, 'a.example'), serialIn(renewed.cert));
+    await listener.reload({ cert: renewed.cert, key: locked(renewed.key, 'three'), passphrase: 'three' });
+    assert.equal(await shownTo(listener, undefined), serialIn(renewed.cert));
+  });
+
+  it('fails to open without the passphrase of its key or with a wrong one, and does not tell it', async () => {
+    const key = locked(certificates.server.key, 'open sesame');
+    for (const passphrase of [undefined, 'close sesame']) {
+      await assert.rejects(
+        async () => await open({ keyFile: undefined, key, passphrase }),
+        (error: BrokerError) => error.code === 'TLS_INVALID' && !/sesame/.test(error.message)
+      );
+    }
+  });
+
   it('refuses versions below 1.2 unless told otherwise', async () => {
     const listener = await open();
     await closed(dial(listener, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));
@@ -123,7 +196,17 @@ describe('a TLS listener', () => {
   });
 
   it('ends connections that speak no TLS, leave in the middle, or never finish, and counts them', async () => {
-    const listener = await open({ handshakeTimeout: 50 });
+    const timers = new Set<() => void>();
+    broker.clock = {
+      now: () => 0,
+      monotonic: () => 0,
+      setTimeout: (run) => {
+        timers.add(run);
+        return run;
+      },
+      clearTimeout: (run) => timers.delete(run as () => void)
+    };
+    const listener = await open();
     const plain = connectTcp(listener.port as number, '127.0.0.1');
     plain.on('error', () => {});
     plain.write('\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00');
@@ -132,7 +215,10 @@ describe('a TLS listener', () => {
     await once(leaving, 'connect');
     leaving.destroy();
     await turnsUntil(() => listener.info().shutdownCount.tls_failed === 2);
-    await closed(connectTcp(listener.port as number, '127.0.0.1'));
+    const silent = connectTcp(listener.port as number, '127.0.0.1');
+    await turnsUntil(() => timers.size === 1);
+    for (const ring of timers) ring();
+    await closed(silent);
     assert.deepEqual(listener.info().shutdownCount, { tls_failed: 2, handshake_timeout: 1 });
     assert.deepEqual(broker.taken, []);
     await turnsUntil(() => listener.info().currentConnections === 0);
@@ -171,6 +257,10 @@ describe('a TLS listener', () => {
       () => tls({ port: 0, cert: 1 as never, key: 'secret' }),
       (error: Error) => !error.message.includes('secret')
     );
+    assert.throws(
+      () => tls({ port: 0, cert: 'x', key: 'y', passphrase: 4711 as never }),
+      (error: InvalidInput) => error.code === 'OPTION_INVALID' && !error.message.includes('4711')
+    );
   });
 });
 
@@ -206,14 +296,33 @@ describe('client certificates', () => {
   });
 
   it('are demanded: none, one from elsewhere, and a revoked one end the connection', async () => {
-    const { ca, crl, client, stranger, revoked } = certificates;
-    const listener = await open({ ca: ca.cert, crl });
-    for (const { cert, key } of [{}, stranger, revoked] as { cert?: string; key?: string }[])
-      await closed(dial(listener, { cert, key }));
-    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 3);
-    assert.deepEqual(broker.taken, []);
+    const { ca, crl, crlFile, client, stranger, revoked } = certificates;
+    for (const revocations of [{ crl }, { crlFile }, { crlFile: [crlFile] }]) {
+      const listener = await open({ ca: ca.cert, ...revocations });
+      for (const { cert, key } of [{}, stranger, revoked] as { cert?: string; key?: string }[])
+        await refused(dial(listener, { cert, key }));
+      await turnsUntil(() => listener.info().shutdownCount.tls_failed === 3);
+      dial(listener, { cert: client.cert, key: client.key });
+      assert.equal((await broker.next()).meta.certificate?.commonName, 'device-1');
+    }
+    assert.equal(broker.taken.length, 3);
+  });
+
+  it('can be revoked by a file that is read again at a reload', async () => {
+    const { ca, crl, client, revoked, directory } = certificates;
+    const crlFile = join(directory, 'live.crl');
+    writeFileSync(crlFile, '');
+    await assert.rejects(async () => await open({ ca: ca.cert, crlFile }), { code: 'TLS_INVALID' });
+    writeFileSync(crlFile, certificates.emptyCrl);
+    const listener = await open({ ca: ca.cert, crlFile });
+    dial(listener, { cert: revoked.cert, key: revoked.key });
+    assert.equal((await broker.next()).meta.certificate?.commonName, 'device-2');
+    writeFileSync(crlFile, crl);
+    await listener.reload();
+    await refused(dial(listener, { cert: revoked.cert, key: revoked.key }));
+    await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
     dial(listener, { cert: client.cert, key: client.key });
-    await broker.next();
+    assert.equal((await broker.next()).meta.certificate?.commonName, 'device-1');
   });
 
   it('without a name end the connection where the user name comes from them', async () => {
@@ -604,6 +713,18 @@ describe('a secure WebSocket listener', () => {
     assert.equal(meta.headers?.['sec-websocket-protocol'], 'mqtt');
     socket.send(Buffer.from('x'));
     await readBytes(stream, 1);
+  });
+
+  it('sends small packets at once, unless it is told to gather them', async () => {
+    const optionsOf = watchSocketOptions();
+    const { ca, server } = certificates;
+    for (const noDelay of [undefined, true, false]) {
+      const listener = await listen(broker, wss({ port: 0, cert: server.cert, key: server.key, noDelay }));
+      const socket = new WebSocket(`wss://127.0.0.1:${listener.port}/mqtt`, 'mqtt', { ca: ca.cert });
+      clients.push({ destroy: () => socket.terminate() });
+      const [{ stream }] = await Promise.all([broker.next(), once(socket, 'open')]);
+      assert.equal(optionsOf(stream).noDelay, noDelay ?? true);
+    }
   });
 
   it('is made by listen with both tls and ws', async () => {

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createServer, get, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
 import { attachWebSocket, type Listener, listen, type WsOptions, ws } from '../../adapters/net/index.ts';
 import type { BrokerError } from '../../lib/index.ts';
-import { closed, readBytes, StubBroker, turnsUntil } from './stub-broker.ts';
+import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
 let broker: StubBroker;
 const clients: WebSocket[] = [];
@@ -18,10 +18,14 @@ interface Dial {
   readonly path?: string;
   readonly protocols?: string[];
   readonly origin?: string;
+  readonly perMessageDeflate?: boolean;
 }
 
-function dial(port: number | undefined, { path = '/mqtt', protocols = ['mqtt'], origin }: Dial = {}): WebSocket {
-  const client = new WebSocket(`ws://127.0.0.1:${port}${path}`, protocols, { origin, perMessageDeflate: false });
+function dial(
+  port: number | undefined,
+  { path = '/mqtt', protocols = ['mqtt'], origin, perMessageDeflate = false }: Dial = {}
+): WebSocket {
+  const client = new WebSocket(`ws://127.0.0.1:${port}${path}`, protocols, { origin, perMessageDeflate });
   client.on('error', () => {});
   clients.push(client);
   return client;
@@ -91,6 +95,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  mock.restoreAll();
   for (const client of clients.splice(0)) client.terminate();
   for (const socket of sockets.splice(0)) socket.destroy();
   await broker.stop();
@@ -373,6 +378,57 @@ describe('a WebSocket listener', () => {
     await gone;
   });
 
+  it('compresses both ways for a client that asks for it, where it is told to', async () => {
+    const server = await httpServer();
+    for (const [listener, isCompressed] of [
+      [await open(), false],
+      [await open({ perMessageDeflate: true }), true],
+      [await attachWebSocket(broker, server.server, { perMessageDeflate: true }), true]
+    ] as const) {
+      const client = dial(listener.port, { perMessageDeflate: true });
+      const [{ stream }, [response]] = await Promise.all([
+        broker.next(),
+        once(client, 'upgrade'),
+        once(client, 'open')
+      ]);
+      assert.equal(client.extensions, isCompressed ? 'permessage-deflate' : '');
+      const payload = Buffer.alloc(100_000, 'sensor');
+      const message = once(client, 'message');
+      stream.write(payload);
+      assert.deepEqual((await message)[0], payload);
+      client.send(payload);
+      assert.deepEqual(await readBytes(stream, payload.length), payload);
+      const { bytesRead, bytesWritten } = response.socket as Socket;
+      assert.equal(bytesRead < 10_000 && bytesWritten < 10_000, isCompressed, `${bytesRead} and ${bytesWritten} bytes`);
+    }
+  });
+
+  it('serves a client without compression where it is told to compress', async () => {
+    const { client, stream } = await pair({ perMessageDeflate: true });
+    assert.equal(client.extensions, '');
+    const message = once(client, 'message');
+    stream.write(Buffer.alloc(2000));
+    assert.deepEqual((await message)[0], Buffer.alloc(2000));
+  });
+
+  it('refuses a message that is past maxPayload when it is unpacked with 1009', async () => {
+    const listener = await open({ perMessageDeflate: true, maxPayload: 10_000 });
+    const client = dial(listener.port, { perMessageDeflate: true });
+    const [{ stream }] = await Promise.all([broker.next(), once(client, 'open')]);
+    const gone = closed(stream);
+    client.send(Buffer.alloc(1_000_000));
+    assert.equal((await once(client, 'close'))[0], 1009);
+    await gone;
+  });
+
+  it('sends small packets at once, unless it is told to gather them', async () => {
+    const optionsOf = watchSocketOptions();
+    for (const noDelay of [undefined, true, false]) {
+      const { stream } = await pair({ noDelay });
+      assert.equal(optionsOf(stream).noDelay, noDelay ?? true);
+    }
+  });
+
   it('pings when told to, and ends a connection that answers nothing', async () => {
     const timers: (() => void)[] = [];
     const clock = {
@@ -423,6 +479,13 @@ describe('a WebSocket attached to an HTTP server', () => {
     assert.equal(String(message), 'from the app');
     const response = await fetch(`http://127.0.0.1:${port}/`);
     assert.equal(await response.text(), 'the app');
+  });
+
+  it('refuses what is no HTTP server, such as the app of a web framework', () => {
+    const app = Object.assign(() => {}, { on: () => {}, listen: () => {} });
+    for (const wrong of [app, {}, undefined]) {
+      assert.throws(() => attachWebSocket(broker, wrong as never), { code: 'OPTION_INVALID', field: 'server' });
+    }
   });
 
   it('leaves upgrades of other paths to the app, and answers them where the app has no listener', async () => {

@@ -2,12 +2,43 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, connect as dial, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
+import { listen, ws } from '../../adapters/net/index.ts';
+import type { Broker } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import { turns } from '../fuzz/wire.ts';
 import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
 
 const KIB = Buffer.alloc(1024, 'x');
+
+interface Carried {
+  readonly socket: Socket;
+  readonly say: (bytes: Buffer) => void;
+  readonly close: () => unknown;
+}
+
+/** Ways to a broker over a socket of the machine, whose other end a test reads as slowly as it likes. */
+const CARRIERS: Readonly<Record<string, (broker: Broker) => Promise<Carried>>> = {
+  async TCP(broker) {
+    const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const socket = dial((server.address() as { port: number }).port, '127.0.0.1');
+    return { socket, say: (bytes) => void socket.write(bytes), close: () => server.close() };
+  },
+  async WebSocket(broker) {
+    const listener = await listen(broker, ws({ port: 0 }));
+    const socket = dial(listener.port as number, '127.0.0.1');
+    const names = ['Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+    const key = `Sec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}`;
+    socket.write(`${['GET /mqtt HTTP/1.1', ...names, key, 'Sec-WebSocket-Protocol: mqtt'].join('\r\n')}\r\n\r\n`);
+    for (let answer = ''; !answer.endsWith('\r\n\r\n'); )
+      answer += String(((await once(socket, 'data')) as [Buffer])[0]);
+    const say = (bytes: Buffer) => {
+      socket.write(Buffer.concat([Buffer.from([0x82, 0x80 | bytes.length, 0, 0, 0, 0]), bytes])); // masked with zeroes
+    };
+    return { socket, say, close: () => listener.close() };
+  }
+};
 
 describe('a client that never reads', () => {
   for (const qos of [0, 1] as const) {
@@ -99,36 +130,33 @@ describe('a client that never reads', () => {
     assert.equal(reasons.get('slow'), 'slow_consumer', 'and now it has taken nothing for as long');
   });
 
-  it('is not closed while it takes something over TCP, be it all one message', async () => {
-    await using it = await bed({ slowConsumerTimeout: '10s' });
-    const { broker, pass } = it;
-    const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as { port: number };
-    const socket = dial(port, '127.0.0.1');
-    try {
-      socket.write(
-        Buffer.concat([encode(connect({ version: 4, clientId: 'slow' }), 4), encode(subscribe(1, 0, 'a'), 4)])
-      );
-      for (let heard = 0; heard < 9; ) heard += ((await once(socket, 'data')) as [Buffer])[0].length;
-      socket.pause();
-      // each step is more than the kernel holds for the two, so the broker has to write for it
-      const step = 16 * 2 ** 20;
-      await broker.publish('a', Buffer.alloc(4 * step));
-      for (let left = 3 * step; left > 0; ) {
-        for (const end = left - step; left > end; ) {
-          const chunk = socket.read() as Buffer | null;
-          if (chunk === null) await once(socket, 'readable');
-          else left -= chunk.length;
+  for (const [name, carrier] of Object.entries(CARRIERS)) {
+    it(`is not closed while it takes something over ${name}, be it all one message`, async () => {
+      await using it = await bed({ slowConsumerTimeout: '10s' });
+      const { broker, pass } = it;
+      const { socket, say, close } = await carrier(broker);
+      try {
+        say(Buffer.concat([encode(connect({ version: 4, clientId: 'slow' }), 4), encode(subscribe(1, 0, 'a'), 4)]));
+        for (let heard = 0; heard < 9; ) heard += ((await once(socket, 'data')) as [Buffer])[0].length;
+        socket.pause();
+        // each step is more than the kernel holds for the two, so the broker has to write for it
+        const step = 16 * 2 ** 20;
+        await broker.publish('a', Buffer.alloc(4 * step));
+        for (let left = 3 * step; left > 0; ) {
+          for (const end = left - step; left > end; ) {
+            const chunk = socket.read() as Buffer | null;
+            if (chunk === null) await once(socket, 'readable');
+            else left -= chunk.length;
+          }
+          await pass(9_000);
+          assert.equal(broker.session('slow').state, 'connected', `${left} bytes left`);
         }
-        await pass(9_000);
-        assert.equal(broker.session('slow').state, 'connected', `${left} bytes left`);
+      } finally {
+        socket.destroy();
+        await close();
       }
-    } finally {
-      socket.destroy();
-      server.close();
-    }
-  });
+    });
+  }
 
   it('is told of what is lost with it as slow_consumer, where its session ends with the connection', async () => {
     await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });

@@ -164,6 +164,27 @@ describe('the backlog of a session', () => {
     client.send(ack('puback', 2));
     assert.deepEqual(told(await client.rest()), ['publish 3 q1 retain r/4=x']);
   });
+
+  it('does not keep a retained message that went ahead of its turn, because a newer one of its topic came', async () => {
+    await using test = await timedBroker({ maxInflight: 1 });
+    const { broker } = test;
+    for (let n = 1; n <= 3; n++) await broker.publish(`r/${n}`, 'old', { qos: 1, retain: true });
+    const first = await subscriber(broker, { topic: 'r/+', qos: 1 }, persistent('away'));
+    await broker.publish('r/3', 'new', { qos: 1 });
+    await cutOff(broker, first);
+    const client = await rawClient(broker, persistent('away'));
+    const got: string[] = [];
+    for (let id = 1; id <= 5; id++) {
+      got.push(...told(await client.rest()));
+      client.send(ack('puback', id));
+    }
+    assert.deepEqual(got, [
+      'publish 1 q1 dup retain r/1=old',
+      'publish 2 q1 retain r/3=old',
+      'publish 3 q1 r/3=new',
+      'publish 4 q1 retain r/2=old'
+    ]);
+  });
 });
 
 describe('upgradeQos', () => {

@@ -27,6 +27,8 @@ export interface Certificates extends Disposable {
   readonly nameless: Identity;
   /** CN=device-1, from an authority nobody believes. */
   readonly stranger: Identity;
+  /** From before anything was revoked. */
+  readonly emptyCrl: string;
   readonly crl: string;
   readonly crlFile: string;
 }
@@ -98,10 +100,12 @@ export function makeCertificates(): Certificates {
     nameless: issue('nameless', '/O=Plant', 'client'),
     stranger: issue('stranger', '/CN=device-1', 'client', 'elsewhere')
   };
+  openssl('ca', '-config', 'openssl.cnf', '-gencrl', '-out', 'empty.crl');
   openssl('ca', '-config', 'openssl.cnf', '-revoke', 'revoked.crt');
   openssl('ca', '-config', 'openssl.cnf', '-gencrl', '-out', 'ca.crl');
   return {
     ...certificates,
+    emptyCrl: readFileSync(at('empty.crl'), 'utf8'),
     crl: readFileSync(at('ca.crl'), 'utf8'),
     crlFile: at('ca.crl'),
     [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true })

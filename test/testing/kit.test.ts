@@ -5,6 +5,7 @@ import { describe, it, mock } from 'node:test';
 import mqtt from 'mqtt';
 import type { ReceivedMessage, Refused } from '../../lib/client/options.ts';
 import { createTestBroker, ExpectationFailed, LeakError, VirtualClock } from '../../lib/testing/index.ts';
+import { cpuMs } from '../support/cpu.ts';
 
 const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
   assert.equal((error as Refused).code, code, String(error));
@@ -142,11 +143,11 @@ describe('createTestBroker', () => {
   it('turns a day of 1,000 idle sessions quickly', async () => {
     await using kit = await createTestBroker({ leakCheck: false });
     for (let n = 0; n < 1_000; n++) await kit.connect();
-    const startMs = performance.now();
+    const before = cpuMs();
     await kit.clock.advance('1d');
-    const tookMs = performance.now() - startMs;
-    // 17 ms on an idle machine; the bound is for a busy one
-    assert.ok(tookMs < 1_000, `${tookMs} ms`);
+    const usedMs = cpuMs() - before;
+    // 17 ms; the bound is for collections and compiling that happen to fall into it
+    assert.ok(usedMs < 500, `${usedMs} ms`);
   });
 });
 
@@ -231,6 +232,12 @@ describe('expectNoMessage', () => {
     kit.clock.setTimeout(() => void client.publish('a', 'x'), 100);
     await assert.rejects(kit.expectNoMessage('a', { within: '5s' }), hasCode('MESSAGE_UNEXPECTED'));
     assert.equal(kit.clock.monotonic(), 5_100);
+  });
+
+  it('refuses an option that there is not, with a suggestion', async () => {
+    await using kit = await createTestBroker();
+    const expecting = kit.expectMessage('a', { withn: '5s' } as never);
+    await assert.rejects(expecting, { code: 'OPTION_UNKNOWN', message: /did you mean "within"/ });
   });
 });
 
@@ -434,7 +441,8 @@ describe('faults of a link', () => {
       ['nth', { nth: 1.5 }],
       ['count', { count: 0 }],
       ['count', { count: -1 }],
-      ['direction', { direction: 'toServer' }]
+      ['direction', { direction: 'toServer' }],
+      ['dir', { dir: 'toBroker' }]
     ];
     for (const [field, choice] of choices) {
       assert.throws(() => link.drop(choice), { name: 'InvalidInput', field }, JSON.stringify(choice));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { FilterIndex } from '../../lib/topics/trie.ts';
+import { cpuMs } from '../support/cpu.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from './slow-matcher.ts';
 
 function found<T extends NonNullable<unknown>>(index: FilterIndex<T>, topic: string): T[] {
@@ -18,10 +19,9 @@ describe('FilterIndex', () => {
       assert.equal(index.add(filter, 'y'), false);
       assert.equal(index.size, 2);
       assert.equal(index.filterCount, 1);
-      assert.deepEqual([...index.valuesOf(filter)], ['x', 'y']);
-      assert.equal(index.has(filter), true);
-      assert.equal(index.has(filter, 'x'), true);
-      assert.equal(index.has(filter, 'z'), false);
+      const topic = filter.replace(/[+#]/, 'b');
+      assert.deepEqual([...index.filters()], [filter]);
+      assert.deepEqual(found(index, topic), ['x', 'y']);
       assert.equal(index.delete(filter, 'z'), false);
       assert.equal(index.delete('other', 'x'), false);
       assert.equal(index.delete('other/+/#', 'x'), false);
@@ -30,8 +30,7 @@ describe('FilterIndex', () => {
       assert.equal(index.delete(filter, 'y'), false);
       assert.equal(index.size, 0);
       assert.equal(index.filterCount, 0);
-      assert.equal(index.has(filter), false);
-      assert.deepEqual([...index.valuesOf(filter)], []);
+      assert.deepEqual(found(index, topic), []);
       assert.deepEqual([...index.filters()], []);
     }
   });
@@ -91,7 +90,6 @@ describe('FilterIndex', () => {
         index.size,
         [...slow.values()].reduce((sum, values) => sum + values.size, 0)
       );
-      for (const [filter, values] of slow) assert.deepEqual([...index.valuesOf(filter)].sort(), [...values].sort());
     }
     assert.ok(hits > 1000, `only ${hits} hits`);
     for (const [filter, values] of slow) for (const value of values) index.delete(filter, value);
@@ -111,8 +109,7 @@ describe('FilterIndex', () => {
     const seen: string[] = [];
     for (const filter of index.filters()) {
       seen.push(filter);
-      for (const value of index.valuesOf(filter)) index.delete(filter, value);
-      assert.equal(index.has(filter), false);
+      for (let value = 0; value < 100; value++) index.delete(filter, value);
     }
     assert.deepEqual(seen.sort(), all.sort());
     assert.equal(index.size, 0);
@@ -128,13 +125,13 @@ describe('FilterIndex', () => {
 
   it('adds and deletes 100,000 values of one filter in bounded time', () => {
     const index = new FilterIndex<number>();
-    const started = performance.now();
+    const before = cpuMs();
     for (const filter of ['alarm', 'alarm/#']) {
       for (let value = 0; value < 100_000; value++) index.add(filter, value);
       for (let value = 0; value < 100_000; value++) index.delete(filter, value);
     }
     // some 100 ms; searching an array for each would take minutes
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
     assert.equal(index.size, 0);
   });
 
@@ -143,9 +140,9 @@ describe('FilterIndex', () => {
     const index = new FilterIndex<string>();
     const filters = [slashes, `${'+/'.repeat(32_767)}#`, `${slashes.slice(1)}+`, `${slashes.slice(2)}/#`, '#', '+/#'];
     for (const filter of filters) index.add(filter, filter);
-    const started = performance.now();
+    const before = cpuMs();
     assert.deepEqual(new Set(found(index, slashes)), new Set(filters.filter((filter) => slowMatches(filter, slashes))));
-    assert.ok(performance.now() - started < 1000);
+    assert.ok(cpuMs() - before < 1000);
     assert.deepEqual([...index.filters()].sort(), filters.sort());
     for (const filter of filters) assert.equal(index.delete(filter, filter), true);
     assert.deepEqual([...index.filters()], []);
@@ -154,7 +151,7 @@ describe('FilterIndex', () => {
   it('is not slowed down by long filters of one length', () => {
     const index = new FilterIndex<number>();
     const label = 'x'.repeat(30_000);
-    const started = performance.now();
+    const before = cpuMs();
     for (let i = 10_000; i < 11_000; i++) {
       index.add(`${label}${i}`, i);
       index.add(`${label}/${label}${i}/+`, i);
@@ -163,10 +160,12 @@ describe('FilterIndex', () => {
       assert.deepEqual(found(index, `${label}${i}`), [i]);
       assert.deepEqual(found(index, `${label}/${label}${i}/a`), [i]);
     }
-    for (const filter of index.filters())
-      for (const value of index.valuesOf(filter)) assert.ok(index.delete(filter, value));
+    for (let i = 10_000; i < 11_000; i++) {
+      assert.ok(index.delete(`${label}${i}`, i));
+      assert.ok(index.delete(`${label}/${label}${i}/+`, i));
+    }
     assert.equal(index.size, 0);
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
   });
 
   it('stays within the size of its trie when every "+" branches', () => {
@@ -179,9 +178,9 @@ describe('FilterIndex', () => {
     for (const filter of filters) index.add(filter, filter);
     assert.equal(found(index, 'a/a/a/a/a/a/a/a/a/a/a/a').length, 4096);
     const deep = `a/a/a/a/a/a/a/a/a/a/a/a/${'a/'.repeat(30_000)}`;
-    const started = performance.now();
+    const before = cpuMs();
     for (let i = 0; i < 100; i++) assert.equal(found(index, deep).length, 0);
-    assert.ok(performance.now() - started < 5000);
+    assert.ok(cpuMs() - before < 5000);
   });
 
   it('matches 10,000 filters of the kind "+/+/#" in bounded time', () => {

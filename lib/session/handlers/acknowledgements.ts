@@ -16,7 +16,7 @@ const PUBREL = 0x62;
 const PUBCOMP = 0x70;
 
 /** First two bytes and packet id of an acknowledgement without a code of its own. */
-export function ack(first: number, id: number): number {
+function ack(first: number, id: number): number {
   return (first << 24) | (2 << 16) | id;
 }
 

@@ -113,7 +113,7 @@ export function onPublish(
           }
           session.resumeAfterHook(link);
         })
-        .catch((error: unknown) => session.broke(error, 'going on after a publish hook'));
+        .catch((error: unknown) => session.broke(error, 'going on after a publish hook', link));
       return;
     }
     finish(session, link, decided.message, host.freshened(decided.route), id, qos, decided.reasonCode);
