@@ -41,6 +41,7 @@ export const RECORDS = {
 export type RecordName =
   | 'format'
   | 'commit'
+  | 'journal'
   | 'session'
   | 'subscription'
   | 'flow'
