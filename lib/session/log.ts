@@ -49,20 +49,20 @@ export class SessionLog implements Durable {
   #paged = 1;
   #done = new SeqSet();
   /** Not written yet; in the commit under way. */
-  #open: KeptMessage[] = [];
-  #writing: KeptMessage[] = [];
+  #open: KeptMessage[] = NONE;
+  #writing: KeptMessage[] = NONE;
   /** Kept, in a journal alone: older than those. */
-  #unfolded: KeptMessage[] = [];
+  #unfolded: KeptMessage[] = NONE;
   /** The commit under way puts all that is kept into segments. */
   #isFolding = false;
   /** Where the store's own segments begin, as far as it was told. */
   #headKept = 1;
   #headWriting = 1;
   /** Segments with messages in memory, in order. */
-  #segments: Segment[] = [];
+  #segments: Segment[] = NONE;
   /** First numbers of segments that are done with. */
-  #passed: number[] = [];
-  #passing: number[] = [];
+  #passed: number[] = NONE;
+  #passing: number[] = NONE;
   /** Where the next page begins: no segment from there on is in memory. */
   #pageFrom = 1;
   #pageRecords = 32;
@@ -81,7 +81,7 @@ export class SessionLog implements Durable {
   #wanted: Map<number, number> | undefined;
   #isMetaDirty = true;
   #isFlowDirty = true;
-  #filters = new Set<string>();
+  #filters: Set<string> | undefined;
   #writingFilters: Set<string> | undefined;
   #isOver = false;
   /** And that is in the commit under way; and it is kept. */
@@ -123,7 +123,7 @@ export class SessionLog implements Durable {
   }
 
   subscribed(filter: string): void {
-    this.#filters.add(filter);
+    (this.#filters ??= new Set()).add(filter);
     this.#ledger.promise(this, 32 + filter.length);
   }
 
@@ -154,7 +154,7 @@ export class SessionLog implements Durable {
     const kept = new Kept(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#paged = this.#pageFrom = this.#next;
     if (qos === 0) this.zeroes++;
-    this.#open.push(kept);
+    this.#open = added(this.#open, kept);
     this.count++;
     this.bytes += message.bytes;
     this.#isFlowDirty = true;
@@ -177,7 +177,7 @@ export class SessionLog implements Durable {
   }
 
   #pass(segment: Segment): void {
-    this.#passed.push(segment.first);
+    this.#passed = added(this.#passed, segment.first);
     while (this.#segments.length > 0 && this.#segments[0].left === 0 && this.#segments[0].isKept)
       this.#segments.shift();
   }
@@ -186,9 +186,8 @@ export class SessionLog implements Durable {
   end(filters: Iterable<string>): void {
     this.#isOver = true;
     // with those that were unsubscribed, and are still to be deleted
-    for (const filter of filters) this.#filters.add(filter);
-    this.#open = [];
-    this.#unfolded = [];
+    for (const filter of filters) (this.#filters ??= new Set()).add(filter);
+    this.#open = this.#unfolded = NONE;
     this.#epoch++;
     this.#ledger.promise(this);
   }
@@ -206,11 +205,11 @@ export class SessionLog implements Durable {
       this.#isMetaDirty = false;
       writeSession(draft, number, this.#session);
     }
-    if (this.#filters.size > 0) {
+    if (this.#filters !== undefined) {
       for (const filter of this.#filters)
         writeSubscription(draft, number, filter, this.#session.subscriptions.get(filter));
       this.#writingFilters = this.#filters;
-      this.#filters = new Set();
+      this.#filters = undefined;
     }
     this.#isFolding = journal === undefined;
     if (journal === undefined) this.#fold(draft);
@@ -229,17 +228,17 @@ export class SessionLog implements Durable {
 
   #takeOpen(): KeptMessage[] {
     const open = this.#open;
-    this.#open = [];
+    this.#open = NONE;
     return open.some(({ isDone }) => isDone) ? open.filter(({ isDone }) => !isDone) : open;
   }
 
   #fold(draft: Draft): void {
     const { number } = this;
     this.#passing = this.#passed;
-    this.#passed = [];
+    this.#passed = NONE;
     for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
     this.#writing = [...this.#unfolded.filter(({ isDone }) => !isDone), ...this.#takeOpen()];
-    this.#unfolded = [];
+    this.#unfolded = NONE;
     // what is in memory and what is not are never in one segment: a page begins with a segment
     const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
     writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
@@ -251,7 +250,7 @@ export class SessionLog implements Durable {
     const { number } = this;
     draft.key(Kind.session).u48(number).delete();
     draft.key(Kind.flow).u48(number).delete();
-    for (const filter of this.#filters) draft.key(Kind.subscription).u48(number).tail(filter).delete();
+    for (const filter of this.#filters ?? []) draft.key(Kind.subscription).u48(number).tail(filter).delete();
     // which segments there are is known to the store alone
     if (this.#next > 1) draft.key(Kind.garbage).u48(number).value().put();
   }
@@ -272,43 +271,43 @@ export class SessionLog implements Durable {
     }
     this.#writingFilters = undefined;
     if (this.#isFolding) this.#folded();
-    else for (const kept of this.#writing) this.#unfolded.push(kept);
-    this.#writing = [];
+    else for (const kept of this.#writing) this.#unfolded = added(this.#unfolded, kept);
+    this.#writing = NONE;
     if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
   }
 
   #folded(): void {
-    this.#passing = [];
+    this.#passing = NONE;
     this.#headKept = this.#headWriting;
     let segment: Segment | undefined;
     for (const kept of this.#writing) {
       if (kept.segment === segment) continue;
       segment = kept.segment as Segment;
       segment.isKept = true;
-      if (segment.left === 0) this.#passed.push(segment.first);
+      if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
       // what is in the store alone is found there again
-      else if (segment.first < this.#pageFrom) this.#segments.push(segment);
+      else if (segment.first < this.#pageFrom) this.#segments = added(this.#segments, segment);
     }
     if (this.#passed.length > 0) this.#ledger.touch(this);
   }
 
   lost(): void {
-    for (const filter of this.#writingFilters ?? []) this.#filters.add(filter);
+    for (const filter of this.#writingFilters ?? []) (this.#filters ??= new Set()).add(filter);
     if (this.#isOver) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
-    this.#passed.push(...this.#passing);
+    if (this.#passing.length > 0) this.#passed = [...this.#passed, ...this.#passing];
     for (const kept of this.#writing) {
       // whether it is in the store nobody knows, and what is left of it is written anew
       const first = kept.segment?.first;
-      if (first !== undefined && this.#passed.at(-1) !== first) this.#passed.push(first);
+      if (first !== undefined && this.#passed.at(-1) !== first) this.#passed = added(this.#passed, first);
       kept.segment = undefined;
     }
     // their publishers are told that they were not accepted
     for (const kept of [...this.#writing, ...this.#open])
       if (!kept.isDone && kept.message.ticket > this.#ledger.settled && !kept.isSent) this.finish(kept);
     this.#open = [...this.#writing, ...this.#open].filter((kept) => !kept.isDone);
-    this.#writing = [];
-    this.#passing = [];
+    this.#writing = NONE;
+    this.#passing = NONE;
   }
 
   // ------------------------------------------------------------------------------------------------------ away and back again
@@ -327,10 +326,11 @@ export class SessionLog implements Durable {
     if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
     this.#parkedCount = session.inflight?.unacknowledged ?? 0;
     this.#parked = this.#park();
-    this.#unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
+    const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
+    this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
-    this.#segments = [];
+    this.#segments = NONE;
     session.unload();
   }
 
@@ -588,8 +588,8 @@ export class SessionLog implements Durable {
       kept.segment = segment;
       segment.left++;
     }
-    if (segment.left === 0) this.#passed.push(segment.first);
-    else this.#segments.push(segment);
+    if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
+    else this.#segments = added(this.#segments, segment);
     for (const kept of messages) if (kept.segment !== undefined) this.#takeIn(kept);
     this.#paged = this.#pageFrom = messages[messages.length - 1].seq + 1;
   }
@@ -603,6 +603,15 @@ export class SessionLog implements Durable {
       this.#session.inflight?.keep(id, kept);
     }
   }
+}
+
+/** What most sessions have none of: an array each would be a tenth of what an offline session takes. */
+const NONE: never[] = Object.freeze([]) as unknown as never[];
+
+function added<T>(list: T[], item: T): T[] {
+  if (list === NONE) return [item];
+  list.push(item);
+  return list;
 }
 
 const READ_TO_DROP = 64;

@@ -1,3 +1,6 @@
+/** Of most sessions none are done out of order. */
+const NONE: number[] = Object.freeze([]) as unknown as number[];
+
 /**
  * Which of the numbers 1, 2, 3, ... are done. They are done in order, nearly: below `low` all are, above it a few ranges.
  */
@@ -5,8 +8,8 @@ export class SeqSet {
   /** The first that is not done. */
   low: number;
   /** Beginnings and ends (exclusive), in order. */
-  #from: number[] = [];
-  #to: number[] = [];
+  #from: number[] = NONE;
+  #to: number[] = NONE;
 
   constructor(low = 1) {
     this.low = low;
@@ -53,6 +56,7 @@ export class SeqSet {
       if (this.#to[end] > to) to = this.#to[end];
       end++;
     }
+    if (this.#from === NONE) [this.#from, this.#to] = [[], []];
     this.#from.splice(first, end - first, from);
     this.#to.splice(first, end - first, to);
   }
