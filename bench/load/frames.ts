@@ -45,7 +45,7 @@ export class Supply {
     this.#starts = new Int32Array(frames.length + 1);
     this.#stamps = new Int32Array(frames.length);
     this.#flows = Uint16Array.from(flows);
-    this.sequences = new Uint32Array(Math.max(...flows) + 1);
+    this.sequences = new Uint32Array(flows.reduce((most, flow) => Math.max(most, flow), 0) + 1);
     this.#idsInUse = new Uint8Array(IDS);
     this.#idBack = qos === 0 ? 0 : v5 ? 3 : 2;
     for (let slot = 0; slot < frames.length; slot++) {
