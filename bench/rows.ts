@@ -1,5 +1,5 @@
 import type { Task } from './load/task.ts';
-import type { BrokerName } from './support/brokers.ts';
+import type { BrokerName, Durability } from './support/brokers.ts';
 
 /** A figure of a row, lower is better: what stands in the outcome under `key`, and what it should be. */
 export interface Figure {
@@ -22,10 +22,12 @@ export interface Goal {
 export interface Row {
   readonly name: string;
   readonly task: Omit<Task, 'port' | 'pid'>;
+  /** They keep what they promise in LevelDB, and it survives the end of the process, or also of the machine (aedes: of the process). */
+  readonly store?: Durability;
   /** The brokers that can do it. */
   readonly brokers: readonly BrokerName[];
   readonly figures: readonly Figure[];
-  /** `v5` rows: the row that does the same over 3.1.1. */
+  /** `v5` rows: the row that does the same over 3.1.1. `store` rows: the one without a store. */
   readonly sameAs?: string;
 }
 
@@ -93,8 +95,51 @@ const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   sameAs: same.name
 }));
 
-/** All rows, those over version 5 right after the same over 3.1.1, so that the two can be compared. */
-export const ROWS: readonly Row[] = ROWS_V4.flatMap((same, at) => [same, ROWS_V5[at]]);
+const WITH_STORES: readonly BrokerName[] = ['embermq', 'aedes'];
+
+/** With a store that is used, and with one that is not. */
+const ROWS_STORED: readonly Row[] = [
+  stored('pairs100 q1 64B w20 durable', { mode: 'pairs', qos: 1, persistent: true }, [
+    message({ value: 6, aedes: 24 })
+  ]),
+  stored('pairs100 q2 64B w20 durable', { mode: 'pairs', qos: 2, persistent: true }, [
+    message({ value: 13, aedes: 28 })
+  ]),
+  stored('offline 100x100 q1 durable', { mode: 'offline', qos: 1, window: 50, count: 100 }, [
+    { key: 'enqueueUs', label: 'enqueue', unit: 'us', goal: { value: 7, aedes: 6 } },
+    { key: 'drainUs', label: 'drain', unit: 'us', goal: { value: 5, aedes: 35 } }
+  ]),
+  stored('offline 100x1000 q1 durable', { mode: 'offline', qos: 1, window: 50, count: 100, perSession: 1000 }, [
+    { key: 'enqueueUs', label: 'enqueue', unit: 'us' },
+    { key: 'drainUs', label: 'drain', unit: 'us' }
+  ]),
+  stored('retained 10k q1 durable', { mode: 'retained', qos: 1, window: 50 }, [
+    { key: 'storeUs', label: 'store', unit: 'us', goal: { value: 7 } },
+    { key: 'deliverUs', label: 'deliver', unit: 'us', goal: { value: 2 } }
+  ]),
+  {
+    ...stored('pairs50 q1 64B w20 power', { mode: 'pairs', qos: 1, publishers: 50, persistent: true }, [
+      { key: 'sentUs', label: 'acknowledgement (time, not CPU)', unit: 'us', goal: { aedes: 10 } }
+    ]),
+    store: 'power'
+  },
+  ...ROWS_V4.filter(({ name }) => /^(pairs100 q[012] 64B|fanout1000 q1)/.test(name)).map(
+    (same): Row => ({
+      ...same,
+      name: `${same.name} store`,
+      store: 'process',
+      brokers: ['embermq'],
+      figures: [{ key: 'cpuUs', label: 'message', unit: 'us' }],
+      sameAs: same.name
+    })
+  )
+];
+
+/** All rows, those that are to be compared right after each other. */
+export const ROWS: readonly Row[] = [
+  ...ROWS_V4.flatMap((same, at) => [same, ROWS_V5[at], ...ROWS_STORED.filter(({ sameAs }) => sameAs === same.name)]),
+  ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined)
+];
 
 /** Small sizes of a row, for a run that shall only show that all of it works. */
 export function shortened(row: Row): Row {
@@ -115,6 +160,10 @@ export function shortened(row: Row): Row {
 
 function row(name: string, task: Row['task'], brokers: readonly BrokerName[], figures: readonly Figure[]): Row {
   return { name, task, brokers, figures };
+}
+
+function stored(name: string, task: Row['task'], figures: readonly Figure[]): Row {
+  return { ...row(name, task, WITH_STORES, figures), store: 'process' };
 }
 
 function message(goal: Goal): Figure {

@@ -8,12 +8,12 @@ import { nameProfile, profileTable } from './support/profile.ts';
 
 const HELP = `npm run bench -- [options]
 
-  --only REGEX      rows whose name it matches anywhere; also: match, store, session-life
+  --only REGEX      rows whose name it matches anywhere; also: match, store, start, session-life
   --brokers A,B     of embermq, aedes, mosquitto, min, raw (all; what is absent is left out with a line)
   --reps N          repetitions (3)
   --warm MS         load before the measurement (1000)
   --dur MS          measured (2000)
-  --peers DIR       folder whose node_modules has aedes
+  --peers DIR       folder whose node_modules has aedes, and for its durable rows aedes-persistence-level and level
   --set JSON        options of embermq over those it is measured with, such as '{"maxInflight":128}'
   --out FILE        Markdown goes there, not to standard output
   --json FILE       every measurement, as JSON
@@ -30,6 +30,7 @@ min and raw are relays on Node's sockets, the floor: min frames and routes, raw 
 const EXTRAS: Readonly<Record<string, string>> = {
   match: 'Topic filters',
   store: 'Store over LevelDB',
+  start: 'Start on what is kept',
   'session-life': 'Life of a session in actors'
 };
 /** Rows that show nothing which others do not show in a small size as well. */
@@ -111,7 +112,7 @@ async function measureAll(
 async function measureOne(kind: BrokerKind, row: Row, repetition: number): Promise<Sample> {
   const sample = { row: row.name, broker: kind.name, repetition };
   try {
-    return { ...sample, outcome: await measure(kind, row.task, cores) };
+    return { ...sample, outcome: await measure(kind, row.task, cores, row.store) };
   } catch (error) {
     return { ...sample, error: (error as Error).message };
   }

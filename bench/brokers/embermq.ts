@@ -2,15 +2,17 @@ import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
 import { type BrokerOptions, createBroker } from 'embermq';
+import { levelStore } from 'embermq/level';
 import { listen } from 'embermq/net';
 
 /**
  * embermq as it is measured: default options, and the limits and statistics at work that are off by default, so high that they hold
  * nothing back. `maxInflight` is 1000 instead of 128, as mosquitto is given: fan-in at QoS 1 keeps 2,000 messages under way to one subscriber.
  *
- *     node embermq.js PORT [JSON of options that go over these] [FOLDER for a CPU profile, from when it listens until SIGTERM]
+ *     node embermq.js PORT [JSON of options that go over these] [none|process|power FOLDER of the store]
+ *         [FOLDER for a CPU profile, from when it listens until SIGTERM]
  */
-const [port, more = '{}', profiles] = process.argv.slice(2);
+const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.slice(2);
 const options: BrokerOptions = {
   allowAnonymous: true,
   publishLimit: { amount: 1e9, perMs: 1000 },
@@ -20,6 +22,7 @@ const options: BrokerOptions = {
   awaitRelTimeout: '5m',
   sysInterval: '10s',
   sysHeartbeat: '5s',
+  ...(durability === 'none' ? {} : { store: levelStore(folder, { durability: durability as 'process' | 'power' }) }),
   ...JSON.parse(more)
 };
 const broker = createBroker(options);

@@ -7,7 +7,7 @@ import { meter } from './meter.ts';
 
 /** Publishers and subscribers one to one, many to one, or one to many. */
 export async function runFlow(load: Load): Promise<Record<string, number>> {
-  const { mode, qos } = load.task;
+  const { mode, qos, persistent } = load.task;
   const publisherCount = mode === 'fanout' ? 1 : load.task.publishers;
   const subscriberCount = mode === 'fanin' ? 1 : mode === 'fanout' ? load.task.subscribers : publisherCount;
   const subscribers = Array.from({ length: subscriberCount }, (_, i) => load.client(i, `sub${i}`));
@@ -16,7 +16,7 @@ export async function runFlow(load: Load): Promise<Record<string, number>> {
   if (mode === 'fanout') load.fan = subscriberCount;
   load.flows = new FlowCheck(Math.max(publisherCount, subscriberCount));
 
-  await load.connect(subscribers);
+  await load.connect(subscribers, !persistent);
   await Promise.all(
     subscribers.map((client, i) => client.subscribe([mode === 'fanin' ? 'bench/+/data' : topic(mode, i)], qos))
   );
@@ -93,6 +93,7 @@ async function measureFlow(load: Load, publishers: Client[]): Promise<Record<str
     cpuUs: span.brokerCpuUs / messages,
     perSec: messages / span.seconds,
     sentPerSec: sentInSpan / span.seconds,
+    sentUs: (span.seconds * 1e6) / sentInSpan,
     p50Us: load.latencies.percentile(0.5),
     p99Us: load.latencies.percentile(0.99),
     brokerBusy: span.brokerCpuUs / span.seconds / 1e6,

@@ -16,6 +16,8 @@ export interface Task {
   readonly window?: number;
   /** Messages a second, sent whether or not others have arrived; 0: as fast as the window allows. */
   readonly rate?: number;
+  /** Sessions of subscribers outlive their connections. */
+  readonly persistent?: boolean;
   readonly warmMs?: number;
   readonly measureMs?: number;
   /** Silence after which a message that has not come counts as lost. */
@@ -42,6 +44,7 @@ export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
   subscribers: 100,
   window: 20,
   rate: 0,
+  persistent: false,
   warmMs: 1000,
   measureMs: 2000,
   patienceMs: 3000,

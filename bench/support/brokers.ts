@@ -4,14 +4,21 @@ import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+/** What a store survives: the end of the process, or also of the machine. */
+export type Durability = 'process' | 'power';
+
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
 /** A broker that can be measured: how it is started and what it is. */
 export interface BrokerKind {
   readonly name: BrokerName;
   readonly version: string;
-  /** The command that listens on 127.0.0.1:`port` in the foreground; `folder` is empty and its own. */
-  command(port: number, folder: string): readonly string[];
+  /**
+   * The command that listens on 127.0.0.1:`port` in the foreground; `folder` is empty and its own.
+   * @param store with a store in that folder
+   * @throws Error where it has none
+   */
+  command(port: number, folder: string, store?: Durability): readonly string[];
 }
 
 /** A broker that this machine does not have, and what would bring it. */
@@ -53,11 +60,13 @@ export function findBroker(
   switch (name) {
     case 'embermq': {
       const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-      return kind(name, commit(version), (port) => [
+      return kind(name, commit(version), (port, folder, store) => [
         process.execPath,
         program('brokers/embermq.js'),
         String(port),
         options,
+        store ?? 'none',
+        join(folder, 'data'),
         ...(profiles === undefined ? [] : [profiles])
       ]);
     }
@@ -81,11 +90,14 @@ function findAedes(peers: string | undefined): BrokerKind | Absent {
   try {
     const entry = from.resolve('aedes');
     const version = packageVersion(entry, 'aedes');
-    return kind('aedes', version, (port) => [
+    return kind('aedes', version, (port, folder, store) => [
       process.execPath,
       program('brokers/aedes.js'),
       pathToFileURL(entry).href,
-      String(port)
+      String(port),
+      ...(store === undefined
+        ? []
+        : [...['aedes-persistence-level', 'level'].map((name) => pathToFileURL(from.resolve(name)).href), folder])
     ]);
   } catch {
     return { name: 'aedes', remedy: 'npm install --prefix DIR aedes, then --peers DIR' };

@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Task } from '../load/task.ts';
-import { type BrokerKind, findProgram, program } from './brokers.ts';
+import { type BrokerKind, type Durability, findProgram, program } from './brokers.ts';
 
 /** The cores that broker and load generator are pinned to; undefined where they cannot be pinned. */
 export interface Cores {
@@ -43,11 +43,12 @@ export function endAll(): void {
 export async function measure(
   kind: BrokerKind,
   task: Omit<Task, 'port' | 'pid'>,
-  cores: Cores | undefined
+  cores: Cores | undefined,
+  store?: Durability
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
   const port = await freePort();
-  const broker = start(pinned(kind.command(port, folder), cores?.broker));
+  const broker = start(pinned(kind.command(port, folder, store), cores?.broker));
   try {
     await listening(broker, port);
     // The first connection above costs something, too.

@@ -1,6 +1,6 @@
 /**
  * Runs a measurement that needs no broker in a process of its own, with its own heap: `node --expose-gc micro.js
- * match|store|session-life [short]` prints a Markdown table.
+ * match|store|start|session-life [short]` prints a Markdown table.
  */
 const PUBLISHING = `
 A whole publish, beside subscriptions that do not match: a QoS 0 message of 64 bytes from the bytes that come to the bytes that go to its
@@ -19,6 +19,9 @@ if (name === 'match') {
 } else if (name === 'store') {
   const { run, table } = await import('../store.ts');
   console.log(table(await run(short ? 10_000 : 100_000, short ? 1 : 5)));
+} else if (name === 'start') {
+  const { run, table } = await import('../start.ts');
+  console.log(table(await run(short ? 200 : 10_000, short ? 20 : 100)));
 } else {
   const { run, table } = await import('../session-life.ts');
   console.log(table(run(short ? 1000 : 20_000)));
