@@ -178,6 +178,7 @@ export class Admission {
       if (isHere()) {
         link.rates = this.#rates.of(owner.zoneSettings);
         this.#welcome(owner, link, connack, resumes);
+        this.#waitForHooks(owner, link);
       }
       if (superseded !== undefined) broker.publishWill(owner, superseded);
       superseded = undefined;
@@ -250,6 +251,13 @@ export class Admission {
     stored.handedOver();
     if (!link.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
     return superseded;
+  }
+
+  /** A hook still decides on a message of the connection before: later ones must not overtake it [MQTT-4.6.0-5]. */
+  #waitForHooks({ deciding }: Session, link: Connection): void {
+    if (deciding === undefined || link.isClosed) return;
+    link.pause(Pause.hook);
+    deciding.then(() => link.session.resumeAfterHook(link));
   }
 
   /** CONNACK goes out, then what was in flight, then all else [MQTT-3.2.0-1]. */

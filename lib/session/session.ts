@@ -89,6 +89,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   /** By filter as stored: rewritten, mounted, with the share prefix. */
   subscriptions: TextMap<Subscription> = NONE;
   awaitingRel: IdSet | undefined = undefined;
+  /** Resolves when the publish hooks have decided on the last message that waits for them. */
+  deciding: Promise<void> | undefined = undefined;
   /** Those of them that an earlier connection received: they do not count against the Receive Maximum of this one. */
   #carriedOver: IdSet | undefined = undefined;
 

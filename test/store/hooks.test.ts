@@ -94,6 +94,8 @@ describe('A message on which a hook decides', () => {
     await turns(20);
     refuse();
     await turns(20);
+    refuse(); // the client has sent it again, and the first refusal reached nobody
+    await turns(20);
     assert.equal(session.outgoing.size, 0);
     assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
   });

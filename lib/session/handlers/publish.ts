@@ -104,16 +104,20 @@ export function onPublish(
     if (isThenable(decided)) {
       if (qos === 2 && session.log !== undefined) (session.undecided ??= new Set()).add(id);
       session.pauseForHook();
-      decided
+      const done = decided
         .then((outcome) => {
           if (session.link === link) {
             finish(session, link, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
           } else {
-            finishAlone(session, outcome, id, qos);
+            finishAlone(session, link, outcome, id, qos);
           }
           session.resumeAfterHook(link);
         })
-        .catch((error: unknown) => session.broke(error, 'going on after a publish hook', link));
+        .catch((error: unknown) => session.broke(error, 'going on after a publish hook', link))
+        .then(() => {
+          if (session.deciding === done) session.deciding = undefined;
+        });
+      session.deciding = done;
       return;
     }
     finish(session, link, decided.message, host.freshened(decided.route), id, qos, decided.reasonCode);
@@ -208,7 +212,13 @@ function forget(session: Session, id: number): void {
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
  * its id and takes it no second time [MQTT-4.3.3-10]. With a store, a client that has sent it again meanwhile waits for its answer.
  */
-function finishAlone(session: Session, { message, route, reasonCode }: PublishDecision, id: number, qos: QoS): void {
+function finishAlone(
+  session: Session,
+  gone: Connection,
+  { message, route, reasonCode }: PublishDecision,
+  id: number,
+  qos: QoS
+): void {
   const { host, log, link } = session;
   const { ledger } = host;
   const isOurs = qos === 2 && session.undecided?.delete(id) === true && log !== undefined && ledger !== undefined;
@@ -232,10 +242,11 @@ function finishAlone(session: Session, { message, route, reasonCode }: PublishDe
     message.ticket = ledger.ticket;
     message.isHeld = true;
     log.flowChanged();
+    answer(session, gone, PUBREC, id, 0, ledger.ticket); // nobody gets it: if the commit fails, the id is forgotten
   }
   if (route.kind === TopicKind.delayed) host.delay(message);
   else host.route(message, host.freshened(route));
-  if (isRepeated) answer(session, link as Connection, PUBREC, id, 0, ledger.ticket);
+  if (isRepeated) answer(session, link as Connection, PUBREC, id, 0, ledger.ticket, true);
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
@@ -268,7 +279,7 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
     host.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
     // one that a hook still decides on is answered when it has
-    if (session.undecided?.has(id) !== true) answer(session, link, PUBREC, id, 0, ticketOf(session)); // [MQTT-4.3.3-10]
+    if (session.undecided?.has(id) !== true) answer(session, link, PUBREC, id, 0, ticketOf(session), true); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
