@@ -532,6 +532,7 @@ class Sweeper implements Durable {
   }
 
   lost(): void {
-    this.#keys = this.#writing;
+    this.#keys = [...this.#writing, ...this.#keys];
+    this.#writing = [];
   }
 }

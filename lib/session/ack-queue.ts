@@ -4,13 +4,14 @@ import { answerNow, PUBACK, PUBREC, refuseForStore } from './handlers/acknowledg
 
 /**
  * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, so
- * one that has nothing to wait for does not overtake one that has [MQTT-4.6.0-2, -3].
+ * one that has nothing to wait for does not overtake one that has [MQTT-4.6.0-2, -3]. When the connection has gone they are not sent, but
+ * what is not kept is still taken back.
  */
 export class AckQueue implements Waiter {
   readonly #link: Connection;
   readonly #ledger: Ledger;
   #tickets: number[] = [];
-  /** First byte, and packet id with the reason code: three numbers an acknowledgement, and no object. */
+  /** First byte, and `AGAIN`, packet id and reason code: three numbers an acknowledgement, and no object. */
   #firsts: number[] = [];
   #answers: number[] = [];
   #head = 0;
@@ -26,8 +27,11 @@ export class AckQueue implements Waiter {
     return this.#head === this.#tickets.length;
   }
 
-  /** @param ticket 0: it only waits for those before it */
-  add(ticket: number, first: number, id: number, code: number): void {
+  /**
+   * @param ticket 0: it only waits for those before it
+   * @param isAgain it answers what came before, and was answered or is to be
+   */
+  add(ticket: number, first: number, id: number, code: number, isAgain: boolean): void {
     if (this.isEmpty) {
       this.#tickets = [];
       this.#firsts = [];
@@ -38,18 +42,19 @@ export class AckQueue implements Waiter {
     if (first === PUBACK) this.pubacks++;
     this.#tickets.push(ticket);
     this.#firsts.push(first);
-    this.#answers.push((id << 8) | code);
+    this.#answers.push((isAgain ? AGAIN : 0) | (id << 8) | code);
   }
 
   commitKept(settled: number): boolean {
     const link = this.#link;
     const tickets = this.#tickets;
-    while (this.#head < tickets.length && tickets[this.#head] <= settled && !link.isClosed) {
+    while (this.#head < tickets.length && tickets[this.#head] <= settled) {
       const at = this.#head++;
       if (this.#firsts[at] === PUBACK) this.pubacks--;
-      answerNow(link.session, link, this.#firsts[at], this.#answers[at] >>> 8, this.#answers[at] & 255);
+      if (!link.isClosed)
+        answerNow(link.session, link, this.#firsts[at], idOf(this.#answers[at]), this.#answers[at] & 255);
     }
-    return !this.isEmpty && !link.isClosed;
+    return !this.isEmpty;
   }
 
   /** What a client sent is refused; what answers our own messages, or ends a flow, waits for the store to come back. */
@@ -62,19 +67,33 @@ export class AckQueue implements Waiter {
     this.#firsts = [];
     this.#answers = [];
     this.#head = 0;
-    for (let at = from; at < tickets.length && !link.isClosed; at++) {
-      const id = answers[at] >>> 8;
+    for (let at = from; at < tickets.length; at++) {
+      const id = idOf(answers[at]);
       const isLost = tickets[at] > 0 && tickets[at] <= ticket;
-      if (isLost && (firsts[at] === PUBACK || firsts[at] === PUBREC)) {
+      if (isLost && (firsts[at] === PUBACK || (firsts[at] === PUBREC && this.#takeBack(id, answers[at])))) {
         if (firsts[at] === PUBACK) this.pubacks--;
-        else link.session.forgetIncoming(id);
-        refuseForStore(link.session, link, firsts[at], id);
+        if (!link.isClosed) refuseForStore(link.session, link, firsts[at], id);
         continue;
       }
       this.#tickets.push(isLost ? next : tickets[at]);
       this.#firsts.push(firsts[at]);
       this.#answers.push(answers[at]);
     }
-    return !this.isEmpty && !link.isClosed;
+    return !this.isEmpty;
   }
+
+  /** A QoS 2 message is not kept: when it comes again it is new. @returns false if it was kept before, and this has only come again */
+  #takeBack(id: number, answer: number): boolean {
+    const { session } = this.#link;
+    if ((answer & AGAIN) !== 0) return session.awaitingRel?.has(id) !== true;
+    session.forgetIncoming(id);
+    session.log?.flowNoted();
+    return true;
+  }
+}
+
+const AGAIN = 1 << 24;
+
+function idOf(answer: number): number {
+  return (answer >>> 8) & 0xffff;
 }

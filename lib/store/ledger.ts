@@ -20,7 +20,7 @@ export interface Durable {
   write(draft: Draft, journal: Draft | undefined): void;
   /** What was written last is kept. */
   kept(): void;
-  /** It is not: it has to be written again. The ledger has it in its list. */
+  /** It is not, and has to be written again; what has changed since is refused to whom it was promised, too. The ledger has it in its list. */
   lost(): void;
 }
 
@@ -372,12 +372,11 @@ export class Ledger {
     this.#mustFold = true; // what is in the store is known then, whether it has taken this commit or not
     this.#isTrial = false;
     for (const item of written) {
-      if (!item.isDirty) {
-        item.isDirty = true;
-        this.#dirty.push(item);
-      }
-      this.#guard(() => item.lost());
+      if (item.isDirty) continue;
+      item.isDirty = true;
+      this.#dirty.push(item);
     }
+    for (const item of this.#dirty) this.#guard(() => item.lost());
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
     if (isNew) {

@@ -276,6 +276,97 @@ describe('A broker whose store fails', () => {
     await writer.nothing();
   });
 
+  for (const { name, leaves } of [
+    { name: 'was closed for the first of them', leaves: false },
+    { name: 'had gone before the commit failed', leaves: true }
+  ])
+    it(`takes QoS 2 messages that it could not keep as new ones from a client whose connection ${name}`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const options = { clientId: 'writer', version: 4, clean: false } as const;
+      const writer = await rawClient(kit.broker, options);
+      await kit.clock.advance('1s');
+      const fail = store.failLater();
+      for (const id of [1, 2, 3]) writer.send(publish('kept/1', `${id}`, { qos: 2, messageId: id }));
+      await writer.nothing();
+      if (leaves) writer.stream.destroy();
+      await turns();
+      fail();
+      await writer.closed();
+      await mended(kit, store);
+      const again = await rawClient(kit.broker, options);
+      for (const id of [1, 2, 3]) {
+        again.send(publish('kept/1', `${id}`, { qos: 2, messageId: id, dup: true }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+      }
+      assert.deepEqual(await waiting(kit), ['1', '2', '3']);
+    });
+
+  it('does not take a QoS 2 message as new that was kept, and came again in a commit that fails', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const options = { clientId: 'writer', version: 4, clean: false } as const;
+    const writer = await rawClient(kit.broker, options);
+    writer.send(publish('kept/1', 'once', { qos: 2, messageId: 1 }));
+    assert.equal(await acked(writer, 'pubrec'), 0);
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    writer.send(publish('kept/1', 'twice', { qos: 2, messageId: 2 }));
+    writer.send(publish('kept/1', 'once', { qos: 2, messageId: 1, dup: true }));
+    await writer.nothing();
+    fail();
+    await writer.closed();
+    await mended(kit, store);
+    const again = await rawClient(kit.broker, options);
+    for (const [n, text] of ['once', 'twice'].entries()) {
+      again.send(publish('kept/1', text, { qos: 2, messageId: n + 1, dup: true }));
+      assert.equal(await acked(again, 'pubrec'), 0);
+    }
+    assert.deepEqual(await waiting(kit), ['once', 'twice']);
+  });
+
+  it('takes a QoS 2 message as new that it could not keep, on which a hook had decided when its client was gone', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    let decide = () => {};
+    const unhook = kit.broker.hook(
+      'publish',
+      () => new Promise<undefined>((resolve) => (decide = () => resolve(undefined)))
+    );
+    const options = { clientId: 'writer', version: 4, clean: false } as const;
+    const writer = await rawClient(kit.broker, options);
+    writer.send(publish('kept/1', 'x', { qos: 2, messageId: 1 }));
+    await turns();
+    writer.stream.destroy();
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    decide();
+    await turns();
+    await mended(kit, store);
+    unhook();
+    const again = await rawClient(kit.broker, options);
+    again.send(publish('kept/1', 'x', { qos: 2, messageId: 1, dup: true }));
+    assert.equal(await acked(again, 'pubrec'), 0);
+    assert.deepEqual(await waiting(kit), ['x']);
+  });
+
+  it('delivers nothing that it refused, though another commit failed than the one that was to hold it', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const writer = await rawClient(kit.broker, { clientId: 'writer' });
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    const changed = assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    await turns();
+    writer.send(publish('kept/1', 'refused', { qos: 2, messageId: 1 }));
+    await turns();
+    fail();
+    await changed;
+    assert.equal(await acked(writer, 'pubrec'), 0x97);
+    await mended(kit, store);
+    assert.deepEqual(await waiting(kit), []);
+  });
+
   it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;

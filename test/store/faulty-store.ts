@@ -20,6 +20,7 @@ export class FaultyStore implements Store {
   commits = 0;
   opens = 0;
   #isBroken = false;
+  #failure: Promise<void> | undefined;
 
   async open(): Promise<void> {
     this.opens++;
@@ -36,7 +37,22 @@ export class FaultyStore implements Store {
     return this.inner.read(from, to, limit);
   }
 
+  /** The next commit is under way until the call of what this returns, and is rejected then. */
+  failLater(): () => void {
+    let fail = () => {};
+    this.#failure = new Promise((_, reject) => {
+      fail = () => reject(new Error('no space left'));
+    });
+    return () => fail();
+  }
+
   commit(batch: Batch): Promise<void> {
+    if (this.#failure !== undefined) {
+      const failure = this.#failure;
+      this.#failure = undefined;
+      this.#isBroken = true;
+      return failure;
+    }
     const fault = this.faultAt.get(++this.commits) ?? this.fault ?? (this.#isBroken ? 'rejects' : undefined);
     if (fault === undefined) return this.inner.commit(batch);
     this.#isBroken = true;

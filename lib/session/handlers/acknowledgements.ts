@@ -150,10 +150,19 @@ export function ticketOf({ log, host }: Session): number {
 /**
  * Send an acknowledgement; the code is for v5 alone and left out when it is 0.
  * @param ticket the commit that keeps what it promises; 0: it promises nothing
+ * @param isAgain for what has come again: whether it is kept shows with what came first
  */
-export function answer(session: Session, link: Connection, first: number, id: number, code: number, ticket = 0): void {
+export function answer(
+  session: Session,
+  link: Connection,
+  first: number,
+  id: number,
+  code: number,
+  ticket = 0,
+  isAgain = false
+): void {
   if (ticket > 0 || (link.late !== undefined && !link.late.isEmpty)) {
-    (link.late ??= new AckQueue(link, session.host.ledger as Ledger)).add(ticket, first, id, code);
+    (link.late ??= new AckQueue(link, session.host.ledger as Ledger)).add(ticket, first, id, code, isAgain);
     return;
   }
   answerNow(session, link, first, id, code);
