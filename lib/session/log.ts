@@ -451,7 +451,10 @@ export class SessionLog implements Durable {
     if (this.#excess(slack) <= 0) return;
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
     const parked = this.#parked;
-    if (parked === undefined) return; // what is not in memory comes there first
+    if (parked === undefined) {
+      if (this.#excess(slack) > 0) this.page(); // what is not in memory comes there first
+      return;
+    }
     const inflight = new Set<number>();
     for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
       inflight.add(parked.readUIntBE(at + 4, 6));

@@ -421,9 +421,10 @@ export abstract class Outbound implements Subscriber {
     if (link === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
     if (this.resending !== undefined) this.#resendSome(link);
     if (log !== undefined && !log.isCaughtUp) {
-      if ((backlog?.length ?? 0) < IN_MEMORY / 2) log.page();
+      const hasPriorities = this.zoneSettings.mqueuePriorities !== undefined;
+      if (hasPriorities || (backlog?.length ?? 0) < IN_MEMORY / 2) log.page();
       // which of them goes first is known when all are here
-      if (!log.isCaughtUp && this.zoneSettings.mqueuePriorities !== undefined) return;
+      if (!log.isCaughtUp && hasPriorities) return;
     }
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { rawClient } from '../support/raw-client.ts';
+import { granted } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `${from + n}`);
@@ -190,6 +192,32 @@ describe('Messages that are kept', () => {
     await Promise.all(numbers(6000).map((n) => writer.publish('t', n, { qos: 1 })));
     await lives.kit.clock.advance(1000);
     assert.deepEqual(texts(), numbers(6000));
+  });
+
+  it('come all, by priority, where they lie in more records than are read at once', async () => {
+    await using lives = await new Lives({ mqueuePriorities: { 'q/a': 1, 'q/b': 2 } }).begin();
+    await lives.leave('a', 'q/+', 1);
+    for (let round = 0; round < 45; round++) {
+      for (const topic of ['q/a', 'q/b'])
+        for (let n = 0; n < 20; n++) void lives.kit.broker.publish(topic, topic, { qos: 1 });
+      await lives.kit.clock.advance(300);
+    }
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual(texts(), [...Array(900).fill('q/b'), ...Array(900).fill('q/a')]);
+  });
+
+  it('are bounded where a client is connected and acknowledges nothing, also those that do not fit into memory', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 3_000 }).begin();
+    const properties = { sessionExpiryInterval: 3_600, receiveMaximum: 1 };
+    const reader = await rawClient(lives.kit.broker, { clientId: 'a', clean: false, properties });
+    await granted(reader, 1, { topic: 't', qos: 1 });
+    for (let round = 0; round < 100; round++) {
+      for (let n = 0; n < 100; n++) void lives.kit.broker.publish('t', `${n}`, { qos: 1 });
+      await lives.kit.clock.advance(20);
+    }
+    const { mqueueLen } = lives.kit.broker.session('a').figures();
+    assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} wait`);
   });
 
   it('that were acknowledged before they were written are never written', async () => {
