@@ -13,7 +13,7 @@ export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   /**
    * Takes effect at once; resolves when it is kept.
    * @throws BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED (with a store: what is in it is known from the start on); InvalidInput
-   *   TABLE_VALUE_INVALID
+   *   TABLE_KEY_INVALID, TABLE_VALUE_INVALID
    */
   set(key: string, value: V): Promise<void>;
   /** @returns false if it was not there; resolves when that is kept. @throws as `set` */
@@ -58,6 +58,16 @@ export function readTableEntry({ key, value }: Entry): TableEntry {
   return { table: key.toString('utf8', 1, end), key: key.toString('utf8', end + 1), value: JSON.parse(json) };
 }
 
+/** @throws InvalidInput TABLE_VALUE_INVALID */
+function jsonOf(value: unknown): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(value);
+  } catch {} // a circle, a bigint, a toJSON that throws
+  if (json === undefined) throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
+  return json;
+}
+
 class KeptTable implements Table<unknown>, Durable {
   isDirty = false;
   readonly name: string;
@@ -85,9 +95,8 @@ class KeptTable implements Table<unknown>, Durable {
 
   async set(key: string, value: unknown): Promise<void> {
     this.#mustBeOpen();
-    const json = JSON.stringify(value);
-    if (json === undefined)
-      throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
+    if (typeof key !== 'string') throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'text', key);
+    const json = jsonOf(value);
     this.#checkStore();
     this.#values.set(key, JSON.parse(json)); // what the caller does with its object later is not kept either
     await this.#change(key);

@@ -143,11 +143,23 @@ describe('Tables', () => {
     assert.throws(() => broker.table('a/b'), { code: 'TABLE_NAME_INVALID' });
     await assert.rejects(broker.table('t').set('k', 1), { code: 'BROKER_NOT_STARTED' });
     await broker.start();
-    await assert.rejects(broker.table('t').set('k', undefined), { code: 'TABLE_VALUE_INVALID' });
+    const circle: Record<string, unknown> = {};
+    circle.circle = circle;
+    for (const value of [undefined, circle, 5n])
+      await assert.rejects(broker.table('t').set('k', value), { code: 'TABLE_VALUE_INVALID' });
     await broker.table('t').set('k', 1);
     await broker.stop();
     await assert.rejects(broker.table('t').delete('k'), { code: 'BROKER_NOT_STARTED' });
     assert.equal(broker.table('t').get('k'), 1);
+  });
+
+  it('refuse a key that is no text instead of calling it kept and losing it', async () => {
+    const broker = createBroker({ store: memoryStore() });
+    await broker.start();
+    const table = broker.table('t') as unknown as { set(key: unknown, value: unknown): Promise<void>; size: number };
+    for (const key of [4, undefined, null, {}]) await assert.rejects(table.set(key, 1), { code: 'TABLE_KEY_INVALID' });
+    assert.equal(table.size, 0);
+    await broker.stop();
   });
 });
 
