@@ -44,6 +44,14 @@ ${describeFlags(STORE_FLAGS)}`,
   async run(args, shell) {
     const { values: flags, words } = readFlags(STORE_FLAGS, args);
     const [name, folder] = readWords(words);
+    if (flags.repair && name !== 'check')
+      throw new InvalidInput(
+        'FLAG_INVALID',
+        '--repair',
+        'store check',
+        name,
+        `--repair is for store check, not ${name}`
+      );
     if (name !== 'import') await checkThere(folder);
     const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? 0 : await sizeOf(folder));
     try {

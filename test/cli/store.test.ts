@@ -149,7 +149,8 @@ describe('store', () => {
       [['chek', 'x'], /did you mean "check"\?/],
       [['check'], /store check needs one folder/],
       [['check', 'a', 'b'], /store check needs one folder/],
-      [['check', 'a', '--repare'], /did you mean --repair\?/]
+      [['check', 'a', '--repare'], /did you mean --repair\?/],
+      [['stats', 'a', '--repair'], /--repair is for store check, not stats/]
     ];
     for (const [args, message] of wrong) {
       const { code, err } = await run(args);
