@@ -8,6 +8,7 @@ import { type Frame, Message, type MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Connection } from '../session/connection.ts';
+import { pauseForStore } from '../session/handlers/publish.ts';
 import type { PublishDecision } from '../session/host.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { type Route, type Subscription, TopicKind } from '../session/subscription.ts';
@@ -214,14 +215,16 @@ export class Publishing {
         for (const message of messages) subscriber.deliver(message, target);
       }
     }
-    if (groups.length === 0) return;
-    messages ??= this.#unroll(connection, route, buf, start, end);
-    for (const group of groups) {
-      for (const message of messages) {
-        const member = group.choose(message);
-        member?.subscriber.deliver(message, member);
+    if (groups.length > 0) {
+      messages ??= this.#unroll(connection, route, buf, start, end);
+      for (const group of groups) {
+        for (const message of messages) {
+          const member = group.choose(message);
+          member?.subscriber.deliver(message, member);
+        }
       }
     }
+    if (messages !== undefined && broker.ledger !== undefined) pauseForStore(connection, broker.ledger);
   }
 
   /** The messages of a run. */

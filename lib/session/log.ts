@@ -452,7 +452,8 @@ export class SessionLog implements Durable {
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
     const parked = this.#parked;
     if (parked === undefined) {
-      if (this.#excess(slack) > 0) this.page(); // what is not in memory comes there first
+      // what is not in memory comes there first
+      if (session.state === 'connected' && this.#excess(slack) > 0) this.page();
       return;
     }
     const inflight = new Set<number>();
@@ -472,16 +473,14 @@ export class SessionLog implements Durable {
       // what is in the store can not be looked at then
       if (from >= unwritten || this.#ledger.isFailed) {
         drop([...this.#unfolded, ...this.#writing, ...this.#open]);
+        this.#open = this.#takeOpen(); // it may be long until they are written
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
       const entries = await this.#ledger.store.read(key, to, READ_TO_DROP);
       if (this.#parked !== parked || this.#isOver) return;
       for (const entry of entries) {
-        const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
-        const messages = readSegment(entry, session.host).filter(({ seq }) => !this.#done.has(seq));
-        for (const kept of messages) kept.segment = segment;
-        segment.left = messages.length;
+        const { segment, messages } = this.#readSegment(entry);
         drop(messages);
         from = segment.first + 1;
         isAtHead &&= segment.left === 0;
@@ -576,25 +575,28 @@ export class SessionLog implements Durable {
   }
 
   #takeInSegment(entry: Entry): void {
+    const { segment, messages, end } = this.#readSegment(entry);
+    if (segment.left > 0) this.#segments = added(this.#segments, segment);
+    for (const kept of messages) this.#takeIn(kept);
+    this.#paged = this.#pageFrom = end;
+  }
+
+  /** The messages of a record that are not done; none where it cannot be read, which is told. */
+  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } {
     const { host } = this.#session;
     const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
-    let messages: KeptMessage[];
+    let all: KeptMessage[];
     try {
-      messages = readSegment(entry, host);
+      all = readSegment(entry, host);
     } catch (error) {
       host.failed(error, 'reading its queue from the store', this.#session);
-      this.#pageFrom = segment.first + 1;
-      return;
+      return { segment, messages: [], end: segment.first + 1 };
     }
-    for (const kept of messages) {
-      if (this.#done.has(kept.seq)) continue;
-      kept.segment = segment;
-      segment.left++;
-    }
+    const messages = all.filter(({ seq }) => !this.#done.has(seq));
+    for (const kept of messages) kept.segment = segment;
+    segment.left = messages.length;
     if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
-    else this.#segments = added(this.#segments, segment);
-    for (const kept of messages) if (kept.segment !== undefined) this.#takeIn(kept);
-    this.#paged = this.#pageFrom = messages[messages.length - 1].seq + 1;
+    return { segment, messages, end: all[all.length - 1].seq + 1 };
   }
 
   #takeIn(kept: KeptMessage): void {

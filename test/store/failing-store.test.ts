@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { queryObjects } from 'node:v8';
 import { Batch, Broker, type Client, checkStore, memoryStore } from '../../lib/index.ts';
 import type { AckPacket } from '../../lib/packets/types.ts';
+import { KeptMessage } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -366,6 +368,47 @@ describe('A broker whose store fails', () => {
     await mended(kit, store);
     assert.deepEqual(await waiting(kit), []);
   });
+
+  it('does not gather what has been dropped from queues while nothing can be written', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    for (let n = 0; n < 30_000; n++) {
+      void kit.broker.publish('kept/1', `${n}`);
+      if (n % 100 === 0) await turns(1);
+    }
+    const left = queryObjects(KeptMessage, { format: 'count' });
+    assert.ok(left < 11_000, `${left} in memory`);
+    await mended(kit, store);
+  });
+
+  for (const qos of [0, 1] as const)
+    it(`reads no more from those who publish with QoS ${qos} than maxUnwrittenBytes while a commit takes long`, async () => {
+      const store = new FaultyStore();
+      await using kit = await createTestBroker({
+        store,
+        leakCheck: false,
+        maxUnwrittenBytes: 100_000,
+        maxMqueueLen: 0
+      });
+      const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+      await reader.subscribe({ topic: 'kept/#', qos });
+      await reader.disconnect();
+      await kit.clock.advance('1s');
+      const writer = await rawClient(kit.broker);
+      const fail = store.failLater();
+      const changed = assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+      for (let n = 1; n <= 1_000; n++)
+        writer.send(publish('kept/1', 'x'.repeat(1_000), qos === 0 ? {} : { qos, messageId: n }));
+      await turns(100);
+      const { mqueueLen } = kit.broker.session('reader').figures();
+      assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} taken`);
+      fail();
+      await changed;
+      await mended(kit, store);
+    });
 
   it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
     const { kit, store, told } = await stage();

@@ -146,6 +146,7 @@ function finish(
     return;
   }
   settle(session, link, qos, id, act(host, message, route), 0);
+  if (host.ledger !== undefined) pauseForStore(link, host.ledger);
 }
 
 /** @returns the reason code of the acknowledgement */
@@ -186,12 +187,12 @@ function finishKept(
   }
   const code = act(host, message, route);
   settle(session, link, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
-  if (ledger.isFull && !ledger.isFailed) pauseForStore(link, ledger);
+  pauseForStore(link, ledger);
 }
 
 /** Not more is read of it than can be written. */
-function pauseForStore(link: Connection, ledger: Ledger): void {
-  if ((link.pauses & Pause.store) !== 0) return;
+export function pauseForStore(link: Connection, ledger: Ledger): void {
+  if (!ledger.isFull || ledger.isFailed || (link.pauses & Pause.store) !== 0) return;
   link.pause(Pause.store);
   const isStillFull = () => {
     if (ledger.isFull && !ledger.isFailed && !link.isClosed) return true;
