@@ -32,6 +32,9 @@ export interface Waiter {
   commitFailed(ticket: number, error: Error): boolean;
 }
 
+/** Who has which store open: two that write to one would lose what they keep. */
+const OWNERS = new WeakMap<Store, Ledger>();
+
 /** What the ledger asks of the broker. */
 export interface LedgerHost {
   readonly clock: Clock;
@@ -130,11 +133,17 @@ export class Ledger {
 
   /**
    * Open the store and see whether all its commits are there.
-   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED; what the store throws
+   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE; what the store throws
    */
   async open(): Promise<Commits> {
-    await this.store.open();
+    if ((OWNERS.get(this.store) ?? this) !== this)
+      throw new StateError(
+        'STORE_IN_USE',
+        `${this.store.name}: another broker of this process has it. Stop that one first, or give each a store of its own.`
+      );
+    OWNERS.set(this.store, this);
     try {
+      await this.store.open();
       const isNew = await checkFormat(this.store);
       // what this one has written since it was opened first, it knows better
       if (this.#journals.length === 0) await foldJournals(this.store);
@@ -156,6 +165,7 @@ export class Ledger {
       return commits;
     } catch (error) {
       await this.store.close();
+      OWNERS.delete(this.store);
       throw error;
     }
   }
@@ -454,6 +464,7 @@ export class Ledger {
     this.#isCommitKnown = !this.isFailed;
     this.isFailed = this.#isTrial = this.#isUrgent = false;
     await this.store.close();
+    OWNERS.delete(this.store);
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Broker } from '../../lib/broker/broker.ts';
 import { durationMs } from '../../lib/options-table.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -46,6 +47,16 @@ function queueNeverRead(store: Store): Promise<void> {
 }
 
 describe('A broker that starts again', () => {
+  it('does not start on a store that another broker has open, and starts when that has stopped', async () => {
+    const store = memoryStore();
+    await using first = new Broker({ store });
+    await first.start();
+    await using second = new Broker({ store });
+    await assert.rejects(second.start(), { code: 'STORE_IN_USE' });
+    await first.stop();
+    await second.start();
+  });
+
   it('publishes the will of a client that is back at once: its connection has gone all the same', async () => {
     const first = await begun();
     const watcher = await first.connect({ clientId: 'watcher', ...PERSISTENT });
