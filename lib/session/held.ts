@@ -66,6 +66,7 @@ export class HeldMessages implements Waiter {
     this.zeroes = left.reduce((count, { qos }) => (qos === 0 ? count + 1 : count), 0);
     if (left.length > 0) return true;
     session.held = undefined;
+    session.updateLane();
     session.pump();
     return false;
   }
