@@ -445,6 +445,7 @@ export class Ledger {
 
   /** Write what is left and close the store. @throws BrokerError STORE_FAILED if that is not kept */
   async close(): Promise<void> {
+    if (OWNERS.get(this.store) !== this) return; // it was never opened, and another ledger may have it
     while (this.#isBusy || (!this.isFailed && (this.#dirty.length > 0 || this.#journals.length > 0))) {
       this.#mustFold = true;
       if (!this.#isBusy) this.#begin();

@@ -53,6 +53,7 @@ describe('A broker that starts again', () => {
     await first.start();
     await using second = new Broker({ store });
     await assert.rejects(second.start(), { code: 'STORE_IN_USE' });
+    await first.table('t').set('k', 1); // it is still open to the one that has it
     await first.stop();
     await second.start();
   });
