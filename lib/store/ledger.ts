@@ -107,7 +107,8 @@ export class Ledger {
   #reopenTimer: unknown;
   #failedAtMs = 0;
   #onIdle: (() => void) | undefined;
-  #isClosing = false;
+  /** Raised by `close`: what goes on of before must not touch what is opened after. */
+  #life = 0;
   /** From `open` on until `close` has written all. */
   isOpen = false;
   /** A commit that tries whether the store can be written again. */
@@ -159,7 +160,6 @@ export class Ledger {
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
         await this.store.commit(this.#draft.batch);
       }
-      this.#isClosing = false;
       this.isOpen = true;
       if (this.#dirty.length > 0) this.#hurry(); // what an earlier life could not write
       return commits;
@@ -406,14 +406,15 @@ export class Ledger {
    */
   async #reopen(): Promise<void> {
     const { clock } = this.#host;
-    while (!this.#isClosing) {
+    const life = this.#life;
+    while (this.#life === life) {
       await this.store.close().catch((error: unknown) => this.#host.failed(error, 'closing the store'));
       const delayMs = this.#reopenMs;
       this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
       await new Promise<void>((resolve) => {
         this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
       });
-      if (this.#isClosing) return;
+      if (this.#life !== life) return;
       try {
         await this.store.open();
         this.#checkLast((await readCommits(this.store)).last);
@@ -422,7 +423,7 @@ export class Ledger {
         // it has been told that the store failed
       }
     }
-    if (this.#isClosing) return;
+    if (this.#life !== life) return;
     this.#isTrial = true;
     this.#begin();
   }
@@ -455,7 +456,7 @@ export class Ledger {
         });
     }
     this.#onIdle = undefined;
-    this.#isClosing = true;
+    this.#life++;
     this.isOpen = false;
     const { clock, wheel } = this.#host;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);

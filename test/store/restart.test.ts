@@ -7,7 +7,8 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
-import { granted } from '../support/wire.ts';
+import { granted, turns } from '../support/wire.ts';
+import { FaultyStore } from './faulty-store.ts';
 
 const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 
@@ -46,6 +47,22 @@ function queueNeverRead(store: Store): Promise<void> {
   });
 }
 
+/** The next time a store is opened that takes until `fail`, which ends it with an error. */
+function failOpening(store: Store): { isUnderWay: Promise<void>; fail: () => void } {
+  const open = store.open.bind(store);
+  let fail = () => {};
+  const isUnderWay = new Promise<void>((begun) => {
+    store.open = () => {
+      store.open = open;
+      begun();
+      return new Promise((_, reject) => {
+        fail = () => reject(new Error('no disk there'));
+      });
+    };
+  });
+  return { isUnderWay, fail: () => fail() };
+}
+
 describe('A broker that starts again', () => {
   it('does not start on a store that another broker has open, and starts when that has stopped', async () => {
     const store = memoryStore();
@@ -56,6 +73,23 @@ describe('A broker that starts again', () => {
     await first.table('t').set('k', 1); // it is still open to the one that has it
     await first.stop();
     await second.start();
+  });
+
+  it('is not disturbed by what was still opening its store again when it stopped', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const { broker, clock } = kit;
+    store.fault = 'rejects';
+    await assert.rejects(broker.table('t').set('k', 1), { code: 'STORE_FAILED' });
+    const { isUnderWay, fail } = failOpening(store);
+    await Promise.all([isUnderWay, clock.advance('1s')]);
+    await assert.rejects(broker.stop(), ({ errors }) => errors[0].code === 'STORE_FAILED');
+    store.fault = undefined;
+    await broker.start();
+    fail();
+    await turns();
+    await broker.table('t').set('k', 2);
+    assert.equal(broker.table('t').get('k'), 2);
   });
 
   it('publishes the will of a client that is back at once: its connection has gone all the same', async () => {
