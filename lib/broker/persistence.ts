@@ -3,27 +3,26 @@ import type { Message } from '../packets/message.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import { Session, type WillState } from '../session/session.ts';
-import { type SessionRecord, type SubscriptionEntry, writeSession } from '../session/session-record.ts';
+import type { SessionRecord, SubscriptionEntry } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
-import { type Commits, inStore, readAll } from '../store/commits.ts';
-import { describeKey, Kind, numberKey } from '../store/keys.ts';
-import { type Durable, Ledger, type LedgerHost } from '../store/ledger.ts';
-import { writeMessage } from '../store/message-record.ts';
-import { type Draft, RecordError } from '../store/record.ts';
+import { type Commits, readAll } from '../store/commits.ts';
+import { Ledger, type LedgerHost } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import type { Alarm } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
+import { DelayedRecords } from './delayed-records.ts';
 import { DEFAULT_ZONE } from './options.ts';
 import { RECORDS, type RecordKind } from './records.ts';
+import { RetainedRecords } from './retained-records.ts';
 import { checkStore } from './store-check.ts';
+import { Faults, listed } from './store-faults.ts';
+import { Sweeper } from './sweeper.ts';
 import { type TableEntry, Tables } from './tables.ts';
+import { WillRecord } from './will-record.ts';
 
-/** Faults that are named in an error. */
-const NAMED_FAULTS = 10;
 /** Why a store does not open, where a repair may help. */
 const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_UNUSABLE']);
-const SWEPT_AT_ONCE = 1_000;
 /**
  * How often the time is written while clients are connected. After a crash their sessions expire as if they had been connected for so
  * long after the last commit: late rather than early.
@@ -100,8 +99,7 @@ export class Persistence {
 
   async #repair(): Promise<void> {
     const { name, findings } = await checkStore(this.#store, { repair: true });
-    const texts = findings.slice(0, NAMED_FAULTS).map(({ text }) => text);
-    const faults = `${texts.join('; ')}${moreThan(NAMED_FAULTS, findings.length)}`;
+    const faults = listed(findings.map(({ text }) => text));
     const error = new BrokerError('STORE_CORRUPT', `${name}: going on without what is lost: ${faults}`);
     this.#core.failed(error, 'repairing the store', undefined);
   }
@@ -283,256 +281,4 @@ function findStrays({ sessions, subscriptions, flows }: Content, faults: Faults)
   for (const { number, clientId } of sessions)
     if (!flows.has(number))
       faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
-}
-
-function moreThan(named: number, count: number): string {
-  return count > named ? `; and ${count - named} more` : '';
-}
-
-/** What was found unreadable. */
-class Faults {
-  readonly #store: Store;
-  readonly #texts: string[] = [];
-  #count = 0;
-
-  constructor(store: Store) {
-    this.#store = store;
-  }
-
-  guard(key: Buffer, run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      if (error instanceof RecordError && error.code === 'STORE_TOO_NEW') throw inStore(this.#store, error);
-      this.addKey(key);
-    }
-  }
-
-  addKey(key: Buffer): void {
-    this.add(`${describeKey(key)} cannot be read`);
-  }
-
-  add(text: string): void {
-    this.#count++;
-    if (this.#texts.length < NAMED_FAULTS) this.#texts.push(text);
-  }
-
-  /** @throws BrokerError STORE_CORRUPT if there are any */
-  check(): void {
-    if (this.#count === 0) return;
-    throw new BrokerError(
-      'STORE_CORRUPT',
-      `${this.#store.name}: ${this.#texts.join('; ')}${moreThan(NAMED_FAULTS, this.#count)}. Restore a copy, or start with the ` +
-        'option repairStore to go on without what is lost.'
-    );
-  }
-}
-
-/** The will of a session that ends with its connection: should the process end first, it is published by the next one. */
-export class WillRecord implements Durable {
-  isDirty = false;
-  readonly #session: Session;
-  readonly #number: number;
-  readonly #ledger: Ledger;
-  readonly #will: WillState | undefined;
-  /** It has been published, or dropped. */
-  isOver = false;
-
-  /** @param will by default the one that the session has */
-  constructor(session: Session, number: number, ledger: Ledger, will?: WillState) {
-    this.#session = session;
-    this.#number = number;
-    this.#ledger = ledger;
-    this.#will = will;
-  }
-
-  changed(): void {
-    this.#ledger.promise(this, 64);
-  }
-
-  write(draft: Draft): void {
-    const will = this.isOver ? undefined : (this.#will ?? this.#session.will);
-    if (will !== undefined) writeSession(draft, this.#number, this.#session, Kind.will, will);
-    else draft.key(Kind.will).u48(this.#number).delete();
-  }
-
-  kept(): void {}
-  lost(): void {}
-}
-
-/** Which retained messages have changed. */
-class RetainedRecords implements Durable {
-  isDirty = false;
-  readonly #core: Core;
-  #topics = new Set<string>();
-  #writing = new Set<string>();
-
-  constructor(core: Core) {
-    this.#core = core;
-  }
-
-  changed(topic: string): void {
-    this.#topics.add(topic);
-  }
-
-  write(draft: Draft): void {
-    this.#writing = this.#topics;
-    this.#topics = new Set();
-    for (const topic of this.#writing) {
-      const message = this.#core.retained.get(topic)?.message;
-      draft.key(Kind.retained).tail(topic);
-      if (message === undefined) draft.delete();
-      else {
-        writeMessage(draft.value(), message, undefined);
-        draft.put();
-      }
-    }
-  }
-
-  kept(): void {
-    this.#writing = new Set();
-  }
-
-  lost(): void {
-    for (const topic of this.#writing) this.#topics.add(topic);
-  }
-}
-
-/** Which delayed messages came, and which were published. */
-class DelayedRecords implements Durable {
-  isDirty = false;
-  readonly #core: Core;
-  #number = 0;
-  #numbers = new Map<DelayedMessage, number>();
-  #changed = new Map<number, DelayedMessage | undefined>();
-  #writing = new Map<number, DelayedMessage | undefined>();
-
-  constructor(core: Core) {
-    this.#core = core;
-  }
-
-  held(waiting: DelayedMessage): void {
-    this.#numbers.set(waiting, ++this.#number);
-    this.#changed.set(this.#number, waiting);
-  }
-
-  gone(waiting: DelayedMessage): void {
-    const number = this.#numbers.get(waiting);
-    if (number === undefined) return;
-    this.#numbers.delete(waiting);
-    this.#changed.set(number, undefined);
-  }
-
-  restore(number: number, given: DelayedMessage): void {
-    this.#number = Math.max(this.#number, number);
-    this.#numbers.set(this.#core.delayed.restore(given), number);
-  }
-
-  write(draft: Draft): void {
-    this.#writing = this.#changed;
-    this.#changed = new Map();
-    for (const [number, waiting] of this.#writing) {
-      draft.key(Kind.delayed).u48(number);
-      if (waiting === undefined) {
-        draft.delete();
-        continue;
-      }
-      draft.value().f64(waiting.dueWallMs).text(waiting.topic);
-      writeMessage(draft, waiting.message, undefined);
-      draft.put();
-    }
-  }
-
-  kept(): void {
-    this.#writing = new Map();
-  }
-
-  lost(): void {
-    this.#changed = new Map([...this.#writing, ...this.#changed]);
-  }
-}
-
-/** Deletes the segments of sessions that are over: which ones there are only the store knows. */
-class Sweeper implements Durable {
-  isDirty = false;
-  readonly #core: Core;
-  readonly #ledger: Ledger;
-  readonly #sessions: number[] = [];
-  #keys: readonly Buffer[] = [];
-  #writing: readonly Buffer[] = [];
-  #isBusy = false;
-  #isStopped = false;
-
-  constructor(core: Core, ledger: Ledger) {
-    this.#core = core;
-    this.#ledger = ledger;
-  }
-
-  add(session: number): void {
-    this.#sessions.push(session);
-  }
-
-  begin(): void {
-    this.#isStopped = false;
-    if (this.#isBusy || this.#sessions.length === 0) return;
-    this.#isBusy = true;
-    this.#core.work.begin();
-    this.#sweep()
-      .catch((error: unknown) => {
-        if (this.#ledger.isFailed) this.#goOnLater();
-        else this.#core.failed(error, 'sweeping the store', undefined);
-      })
-      .finally(() => {
-        this.#isBusy = false;
-        this.#core.work.end();
-      });
-  }
-
-  #goOnLater(): void {
-    this.#ledger.wait({
-      commitKept: () => {
-        if (!this.#isStopped) this.begin();
-        return false;
-      },
-      commitFailed: () => true
-    });
-  }
-
-  /** What is left is gone through at the next start. */
-  stop(): void {
-    this.#isStopped = true;
-  }
-
-  async #sweep(): Promise<void> {
-    for (let session = this.#sessions.at(-1); session !== undefined; session = this.#sessions.at(-1)) {
-      const from = numberKey(Kind.segment, session);
-      const to = numberKey(Kind.segment, session + 1);
-      for (let isDone = false; !isDone; ) {
-        const entries = await this.#ledger.store.read(from, to, SWEPT_AT_ONCE);
-        if (this.#isStopped) return;
-        isDone = entries.length < SWEPT_AT_ONCE;
-        this.#keys = entries.map(({ key }) => key);
-        if (isDone) this.#keys = [...this.#keys, numberKey(Kind.garbage, session)];
-        this.#ledger.promise(this);
-        await this.#ledger.kept(this.#ledger.ticket);
-        if (this.#isStopped) return;
-      }
-      this.#sessions.splice(this.#sessions.indexOf(session), 1);
-    }
-  }
-
-  write(draft: Draft): void {
-    this.#writing = this.#keys;
-    this.#keys = [];
-    for (const key of this.#writing) draft.batch.delete(key);
-  }
-
-  kept(): void {
-    this.#writing = [];
-  }
-
-  lost(): void {
-    this.#keys = [...this.#writing, ...this.#keys];
-    this.#writing = [];
-  }
 }

@@ -1,0 +1,60 @@
+import { Kind } from '../store/keys.ts';
+import type { Durable } from '../store/ledger.ts';
+import { writeMessage } from '../store/message-record.ts';
+import type { Draft } from '../store/record.ts';
+import type { Core } from './core.ts';
+import type { DelayedMessage } from './delayed.ts';
+
+/** Which delayed messages came, and which were published. */
+export class DelayedRecords implements Durable {
+  isDirty = false;
+  readonly #core: Core;
+  #number = 0;
+  #numbers = new Map<DelayedMessage, number>();
+  #changed = new Map<number, DelayedMessage | undefined>();
+  #writing = new Map<number, DelayedMessage | undefined>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  held(waiting: DelayedMessage): void {
+    this.#numbers.set(waiting, ++this.#number);
+    this.#changed.set(this.#number, waiting);
+  }
+
+  gone(waiting: DelayedMessage): void {
+    const number = this.#numbers.get(waiting);
+    if (number === undefined) return;
+    this.#numbers.delete(waiting);
+    this.#changed.set(number, undefined);
+  }
+
+  restore(number: number, given: DelayedMessage): void {
+    this.#number = Math.max(this.#number, number);
+    this.#numbers.set(this.#core.delayed.restore(given), number);
+  }
+
+  write(draft: Draft): void {
+    this.#writing = this.#changed;
+    this.#changed = new Map();
+    for (const [number, waiting] of this.#writing) {
+      draft.key(Kind.delayed).u48(number);
+      if (waiting === undefined) {
+        draft.delete();
+        continue;
+      }
+      draft.value().f64(waiting.dueWallMs).text(waiting.topic);
+      writeMessage(draft, waiting.message, undefined);
+      draft.put();
+    }
+  }
+
+  kept(): void {
+    this.#writing = new Map();
+  }
+
+  lost(): void {
+    this.#changed = new Map([...this.#writing, ...this.#changed]);
+  }
+}

@@ -1,0 +1,37 @@
+import type { Session, WillState } from '../session/session.ts';
+import { writeSession } from '../session/session-record.ts';
+import { Kind } from '../store/keys.ts';
+import type { Durable, Ledger } from '../store/ledger.ts';
+import type { Draft } from '../store/record.ts';
+
+/** The will of a session that ends with its connection: should the process end first, it is published by the next one. */
+export class WillRecord implements Durable {
+  isDirty = false;
+  readonly #session: Session;
+  readonly #number: number;
+  readonly #ledger: Ledger;
+  readonly #will: WillState | undefined;
+  /** It has been published, or dropped. */
+  isOver = false;
+
+  /** @param will by default the one that the session has */
+  constructor(session: Session, number: number, ledger: Ledger, will?: WillState) {
+    this.#session = session;
+    this.#number = number;
+    this.#ledger = ledger;
+    this.#will = will;
+  }
+
+  changed(): void {
+    this.#ledger.promise(this, 64);
+  }
+
+  write(draft: Draft): void {
+    const will = this.isOver ? undefined : (this.#will ?? this.#session.will);
+    if (will !== undefined) writeSession(draft, this.#number, this.#session, Kind.will, will);
+    else draft.key(Kind.will).u48(this.#number).delete();
+  }
+
+  kept(): void {}
+  lost(): void {}
+}
