@@ -552,15 +552,21 @@ export class Core implements SessionHost {
   }
 
   retainedExpired(topic: string): void {
-    this.persistence?.retainedChanged(topic, false);
+    this.persistence?.retainedExpired(topic);
   }
 
   retain(message: Message): void {
+    const { persistence } = this;
+    const before = persistence === undefined ? undefined : this.retained.get(message.topic)?.message;
     if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
-    if (!message.isSystem) {
-      const isPromised = message.qos > 0 || message.origin === undefined; // the app is told when it is kept
-      this.persistence?.retainedChanged(message.topic, isPromised);
-    }
+    if (!message.isSystem) persistence?.retained(message, before);
+    this.metrics.note('retained', this.retained.count);
+  }
+
+  /** What replaced or deleted a retained message was refused after all. @param before what is retained again; undefined: nothing */
+  retainAgain(topic: string, before: Message | undefined): void {
+    if (before === undefined) this.retained.delete(topic);
+    else if (!this.retained.put(before)) this.dropped(before, 'not_retained', undefined);
     this.metrics.note('retained', this.retained.count);
   }
 

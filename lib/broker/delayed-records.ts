@@ -1,5 +1,5 @@
 import { Kind } from '../store/keys.ts';
-import type { Durable } from '../store/ledger.ts';
+import type { Durable, Ledger } from '../store/ledger.ts';
 import { writeMessage } from '../store/message-record.ts';
 import type { Draft } from '../store/record.ts';
 import type { Core } from './core.ts';
@@ -56,5 +56,12 @@ export class DelayedRecords implements Durable {
 
   lost(): void {
     this.#changed = new Map([...this.#writing, ...this.#changed]);
+    this.#writing = new Map();
+    const { ledger, delayed } = this.#core;
+    for (const waiting of this.#changed.values()) {
+      if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
+      delayed.cancel(waiting); // its publisher is told that it was not accepted
+      this.gone(waiting);
+    }
   }
 }

@@ -104,6 +104,13 @@ export class DelayedMessages {
     for (const waiting of this.#waiting) this.#settings.wheel.arm(waiting, Math.max(0, waiting.dueWallMs - wallMs));
   }
 
+  /** Forget one, if it still waits. */
+  cancel(waiting: DelayedMessage): void {
+    if (!this.#waiting.delete(waiting as Waiting)) return;
+    this.#bytes -= waiting.message.bytes;
+    this.#settings.wheel.disarm(waiting as Waiting);
+  }
+
   /** Forget all of them. @param onDrop told of each, in order of arrival, when none is left */
   clear(onDrop: (message: Message) => void): void {
     const dropped = [...this.#waiting];

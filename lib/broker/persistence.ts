@@ -204,10 +204,19 @@ export class Persistence {
     }
   }
 
-  retainedChanged(topic: string, isPromised: boolean): void {
-    this.#retained.changed(topic);
+  /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
+  retained(message: Message, before: Message | undefined): void {
+    const { topic, ticket, qos, origin } = message;
+    const isPromised = qos > 0 || origin === undefined; // the app is told when it is kept
+    if (isPromised && ticket > 0) this.#retained.changedIfKept(topic, before);
+    else this.#retained.changed(topic);
     if (isPromised) this.ledger.promise(this.#retained, 64);
     else this.ledger.touch(this.#retained, 64);
+  }
+
+  retainedExpired(topic: string): void {
+    this.#retained.changed(topic);
+    this.ledger.touch(this.#retained, 64);
   }
 
   delayedHeld(waiting: DelayedMessage): void {

@@ -66,6 +66,12 @@ export class RetainedMessages {
     return true;
   }
 
+  /** Keep nothing under a topic. */
+  delete(topic: string): void {
+    this.#forget(topic);
+    this.#store.delete(topic);
+  }
+
   /** The broker has started again: the wheel knows nothing of what is to expire. */
   rearm(): void {
     for (const [entry, expiry] of this.#expiries) this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));

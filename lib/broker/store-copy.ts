@@ -64,7 +64,8 @@ function readable(value: unknown): unknown {
 }
 
 /**
- * Bring the lines of an export into a store with nothing in it. Until the last line is in, no broker starts on it.
+ * Bring the lines of an export into a store with nothing in it. It is opened when the first lines (a thousand records, or 1 MiB) have been
+ * read and found good. Until the last line is in, no broker starts on it.
  * @param lines one record each; empty ones are passed over
  * @throws BrokerError STORE_NOT_EMPTY, STORE_TOO_NEW; InvalidInput IMPORT_INVALID naming the line; what the store throws
  */
@@ -73,45 +74,67 @@ export async function importStore(
   lines: AsyncIterable<string> | Iterable<string>,
   options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
 ): Promise<StoreProgress> {
-  return withOpen(store, async () => {
-    const [found] = await store.read(kindKey(0), END, 1);
-    if (found !== undefined)
-      throw new BrokerError(
-        'STORE_NOT_EMPTY',
-        `${store.name}: there are records already; an import needs an empty place`
-      );
-    let format: Entry | undefined;
-    let batch = new Batch();
-    let [number, records, bytes] = [0, 0, 0];
-    for await (const line of lines) {
-      number++;
-      if (line.trim() === '') continue;
-      const entry = imported(line, number);
-      records++;
-      bytes += entry.key.length + entry.value.length;
-      // comes last: without it nothing opens what is half there
-      if (entry.key[0] === Kind.format) {
-        checkVersion(store, readFormat(entry).format);
-        format = entry;
-      } else batch.put(entry.key, entry.value);
-      if (batch.length < RECORDS_AT_ONCE && batch.bytes < BYTES_AT_ONCE) continue;
-      await store.commit(batch);
-      batch = new Batch();
-      options.onProgress?.({ records, bytes });
-    }
-    if (format === undefined)
-      throw new InvalidInput(
-        'IMPORT_INVALID',
-        'lines',
-        'a whole export',
-        undefined,
-        'the line of kind format is missing'
-      );
-    batch.put(format.key, format.value);
-    await store.commit(batch);
-    options.onProgress?.({ records, bytes });
-    return { records, bytes };
-  });
+  const parts = partsOf(store, lines);
+  let next = await parts.next();
+  try {
+    return await withOpen(store, async () => {
+      const [found] = await store.read(kindKey(0), END, 1);
+      if (found !== undefined)
+        throw new BrokerError(
+          'STORE_NOT_EMPTY',
+          `${store.name}: there are records already; an import needs an empty place`
+        );
+      for (let progress = { records: 0, bytes: 0 }; ; next = await parts.next()) {
+        if (next.done) return progress;
+        await store.commit(next.value.batch);
+        ({ progress } = next.value);
+        options.onProgress?.(progress);
+      }
+    });
+  } finally {
+    await parts.return();
+  }
+}
+
+/** A part of an import, written at once. */
+interface ImportPart {
+  readonly batch: Batch;
+  /** With this one. */
+  readonly progress: StoreProgress;
+}
+
+async function* partsOf(
+  store: Store,
+  lines: AsyncIterable<string> | Iterable<string>
+): AsyncGenerator<ImportPart, void, void> {
+  let format: Entry | undefined;
+  let batch = new Batch();
+  let [number, records, bytes] = [0, 0, 0];
+  for await (const line of lines) {
+    number++;
+    if (line.trim() === '') continue;
+    const entry = imported(line, number);
+    records++;
+    bytes += entry.key.length + entry.value.length;
+    // comes last: without it nothing opens what is half there
+    if (entry.key[0] === Kind.format) {
+      checkVersion(store, readFormat(entry).format);
+      format = entry;
+    } else batch.put(entry.key, entry.value);
+    if (batch.length < RECORDS_AT_ONCE && batch.bytes < BYTES_AT_ONCE) continue;
+    yield { batch, progress: { records, bytes } };
+    batch = new Batch();
+  }
+  if (format === undefined)
+    throw new InvalidInput(
+      'IMPORT_INVALID',
+      'lines',
+      'a whole export',
+      undefined,
+      'the line of kind format is missing'
+    );
+  batch.put(format.key, format.value);
+  yield { batch, progress: { records, bytes } };
 }
 
 function imported(line: string, number: number): Entry {

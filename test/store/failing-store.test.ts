@@ -41,6 +41,14 @@ async function waiting(kit: TestBroker): Promise<string[]> {
   return got.sort();
 }
 
+/** What is retained under `state/`. */
+async function retained(broker: Broker): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { topic, payload } of broker.retained('state/#'))
+    found.push(`${topic.slice('state/'.length)}: ${payload}`);
+  return found.sort();
+}
+
 async function acked(client: RawClient, cmd: AckPacket['cmd']): Promise<number> {
   return ((await client.next(cmd)) as AckPacket).reasonCode;
 }
@@ -227,6 +235,81 @@ describe('A broker whose store fails', () => {
     assert.equal(await acked(writer, 'puback'), 0x97);
     await mended(kit, store);
     assert.deepEqual(await waiting(kit), ['more', 'zero']);
+  });
+
+  for (const fault of FAULTS)
+    it(`retains what was retained before, not what it refused, when a commit ${fault}`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const { broker } = kit;
+      for (const topic of ['replaced', 'deleted', 'both', 'then'])
+        await broker.publish(`state/${topic}`, 'before', { qos: 1, retain: true });
+      store.fault = fault;
+      const writer = await rawClient(broker);
+      const changes = [
+        ['replaced', 'refused'],
+        ['deleted', ''],
+        ['new', 'refused'],
+        ['both', ''],
+        ['both', 'refused'],
+        ['then', 'refused']
+      ] as const;
+      for (const [n, [topic, payload]] of changes.entries())
+        writer.send(publish(`state/${topic}`, payload, { qos: 1, messageId: n + 1, retain: true }));
+      writer.send(publish('state/then', 'of QoS 0', { retain: true })); // nobody is told that this one was refused
+      for (const _change of changes) assert.equal(await acked(writer, 'puback'), 0x97);
+      const kept = ['both: before', 'deleted: before', 'replaced: before', 'then: of QoS 0'];
+      assert.deepEqual(await retained(broker), kept);
+      await mended(kit, store);
+      assert.deepEqual(await retained(broker), kept);
+      assert.deepEqual((await check(store)).findings, []);
+      await using again = await createTestBroker({ store: store.inner, leakCheck: false });
+      assert.deepEqual(await retained(again.broker), kept);
+    });
+
+  for (const fault of FAULTS)
+    for (const delaySec of [0, 5])
+      it(`never publishes a message that it refused to delay by ${delaySec} s, when a commit ${fault}`, async () => {
+        const { kit, store } = await stage();
+        await using _ = kit;
+        const { broker } = kit;
+        const writer = await rawClient(broker);
+        const got: string[] = [];
+        broker.subscribe('kept/#', ({ payload }) => got.push(`${payload}`));
+        store.fault = fault;
+        writer.send(publish(`$delayed/${delaySec}/kept/1`, 'refused', { qos: 1, messageId: 1 }));
+        assert.equal(await acked(writer, 'puback'), 0x97);
+        await mended(kit, store);
+        writer.send(publish(`$delayed/${delaySec}/kept/1`, 'accepted', { qos: 1, messageId: 1 }));
+        assert.equal(await acked(writer, 'puback'), 0x10);
+        await kit.clock.advance('6s');
+        assert.deepEqual([got, await waiting(kit)], [['accepted'], ['accepted']]);
+        await kit.clock.advance('1s');
+        assert.equal(broker.metrics.gauge('messages.delayed'), 0);
+        assert.deepEqual((await check(store)).findings, []);
+      });
+
+  it('publishes a delayed message when it is kept, not while its commit is under way', async () => {
+    const store = new FaultyStore();
+    const clock = new ManualClock();
+    await using broker = new Broker({ store, clock, timerResolution: 1 });
+    await broker.start();
+    const got: string[] = [];
+    broker.subscribe('kept/#', ({ payload }) => got.push(`${payload}`));
+    broker.on('error', () => {});
+    const writer = await rawClient(broker);
+    const fail = store.failLater();
+    writer.send(publish('$delayed/1/kept/1', 'refused', { qos: 1, messageId: 1 }));
+    await writer.nothing();
+    clock.advance(2_000);
+    fail();
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    clock.advance(1_000);
+    await turns();
+    writer.send(publish('$delayed/1/kept/1', 'accepted', { qos: 1, messageId: 1 }));
+    assert.equal(await acked(writer, 'puback'), 0x10);
+    clock.advance(2_000);
+    assert.deepEqual(got, ['accepted']);
   });
 
   it('delivers what was accepted long before and comes due in a commit that fails', async () => {
