@@ -84,11 +84,12 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS
 
 /** Only an import makes a folder. */
 async function checkThere(folder: string): Promise<void> {
+  const remedy = 'Name the folder that a broker was given (serve --data-dir).';
   const names = await readdir(folder).catch((cause: Error) => {
-    throw new BrokerError('STORE_UNUSABLE', `${folder}: can not be read: ${cause.message}`, { cause });
+    throw new BrokerError('STORE_UNUSABLE', `${folder}: can not be read: ${cause.message}. ${remedy}`, { cause });
   });
   if (!names.some((name) => /^CURRENT$|^MANIFEST-|\.(ldb|sst|log)$/.test(name)))
-    throw new BrokerError('STORE_UNUSABLE', `${folder}: there is no store in it`);
+    throw new BrokerError('STORE_UNUSABLE', `${folder}: there is no store in it. ${remedy}`);
 }
 
 async function sizeOf(folder: string): Promise<number> {

@@ -11,6 +11,7 @@ import {
   type Store
 } from '../../lib/index.ts';
 import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
+import { makeFolder } from './folder.ts';
 import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
 import { findDamage } from './tables.ts';
@@ -70,6 +71,7 @@ function folderStore(path: string, sync: boolean, verify: boolean): Store {
   const find = async () => {
     await checkHead(path);
     if (verify) await checkFiles(path, sound);
+    await makeFolder(path);
     // Not before it is needed: it brings native code with it.
     return (database ??= new (await import('level')).Level(path, AS_THEY_ARE));
   };

@@ -2,10 +2,14 @@ import { BrokerError } from '../../lib/index.ts';
 
 /** What to do about an open that failed, by what the error says. */
 const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
-  [/EACCES|EPERM|permission denied|not permitted/i, 'Give this process the right to read and write there.'],
+  [
+    /EACCES|EPERM|permission denied|not permitted/i,
+    'Give this process the right to read and write there, or name another folder.'
+  ],
   [/EROFS|read-only/i, 'Make the file system writable, or name another folder.'],
   [/EEXIST|ENOTDIR|not a directory/i, 'A file is where a folder should be: name another folder.'],
   [/ENOSPC|EDQUOT|no space|quota/i, 'Make room on its disk.'],
+  [/ENOENT.*mkdir|(LOCK|dbtmp): no such file/i, 'Nothing can be made there: name another folder.'],
   [/EMFILE|ENFILE|too many open files/i, 'Raise the limit of open files.'],
   [
     /LEVEL_CORRUPTION|LEVEL_IO_ERROR.*no such file/i,

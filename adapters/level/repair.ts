@@ -1,5 +1,6 @@
 import { mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from './folder.ts';
 import { findDamagedTables } from './tables.ts';
 
 /** A kind of block that does not exist: LevelDB passes over such a block and says so, whatever it holds. */
@@ -12,6 +13,7 @@ const NO_KIND = 0xff;
  */
 export async function repairFolder(folder: string): Promise<void> {
   const { Level } = (await import('level')) as unknown as { Level: { repair(location: string): Promise<void> } };
+  await makeFolder(folder); // LevelDB would miss files in a folder that is not there
   await checkUnlocked(folder);
   for (const { file, blockEnds } of await findDamagedTables(folder)) {
     if (blockEnds.length === 0) {

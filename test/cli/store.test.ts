@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -7,10 +7,14 @@ import { runCommand } from '../../adapters/cli/commands.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { kindKey } from '../../lib/store/keys.ts';
 import { change, entriesOf, fill } from '../store/filled-store.ts';
+import { CommandProcess } from './process.ts';
 import { testShell } from './shell.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-store-'));
 let folders = 0;
+/** Real time after which a command has hung. */
+const PATIENCE_MS = 20_000;
+const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const newFolder = () => join(home, `${folders++}`);
 
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -90,6 +94,29 @@ describe('store', () => {
     assert.match(err, /^embermq: line 2: no JSON/);
   });
 
+  it('import makes no folder for what is no export', async () => {
+    const lines = (await run(['export', await filled()])).out.split('\n');
+    const tooNew = JSON.stringify({ key: 'AQ==', value: Buffer.from([1, 0xff, 0x7f]).toString('base64') });
+    const inputs = ['', '\n\n', 'no record\n', `${tooNew}\n`, lines.slice(1).join('\n'), lines.with(9, '{').join('\n')];
+    for (const input of inputs) {
+      const folder = newFolder();
+      assert.notEqual((await run(['import', folder], input)).code, 0);
+      assert.equal(statSync(folder, { throwIfNoEntry: false }), undefined, input.slice(0, 100));
+    }
+  });
+
+  it('import says at once, with the place and what to do, that no folder can be made there', withProc, async () => {
+    const lines = (await run(['export', await filled()])).out;
+    for (const folder of ['/proc/embermq', '/proc/embermq/data']) {
+      const command = new CommandProcess(['store', 'import', folder]);
+      command.child.stdin?.end(lines);
+      const guard = setTimeout(() => command.child.kill('SIGKILL'), PATIENCE_MS);
+      assert.equal(await command.end(), 1);
+      clearTimeout(guard);
+      assert.match(command.stderr, new RegExp(`^embermq: ${folder}: .*ENOENT.*/proc/embermq'.*name another folder`));
+    }
+  });
+
   it('shows a progress bar on a terminal, and takes it away at the end', async () => {
     const folder = await filled();
     for (const deed of ['check', 'stats', 'export']) {
@@ -101,11 +128,12 @@ describe('store', () => {
 
   it('says so when another process has the folder', async () => {
     const folder = await filled();
+    const lines = (await run(['export', folder])).out;
     const store = levelStore(folder);
     await store.open();
     try {
       for (const deed of ['check', 'stats', 'export', 'import']) {
-        const { code, err } = await run([deed, folder]);
+        const { code, err } = await run([deed, folder], lines);
         assert.equal(code, 1);
         assert.match(err, new RegExp(`^embermq: ${folder}: in use by another process.*Stop that one`));
       }
@@ -118,13 +146,13 @@ describe('store', () => {
     const folder = newFolder();
     const missing = await run(['check', folder]);
     assert.equal(missing.code, 1);
-    assert.match(missing.err, /can not be read: ENOENT/);
+    assert.match(missing.err, /can not be read: ENOENT.*Name the folder that a broker was given/);
     assert.equal(statSync(folder, { throwIfNoEntry: false }), undefined);
     mkdirSync(folder);
     writeFileSync(join(folder, 'notes.txt'), 'text');
     const other = await run(['stats', folder]);
     assert.equal(other.code, 1);
-    assert.match(other.err, /there is no store in it/);
+    assert.match(other.err, /there is no store in it. Name the folder/);
     assert.deepEqual(readdirSync(folder), ['notes.txt']);
   });
 

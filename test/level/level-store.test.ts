@@ -131,7 +131,13 @@ describe('a level store in a folder', () => {
     const file = newFolder();
     writeFileSync(file, 'text');
     await refused(file, 'STORE_UNUSABLE', /EEXIST/, /A file is where a folder should be/);
-    await refused(join(file, 'below'), 'STORE_UNUSABLE', /ENOTDIR/, /A file is where a folder should be/);
+    for (const place of ['below', 'far/below'])
+      await refused(join(file, place), 'STORE_UNUSABLE', /EEXIST/, new RegExp(`'${file}'\\. A file is where a folder`));
+    for (const place of [file, join(file, 'below')]) {
+      const { repair } = levelStore(place);
+      assert.ok(repair);
+      await assert.rejects(repair(), { code: 'STORE_UNUSABLE', message: /EEXIST.*A file is where a folder should be/ });
+    }
     assert.equal(readFileSync(file, 'utf8'), 'text');
   });
 

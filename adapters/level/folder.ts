@@ -1,0 +1,23 @@
+import { mkdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/**
+ * Make a folder and those above it. Node's recursive `mkdir` tries for ever below a folder where nothing can be made and the system
+ * calls that ENOENT, as in /proc.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  if (await isFolder(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeFolder(parent);
+  await mkdir(path).catch(async (error: NodeJS.ErrnoException) => {
+    // another process may have made it meanwhile
+    if (error.code !== 'EEXIST' || !(await isFolder(path))) throw error;
+  });
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false
+  );
+}
