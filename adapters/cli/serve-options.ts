@@ -35,7 +35,11 @@ export const SERVE_OPTIONS = {
       value: 'process|power'
     }
   ),
-  memory: flag('boolean', false, 'keep all state in memory: it ends with this process'),
+  memory: flag(
+    'boolean',
+    false,
+    'keep all state in memory: it ends with this process; not with --data-dir or --durability'
+  ),
   verbose: flag('boolean', false, 'tell of every client that comes and goes', { short: 'v' })
 };
 

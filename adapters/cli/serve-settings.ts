@@ -41,6 +41,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   for (const layer of layers) {
     checkLayer(layer);
     Object.assign(merged, layer.given);
+    if (KEEPING.some((name) => name in layer.given)) merged.memory = false;
   }
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
   const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
@@ -53,9 +54,17 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   return { own, broker, listeners };
 }
 
+/** What `memory` leaves nothing to do for: whoever gives one wants state to be kept. */
+const KEEPING = ['dataDir', 'durability'] as const;
+
 /** Each layer is read by itself, so that an error can name it. */
 function checkLayer({ given, spelled }: Layer): void {
-  readAs(SERVE_OPTIONS, pick(given, SERVE_OPTIONS), spelled);
+  const { memory } = readAs(SERVE_OPTIONS, pick(given, SERVE_OPTIONS), spelled);
+  const keeping = memory ? KEEPING.find((name) => name in given) : undefined;
+  if (keeping !== undefined) {
+    const message = `${spelled('memory')} keeps nothing, so ${spelled(keeping)} means nothing: leave one of them out`;
+    throw new InvalidInput('OPTION_INVALID', 'memory', `no ${spelled(keeping)}`, true, message);
+  }
   for (const [name, value] of Object.entries(pick(given, LIBRARY_OPTIONS))) {
     try {
       readBrokerOptions({ [name]: value });

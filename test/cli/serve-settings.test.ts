@@ -193,15 +193,41 @@ describe('options of serve', () => {
     const { own } = await read([]);
     assert.deepEqual([own.dataDir, own.durability, own.memory], ['./data', 'process', false]);
     const told = await read(['--data-dir', 'c'], {
-      file: { data_dir: 'a', memory: true, durability: 'process' },
+      file: { data_dir: 'a', durability: 'process' },
       env: { EMBERMQ_DATA_DIR: 'b', EMBERMQ_DURABILITY: 'power' }
     });
-    assert.deepEqual([told.own.dataDir, told.own.durability, told.own.memory], ['c', 'power', true]);
+    assert.deepEqual([told.own.dataDir, told.own.durability, told.own.memory], ['c', 'power', false]);
     await assert.rejects(read(['--durability', 'disk']), {
       code: 'OPTION_INVALID',
       message: /^--durability: expected one of process, power/
     });
     await assert.rejects(read(['--data-dir=']), { code: 'OPTION_INVALID', message: /^--data-dir: expected a folder/ });
+  });
+
+  it('refuses --memory together with what says how state is kept, and names both', async () => {
+    const message = /^--memory keeps nothing, so --data-dir means nothing: leave one of them out$/;
+    await assert.rejects(read(['--memory', '--data-dir', 'a']), { code: 'OPTION_INVALID', message });
+    await assert.rejects(read(['--memory', '--durability', 'process']), { message: /so --durability means nothing/ });
+    await assert.rejects(read([], { env: { EMBERMQ_MEMORY: 'on', EMBERMQ_DURABILITY: 'power' } }), {
+      message: /^EMBERMQ_MEMORY keeps nothing, so EMBERMQ_DURABILITY means nothing/
+    });
+    await assert.rejects(read([], { file: { memory: true, data_dir: 'a' } }), {
+      message: /^e\.json: memory keeps nothing, so e\.json: data_dir means nothing/
+    });
+    const { own } = await read(['--no-memory', '--data-dir', 'a']);
+    assert.deepEqual([own.dataDir, own.memory], ['a', false]);
+  });
+
+  it('lets the flags say whether state is kept, whatever environment and file say, and the environment over the file', async () => {
+    const memoryOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.memory;
+    const inMemory = { memory: true };
+    const inFolder = { dataDir: 'a', durability: 'power' };
+    assert.equal(await memoryOf(['--memory'], { file: inFolder, env: { EMBERMQ_DATA_DIR: 'b' } }), true);
+    assert.equal(await memoryOf(['--data-dir', 'c'], { file: inMemory }), false);
+    assert.equal(await memoryOf(['--durability', 'power'], { env: { EMBERMQ_MEMORY: 'true' } }), false);
+    assert.equal(await memoryOf([], { file: inFolder, env: { EMBERMQ_MEMORY: 'true' } }), true);
+    assert.equal(await memoryOf([], { file: inMemory, env: { EMBERMQ_DATA_DIR: 'b' } }), false);
+    assert.equal(await memoryOf(['--memory'], { file: inMemory, env: { EMBERMQ_DATA_DIR: 'b' } }), true);
   });
 
   it('takes more listeners from the config file', async () => {

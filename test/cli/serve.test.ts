@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,9 @@ import { CommandProcess } from './process.ts';
 import { readyPorts, testShell } from './shell.ts';
 
 const PORTS = ['--mqtt-port', '0', '--ws-port', '0'];
+/** Real time after which a command has hung. */
+const PATIENCE_MS = 20_000;
+const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const FREE = [...PORTS, '--memory'];
 
 describe('serve', () => {
@@ -166,6 +169,16 @@ describe('serve in a process of its own', () => {
     assert.equal(await command.end(), 2);
     assert.equal(command.stdout, '');
     assert.equal(command.stderr, 'embermq: unknown flag --mqtt-prot; did you mean --mqtt-port?\n');
+  });
+
+  it('says at once where it can make no folder for its state, and what to do', withProc, async () => {
+    for (const folder of ['/proc/embermq', '/proc/embermq/data']) {
+      command = new CommandProcess(['serve', ...PORTS, '--data-dir', folder]);
+      const guard = setTimeout(() => command?.child.kill('SIGKILL'), PATIENCE_MS);
+      assert.equal(await command.end(), 1);
+      clearTimeout(guard);
+      assert.match(command.stderr, new RegExp(`^embermq: ${folder}: .*ENOENT.*name another folder\\.\n$`));
+    }
   });
 
   it('is served to MQTT.js in versions 3.1.1 and 5, over TCP and WebSocket', async () => {
