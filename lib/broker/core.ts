@@ -543,8 +543,8 @@ export class Core implements SessionHost {
     if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
   }
 
-  keepsAny({ targets }: Route): boolean {
-    return targets.some(({ subscriber }) => subscriber.isKept);
+  keepsAny({ targets, groups }: Route): boolean {
+    return targets.some(({ subscriber }) => subscriber.isKept) || groups.some(({ mayKeep }) => mayKeep);
   }
 
   sweep(session: number): void {

@@ -64,6 +64,10 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     );
   }
 
+  get mayKeep(): boolean {
+    return this.members.some(({ subscriber }) => subscriber.isKept);
+  }
+
   mayReach(topic: string): boolean {
     return mayReach(this.#mountpoint, this.filter, topic);
   }

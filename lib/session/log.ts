@@ -411,6 +411,7 @@ export class SessionLog implements Durable {
     for (let end = at + 2 + 2 * parked.readUInt16BE(at); (at += 2) < end; ) awaited.add(parked.readUInt16BE(at));
     session.inflight = inflight.count > 0 ? inflight : undefined;
     session.awaitingRel = awaited.size > 0 ? awaited : undefined;
+    for (const id of awaited.values()) session.noteRestored(id);
     this.#parked = undefined;
     this.#returning = parked;
     this.#wanted = wanted;

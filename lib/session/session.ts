@@ -639,6 +639,11 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     if (this.dueMs > this.host.nowMs + this.zoneSettings.awaitRelTimeout) this.rearm();
   }
 
+  /** One that came before the broker was started: its time begins when its client is back. */
+  noteRestored(id: number): void {
+    if (this.#awaitingSince?.has(id) !== true) this.noteAwaitingRel(id);
+  }
+
   /** @returns monotonic milliseconds at which the next one is to be forgotten */
   #forgetAwaitingRel(nowMs: number): number {
     const { awaitRelTimeout } = this.zoneSettings;

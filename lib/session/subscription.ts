@@ -112,6 +112,8 @@ export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
 
 /** A share group, as far as delivery goes. */
 export interface Group {
+  /** What some member is to get is kept in the store. */
+  readonly mayKeep: boolean;
   choose(message: Message): Subscription | undefined;
 }
 

@@ -137,6 +137,7 @@ describe('A broker whose store fails', () => {
     await using _ = kit;
     const present = await rawClient(kit.broker, { clientId: 'present', ...RAW_PERSISTENT });
     const present4 = await rawClient(kit.broker, { clientId: 'present4', version: 4, clean: false });
+    assert.deepEqual(await granted(present, 2, { topic: '$share/workers/jobs', qos: 1 }), [1]);
     const writer = await rawClient(kit.broker);
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
@@ -185,6 +186,8 @@ describe('A broker whose store fails', () => {
     await assert.rejects(kit.broker.table('t').set('a', 1), refused);
     assert.equal(kit.broker.table('t').has('a'), false, 'it has not taken effect either');
     for await (const _message of kit.broker.retained('state')) assert.fail('it is not retained either');
+    writer.send(publish('jobs', 'x', { qos: 1, messageId: 1 }));
+    assert.equal(await acked(writer, 'puback'), 0x97, 'a member of the group would have to keep it');
     await mended(kit, store);
     assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
     await kit.broker.table('t').set('a', 1);

@@ -1,28 +1,29 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Broker } from '../../lib/broker/broker.ts';
+import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { durationMs } from '../../lib/options-table.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
-import { granted, turns } from '../support/wire.ts';
+import { granted, publish, turns } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 
 /** The process of a broker ends as by kill -9, after all that is under way, and another one starts so much later. */
-async function killed(kit: TestBroker, downFor: string | number = 0): Promise<TestBroker> {
+async function killed(kit: TestBroker, downFor: string | number = 0, options: BrokerOptions = {}): Promise<TestBroker> {
   await kit.broker.work.settled();
   const store = await copyOf(kit.broker.settings.store as Store);
   const now = kit.clock.now() + durationMs(downFor, 'downFor');
   await kit[Symbol.asyncDispose]();
-  return begun(store, now);
+  return begun(store, now, options);
 }
 
-function begun(store: Store = memoryStore(), now?: number): Promise<TestBroker> {
-  return createTestBroker({ store, clock: { now }, leakCheck: false });
+function begun(store: Store = memoryStore(), now?: number, options: BrokerOptions = {}): Promise<TestBroker> {
+  return createTestBroker({ ...options, store, clock: { now }, leakCheck: false });
 }
 
 async function copyOf(store: Store): Promise<Store> {
@@ -123,6 +124,23 @@ describe('A broker that starts again', () => {
     await using kit = await killed(first, '59m');
     const again = await kit.connect({ clientId: 'c', ...PERSISTENT });
     assert.equal(again.connack.sessionPresent, true);
+  });
+
+  it('forgets an id that gets no PUBREL for awaitRelTimeout since its client is back, and none before', async () => {
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
+    const timed = { awaitRelTimeout: '10s' };
+    const first = await begun(memoryStore(), undefined, timed);
+    const writer = await rawClient(first.broker, options);
+    writer.send(publish('a', 'x', { qos: 2, messageId: 7 }));
+    assert.equal((await writer.next('pubrec')).reasonCode, 0x10);
+    await using kit = await killed(first, '1m', timed);
+    const again = await rawClient(kit.broker, options);
+    await kit.clock.advance('9s');
+    assert.equal(kit.broker.session('c').figures().awaitingRel, 1);
+    await kit.clock.advance('2s');
+    assert.equal(kit.broker.session('c').figures().awaitingRel, 0);
+    again.send({ cmd: 'pubrel', messageId: 7, reasonCode: 0 });
+    assert.equal((await again.next('pubcomp')).reasonCode, 0x92);
   });
 
   it('still knows what is in flight when it dies while a client comes back and messages for it arrive', async () => {
