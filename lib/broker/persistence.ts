@@ -1,9 +1,8 @@
 import { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
-import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import { Session, type WillState } from '../session/session.ts';
-import type { SessionRecord, SubscriptionEntry } from '../session/session-record.ts';
+import type { SessionRecord } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
 import { type Commits, readAll } from '../store/commits.ts';
 import { Ledger, type LedgerHost } from '../store/ledger.ts';
@@ -88,9 +87,7 @@ export class Persistence {
   async #openAndLoad(): Promise<void> {
     const commits = await this.ledger.open();
     try {
-      const content = await this.#read(commits);
-      const { wallMs } = this.#core;
-      this.#bringBack(content, Math.min(wallMs, commits.lastWallMs === 0 ? wallMs : commits.lastWallMs + PULSE_MS));
+      this.#bringBack(await this.#read(commits));
     } catch (error) {
       await this.#store.close();
       throw error;
@@ -104,67 +101,72 @@ export class Persistence {
     this.#core.failed(error, 'repairing the store', undefined);
   }
 
-  /** All that is brought into memory at the start. @throws BrokerError STORE_CORRUPT naming what is bad or missing */
-  async #read({ gaps, bad }: Commits): Promise<Content> {
+  /**
+   * All that is brought into memory at the start, in the order of kinds: made as it comes, so that no list of records is in memory
+   * besides. The broker knows nothing of it yet.
+   * @throws BrokerError STORE_CORRUPT naming what is bad or missing
+   */
+  async #read({ gaps, bad, lastWallMs }: Commits): Promise<Content> {
     const core = this.#core;
     core.readTime();
+    const { wallMs } = core;
+    const aliveWallMs = Math.min(wallMs, lastWallMs === 0 ? wallMs : lastWallMs + PULSE_MS);
     const faults = new Faults(this.#store);
     for (const [from, to] of gaps)
       faults.add(from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
     for (const key of bad) faults.addKey(key);
-    const read = async <T>({ kind, read }: RecordKind<T>): Promise<T[]> => {
-      const records: T[] = [];
-      await readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => records.push(read(entry, core))));
-      return records;
-    };
-    await read(RECORDS.journal); // what is left of them can not be read
-    const content: Content = {
-      sessions: await read(RECORDS.session),
-      subscriptions: await read(RECORDS.subscription),
-      flows: new Map((await read(RECORDS.flow)).map((flow) => [flow.session, flow])),
-      wills: await read(RECORDS.will),
-      garbage: await read(RECORDS.garbage),
-      retained: await read(RECORDS.retained),
-      delayed: await read(RECORDS.delayed),
-      tables: await read(RECORDS.table)
-    };
-    findStrays(content, faults);
+    const read = <T>({ kind, read }: RecordKind<T>, take: (record: T) => void) =>
+      readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => take(read(entry, core))));
+    const content = new Content();
+    const { sessions } = content;
+    await read(RECORDS.journal, () => {}); // what is left of them can not be read
+    await read(RECORDS.session, (record) => sessions.set(record.number, this.#restore(record, aliveWallMs)));
+    await read(RECORDS.subscription, ({ session: number, filter, qos, nl, rap, rh, ids }) => {
+      const session = sessions.get(number);
+      if (session === undefined) faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
+      else content.subscriptions.push(new Subscription(session, filter, qos, nl, rap, rh, ids));
+    });
+    await read(RECORDS.flow, (flow) => {
+      const session = sessions.get(flow.session);
+      if (session === undefined) faults.add(`session ${flow.session} is missing, which has messages`);
+      else {
+        session.log = new SessionLog(session, flow.session, this.ledger);
+        session.log.restore(flow);
+      }
+    });
+    for (const [number, { log, clientId }] of sessions)
+      if (log === undefined)
+        faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
+    await read(RECORDS.will, (record) => {
+      const session = this.#restore(record, aliveWallMs);
+      session.willRecord = new WillRecord(session, record.number, this.ledger);
+      content.wills.set(record.number, session);
+    });
+    await read(RECORDS.garbage, (number) => content.garbage.push(number));
+    await read(RECORDS.retained, (message) => content.retained.push(message));
+    await read(RECORDS.delayed, (delayed) => content.delayed.push(delayed));
+    await read(RECORDS.table, (entry) => content.tables.push(entry));
     faults.check();
     return content;
   }
 
-  #bringBack(content: Content, aliveWallMs: number): void {
+  /** The broker takes over what was kept. */
+  #bringBack({ sessions, subscriptions, wills, garbage, retained, delayed, tables }: Content): void {
     const core = this.#core;
-    const byNumber = new Map<number, Session>();
-    for (const record of content.sessions) {
-      this.#number = Math.max(this.#number, record.number);
-      const session = this.#restore(record, aliveWallMs);
-      const log = new SessionLog(session, record.number, this.ledger);
-      log.restore(content.flows.get(record.number) as FlowRecord);
-      session.log = log;
-      byNumber.set(record.number, session);
+    for (const session of sessions.values()) {
       core.keep(session);
       core.notePersistence(session, session.isPersistent);
     }
-    for (const { session: number, filter, qos, nl, rap, rh, ids } of content.subscriptions) {
-      const session = byNumber.get(number) as Session;
-      core.addSubscription(session, new Subscription(session, filter, qos, nl, rap, rh, ids), true);
-    }
-    const { retained } = content;
+    for (const subscription of subscriptions)
+      core.addSubscription(subscription.subscriber as Session, subscription, true);
     retained.sort((a, b) => a.timestamp - b.timestamp);
     for (const message of retained) if (!core.retained.put(message)) this.#retained.changed(message.topic);
-    for (const delayed of content.delayed) this.#delayed.restore(delayed.number, delayed);
-    for (const entry of content.tables) this.tables.restore(entry);
-    for (const number of content.garbage) {
+    for (const message of delayed) this.#delayed.restore(message.number, message);
+    for (const entry of tables) this.tables.restore(entry);
+    for (const number of garbage) this.#sweeper.add(number);
+    for (const session of wills.values()) this.#orphans.push(() => session.publishWill());
+    for (const number of [...sessions.keys(), ...wills.keys(), ...garbage])
       this.#number = Math.max(this.#number, number);
-      this.#sweeper.add(number);
-    }
-    for (const record of content.wills) {
-      this.#number = Math.max(this.#number, record.number);
-      const session = this.#restore(record, aliveWallMs);
-      session.willRecord = new WillRecord(session, record.number, this.ledger);
-      this.#orphans.push(() => session.publishWill());
-    }
   }
 
   /** What publishes the wills of sessions that ended with the process. */
@@ -268,26 +270,13 @@ export class Persistence {
   }
 }
 
-/** What a store holds, but for queued messages. */
-interface Content {
-  readonly sessions: readonly SessionRecord[];
-  readonly subscriptions: readonly SubscriptionEntry[];
-  readonly flows: ReadonlyMap<number, FlowRecord>;
-  readonly wills: readonly SessionRecord[];
-  readonly garbage: readonly number[];
-  readonly retained: Message[];
-  readonly delayed: readonly (DelayedMessage & { readonly number: number })[];
-  readonly tables: readonly TableEntry[];
-}
-
-/** Records of sessions that are not there, and the other way round. */
-function findStrays({ sessions, subscriptions, flows }: Content, faults: Faults): void {
-  const numbers = new Set(sessions.map(({ number }) => number));
-  for (const { session, filter } of subscriptions)
-    if (!numbers.has(session)) faults.add(`session ${session} is missing, which subscribed ${JSON.stringify(filter)}`);
-  for (const session of flows.keys())
-    if (!numbers.has(session)) faults.add(`session ${session} is missing, which has messages`);
-  for (const { number, clientId } of sessions)
-    if (!flows.has(number))
-      faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
+/** What a store holds, but for queued messages. Sessions and wills by their numbers. */
+class Content {
+  readonly sessions = new Map<number, Session>();
+  readonly subscriptions: Subscription[] = [];
+  readonly wills = new Map<number, Session>();
+  readonly garbage: number[] = [];
+  readonly retained: Message[] = [];
+  readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
+  readonly tables: TableEntry[] = [];
 }
