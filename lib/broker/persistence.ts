@@ -1,10 +1,13 @@
 import { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
+import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import { Session, type WillState } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
 import { type Commits, readAll } from '../store/commits.ts';
+import type { Fold } from '../store/journal.ts';
+import { Kind } from '../store/keys.ts';
 import { Ledger, type LedgerHost } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import type { Alarm } from '../timing-wheel.ts';
@@ -70,7 +73,7 @@ export class Persistence {
    */
   async open(): Promise<void> {
     if (this.#isLoaded) {
-      await this.ledger.open();
+      await this.ledger.open(async () => {});
       return;
     }
     try {
@@ -85,13 +88,7 @@ export class Persistence {
   }
 
   async #openAndLoad(): Promise<void> {
-    const commits = await this.ledger.open();
-    try {
-      this.#bringBack(await this.#read(commits));
-    } catch (error) {
-      await this.#store.close();
-      throw error;
-    }
+    this.#bringBack(await this.ledger.open((commits, fold) => this.#read(commits, fold)));
   }
 
   async #repair(): Promise<void> {
@@ -106,7 +103,7 @@ export class Persistence {
    * besides. The broker knows nothing of it yet.
    * @throws BrokerError STORE_CORRUPT naming what is bad or missing
    */
-  async #read({ gaps, bad, lastWallMs }: Commits): Promise<Content> {
+  async #read({ gaps, bad, lastWallMs }: Commits, fold: Fold): Promise<Content> {
     const core = this.#core;
     core.readTime();
     const { wallMs } = core;
@@ -126,14 +123,16 @@ export class Persistence {
       if (session === undefined) faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
       else content.subscriptions.push(new Subscription(session, filter, qos, nl, rap, rh, ids));
     });
-    await read(RECORDS.flow, (flow) => {
+    const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, which has messages`);
       else {
         session.log = new SessionLog(session, flow.session, this.ledger);
         session.log.restore(flow);
       }
-    });
+    };
+    await read(RECORDS.flow, takeFlow);
+    for (const entry of fold.entries) if (entry.key[0] === Kind.flow) takeFlow(RECORDS.flow.read(entry, core));
     for (const [number, { log, clientId }] of sessions)
       if (log === undefined)
         faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);

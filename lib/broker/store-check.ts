@@ -4,10 +4,10 @@ import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
 import { segmentFirst } from '../session/segment.ts';
 import { SeqSet } from '../session/seq-set.ts';
 import { type Commits, checkFormat, checkVersion, inStore, readCommits, writeCommit } from '../store/commits.ts';
-import { foldJournals } from '../store/journal.ts';
+import { type Fold, foldJournals } from '../store/journal.ts';
 import { describeKey, FORMAT, Kind } from '../store/keys.ts';
 import type { Now } from '../store/message-record.ts';
-import { Draft, RecordError } from '../store/record.ts';
+import { Draft, RecordError, RecordReader } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, recordName } from './records.ts';
 import { type StoreProgress, slicesOf, withOpen } from './store-scan.ts';
@@ -57,7 +57,8 @@ export interface CheckOptions {
 }
 
 /**
- * Read every record of a store that no broker has open, and see whether all is there and fits together.
+ * Read every record of a store that no broker has open, and see whether all is there and fits together. Nothing is written unless
+ * something is to be repaired.
  * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker; what the store throws
  */
 export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
@@ -78,8 +79,8 @@ async function checkOpen(
 ): Promise<StoreReport> {
   const commits = await readCommits(store);
   if (commits.last === 0) await checkFormat(store);
-  await foldJournals(store);
-  const check = new Check(store, commits);
+  const fold = await foldJournals(store);
+  const check = new Check(store, commits, fold);
   if (damage !== undefined) check.find('STORE_DAMAGED', damage);
   for await (const entries of slicesOf(store, onProgress)) for (const entry of entries) check.see(entry);
   check.conclude();
@@ -112,6 +113,7 @@ class Check {
   bytes = 0;
   readonly commits: Commits;
   readonly #store: Store;
+  readonly #fold: Fold;
   readonly #now: Now = { nowMs: systemClock.monotonic(), wallMs: systemClock.now() };
   readonly #sessions = new Map<number, Seen>();
   readonly #swept = new Set<number>();
@@ -119,9 +121,11 @@ class Check {
   readonly #repairs: ((draft: Draft) => void)[] = [];
   #hasFormat = false;
 
-  constructor(store: Store, commits: Commits) {
+  constructor(store: Store, commits: Commits, fold: Fold) {
     this.#store = store;
     this.commits = commits;
+    this.#fold = fold;
+    this.#seeJournaled(Kind.flow);
     for (const [from, to] of commits.gaps) {
       this.find('COMMITS_MISSING', from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
       for (let number = from; number <= to; number++) this.#repairs.push((draft) => writeCommit(draft, number, 0));
@@ -135,14 +139,24 @@ class Check {
   see(entry: Entry): void {
     this.records++;
     this.bytes += entry.key.length + entry.value.length;
+    this.#look(entry);
+  }
+
+  #seeJournaled(kind: number): void {
+    for (const entry of this.#fold.entries) if (entry.key[0] === kind) this.#look(entry);
+  }
+
+  #look(entry: Entry): void {
     const name = recordName(entry.key);
-    if (name === undefined) {
-      this.find('KIND_UNKNOWN', `${describeKey(entry.key)} is of no kind that this version knows`);
-      this.#delete(entry.key);
-      return;
-    }
     try {
-      if (name === 'flow' || name === 'segment' || name === 'session' || name === 'subscription' || name === 'garbage')
+      if (name === undefined) this.#seeUnknown(entry);
+      else if (
+        name === 'flow' ||
+        name === 'segment' ||
+        name === 'session' ||
+        name === 'subscription' ||
+        name === 'garbage'
+      )
         this.#seeOfSession(name, entry);
       else if (name === 'format') this.#seeFormat(entry);
       else RECORDS[name].read(entry, this.#now);
@@ -152,6 +166,16 @@ class Check {
       this.find('RECORD_UNREADABLE', `${describeKey(entry.key)} cannot be read: ${(error as Error).message}`);
       this.#delete(entry.key);
     }
+  }
+
+  #seeUnknown({ key, value }: Entry): void {
+    try {
+      new RecordReader(key, value);
+    } catch (error) {
+      if ((error as RecordError).code === 'STORE_TOO_NEW') throw error;
+    }
+    this.find('KIND_UNKNOWN', `${describeKey(key)} is of no kind that this version knows`);
+    this.#delete(key);
   }
 
   #seeFormat(entry: Entry): void {
@@ -174,7 +198,7 @@ class Check {
       }
       case 'flow': {
         const flow = RECORDS.flow.read(entry, this.#now);
-        this.#of(flow.session).flow = { ...flow, parked: Buffer.from(flow.parked) };
+        this.#of(flow.session).flow ??= { ...flow, parked: Buffer.from(flow.parked) }; // a journal's comes first, and is newer
         break;
       }
       case 'segment':
@@ -214,6 +238,7 @@ class Check {
 
   /** All has been seen: what fits together? */
   conclude(): void {
+    this.#seeJournaled(Kind.segment);
     if (!this.#hasFormat && this.#sessions.size + this.commits.last > 0) {
       this.find('RECORD_UNREADABLE', 'the format record is missing');
       this.#repairs.push((draft) => draft.key(Kind.format).value().u8(FORMAT).f64(systemClock.now()).put());
@@ -260,16 +285,22 @@ class Check {
     this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked }));
   }
 
-  /** Write the repairs, each batch as a commit of its own. */
   async repair(): Promise<void> {
-    let { last } = this.commits;
+    const removed = await this.#write(this.#removals, this.commits.last);
+    const { batch } = this.#fold;
+    if (batch.length > 0) await this.#store.commit(batch);
+    await this.#write(this.#repairs, removed);
+  }
+
+  /** Each batch is a commit of its own. @param last number of the one before @returns number of the last one */
+  async #write(writes: readonly ((draft: Draft) => void)[], last: number): Promise<number> {
     const draft = new Draft();
-    const writes = [...this.#removals, ...this.#repairs];
     for (let at = 0; at < writes.length; at += REPAIRS_AT_ONCE) {
       draft.clear();
       for (const write of writes.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
       writeCommit(draft, ++last, systemClock.now());
       await this.#store.commit(draft.batch);
     }
+    return last;
   }
 }

@@ -75,7 +75,10 @@ export function writeCommit(draft: Draft, number: number, wallMs: number): void 
     .put();
 }
 
-/** Every commit leaves a record: those that are missing among the last `COMMITS_KEPT` have been lost, with all that they held. */
+/**
+ * Every commit leaves a record: those that are missing among the last `COMMITS_KEPT` have been lost, with all that they held.
+ * @throws BrokerError STORE_TOO_NEW; what the store throws
+ */
 export async function readCommits(store: Store): Promise<Commits> {
   const slots = new Float64Array(COMMITS_KEPT);
   const bad: Buffer[] = [];
@@ -88,7 +91,8 @@ export async function readCommits(store: Store): Promise<Commits> {
       if (number <= last) return;
       last = number;
       lastWallMs = wallMs;
-    } catch {
+    } catch (error) {
+      if (error instanceof RecordError && error.code === 'STORE_TOO_NEW') throw inStore(store, error);
       bad.push(entry.key);
     }
   });

@@ -1,7 +1,7 @@
-import { readAll } from './commits.ts';
+import { inStore, readAll } from './commits.ts';
 import { Kind, numberKey } from './keys.ts';
 import { Draft, RecordError, RecordReader } from './record.ts';
-import type { Entry, Store } from './store.ts';
+import type { Batch, Entry, Store } from './store.ts';
 
 /**
  * A journal record holds what one commit keeps of sessions' messages: records of flows and segments, which are later put under their
@@ -13,31 +13,37 @@ export function beginJournal(draft: Draft, commit: number): Draft {
   return draft.key(Kind.journal).u48(commit).value().nest();
 }
 
+/** What journals hold, as it is put under its own keys. */
+export interface Fold {
+  readonly entries: readonly Entry[];
+  /** Puts them there and deletes the journals: after that the store is as if there had been none. */
+  readonly batch: Batch;
+}
+
 /**
- * Put what journals hold under its own keys: after that the store is as if there had been none. Journals that cannot be read stay.
- * Not for a store that a broker has open.
- * @throws what the store throws
+ * Read the journals of a store. Nothing is written, and those that are damaged are left out.
+ * @throws BrokerError STORE_TOO_NEW; what the store throws
  */
-export async function foldJournals(store: Store): Promise<void> {
+export async function foldJournals(store: Store): Promise<Fold> {
   const journals: Buffer[] = [];
-  const entries: Entry[] = [];
+  /** By key: of a session's states the last one counts. */
+  const found = new Map<string, Entry>();
   let first = Infinity;
   let last = 0;
   await readAll(store, Kind.journal, (journal) => {
-    const found = sound(journal);
-    if (found === undefined) return;
+    const inside = sound(store, journal);
+    if (inside === undefined) return;
     journals.push(journal.key);
-    for (const entry of found) {
+    for (const entry of inside) {
       const session = entry.key.readUIntBE(1, 6);
       first = Math.min(first, session);
       last = Math.max(last, session);
-      entries.push(entry);
+      found.set(entry.key.toString('latin1'), entry);
     }
   });
-  if (journals.length === 0) return;
   // of a session that has ended since nothing is to come back
   const sessions = new Set<number>();
-  if (entries.length > 0)
+  if (found.size > 0)
     await readAll(
       store,
       Kind.session,
@@ -46,20 +52,23 @@ export async function foldJournals(store: Store): Promise<void> {
       numberKey(Kind.session, last + 1)
     );
   const draft = new Draft();
-  for (const { key, value } of entries) {
+  for (const { key, value } of found.values()) {
     if (!sessions.has(key.readUIntBE(1, 6))) continue;
     draft.key(key[0]).raw(key, 1).value().raw(value).put();
   }
-  for (const key of journals) draft.batch.delete(key);
-  await store.commit(draft.batch);
+  const { batch } = draft;
+  const entries = batch.keys.map((key, at) => ({ key, value: batch.values[at] as Buffer }));
+  for (const key of journals) batch.delete(key);
+  return { entries, batch };
 }
 
-function sound(entry: Entry): Entry[] | undefined {
+function sound(store: Store, entry: Entry): Entry[] | undefined {
   try {
     return readJournal(entry);
   } catch (error) {
-    if (error instanceof RecordError && error.code === 'STORE_CORRUPT') return undefined;
-    throw error;
+    if (!(error instanceof RecordError)) throw error;
+    if (error.code === 'STORE_CORRUPT') return undefined;
+    throw inStore(store, error);
   }
 }
 

@@ -45,7 +45,10 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
   [Kind.delayed]: 7
 };
 
-/** Version of the whole: a store of a higher one is refused. */
+/**
+ * Version of the whole: a store of a higher one is refused. Raised with every new kind and every new version of a record, and written into
+ * an older store before any of these: a start does not look at queued messages, nor at kinds that it does not know.
+ */
 export const FORMAT = 1;
 
 /** Commit records that are kept. More than LevelDB's log can hold of small batches, so that a gap in it is seen. */

@@ -3,7 +3,7 @@ import { BrokerError, StateError } from '../errors.ts';
 import type { Alarm, TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
-import { beginJournal, foldJournals } from './journal.ts';
+import { beginJournal, type Fold, foldJournals } from './journal.ts';
 import { FORMAT, Kind } from './keys.ts';
 import { Draft } from './record.ts';
 import type { Batch, Store } from './store.ts';
@@ -134,9 +134,10 @@ export class Ledger {
 
   /**
    * Open the store and see whether all its commits are there.
-   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE; what the store throws
+   * @param look reads what else is there, before anything is written: a store that it refuses is closed as it was
+   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE; what the store and `look` throw
    */
-  async open(): Promise<Commits> {
+  async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
     if ((OWNERS.get(this.store) ?? this) !== this)
       throw new StateError(
         'STORE_IN_USE',
@@ -146,15 +147,17 @@ export class Ledger {
     try {
       await this.store.open();
       const isNew = await checkFormat(this.store);
-      // what this one has written since it was opened first, it knows better
-      if (this.#journals.length === 0) await foldJournals(this.store);
+      const fold = await foldJournals(this.store);
       const commits = await readCommits(this.store);
       if (this.#isCommitKnown && commits.last !== this.#commit)
         throw new StateError(
           'STORE_CHANGED',
           `${this.store.name}: another broker has written to it since this one stopped, which can not go on with what it knows: make a new one`
         );
+      const seen = await look(commits, fold);
       this.#commit = commits.last;
+      // what this one has written since it was opened first, it knows better
+      if (fold.batch.length > 0 && this.#journals.length === 0) await this.store.commit(fold.batch);
       if (isNew) {
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
@@ -162,7 +165,7 @@ export class Ledger {
       }
       this.isOpen = true;
       if (this.#dirty.length > 0) this.#hurry(); // what an earlier life could not write
-      return commits;
+      return seen;
     } catch (error) {
       await this.store.close();
       OWNERS.delete(this.store);

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
@@ -56,4 +57,12 @@ export async function change(store: Store, how: (batch: Batch) => void): Promise
   await store.open();
   await store.commit(batch);
   await store.close();
+}
+
+/** A record as a later version of this package would write it. */
+export function laterVersion({ key, value }: Entry): Buffer {
+  const changed = Buffer.from(value);
+  changed[0] = 2;
+  changed.writeUInt32LE(crc32(changed.subarray(0, -4), crc32(key)), changed.length - 4);
+  return changed;
 }

@@ -61,7 +61,7 @@ describe('A journal', () => {
     const batch = new Batch();
     for (const { keys, values } of [draft.batch, journal.batch]) batch.put(keys[0], values[0] as Buffer);
     await store.commit(batch);
-    await foldJournals(store);
+    await store.commit((await foldJournals(store)).batch);
     const flows = await store.read(kindKey(Kind.flow), kindKey(Kind.flow + 1), 10);
     assert.deepEqual(
       flows.map(({ key }) => key),

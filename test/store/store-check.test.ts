@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { RECORDS } from '../../lib/broker/records.ts';
 import { checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
+import { beginJournal } from '../../lib/store/journal.ts';
 import { describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
-import { ALL_KINDS, change, entriesOf, fill } from './filled-store.ts';
+import { ALL_KINDS, change, entriesOf, fill, laterVersion } from './filled-store.ts';
 
 let entries: readonly Entry[];
 
@@ -37,6 +38,15 @@ function flipped(value: Buffer): Buffer {
   return changed;
 }
 
+/** A journal with the state of messages of a session, as it is in the store. */
+function journal(): Entry {
+  const { key, value } = of(Kind.flow);
+  const draft = beginJournal(new Draft(), 1_000);
+  draft.key(Kind.flow).raw(key, 1).value().raw(value.subarray(1, -4)).put();
+  draft.unnest().put();
+  return { key: draft.batch.keys[0], value: draft.batch.values[0] as Buffer };
+}
+
 /** The store is refused by a broker, repaired by another, and sound from then on. */
 async function repairs(store: Store, refusal: RegExp): Promise<void> {
   await assert.rejects(createTestBroker({ ...ALL_KINDS, store }), (error: Error & { code?: string }) => {
@@ -54,6 +64,13 @@ async function repairs(store: Store, refusal: RegExp): Promise<void> {
   await kit[Symbol.asyncDispose]();
   const { findings } = await checkStore(store);
   assert.deepEqual(findings, []);
+}
+
+/** The lines of an export. */
+async function exported(store: Store): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of exportStore(store)) lines.push(line);
+  return lines;
 }
 
 /** Not in a store where all has settled. */
@@ -206,6 +223,52 @@ describe('checkStore', () => {
     assert.equal((await entriesOf(other)).length, 1);
   });
 
+  for (const [name, { kind }] of Object.entries(RECORDS)) {
+    if (name === 'garbage') continue;
+    it(`refuses a store with a ${name} record of a later version, as a broker and an export do, and nothing is written`, async () => {
+      const store = await copy();
+      const journals = [journal(), { ...journal(), key: numberKey(Kind.journal, 1_001) }];
+      const found = name === 'journal' ? journals[1] : of(kind);
+      await change(store, (batch) => {
+        batch.put(journals[0].key, journals[0].value);
+        batch.put(found.key, laterVersion(found));
+      });
+      store.commit = () => assert.fail('it is written to');
+      const refused = {
+        code: 'STORE_TOO_NEW',
+        message: new RegExp(`^the copy: ${describeKey(found.key).replace(/[()]/g, '\\$&')}: a record of version 2`)
+      };
+      await assert.rejects(checkStore(store, { repair: true }), refused);
+      await assert.rejects(exported(store), refused);
+      if (name === 'segment') return; // queues are read when their clients come
+      for (const repairStore of [false, true])
+        await assert.rejects(createTestBroker({ ...ALL_KINDS, store, repairStore }), refused);
+    });
+  }
+
+  it('takes no record of a kind that it does not know out of a store of a later version', async () => {
+    const store = await copy();
+    const draft = new Draft();
+    draft.key(0x77).u8(1).value().put();
+    const [key] = draft.batch.keys;
+    await change(store, (batch) => batch.put(key, laterVersion({ key, value: draft.batch.values[0] as Buffer })));
+    await assert.rejects(checkStore(store, { repair: true }), {
+      code: 'STORE_TOO_NEW',
+      message: /^the copy: key 7701: /
+    });
+  });
+
+  it('writes nothing where nothing is to be repaired, and knows what journals hold', async () => {
+    const store = await copy();
+    const { key, value } = journal();
+    await change(store, (batch) => batch.put(key, value));
+    const before = await entriesOf(store);
+    const { findings, records } = await checkStore(store, { repair: true });
+    assert.deepEqual(findings, []);
+    assert.equal(records, entries.length + 1);
+    assert.deepEqual(await entriesOf(store), before);
+  });
+
   it('tells of its progress', async () => {
     const seen: number[] = [];
     await checkStore(await copy(), { onProgress: ({ records }) => seen.push(records) });
@@ -261,8 +324,9 @@ describe('exportStore and importStore', () => {
   });
 
   it('show what records say', async () => {
-    const lines: { kind: string; content?: Record<string, unknown> }[] = [];
-    for await (const line of exportStore(await copy())) lines.push(JSON.parse(line));
+    const lines = (await exported(await copy())).map(
+      (line) => JSON.parse(line) as { kind: string; content?: Record<string, unknown> }
+    );
     const retained = lines.find(({ kind, content }) => kind === 'retained' && content?.topic === 'kept/3');
     assert.equal(retained?.content?.payload, Buffer.from('3').toString('base64'));
     assert.deepEqual(lines.find(({ kind }) => kind === 'table')?.content, {
@@ -277,8 +341,7 @@ describe('exportStore and importStore', () => {
   });
 
   it('leave nothing that a broker would start on when a line is wrong, and name the line', async () => {
-    const lines: string[] = [];
-    for await (const line of exportStore(await copy())) lines.push(line);
+    const lines = await exported(await copy());
     const wrong: [string, RegExp][] = [
       ['{', /^line 5: no JSON/],
       ['null', /^line 5: a record has a "key" and a "value"/],
@@ -298,10 +361,7 @@ describe('exportStore and importStore', () => {
     const store = await copy();
     const { key, value } = of(Kind.retained);
     await change(store, (batch) => batch.put(key, flipped(value)));
-    const all = async () => {
-      for await (const _ of exportStore(store));
-    };
-    await assert.rejects(all, {
+    await assert.rejects(exported(store), {
       code: 'STORE_CORRUPT',
       message: /^the copy: retained message "kept\/0": the checksum/
     });
