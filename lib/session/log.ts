@@ -1,9 +1,11 @@
+import type { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
+import { inStore } from '../store/commits.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
-import type { Draft } from '../store/record.ts';
+import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { IdSet } from './id-set.ts';
@@ -481,10 +483,14 @@ export class SessionLog implements Durable {
       const entries = await this.#ledger.store.read(key, to, READ_TO_DROP);
       if (this.#parked !== parked || this.#isOver) return;
       for (const entry of entries) {
-        const { segment, messages } = this.#readSegment(entry);
-        drop(messages);
-        from = segment.first + 1;
-        isAtHead &&= segment.left === 0;
+        if (bounds === undefined && this.#excess(0) <= 0) return;
+        const read = this.#readSegment(entry);
+        if (read === undefined) {
+          await this.#writeOff(entry, unwritten);
+          if (this.#parked !== parked || this.#isOver) return;
+        } else drop(read.messages);
+        from = segmentFirst(entry.key) + 1;
+        isAtHead &&= read === undefined || read.segment.left === 0;
         if (isAtHead) this.#pageFrom = from; // nobody looks for it again
       }
       if (entries.length < READ_TO_DROP) from = unwritten;
@@ -563,7 +569,9 @@ export class SessionLog implements Durable {
     let bytes = 0;
     for (const entry of entries) {
       bytes += entry.value.length;
-      this.#takeInSegment(entry);
+      if (this.#takeInSegment(entry)) continue;
+      await this.#writeOff(entry, unwritten);
+      if (this.#epoch !== epoch) return;
     }
     if (entries.length < limit) this.#paged = this.#pageFrom = unwritten;
     if (bytes < SMALL_PAGE_BYTES) this.#pageRecords = Math.min(limit * 2, MOST_AT_ONCE);
@@ -575,23 +583,45 @@ export class SessionLog implements Durable {
     return (this.#unfolded[0] ?? this.#writing[0] ?? this.#open[0])?.seq ?? this.#next;
   }
 
-  #takeInSegment(entry: Entry): void {
-    const { segment, messages, end } = this.#readSegment(entry);
-    if (segment.left > 0) this.#segments = added(this.#segments, segment);
-    for (const kept of messages) this.#takeIn(kept);
-    this.#paged = this.#pageFrom = end;
+  /** @returns false if it cannot be read */
+  #takeInSegment(entry: Entry): boolean {
+    const read = this.#readSegment(entry);
+    this.#paged = this.#pageFrom = read?.end ?? segmentFirst(entry.key) + 1;
+    if (read === undefined) return false;
+    if (read.segment.left > 0) this.#segments = added(this.#segments, read.segment);
+    for (const kept of read.messages) this.#takeIn(kept);
+    return true;
   }
 
-  /** The messages of a record that are not done; none where it cannot be read, which is told. */
-  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } {
+  /** A record cannot be read: what it held waits no longer. */
+  async #writeOff(entry: Entry, unwritten: number): Promise<void> {
+    const from = segmentFirst(entry.key);
+    const [start, end] = [from + 1, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
+    const [next] = await this.#ledger.store.read(start, end, 1);
+    if (this.#isOver) return;
+    const to = next === undefined ? unwritten : segmentFirst(next.key);
+    for (const [first, behind] of this.#done.gapsBelow(to))
+      if (behind > from) this.count -= behind - Math.max(first, from);
+    this.#done.addRange(from, to);
+    if (this.count === 0) this.bytes = this.zeroes = 0; // what it held of these is not known
+    this.flowNoted();
+  }
+
+  /**
+   * The messages of a record that are not done; undefined where it cannot be read, which is told.
+   * @throws BrokerError STORE_TOO_NEW
+   */
+  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | undefined {
     const { host } = this.#session;
     const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
     let all: KeptMessage[];
     try {
       all = readSegment(entry, host);
     } catch (error) {
-      host.failed(error, 'reading its queue from the store', this.#session);
-      return { segment, messages: [], end: segment.first + 1 };
+      const fault = error instanceof RecordError ? inStore(this.#ledger.store, error) : (error as BrokerError);
+      if (fault.code === 'STORE_TOO_NEW') throw fault;
+      host.failed(fault, 'reading its queue from the store', this.#session);
+      return undefined;
     }
     const messages = all.filter(({ seq }) => !this.#done.has(seq));
     for (const kept of messages) kept.segment = segment;

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { BrokerError } from '../../lib/errors.ts';
+import { Kind } from '../../lib/store/keys.ts';
+import { Batch } from '../../lib/store/store.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted } from '../support/wire.ts';
+import { laterVersion } from './filled-store.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `${from + n}`);
@@ -235,6 +239,82 @@ describe('Messages that are kept', () => {
       keys.filter((key, at) => key[0] === 0x13 && values[at] !== undefined)
     );
     assert.ok(segments.length < 50, `${segments.length} records`);
+  });
+});
+
+/** One of three messages that wait, each in a record of its own, becomes what cannot be read, or what a later version wrote. */
+async function spoil(lives: Lives, at: number, isLater: boolean): Promise<void> {
+  await lives.leave('a', 't', 1);
+  for (const n of numbers(3)) {
+    await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.kit.clock.advance(200);
+  }
+  const { key, value } = (await lives.store.entries()).filter(({ key }) => key[0] === Kind.segment)[at];
+  const batch = new Batch();
+  if (isLater) batch.put(key, laterVersion({ key, value }));
+  else batch.put(key, Buffer.concat([value, Buffer.of(0)]));
+  await lives.store.commit(batch);
+}
+
+describe('A queue with a record that cannot be read', () => {
+  it('comes without it, and tells', async () => {
+    await using lives = await new Lives().begin();
+    await spoil(lives, 1, false);
+    const told: string[] = [];
+    lives.kit.broker.on('error', ({ error }) => told.push(error.message));
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['0', '2']);
+    assert.deepEqual(told, ['memory: queued messages of session 1, from number 2: the checksum is wrong']);
+  });
+
+  it('counts no more what was in it', async () => {
+    await using lives = await new Lives().begin();
+    await spoil(lives, 2, false);
+    await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 0);
+    await lives.crash();
+    assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 0);
+  });
+
+  for (const at of [0, 1, 2])
+    it(`is cut to its bound all the same, where that is record ${at + 1} of 3`, async () => {
+      await using lives = await new Lives({ maxMqueueLen: 4 }).begin();
+      await spoil(lives, at, false);
+      const gone: string[] = [];
+      const told: string[] = [];
+      lives.kit.broker.on('message.dropped', ({ message }) => gone.push(`${message.payload}`));
+      lives.kit.broker.on('error', ({ error }) => told.push(error.message));
+      for (const n of numbers(7, 3)) {
+        await lives.kit.broker.publish('t', n, { qos: 1 });
+        await lives.kit.clock.advance(200);
+      }
+      assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 4);
+      const { texts } = await lives.listen({ clientId: 'a' });
+      await lives.kit.clock.advance(100);
+      assert.deepEqual(texts(), numbers(4, 6));
+      assert.deepEqual(
+        gone,
+        numbers(6).filter((n) => n !== `${at}`)
+      );
+      assert.equal(told.length, 1);
+    });
+
+  it('of a later version is not lost: its client gets none of it, and is disconnected', async () => {
+    await using lives = await new Lives().begin();
+    await spoil(lives, 1, true);
+    const told: string[] = [];
+    lives.kit.broker.on('error', ({ error }) => told.push(`${(error as BrokerError).code} ${error.message}`));
+    const { client, texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.equal(client.isConnected, false);
+    assert.deepEqual(texts(), []);
+    assert.match(
+      told.join(),
+      /^STORE_TOO_NEW memory: queued messages of session 1, from number 2: a record of version 2.* or a later one$/
+    );
+    assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 3);
   });
 });
 
