@@ -32,7 +32,7 @@ export const RECORDS = {
   segment: row(Kind.segment, readSegment, (messages) => ({ messages: messages.map(showKept) })),
   will: row(Kind.will, readSession, showSession),
   garbage: row(Kind.garbage, readGarbage),
-  retained: row(Kind.retained, readRetained, showMessage),
+  retained: row(Kind.retained, readRetained, ({ message }) => showMessage(message)),
   delayed: row(Kind.delayed, readDelayed, showDelayed),
   table: row(Kind.table, readTableEntry, (record) => record)
 } satisfies Record<RecordName, unknown>;
@@ -75,8 +75,17 @@ function readGarbage(entry: Entry): number {
   return numberOf(entry);
 }
 
-function readRetained({ key, value }: Entry, now: Now): Message {
-  return readMessage(new RecordReader(key, value), undefined, now);
+/** A retained message as it is kept. */
+export interface KeptRetained {
+  readonly message: Message;
+  /** The order in which they came. */
+  readonly seq: number;
+}
+
+function readRetained({ key, value }: Entry, now: Now): KeptRetained {
+  const reader = new RecordReader(key, value);
+  const message = readMessage(reader, undefined, now);
+  return { message, seq: reader.isAtEnd ? 0 : reader.varint() };
 }
 
 function readDelayed(entry: Entry, now: Now): DelayedMessage & { readonly number: number } {

@@ -42,9 +42,10 @@ export class RetainedMessages {
   /**
    * Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. What the broker says of itself counts against no
    * bound.
+   * @param seq of one that was kept
    * @returns false if a bound refused it
    */
-  put(message: Message): boolean {
+  put(message: Message, seq?: number): boolean {
     const { topic, isSystem } = message;
     const payloadBytes = message.bytes - message.payloadAt;
     const { maxRetainedPayloadSize } = this.#settings;
@@ -55,7 +56,7 @@ export class RetainedMessages {
       return payloadBytes === 0;
     }
     message.store();
-    if (this.#store.put(topic, message, isSystem ? 0 : message.bytes) === 'refused') return false;
+    if (this.#store.put(topic, message, isSystem ? 0 : message.bytes, seq) === 'refused') return false;
     const dueMs = this.#expiresAtMs(message);
     if (dueMs !== Infinity) {
       const entry = this.#store.get(topic) as RetainedEntry<Message>;
@@ -85,6 +86,10 @@ export class RetainedMessages {
   /** `seq` of the next message to be retained. */
   get next(): number {
     return this.#store.next;
+  }
+
+  set next(seq: number) {
+    this.#store.next = seq;
   }
 
   /** Whether a filter can match anything: exactly known only of one without wildcards. */

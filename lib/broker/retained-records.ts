@@ -37,12 +37,12 @@ export class RetainedRecords implements Durable {
     this.#writing = this.#topics;
     this.#topics = new Map();
     for (const topic of this.#writing.keys()) {
-      const message = this.#core.retained.get(topic)?.message;
+      const entry = this.#core.retained.get(topic);
       draft.key(Kind.retained).tail(topic);
-      if (message === undefined) draft.delete();
+      if (entry === undefined) draft.delete();
       else {
-        writeMessage(draft.value(), message, undefined);
-        draft.put();
+        writeMessage(draft.value(), entry.message, undefined);
+        draft.varint(entry.seq).put();
       }
     }
   }

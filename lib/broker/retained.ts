@@ -77,9 +77,13 @@ export class RetainedStore<M> {
     this.maxBytes = quotas.maxBytes ?? 0;
   }
 
-  /** `seq` of the next entry. */
+  /** `seq` of the next entry; may be raised. */
   get next(): number {
     return this.#seq;
+  }
+
+  set next(seq: number) {
+    this.#seq = Math.max(seq, this.#seq);
   }
 
   /** Number of retained messages. */
@@ -93,8 +97,9 @@ export class RetainedStore<M> {
    * When messages are at their number, those of known topics may still be replaced. A message that is refused takes the topic's earlier
    * one with it: what is no longer true must not be handed out [MQTT-3.3.1-5].
    * @param bytes what it counts against `maxBytes`; 0: it counts against neither bound, and none refuses it
+   * @param seq of one that was kept; none before it may follow
    */
-  put(topic: string, message: M, bytes: number): 'stored' | 'replaced' | 'refused' {
+  put(topic: string, message: M, bytes: number, seq = this.#seq): 'stored' | 'replaced' | 'refused' {
     const old = this.#byTopic.get(topic);
     const oldBytes = old === undefined ? 0 : old.bytes;
     const total = this.bytes + bytes - oldBytes;
@@ -107,7 +112,8 @@ export class RetainedStore<M> {
     if (bytes === 0) this.#exempt++;
     if (old?.bytes === 0) this.#exempt--;
     // the Map goes on with its old key: with the same text in the entry only one of two equal ones is kept
-    const entry = new RetainedEntry(old === undefined ? topic : old.topic, message, this.#seq++, bytes);
+    const entry = new RetainedEntry(old === undefined ? topic : old.topic, message, seq, bytes);
+    this.#seq = seq + 1;
     this.#byTopic.set(entry.topic, entry);
     if (old === undefined) {
       this.#plant(entry);

@@ -208,7 +208,10 @@ export class Subscribing {
     if (handling === 0 || (handling === 1 && known === undefined)) {
       // [MQTT-3.3.1-9, -10]; none for shared subscriptions
       const feed = this.#broker.retainedFeed(subscription);
-      if (feed !== undefined) feeds.push(feed);
+      if (feed !== undefined) {
+        session.owe(feed); // kept by the commit that keeps the subscription
+        feeds.push(feed);
+      }
     }
     return granted;
   }

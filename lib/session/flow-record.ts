@@ -1,6 +1,7 @@
 import { Kind } from '../store/keys.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
+import type { OwedFeed } from './retained-feed.ts';
 import { SeqSet } from './seq-set.ts';
 
 /** What is kept of the flow of a session's messages. */
@@ -17,13 +18,15 @@ export interface FlowRecord {
   readonly done: SeqSet;
   /** What is in flight and awaited, as `SessionLog` has it for the client's return. */
   readonly parked: Buffer;
+  /** What subscriptions are still to get of the retained messages, as far as some are out. */
+  readonly owed: readonly OwedFeed[];
 }
 
 /** Numbers first, for the start of the broker; behind them what the client's return needs. */
 export function writeFlow(
   draft: Draft,
   session: number,
-  { next, head, count, bytes, zeroes, done, parked }: FlowRecord
+  { next, head, count, bytes, zeroes, done, parked, owed }: FlowRecord
 ): void {
   draft.key(Kind.flow).u48(session).value();
   draft.varint(next).varint(head).varint(count).varint(bytes).varint(zeroes);
@@ -33,7 +36,13 @@ export function writeFlow(
     draft.varint(from - last).varint(to - from);
     last = to;
   });
-  draft.bytes(parked).put();
+  draft.bytes(parked);
+  if (owed.length > 0) draft.varint(owed.length);
+  for (const { filter, from, ahead } of owed) {
+    draft.text(filter).varint(from).varint(ahead.length);
+    for (const seq of ahead) draft.varint(seq);
+  }
+  draft.put();
 }
 
 /** @throws RecordError */
@@ -47,5 +56,11 @@ export function readFlow({ key, value }: Entry): FlowRecord {
     last = from + reader.varint();
     done.addRange(from, last);
   }
-  return { next, head, count, bytes, zeroes, done, parked: reader.bytes() };
+  const parked = reader.bytes();
+  const owed: OwedFeed[] = [];
+  for (let left = reader.isAtEnd ? 0 : reader.varint(); left > 0; left--) {
+    const [filter, from, aheads] = [reader.text(), reader.varint(), reader.varint()];
+    owed.push({ filter, from, ahead: Array.from({ length: aheads }, () => reader.varint()) });
+  }
+  return { next, head, count, bytes, zeroes, done, parked, owed };
 }

@@ -129,6 +129,12 @@ export class SessionLog implements Durable {
     this.#ledger.promise(this, 32 + filter.length);
   }
 
+  /** What a subscription is still to get of the retained messages has changed; nothing waits for that. */
+  subscriptionNoted(filter: string): void {
+    (this.#filters ??= new Set()).add(filter);
+    this.#ledger.touch(this);
+  }
+
   /** What is in flight or awaited has changed, and a packet waits until that is kept. */
   flowChanged(): void {
     this.#isFlowDirty = true;
@@ -208,8 +214,11 @@ export class SessionLog implements Durable {
       writeSession(draft, number, this.#session);
     }
     if (this.#filters !== undefined) {
-      for (const filter of this.#filters)
-        writeSubscription(draft, number, filter, this.#session.subscriptions.get(filter));
+      const { subscriptions, feeds } = this.#session;
+      for (const filter of this.#filters) {
+        const subscription = subscriptions.get(filter);
+        writeSubscription(draft, number, filter, subscription, subscription && feeds?.owedBefore(subscription));
+      }
       this.#writingFilters = this.#filters;
       this.#filters = undefined;
     }
@@ -225,7 +234,9 @@ export class SessionLog implements Durable {
     // segments in journals begin anywhere behind those in the store
     const head = journal === undefined ? this.#headWriting : this.#headKept;
     const parked = this.#parked ?? this.#returning ?? this.#park();
-    writeFlow(journal ?? draft, number, { next: this.#next, head, count, bytes, zeroes, done: this.#done, parked });
+    const owed = this.#session.feeds?.owed ?? NONE;
+    const record = { next: this.#next, head, count, bytes, zeroes, done: this.#done, parked, owed };
+    writeFlow(journal ?? draft, number, record);
   }
 
   #takeOpen(): KeptMessage[] {

@@ -462,13 +462,19 @@ export abstract class Outbound implements Subscriber {
     this.pump();
   }
 
+  /** A new subscription is to get retained messages: from `feed` on. */
+  owe(feed: RetainedFeed): void {
+    this.feeds ??= new RetainedFeeds(({ filter }) => this.log?.subscriptionNoted(filter));
+    this.feeds.ask(feed);
+    feed.isHeld = true;
+    this.rawLayout = 0;
+    this.log?.flowNoted();
+  }
+
   /** Hand out retained messages for new subscriptions, as there is room. */
   feed(feeds: readonly RetainedFeed[]): void {
-    if (this.state !== 'connected' || feeds.length === 0) return;
-    this.feeds ??= new RetainedFeeds();
-    for (const feed of feeds) this.feeds.ask(feed);
-    this.rawLayout = 0;
-    this.pump();
+    for (const feed of feeds) feed.isHeld = false;
+    if (this.state === 'connected' && feeds.length > 0) this.pump();
   }
 
   /** What waits in the backlog goes before retained messages. */

@@ -21,6 +21,15 @@ export interface FeedSource {
   reaches(subscription: Subscription, topic: string): boolean;
 }
 
+/** What is left of a feed that has been handed out in part. */
+export interface OwedFeed {
+  readonly filter: string;
+  /** `seq` of the next entry. */
+  readonly from: number;
+  /** Those behind it that are out already. */
+  readonly ahead: readonly number[];
+}
+
 /** The QoS at which a retained message goes out [MQTT-3.8.4-8]. */
 export function handOutQos({ qos }: Message, { qos: granted }: Subscription, upgradeQos: boolean): QoS {
   return upgradeQos === qos < granted ? granted : qos;
@@ -37,19 +46,29 @@ export class RetainedFeed {
   readonly #source: FeedSource;
   /** It is about the entries from the one of this `seq` on, and before that one: later ones came to the subscription live. */
   readonly #from: number;
-  readonly #before: number;
+  readonly before: number;
   /** Undefined until looked up. */
   #entries: readonly RetainedEntry[] | undefined;
   #at = 0;
-  /** Given ahead of their turn, because a newer message of their topic overtook them. */
-  #ahead: Set<RetainedEntry> | undefined;
+  /** Given ahead of their turn, because a newer message of their topic overtook them: their `seq`. */
+  #ahead: Set<number> | undefined;
+  /** Not before the SUBACK. */
+  isHeld = false;
 
   constructor(subscription: Subscription, source: FeedSource, needsQuota = false, from = 0, before = source.next) {
     this.subscription = subscription;
     this.needsQuota = needsQuota;
     this.#source = source;
     this.#from = from;
-    this.#before = before;
+    this.before = before;
+  }
+
+  /** What was left of one when the process ended. @param owed undefined: all */
+  static restored(subscription: Subscription, source: FeedSource, before: number, owed?: OwedFeed): RetainedFeed {
+    if (owed === undefined) return new RetainedFeed(subscription, source, false, 0, before);
+    const feed = new RetainedFeed(subscription, source, true, owed.from, before);
+    if (owed.ahead.length > 0) feed.#ahead = new Set(owed.ahead);
+    return feed;
   }
 
   /**
@@ -60,7 +79,7 @@ export class RetainedFeed {
     const zeroes: RetainedEntry[] = [];
     const others: RetainedEntry[] = [];
     for (const entry of this.#source.match(this.subscription)) {
-      if (entry.seq < this.#from || entry.seq >= this.#before || this.#ahead?.has(entry)) continue;
+      if (entry.seq < this.#from || entry.seq >= this.before || this.#ahead?.has(entry.seq)) continue;
       if (handOutQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
       else if (!this.needsQuota) zeroes.push(entry);
     }
@@ -68,8 +87,9 @@ export class RetainedFeed {
   }
 
   #part(entries: readonly RetainedEntry[], needsQuota: boolean): RetainedFeed {
-    const part = new RetainedFeed(this.subscription, this.#source, needsQuota, this.#from, this.#before);
+    const part = new RetainedFeed(this.subscription, this.#source, needsQuota, this.#from, this.before);
     part.#entries = entries;
+    part.#ahead = this.#ahead;
     return part;
   }
 
@@ -77,9 +97,17 @@ export class RetainedFeed {
   unload(): RetainedFeed {
     const next = this.#entries?.[this.#at];
     if (next === undefined) return this;
-    const rest = new RetainedFeed(this.subscription, this.#source, this.needsQuota, next.seq, this.#before);
+    const rest = new RetainedFeed(this.subscription, this.#source, this.needsQuota, next.seq, this.before);
     rest.#ahead = this.#ahead;
     return rest;
+  }
+
+  /** What is left of it; undefined: all. */
+  get owed(): OwedFeed | undefined {
+    const from = this.#entries?.[this.#at]?.seq ?? this.#from;
+    if (from === 0 && this.#ahead === undefined) return undefined;
+    const ahead = [...(this.#ahead ?? [])].filter((seq) => seq >= from);
+    return { filter: this.subscription.filter, from, ahead };
   }
 
   /** Entries that have been looked up and not handed out. */
@@ -92,22 +120,22 @@ export class RetainedFeed {
     const entries = this.#entries as readonly RetainedEntry[];
     while (this.#at < entries.length) {
       const entry = entries[this.#at++];
-      if (entry.live && this.#ahead?.has(entry) !== true) return entry.message;
+      if (entry.live && this.#ahead?.has(entry.seq) !== true) return entry.message;
     }
     return undefined;
   }
 
   /** Take an entry out of its turn. @returns its message, or undefined if it is none of the feed's or has been handed out */
   takeAhead(entry: RetainedEntry): Message | undefined {
-    if (this.#ahead?.has(entry) === true || !this.#isWaiting(entry)) return undefined;
-    (this.#ahead ??= new Set()).add(entry);
+    if (this.#ahead?.has(entry.seq) === true || !this.#isWaiting(entry)) return undefined;
+    (this.#ahead ??= new Set()).add(entry.seq);
     return entry.message;
   }
 
   #isWaiting(entry: RetainedEntry): boolean {
     const entries = this.#entries;
     if (entries === undefined) {
-      const isOurs = entry.seq >= this.#from && entry.seq < this.#before;
+      const isOurs = entry.seq >= this.#from && entry.seq < this.before;
       return isOurs && this.#source.reaches(this.subscription, entry.topic);
     }
     let from = this.#at;
@@ -132,6 +160,12 @@ export class RetainedFeeds {
   /** Entries that wait in those. */
   #waiting = 0;
   #asked = new Map<Subscription, RetainedFeed>();
+  readonly #onDone: (subscription: Subscription) => void;
+
+  /** @param onDone told when all that leaves at QoS 1 and 2 is handed out for a subscription */
+  constructor(onDone: (subscription: Subscription) => void) {
+    this.#onDone = onDone;
+  }
 
   /** Another subscription, or one made again: that begins anew. */
   ask(feed: RetainedFeed): void {
@@ -145,7 +179,21 @@ export class RetainedFeeds {
 
   /** More may be looked up. */
   get mayLoad(): boolean {
-    return this.#asked.size > 0 && this.#waiting < LOADED_AT_ONCE && this.#loaded.length < ASKED_AHEAD;
+    if (this.#asked.size === 0 || this.#waiting >= LOADED_AT_ONCE || this.#loaded.length >= ASKED_AHEAD) return false;
+    const [feed] = this.#asked.values();
+    return !feed.isHeld;
+  }
+
+  /** What a subscription is still to get is about entries before the one of this `seq`; undefined: it has got all. */
+  owedBefore(subscription: Subscription): number | undefined {
+    const isOurs = (feed: RetainedFeed) => feed.subscription === subscription && feed.needsQuota;
+    return (this.#asked.get(subscription) ?? this.#loaded.find(isOurs))?.before;
+  }
+
+  /** Those that have been handed out in part. */
+  get owed(): OwedFeed[] {
+    const feeds = [...this.#loaded.filter(({ needsQuota }) => needsQuota), ...this.#asked.values()];
+    return feeds.flatMap(({ owed }) => owed ?? []);
   }
 
   /**
@@ -159,10 +207,13 @@ export class RetainedFeeds {
     this.#asked.delete(feed.subscription);
     if (!isHeld(feed.subscription)) return 0;
     let count = 0;
+    let isDone = true;
     for (const part of feed.load(upgradeQos)) {
       this.#loaded.push(part);
       count += part.waiting;
+      if (part.needsQuota) isDone = false;
     }
+    if (isDone) this.#onDone(feed.subscription);
     this.#waiting += count;
     return count;
   }
@@ -179,7 +230,9 @@ export class RetainedFeeds {
     const { waiting } = feed;
     const message = feed.next();
     this.#waiting -= waiting - feed.waiting;
-    if (feed.waiting === 0) this.#loaded.splice(this.#loaded.indexOf(feed), 1);
+    if (feed.waiting > 0) return message;
+    this.#loaded.splice(this.#loaded.indexOf(feed), 1);
+    if (feed.needsQuota) this.#onDone(feed.subscription);
     return message;
   }
 
@@ -188,7 +241,10 @@ export class RetainedFeeds {
     const asked = [...this.#asked.values()];
     this.#asked = new Map();
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
-    for (const feed of asked) this.ask(feed);
+    for (const feed of asked) {
+      feed.isHeld = false; // that SUBACK will never be
+      this.ask(feed);
+    }
     this.#loaded = [];
     this.#waiting = 0;
   }

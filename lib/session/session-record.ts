@@ -118,12 +118,16 @@ function readWill(reader: RecordReader, now: Now): WillState {
   return { message, delayMs };
 }
 
-/** Write or delete the record of a subscription. */
+/**
+ * Write or delete the record of a subscription.
+ * @param owedBefore what retained messages it is still to get, see `RetainedFeeds.owedBefore`
+ */
 export function writeSubscription(
   draft: Draft,
   session: number,
   filter: string,
-  given: Subscription | undefined
+  given: Subscription | undefined,
+  owedBefore?: number
 ): void {
   draft.key(Kind.subscription).u48(session).tail(filter);
   if (given === undefined) {
@@ -134,6 +138,7 @@ export function writeSubscription(
   draft.value().u8(qos | (nl ? NO_LOCAL : 0) | (rap ? RETAIN_AS_PUBLISHED : 0) | (rh << 4));
   draft.varint(ids?.length ?? 0);
   for (const id of ids ?? []) draft.varint(id);
+  if (owedBefore !== undefined) draft.varint(owedBefore);
   draft.put();
 }
 
@@ -146,6 +151,8 @@ export interface SubscriptionEntry {
   readonly rap: boolean;
   readonly rh: 0 | 1 | 2;
   readonly ids: readonly number[] | undefined;
+  /** It is still to get retained messages, those before this `seq`. */
+  readonly owedBefore: number | undefined;
 }
 
 /** @throws RecordError */
@@ -161,6 +168,7 @@ export function readSubscription({ key, value }: Entry): SubscriptionEntry {
     nl: (flags & NO_LOCAL) !== 0,
     rap: (flags & RETAIN_AS_PUBLISHED) !== 0,
     rh: (flags >> 4) as 0 | 1 | 2,
-    ids: ids.length > 0 ? ids : undefined
+    ids: ids.length > 0 ? ids : undefined,
+    owedBefore: reader.isAtEnd ? undefined : reader.varint()
   };
 }
