@@ -635,7 +635,7 @@ export class Core implements SessionHost {
   /** Put a session's subscription into the index. */
   addSubscription(session: Session, subscription: Subscription, isRestored = false): void {
     const { routing, metrics } = this;
-    session.wantSubscriptions().set(subscription.filter, subscription);
+    session.subscriptions.add(subscription);
     if (!isRestored) session.log?.subscribed(subscription.filter);
     routing.add(subscription);
     if (session.subscriptions.size === 1) metrics.note('subscribers', ++this.#subscriberCount);

@@ -20,6 +20,9 @@ export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   delete(key: string): Promise<boolean>;
 }
 
+/** What UTF-8 has no form for. */
+const HALF_PAIR = /\p{Surrogate}/u;
+
 /** All tables of a broker. */
 export class Tables {
   readonly #ledger: Ledger | undefined;
@@ -95,7 +98,8 @@ class KeptTable implements Table<unknown>, Durable {
 
   async set(key: string, value: unknown): Promise<void> {
     this.#mustBeOpen();
-    if (typeof key !== 'string') throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'text', key);
+    if (typeof key !== 'string' || HALF_PAIR.test(key))
+      throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'text without half a surrogate pair', key);
     const json = jsonOf(value);
     this.#checkStore();
     this.#values.set(key, JSON.parse(json)); // what the caller does with its object later is not kept either

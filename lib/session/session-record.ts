@@ -17,6 +17,9 @@ const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
 const TRANSPORTS: readonly ConnectionMeta['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
 
+/** One for all sessions that have none. */
+export const NO_USER_PROPERTIES: readonly UserProperty[] = [];
+
 /** Who a session belongs to, as it is kept. */
 export interface SessionRecord {
   readonly number: number;
@@ -105,9 +108,11 @@ export function readSession({ key, value }: Entry, now: Now): SessionRecord {
   };
 }
 
-function readPairs(reader: RecordReader): UserProperty[] {
+function readPairs(reader: RecordReader): readonly UserProperty[] {
+  let left = reader.varint();
+  if (left === 0) return NO_USER_PROPERTIES;
   const pairs: UserProperty[] = [];
-  for (let left = reader.varint(); left > 0; left--) pairs.push([reader.text(), reader.text()]);
+  for (; left > 0; left--) pairs.push([reader.text(), reader.text()]);
   return pairs;
 }
 

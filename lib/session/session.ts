@@ -10,7 +10,6 @@ import type { MessageInput, Publisher } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnectPacket, Properties, UserProperty } from '../packets/types.ts';
 import type { Alarm } from '../timing-wheel.ts';
-import { TextMap } from '../topics/text-map.ts';
 import type { Zone } from '../zone.ts';
 import { TopicAliases } from './aliases.ts';
 import { Connection, Pause } from './connection.ts';
@@ -19,8 +18,8 @@ import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handle
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
-import type { SessionRecord } from './session-record.ts';
-import type { Subscription } from './subscription.ts';
+import { NO_USER_PROPERTIES, type SessionRecord } from './session-record.ts';
+import { Subscriptions } from './subscriptions.ts';
 
 /** A will as it waits with its session. */
 export interface WillState {
@@ -46,7 +45,6 @@ export interface AuthExchange {
   abort(reason: Error): void;
 }
 
-const NONE = new TextMap<Subscription>();
 /** Codes of streams whose peer has gone. */
 const VANISHED = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);
 
@@ -70,7 +68,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   isBridge = false;
   isSuperuser = false;
   connection: ConnectionMeta;
-  userProperties: readonly UserProperty[] = [];
+  userProperties: readonly UserProperty[] = NO_USER_PROPERTIES;
   connectedAt: number | undefined = undefined;
   disconnectedAt: number | undefined = undefined;
   createdAt = 0;
@@ -87,7 +85,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   // the state MQTT keeps
   /** By filter as stored: rewritten, mounted, with the share prefix. */
-  subscriptions: TextMap<Subscription> = NONE;
+  readonly subscriptions = new Subscriptions();
   awaitingRel: IdSet | undefined = undefined;
   /** Resolves when the publish hooks have decided on the last message that waits for them. */
   deciding: Promise<void> | undefined = undefined;
@@ -307,7 +305,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       if (link !== undefined && link.session === this) link.end();
     }
     this.actor = undefined;
-    this.log?.end(this.subscriptions.keys());
+    this.log?.end(Array.from(this.subscriptions.values(), ({ filter }) => filter));
     host.forget(this);
     if (reached && this.ending?.will === 'keep') host.keepWill(this);
     else if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
@@ -584,7 +582,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.protocolVersion = packet.protocolVersion;
     this.cleanStart = packet.clean;
     this.isBridge = packet.bridge;
-    this.userProperties = properties.userProperties ?? [];
+    this.userProperties = properties.userProperties ?? NO_USER_PROPERTIES;
     this.maxFrame = properties.maximumPacketSize ?? LARGEST_PACKET;
     this.wantsProblemInformation = properties.requestProblemInformation !== 0;
     this.authMethod = properties.authenticationMethod;
@@ -655,11 +653,6 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       this.log?.flowNoted();
     }
     return Infinity;
-  }
-
-  wantSubscriptions(): TextMap<Subscription> {
-    if (this.subscriptions === NONE) this.subscriptions = new TextMap();
-    return this.subscriptions;
   }
 
   wantIdSet(): IdSet {

@@ -153,6 +153,18 @@ describe('Tables', () => {
     assert.equal(broker.table('t').get('k'), 1);
   });
 
+  it('refuse keys with half a surrogate pair, which would all be one key in the store', async () => {
+    const broker = createBroker({ store: memoryStore() });
+    await broker.start();
+    const table = broker.table('t');
+    for (const key of ['\ud800', 'a\udfffb', '\udc00\ud800'])
+      await assert.rejects(table.set(key, 1), { code: 'TABLE_KEY_INVALID' });
+    assert.throws(() => broker.table('t\ud800'), { code: 'TABLE_NAME_INVALID' });
+    await table.set('\ud83d\ude00', 1);
+    assert.deepEqual([...table], [['\ud83d\ude00', 1]]);
+    await broker.stop();
+  });
+
   it('refuse a key that is no text instead of calling it kept and losing it', async () => {
     const broker = createBroker({ store: memoryStore() });
     await broker.start();
