@@ -570,13 +570,13 @@ export class Core implements SessionHost {
     this.metrics.note('retained', this.retained.count);
   }
 
-  readonly #feedSource = feedSource(this);
+  readonly feedSource = feedSource(this);
 
   /** What a new subscription is to get of the retained messages; undefined: nothing. Cheap: they are looked up later. */
   retainedFeed(subscription: Subscription): RetainedFeed | undefined {
     const { filter } = subscription;
     if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
-    return this.retained.mayMatch(filter) ? new RetainedFeed(subscription, this.#feedSource) : undefined;
+    return this.retained.mayMatch(filter) ? new RetainedFeed(subscription, this.feedSource) : undefined;
   }
 
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {

@@ -2,6 +2,7 @@ import { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
+import { type OwedFeed, RetainedFeed } from '../session/retained-feed.ts';
 import { Session, type WillState } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
@@ -15,7 +16,7 @@ import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
 import { DelayedRecords } from './delayed-records.ts';
 import { DEFAULT_ZONE } from './options.ts';
-import { RECORDS, type RecordKind } from './records.ts';
+import { type KeptRetained, RECORDS, type RecordKind } from './records.ts';
 import { RetainedRecords } from './retained-records.ts';
 import { checkStore } from './store-check.ts';
 import { Faults, listed } from './store-faults.ts';
@@ -118,10 +119,15 @@ export class Persistence {
     const { sessions } = content;
     await read(RECORDS.journal, () => {}); // what is left of them can not be read
     await read(RECORDS.session, (record) => sessions.set(record.number, this.#restore(record, aliveWallMs)));
-    await read(RECORDS.subscription, ({ session: number, filter, qos, nl, rap, rh, ids }) => {
+    await read(RECORDS.subscription, ({ session: number, filter, qos, nl, rap, rh, ids, owedBefore }) => {
       const session = sessions.get(number);
-      if (session === undefined) faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
-      else content.subscriptions.push(new Subscription(session, filter, qos, nl, rap, rh, ids));
+      if (session === undefined) {
+        faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
+        return;
+      }
+      const subscription = new Subscription(session, filter, qos, nl, rap, rh, ids);
+      content.subscriptions.push(subscription);
+      if (owedBefore !== undefined) content.owed.push({ subscription, before: owedBefore });
     });
     const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
       const session = sessions.get(flow.session);
@@ -129,6 +135,7 @@ export class Persistence {
       else {
         session.log = new SessionLog(session, flow.session, this.ledger);
         session.log.restore(flow);
+        if (flow.owed.length > 0) content.owedInPart.set(session, flow.owed);
       }
     };
     await read(RECORDS.flow, takeFlow);
@@ -142,7 +149,7 @@ export class Persistence {
       content.wills.set(record.number, session);
     });
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
-    await read(RECORDS.retained, (message) => content.retained.push(message));
+    await read(RECORDS.retained, (kept) => content.retained.push(kept));
     await read(RECORDS.delayed, (delayed) => content.delayed.push(delayed));
     await read(RECORDS.table, (entry) => content.tables.push(entry));
     faults.check();
@@ -150,7 +157,7 @@ export class Persistence {
   }
 
   /** The broker takes over what was kept. */
-  #bringBack({ sessions, subscriptions, wills, garbage, retained, delayed, tables }: Content): void {
+  #bringBack({ sessions, subscriptions, owed, owedInPart, wills, garbage, retained, delayed, tables }: Content): void {
     const core = this.#core;
     for (const session of sessions.values()) {
       core.keep(session);
@@ -158,8 +165,15 @@ export class Persistence {
     }
     for (const subscription of subscriptions)
       core.addSubscription(subscription.subscriber as Session, subscription, true);
-    retained.sort((a, b) => a.timestamp - b.timestamp);
-    for (const message of retained) if (!core.retained.put(message)) this.#retained.changed(message.topic);
+    retained.sort((a, b) => a.seq - b.seq);
+    for (const { message, seq } of retained)
+      if (!core.retained.put(message, seq)) this.#retained.changed(message.topic);
+    for (const { subscription, before } of owed) {
+      const session = subscription.subscriber as Session;
+      const inPart = owedInPart.get(session)?.find(({ filter }) => filter === subscription.filter);
+      core.retained.next = before; // what comes now is not of these
+      session.restoreFeed(RetainedFeed.restored(subscription, core.feedSource, before, inPart));
+    }
     for (const message of delayed) this.#delayed.restore(message.number, message);
     for (const entry of tables) this.tables.restore(entry);
     for (const number of garbage) this.#sweeper.add(number);
@@ -273,9 +287,12 @@ export class Persistence {
 class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: Subscription[] = [];
+  /** Those that are still to get retained messages, and of whom some are out. */
+  readonly owed: { readonly subscription: Subscription; readonly before: number }[] = [];
+  readonly owedInPart = new Map<Session, readonly OwedFeed[]>();
   readonly wills = new Map<number, Session>();
   readonly garbage: number[] = [];
-  readonly retained: Message[] = [];
+  readonly retained: KeptRetained[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
   readonly tables: TableEntry[] = [];
 }

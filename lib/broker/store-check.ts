@@ -282,7 +282,8 @@ class Check {
     for (const [from, to] of gaps) done.addRange(from, to);
     const head = Math.min(flow?.head ?? next, first, next);
     const parked = flow?.parked ?? Buffer.alloc(4);
-    this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked }));
+    const owed = flow?.owed ?? [];
+    this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked, owed }));
   }
 
   async repair(): Promise<void> {

@@ -462,16 +462,20 @@ export abstract class Outbound implements Subscriber {
     this.pump();
   }
 
-  /** A new subscription is to get retained messages: from `feed` on. */
+  /** A new subscription is to get retained messages, from `feed` on. */
   owe(feed: RetainedFeed): void {
-    this.feeds ??= new RetainedFeeds(({ filter }) => this.log?.subscriptionNoted(filter));
-    this.feeds.ask(feed);
+    this.restoreFeed(feed);
     feed.isHeld = true;
     this.rawLayout = 0;
     this.log?.flowNoted();
   }
 
-  /** Hand out retained messages for new subscriptions, as there is room. */
+  restoreFeed(feed: RetainedFeed): void {
+    this.feeds ??= new RetainedFeeds(({ filter }) => this.log?.subscriptionNoted(filter));
+    this.feeds.ask(feed);
+  }
+
+  /** Hand out what is owed to these, as there is room. */
   feed(feeds: readonly RetainedFeed[]): void {
     for (const feed of feeds) feed.isHeld = false;
     if (this.state === 'connected' && feeds.length > 0) this.pump();

@@ -8,11 +8,11 @@
  * | commit | commit number modulo `COMMITS_KEPT`, 16 bit | number, wall-clock time |
  * | journal | commit number, 48 bit | records of sessions' messages that are not yet under their own keys |
  * | session | session number, 48 bit | who, versions, expiry, will |
- * | subscription | session number, filter | options, identifiers |
- * | flow | session number | what of its messages is done, in flight, awaited |
+ * | subscription | session number, filter | options, identifiers, up to where it is still to get retained messages |
+ * | flow | session number | what of its messages is done, in flight, awaited; what of retained messages is out |
  * | segment | session number, number of its first message, 48 bit | messages one behind the other |
  * | will | session number | the will of a session that ends with its connection |
- * | retained | topic | message |
+ * | retained | topic | message, its place in the order |
  * | delayed | number, 48 bit | message, when it is due |
  * | table | name, 0, key | value of the app or of a later part, as bytes |
  * | garbage | session number | it has ended; its segments are still to be deleted |

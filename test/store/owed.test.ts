@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ClientSession } from '../../lib/client/session.ts';
+import { Lives, PERSISTENT, turns } from './support.ts';
+
+const TOPICS = 8;
+const MESSAGES = Array.from({ length: TOPICS }, (_, n) => `${n}`);
+
+/**
+ * A client subscribes to retained messages, a newer one of the last topic comes meanwhile, and the broker dies when `at` packets have gone
+ * over its wire, its SUBACK included; then the client comes back.
+ * @param retain whether the newer message replaces the retained one; if not, that must not come after it
+ * @returns what came, and how many packets it took
+ */
+async function run(
+  at: number,
+  slow: number,
+  isPendingKept: boolean,
+  retain: boolean
+): Promise<{ got: string[]; packets: number }> {
+  const lives = await new Lives().begin();
+  for (const text of MESSAGES) await lives.kit.broker.publish(`state/${text}`, text, { qos: 2, retain: true });
+  lives.store.turnsBefore = lives.store.turnsAfter = () => slow;
+  const session = new ClientSession();
+  const options = { clientId: 'c', ...PERSISTENT, session, receiveMaximum: 2 };
+  const { client, got } = await lives.listen(options);
+  let packets = 0;
+  let died: Promise<void> | undefined;
+  client.on('packet', ({ packet }) => {
+    const isCounted = packet.cmd === 'suback' || packets > 0;
+    if (!isCounted || ++packets !== at) return;
+    died = Promise.resolve().then(() => lives.kill({ isPendingKept }));
+  });
+  await client.subscribe({ topic: 'state/#', qos: 2 }).catch(() => undefined);
+  if (died === undefined) await lives.kit.broker.publish(`state/${TOPICS - 1}`, 'newer', { qos: 2, retain });
+  for (let left = 200; left > 0 && died === undefined; left--) await turns(1 + slow);
+  await died;
+  const texts = got.map(({ payload }) => `${payload}`);
+  if (died !== undefined) {
+    const again = await lives.listen(options);
+    assert.equal(again.client.connack.sessionPresent, true);
+    await lives.kit.broker.publish('state/new', 'live', { qos: 2, retain: true });
+    await lives.kit.clock.advance(1_000);
+    texts.push(...again.texts());
+  }
+  await lives[Symbol.asyncDispose]();
+  return { got: texts, packets };
+}
+
+describe('Retained messages that a persistent session is still to get', () => {
+  for (const slow of [0, 2])
+    for (const retain of [false, true])
+      it(`come once each after a crash, whichever packet was the last before it (commits of ${2 * slow} turns; a newer message ${retain ? 'replaces' : 'overtakes'} one)`, async () => {
+        const owed = retain ? MESSAGES.slice(0, -1) : MESSAGES;
+        const { packets, got } = await run(-1, slow, false, retain);
+        assert.deepEqual([...got].sort(), [...owed, 'newer']);
+        assert.ok(packets > 30, `${packets} packets`);
+        for (let at = 1; at < packets; at++)
+          for (const isPendingKept of [false, true]) {
+            const { got } = await run(at, slow, isPendingKept, retain);
+            const where = `packet ${at}, the commit under way is ${isPendingKept ? '' : 'not '}kept: ${got}`;
+            assert.equal(new Set(got).size, got.length, `nothing comes twice: ${where}`);
+            for (const text of [...owed, 'live']) assert.ok(got.includes(text), `${text} is lost: ${where}`);
+          }
+      });
+});
