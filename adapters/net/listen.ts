@@ -109,9 +109,18 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
   then<A = Listener, B = never>(
     opened?: ((listener: Listener) => A | PromiseLike<A>) | null,
     failed?: ((reason: Error) => B | PromiseLike<B>) | null
-  ): PromiseLike<A | B> {
+  ): Promise<A | B> {
     this.#isAwaited = true;
     return this.#opened.then(opened, failed);
+  }
+
+  catch<B = never>(failed?: ((reason: Error) => B | PromiseLike<B>) | null): Promise<Listener | B> {
+    return this.then(undefined, failed);
+  }
+
+  finally(run?: (() => void) | null): Promise<Listener> {
+    this.#isAwaited = true;
+    return this.#opened.finally(run);
   }
 }
 

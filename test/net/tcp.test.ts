@@ -102,6 +102,14 @@ describe('a TCP listener', () => {
           return true;
         }
       );
+      let isOver = false;
+      const caught = await listen(broker, port)
+        .finally(() => {
+          isOver = true;
+        })
+        .catch(({ code }) => code);
+      assert.deepEqual([isOver, caught], [true, 'LISTENER_BIND_FAILED']);
+      assert.equal(await listen(broker, port).catch(({ code }) => code), 'LISTENER_BIND_FAILED');
       assert.deepEqual(broker.reports, [], 'an error that was caught is not reported as well');
     } finally {
       other.close();
