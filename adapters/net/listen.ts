@@ -1,4 +1,4 @@
-import { InvalidInput } from '../../lib/index.ts';
+import { type BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { Acceptor } from './gate.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';
@@ -108,13 +108,13 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
   // biome-ignore lint/suspicious/noThenProperty: being awaited is what this class is for
   then<A = Listener, B = never>(
     opened?: ((listener: Listener) => A | PromiseLike<A>) | null,
-    failed?: ((reason: Error) => B | PromiseLike<B>) | null
+    failed?: ((reason: BrokerError) => B | PromiseLike<B>) | null
   ): Promise<A | B> {
     this.#isAwaited = true;
     return this.#opened.then(opened, failed);
   }
 
-  catch<B = never>(failed?: ((reason: Error) => B | PromiseLike<B>) | null): Promise<Listener | B> {
+  catch<B = never>(failed?: ((reason: BrokerError) => B | PromiseLike<B>) | null): Promise<Listener | B> {
     return this.then(undefined, failed);
   }
 
