@@ -507,6 +507,32 @@ describe('A broker whose store fails', () => {
     assert.deepEqual(await waiting(kit), []);
   });
 
+  for (const fault of FAULTS)
+    for (const version of [4, 5] as const)
+      it(`hands the app once what came by QoS 2 of version ${version}, where the first commit ${fault}`, async () => {
+        const { kit, store } = await stage();
+        await using _ = kit;
+        const got: string[] = [];
+        kit.broker.subscribe('live', ({ payload }) => got.push(`${payload}`));
+        const options = { clientId: 'writer', version, ...RAW_PERSISTENT };
+        const writer = await rawClient(kit.broker, options);
+        await kit.clock.advance('1s');
+        store.fault = fault;
+        writer.send(publish('live', 'x', { qos: 2, messageId: 1 }));
+        if (version === 5) assert.equal(await acked(writer, 'pubrec'), 0x97);
+        else await writer.closed();
+        await mended(kit, store);
+        assert.deepEqual(got, []);
+        const again = version === 5 ? writer : await rawClient(kit.broker, options);
+        again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: version === 4 }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+        again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: true }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+        again.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+        assert.equal(await acked(again, 'pubcomp'), 0);
+        assert.deepEqual(got, ['x']);
+      });
+
   it('does not gather what has been dropped from queues while nothing can be written', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
