@@ -37,9 +37,13 @@ export function writeFlow(
 }
 
 /** @throws RecordError */
-export function readFlow({ key, value }: Entry): FlowRecord {
+export function readFlow({ key, value }: Entry): FlowRecord & { readonly session: number } {
   const reader = new RecordReader(key, value);
-  const [next, head, count, bytes, zeroes] = [0, 0, 0, 0, 0].map(() => reader.varint());
+  const next = reader.varint();
+  const head = reader.varint();
+  const count = reader.varint();
+  const bytes = reader.varint();
+  const zeroes = reader.varint();
   const done = new SeqSet(reader.varint());
   let last = done.low;
   for (let left = reader.varint(); left > 0; left--) {
@@ -47,5 +51,5 @@ export function readFlow({ key, value }: Entry): FlowRecord {
     last = from + reader.varint();
     done.addRange(from, last);
   }
-  return { next, head, count, bytes, zeroes, done, parked: reader.bytes() };
+  return { session: key.readUIntBE(1, 6), next, head, count, bytes, zeroes, done, parked: reader.bytes() };
 }
