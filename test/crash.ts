@@ -4,8 +4,8 @@ import { FolderLife } from './crash/folder-life.ts';
 
 /** Rounds on one folder, with the same clients. */
 const ROUNDS_OF_A_FOLDER = 10;
-/** On every so many folders the clock is moved while the broker is down. */
-const SHIFTED = 3;
+/** On every so many folders the broker is in an app, which publishes and whose clock is moved while the broker is down. */
+const IN_APP = 2;
 
 const rounds = Number(process.argv[2] ?? 200);
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -17,9 +17,10 @@ process.stdout.write(`crash: ${rounds} rounds, SEED=${seed}\n`);
 let kills = 0;
 let messages = 0;
 for (let done = 0, at = 0; done < rounds; at++) {
-  // the seed of each folder names the run that begins with it, and whether its clock is moved
+  // the seed of each folder names the run that begins with it, and whether it is an app's
   const own = seed + at;
-  const life = new FolderLife(own, own % SHIFTED === 0);
+  const isApp = own % IN_APP === 0;
+  const life = new FolderLife(own, isApp);
   const startMs = performance.now();
   const outcome = await life.run(Math.min(ROUNDS_OF_A_FOLDER, rounds - done));
   done += outcome.rounds;
@@ -27,7 +28,7 @@ for (let done = 0, at = 0; done < rounds; at++) {
   messages += outcome.messages;
   const seconds = (performance.now() - startMs) / 1000;
   process.stdout.write(
-    `  SEED=${own}${own % SHIFTED === 0 ? ', clock moved' : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
+    `  SEED=${own}${isApp ? ', in an app, clock moved' : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
   );
   if (outcome.faults.length > 0) {
     process.stdout.write(

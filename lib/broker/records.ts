@@ -28,7 +28,7 @@ export const RECORDS = {
   journal: row(Kind.journal, readJournal),
   session: row(Kind.session, readSession, showSession),
   subscription: row(Kind.subscription, readSubscription, (record) => record),
-  flow: row(Kind.flow, (entry) => ({ ...readFlow(entry), session: numberOf(entry) }), showFlow),
+  flow: row(Kind.flow, readFlow, showFlow),
   segment: row(Kind.segment, readSegment, (messages) => ({ messages: messages.map(showKept) })),
   will: row(Kind.will, readSession, showSession),
   garbage: row(Kind.garbage, readGarbage),

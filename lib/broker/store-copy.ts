@@ -22,7 +22,8 @@ interface ExportedRecord {
 
 /**
  * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
- * `importStore` reads, and `content`, what the record says, with payloads in base64.
+ * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record: without it an
+ * export is not whole.
  * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first; what the store
  *   throws
  */
@@ -33,8 +34,14 @@ export async function* exportStore(
   await store.open();
   try {
     await checkFormat(store);
+    let last: string | undefined;
     for await (const entries of slicesOf(store, options.onProgress))
-      for (const entry of entries) yield JSON.stringify(exported(store, entry));
+      for (const entry of entries) {
+        const line = JSON.stringify(exported(store, entry));
+        if (entry.key[0] === Kind.format) last = line;
+        else yield line;
+      }
+    if (last !== undefined) yield last;
   } finally {
     await store.close();
   }
@@ -67,14 +74,14 @@ function readable(value: unknown): unknown {
  * Bring the lines of an export into a store with nothing in it. It is opened when the first lines (a thousand records, or 1 MiB) have been
  * read and found good. Until the last line is in, no broker starts on it.
  * @param lines one record each; empty ones are passed over
- * @throws BrokerError STORE_NOT_EMPTY, STORE_TOO_NEW; InvalidInput IMPORT_INVALID naming the line; what the store throws
+ * @throws BrokerError STORE_NOT_EMPTY; STORE_TOO_NEW, InvalidInput IMPORT_INVALID naming the line; what the store throws
  */
 export async function importStore(
   store: Store,
   lines: AsyncIterable<string> | Iterable<string>,
   options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
 ): Promise<StoreProgress> {
-  const parts = partsOf(store, lines);
+  const parts = partsOf(lines);
   let next = await parts.next();
   try {
     return await withOpen(store, async () => {
@@ -103,24 +110,20 @@ interface ImportPart {
   readonly progress: StoreProgress;
 }
 
-async function* partsOf(
-  store: Store,
-  lines: AsyncIterable<string> | Iterable<string>
-): AsyncGenerator<ImportPart, void, void> {
+async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncGenerator<ImportPart, void, void> {
   let format: Entry | undefined;
   let batch = new Batch();
   let [number, records, bytes] = [0, 0, 0];
   for await (const line of lines) {
     number++;
     if (line.trim() === '') continue;
+    if (format !== undefined) throw wrong(line, number, 'it comes behind the last line of an export, of kind format');
     const entry = imported(line, number);
     records++;
     bytes += entry.key.length + entry.value.length;
-    // comes last: without it nothing opens what is half there
-    if (entry.key[0] === Kind.format) {
-      checkVersion(store, readFormat(entry).format);
-      format = entry;
-    } else batch.put(entry.key, entry.value);
+    // without it nothing opens what is half there
+    if (entry.key[0] === Kind.format) format = entry;
+    else batch.put(entry.key, entry.value);
     if (batch.length < RECORDS_AT_ONCE && batch.bytes < BYTES_AT_ONCE) continue;
     yield { batch, progress: { records, bytes } };
     batch = new Batch();
@@ -131,29 +134,35 @@ async function* partsOf(
       'lines',
       'a whole export',
       undefined,
-      'the line of kind format is missing'
+      'the export ends early: its last line, of kind format, is missing'
     );
   batch.put(format.key, format.value);
   yield { batch, progress: { records, bytes } };
 }
 
 function imported(line: string, number: number): Entry {
-  const wrong = (why: string) =>
-    new InvalidInput('IMPORT_INVALID', `line ${number}`, 'a record of an export', line, `line ${number}: ${why}`);
   let record: Partial<ExportedRecord>;
   try {
     record = JSON.parse(line);
   } catch (error) {
-    throw wrong(`no JSON: ${(error as Error).message}`);
+    throw wrong(line, number, `no JSON: ${(error as Error).message}`);
   }
   if (typeof record?.key !== 'string' || typeof record.value !== 'string')
-    throw wrong('a record has a "key" and a "value"');
+    throw wrong(line, number, 'a record has a "key" and a "value"');
   const entry = { key: Buffer.from(record.key, 'base64'), value: Buffer.from(record.value, 'base64') };
-  if (recordName(entry.key) === undefined) throw wrong(`${describeKey(entry.key)} is of no known kind`);
+  if (recordName(entry.key) === undefined) throw wrong(line, number, `${describeKey(entry.key)} is of no known kind`);
+  const where = { name: `line ${number}` };
   try {
-    new RecordReader(entry.key, entry.value);
+    if (entry.key[0] === Kind.format) checkVersion(where, readFormat(entry).format);
+    else new RecordReader(entry.key, entry.value);
   } catch (error) {
-    throw wrong(`${describeKey(entry.key)}: ${(error as Error).message}`);
+    const fault = error instanceof RecordError ? inStore(where, error) : error;
+    if ((fault as BrokerError).code === 'STORE_TOO_NEW') throw fault;
+    throw wrong(line, number, `${describeKey(entry.key)}: ${(error as Error).message}`);
   }
   return entry;
+}
+
+function wrong(line: string, number: number, why: string): InvalidInput {
+  return new InvalidInput('IMPORT_INVALID', `line ${number}`, 'a record of an export', line, `line ${number}: ${why}`);
 }

@@ -16,6 +16,9 @@ import type { AutoSubscription } from './options.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
+/** What UNSUBACK says while nothing can be kept: 0x97 is not among its codes [MQTT-3.11.3-2]. */
+const NOT_KEPT = ReasonCode.implementationSpecificError;
+
 /** Filters of one packet that are dealt with in one turn. */
 const FILTERS_AT_ONCE = 1_000;
 
@@ -263,6 +266,10 @@ export class Subscribing {
       this.#unsubscribeSome(session, unsubscriptions.slice(at, end), granted);
       if (end < unsubscriptions.length)
         return this.#nextTurn().then(() => (session.link === link ? next(end) : undefined));
+      if (session.protocolVersion !== 5 && granted.includes(NOT_KEPT)) {
+        if (session.link === link) session.close('store_failed', ReasonCode.quotaExceeded); // it has no word for it
+        return;
+      }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
       if (session.link === link)
         this.#whenKept(session, link, () => this.#answer(session, link, unsuback, Metric.packetsUnsubackSent));
@@ -271,7 +278,7 @@ export class Subscribing {
   }
 
   #unsubscribeSome(session: Session, topics: readonly string[], granted: number[]): void {
-    const { events, metrics } = this.#broker;
+    const { events, metrics, ledger } = this.#broker;
     for (const topic of topics) {
       metrics.counts[Metric.clientUnsubscribe]++;
       if (events.heard['client.unsubscribe']) events.emit('client.unsubscribe', { client: session, filter: topic });
@@ -282,6 +289,11 @@ export class Subscribing {
         continue;
       }
       const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
+      if (session.log !== undefined && ledger?.isFailed && session.subscriptions.get(filter) !== undefined) {
+        metrics.counts[Metric.packetsUnsubscribeError]++;
+        granted.push(NOT_KEPT);
+        continue;
+      }
       granted.push(this.remove(session, filter) ? ReasonCode.success : ReasonCode.noSubscriptionExisted);
     }
   }

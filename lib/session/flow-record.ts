@@ -46,9 +46,13 @@ export function writeFlow(
 }
 
 /** @throws RecordError */
-export function readFlow({ key, value }: Entry): FlowRecord {
+export function readFlow({ key, value }: Entry): FlowRecord & { readonly session: number } {
   const reader = new RecordReader(key, value);
-  const [next, head, count, bytes, zeroes] = [0, 0, 0, 0, 0].map(() => reader.varint());
+  const next = reader.varint();
+  const head = reader.varint();
+  const count = reader.varint();
+  const bytes = reader.varint();
+  const zeroes = reader.varint();
   const done = new SeqSet(reader.varint());
   let last = done.low;
   for (let left = reader.varint(); left > 0; left--) {
@@ -62,5 +66,5 @@ export function readFlow({ key, value }: Entry): FlowRecord {
     const [filter, from, aheads] = [reader.text(), reader.varint(), reader.varint()];
     owed.push({ filter, from, ahead: Array.from({ length: aheads }, () => reader.varint()) });
   }
-  return { next, head, count, bytes, zeroes, done, parked, owed };
+  return { session: key.readUIntBE(1, 6), next, head, count, bytes, zeroes, done, parked, owed };
 }

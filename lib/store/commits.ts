@@ -15,6 +15,9 @@ export interface Commits {
   readonly bad: readonly Buffer[];
 }
 
+/** A store, or a line of an export. */
+type Named = Pick<Store, 'name'>;
+
 const READ_AT_ONCE = 1_000;
 
 /**
@@ -39,7 +42,7 @@ export async function checkFormat(store: Store): Promise<boolean> {
 }
 
 /** @throws BrokerError STORE_TOO_NEW */
-export function checkVersion({ name }: Store, format: number): void {
+export function checkVersion({ name }: Named, format: number): void {
   if (format <= FORMAT) return;
   throw new BrokerError(
     'STORE_TOO_NEW',
@@ -48,7 +51,7 @@ export function checkVersion({ name }: Store, format: number): void {
 }
 
 /** An error that says in which store the record is, and what it holds. */
-export function inStore({ name }: Store, { code, key, message }: RecordError): BrokerError {
+export function inStore({ name }: Named, { code, key, message }: RecordError): BrokerError {
   return new BrokerError(code, `${name}: ${describeKey(key)}: ${message}`);
 }
 

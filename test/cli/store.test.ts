@@ -97,7 +97,14 @@ describe('store', () => {
   it('import makes no folder for what is no export', async () => {
     const lines = (await run(['export', await filled()])).out.split('\n');
     const tooNew = JSON.stringify({ key: 'AQ==', value: Buffer.from([1, 0xff, 0x7f]).toString('base64') });
-    const inputs = ['', '\n\n', 'no record\n', `${tooNew}\n`, lines.slice(1).join('\n'), lines.with(9, '{').join('\n')];
+    const inputs = [
+      '',
+      '\n\n',
+      'no record\n',
+      `${tooNew}\n`,
+      lines.slice(0, -2).join('\n'),
+      lines.with(9, '{').join('\n')
+    ];
     for (const input of inputs) {
       const folder = newFolder();
       assert.notEqual((await run(['import', folder], input)).code, 0);

@@ -1,12 +1,29 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { QoS } from '../../lib/packets/types.ts';
 
 const root = join(import.meta.dirname, '../..');
 const COMMAND = join(root, 'dist/adapters/cli/main.js');
-const SHIFTED = join(import.meta.dirname, 'shifted-broker.mjs');
+const APP = join(import.meta.dirname, 'app-broker.mjs');
 /** Real time after which a broker that is not ready is a failure. */
 const PATIENCE_MS = 20_000;
+
+export interface BrokerSettings {
+  readonly durability: 'process' | 'power';
+  /** Of topics that go first in a backlog. */
+  readonly priorities: Readonly<Record<string, number>>;
+  /** How far its wall clock is ahead, in an app of its own; undefined: `embermq serve` itself. */
+  readonly aheadMs: number | undefined;
+}
+
+/** What an app publishes by the broker's own API. */
+export interface AppMessage {
+  readonly topic: string;
+  readonly payload: string;
+  readonly qos: QoS;
+  readonly retain: boolean;
+}
 
 /** A broker of the built package in a process of its own, on a folder. */
 export class BrokerProcess {
@@ -15,15 +32,30 @@ export class BrokerProcess {
   complaints = '';
   #stdout = '';
   readonly #ended: Promise<unknown>;
+  readonly #published = new Map<number, () => void>();
+  #lastId = 0;
 
-  /** @param aheadMs how far its wall clock is ahead; undefined: `embermq serve` itself */
-  constructor(folder: string, aheadMs: number | undefined) {
-    const args =
-      aheadMs === undefined
-        ? [COMMAND, 'serve', '--data-dir', folder, '--mqtt-port', '0', '--ws-port', 'off']
-        : [SHIFTED, folder, String(aheadMs)];
-    this.child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
-    this.#ended = once(this.child, 'close');
+  constructor(folder: string, settings: BrokerSettings) {
+    const { durability, priorities, aheadMs } = settings;
+    const isApp = aheadMs !== undefined;
+    const flags = {
+      '--data-dir': folder,
+      '--durability': durability,
+      '--mqueue-priorities': JSON.stringify(priorities)
+    };
+    const args = isApp
+      ? [APP, folder, JSON.stringify(settings)]
+      : [COMMAND, 'serve', ...Object.entries(flags).flat(), '--mqtt-port', '0', '--ws-port', 'off'];
+    this.child = spawn(process.execPath, args, {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'pipe', isApp ? 'ipc' : 'ignore']
+    });
+    // what it said is read to the end
+    this.#ended = Promise.all([once(this.child, 'close'), isApp ? once(this.child, 'disconnect') : undefined]);
+    this.child.on('message', (id) => {
+      this.#published.get(id as number)?.();
+      this.#published.delete(id as number);
+    });
     this.child.stdout?.on('data', (chunk) => {
       this.#stdout += chunk;
     });
@@ -49,6 +81,13 @@ export class BrokerProcess {
     } finally {
       clearTimeout(guard);
     }
+  }
+
+  /** By its own API, where it is in an app. @param done the promise has been kept; never called when the broker dies before */
+  publish(message: AppMessage, done: () => void): void {
+    const id = ++this.#lastId;
+    this.#published.set(id, done);
+    this.child.send({ id, ...message }, () => {});
   }
 
   async kill(): Promise<void> {

@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { levelStore } from '../../adapters/level/index.ts';
 import { checkStore } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
-import { BrokerProcess } from './broker-process.ts';
+import { AppPublisher } from './app-publisher.ts';
+import { BrokerProcess, type BrokerSettings } from './broker-process.ts';
 import { DELAY_SEC, Publisher, SHORT_SEC } from './publisher.ts';
 import { RetainedReader } from './retained.ts';
 import { Inbox, Subscriber } from './subscriber.ts';
@@ -20,6 +21,14 @@ const AHEAD_MS = 3_700_000;
 const MOST_MESSAGES = 3_000;
 /** Real time after which what has not come will not come. */
 const PATIENCE_MS = 10_000;
+
+/** What a broker is started with, another one each time: what a folder holds must not depend on it. */
+const DURABILITIES = ['process', 'power'] as const;
+const PRIORITIES: readonly BrokerSettings['priorities'][] = [
+  {},
+  { 't/0/q1/a': 9, 't/1/q2/a': 5, 's/2/q2': 1 },
+  { 't/0/q1/a': 1, 't/2/q2/b': 7 }
+];
 
 /** What a life on one folder came to. */
 export interface Outcome {
@@ -37,8 +46,8 @@ export class FolderLife {
   readonly folder = mkdtempSync(join(tmpdir(), 'embermq-crash-'));
   readonly #random: Random;
   readonly #world = new World();
-  /** The clock is moved now and then: a broker of our own instead of the command. */
-  readonly #isShifted: boolean;
+  /** A broker in an app, which publishes and whose clock is moved now and then, instead of the command. */
+  readonly #app: AppPublisher | undefined;
   readonly #publishers: Publisher[];
   readonly #subscribers: Subscriber[];
   readonly #sleepers: Subscriber[];
@@ -48,9 +57,8 @@ export class FolderLife {
   #kills = 0;
   #rounds = 0;
 
-  constructor(seed: number, isShifted: boolean) {
+  constructor(seed: number, isApp: boolean) {
     this.#random = new Random(seed);
-    this.#isShifted = isShifted;
     const world = this.#world;
     const random = () => new Random(this.#random.below(2 ** 31));
     const five = (clientId: string, expirySec = DAY_SEC) => ({
@@ -100,6 +108,7 @@ export class FolderLife {
       new Willed(world, random(), five('w1'), 0),
       new Willed(world, random(), five('w2'), DELAY_SEC)
     ];
+    this.#app = isApp ? new AppPublisher(world, random()) : undefined;
   }
 
   async run(rounds: number): Promise<Outcome> {
@@ -164,6 +173,7 @@ export class FolderLife {
     }
     for (const subscriber of this.#subscribers) subscriber.busy();
     for (const publisher of this.#publishers) publisher.fill();
+    if (this.#broker !== undefined) this.#app?.fill(this.#broker);
   }
 
   /** After so many acknowledgements and a bit, or after so long. */
@@ -183,6 +193,7 @@ export class FolderLife {
     this.#kills++;
     this.#world.note('broker', 'is killed');
     await this.#broker?.kill();
+    this.#app?.lost();
     for (const peer of this.#peers) peer.rest();
     this.#world.isLoading = false;
     // what the dead one wrote is still read
@@ -198,12 +209,17 @@ export class FolderLife {
   async #start(): Promise<void> {
     const world = this.#world;
     const random = this.#random;
-    if (this.#isShifted && this.#kills > 0 && random.once(2)) {
+    if (this.#app !== undefined && this.#kills > 0 && random.once(2)) {
       world.moveClock(AHEAD_MS, DELAY_SEC * 1000);
       for (const subscriber of [this.#watcher, ...this.#subscribers]) subscriber.clockMoved();
     }
     for (;;) {
-      this.#broker = new BrokerProcess(this.folder, this.#isShifted ? world.aheadMs : undefined);
+      const settings = {
+        durability: random.pick(DURABILITIES),
+        priorities: random.pick(PRIORITIES),
+        aheadMs: this.#app === undefined ? undefined : world.aheadMs
+      };
+      this.#broker = new BrokerProcess(this.folder, settings);
       const ready = this.#broker.ready();
       if (random.once(6)) {
         // it does not even come up
@@ -214,7 +230,7 @@ export class FolderLife {
         continue;
       }
       world.port = await ready;
-      world.note('broker', `is ready, clock ahead by ${world.aheadMs} ms`);
+      world.note('broker', `is ready: ${JSON.stringify(settings)}`);
       if (world.port === undefined) throw new Error('the broker ended before it was ready');
       return;
     }
@@ -225,10 +241,12 @@ export class FolderLife {
     for (const peer of this.#peers) if (!(peer instanceof Willed)) peer.comeBack();
     const settling = [this.#watcher, ...this.#publishers, ...this.#subscribers];
     const missing = () => [
-      ...settling.filter(({ isSettled }) => !isSettled).map(({ name }) => `${name} has not come to an end`),
+      ...settling.filter((peer) => !peer.isSettled).map(({ name }) => `${name} has not come to an end`),
+      ...(this.#app?.isSettled === false ? ['what the app published is not answered'] : []),
       ...world.missing()
     ];
-    await this.#until(() => settling.every(({ isSettled }) => isSettled) && world.missing().length === 0, missing);
+    const isSettled = () => settling.every((peer) => peer.isSettled) && (this.#app?.isSettled ?? true);
+    await this.#until(() => isSettled() && world.missing().length === 0, missing);
   }
 
   async #until(isThere: () => boolean, missing: () => string[]): Promise<void> {

@@ -8,7 +8,7 @@ import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, payloads, publish, refusedConnect, turns } from '../support/wire.ts';
+import { granted, payloads, publish, refusedConnect, turns, unsubscribe } from '../support/wire.ts';
 import { type Fault, FaultyStore } from './faulty-store.ts';
 import { change } from './filled-store.ts';
 
@@ -193,6 +193,58 @@ describe('A broker whose store fails', () => {
     await kit.broker.table('t').set('a', 1);
     assert.deepEqual(await waiting(kit), ['y']);
   });
+
+  it('leaves subscriptions as they are that it can not end for good: 5.0 is told, 3.1.1 is disconnected', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const present = await rawClient(kit.broker, { clientId: 'present', ...RAW_PERSISTENT });
+    const present4 = await rawClient(kit.broker, { clientId: 'present4', version: 4, clean: false });
+    const other = await rawClient(kit.broker);
+    for (const client of [present, present4, other]) await granted(client, 1, 'live');
+    const writer = await rawClient(kit.broker);
+    store.fault = 'rejects';
+    writer.send(publish('kept/1', 'x', { qos: 1, messageId: 1 }));
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    for (const client of [present, other]) client.send(unsubscribe(2, 'live', 'none'));
+    assert.deepEqual((await present.next('unsuback')).granted, [0x83, 0x11]);
+    assert.deepEqual((await other.next('unsuback')).granted, [0, 0x11], 'nothing of its session is kept');
+    present4.send(unsubscribe(2, 'none'));
+    await present4.next('unsuback');
+    present4.send(unsubscribe(3, 'live'));
+    assert.deepEqual(
+      (await present4.closed()).map(({ cmd }) => cmd),
+      ['connack', 'suback', 'unsuback']
+    );
+    writer.send(publish('live', 'y'));
+    assert.equal(`${(await present.next('publish')).payload}`, 'y');
+    assert.equal([...kit.broker.session('present4').subscriptions()].length, 1);
+    await mended(kit, store);
+    present.send(unsubscribe(3, 'live'));
+    assert.deepEqual((await present.next('unsuback')).granted, [0]);
+  });
+
+  for (const fault of FAULTS)
+    it(`acknowledges no UNSUBSCRIBE whose commit ${fault}`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      for (const version of [4, 5] as const) {
+        const options = { clientId: `c${version}`, version, ...RAW_PERSISTENT };
+        const client = await rawClient(kit.broker, options);
+        await granted(client, 1, 'live');
+        store.fault = fault;
+        client.send(unsubscribe(2, 'live'));
+        await client.closed();
+        assert.deepEqual(
+          client.received.filter(({ cmd }) => cmd === 'unsuback'),
+          []
+        );
+        await mended(kit, store);
+        const again = await rawClient(kit.broker, options);
+        again.send(unsubscribe(2, 'live'));
+        await again.next('unsuback');
+        assert.deepEqual([...kit.broker.session(`c${version}`).subscriptions()], []);
+      }
+    });
 
   it('has no session for a client whose first CONNECT was not kept', async () => {
     const { kit, store } = await stage();
@@ -454,6 +506,32 @@ describe('A broker whose store fails', () => {
     await mended(kit, store);
     assert.deepEqual(await waiting(kit), []);
   });
+
+  for (const fault of FAULTS)
+    for (const version of [4, 5] as const)
+      it(`hands the app once what came by QoS 2 of version ${version}, where the first commit ${fault}`, async () => {
+        const { kit, store } = await stage();
+        await using _ = kit;
+        const got: string[] = [];
+        kit.broker.subscribe('live', ({ payload }) => got.push(`${payload}`));
+        const options = { clientId: 'writer', version, ...RAW_PERSISTENT };
+        const writer = await rawClient(kit.broker, options);
+        await kit.clock.advance('1s');
+        store.fault = fault;
+        writer.send(publish('live', 'x', { qos: 2, messageId: 1 }));
+        if (version === 5) assert.equal(await acked(writer, 'pubrec'), 0x97);
+        else await writer.closed();
+        await mended(kit, store);
+        assert.deepEqual(got, []);
+        const again = version === 5 ? writer : await rawClient(kit.broker, options);
+        again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: version === 4 }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+        again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: true }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+        again.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+        assert.equal(await acked(again, 'pubcomp'), 0);
+        assert.deepEqual(got, ['x']);
+      });
 
   it('does not gather what has been dropped from queues while nothing can be written', async () => {
     const { kit, store } = await stage();

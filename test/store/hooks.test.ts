@@ -16,16 +16,22 @@ function gate(lives: Lives): () => void {
   return () => open();
 }
 
+/** A message of QoS 2, whose client goes before there is an answer. */
+async function sendAndGo(lives: Lives): Promise<ClientSession> {
+  const session = new ClientSession();
+  const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
+  writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+  await turns(5);
+  writer.destroy();
+  return session;
+}
+
 describe('A message on which a hook decides', () => {
   it('of QoS 2 has never been received where the process dies meanwhile', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     gate(lives);
-    const session = new ClientSession();
-    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
-    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
-    await turns(5);
-    writer.destroy(); // that its connection goes writes its state
+    const session = await sendAndGo(lives); // that its connection goes writes its state
     await turns(5);
     lives.kit.broker.session('a').subscribe('other');
     await turns(5);
@@ -41,11 +47,7 @@ describe('A message on which a hook decides', () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const open = gate(lives);
-    const session = new ClientSession();
-    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
-    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
-    await turns(5);
-    writer.destroy();
+    const session = await sendAndGo(lives);
     await turns(20);
     await lives.connect({ clientId: 'w', ...PERSISTENT, session });
     await turns(20);
@@ -64,11 +66,7 @@ describe('A message on which a hook decides', () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const open = gate(lives);
-    const session = new ClientSession();
-    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
-    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
-    await turns(5);
-    writer.destroy();
+    const session = await sendAndGo(lives);
     await lives.kit.clock.advance(100);
     open();
     await lives.kit.clock.advance(100);
@@ -84,11 +82,7 @@ describe('A message on which a hook decides', () => {
     await using lives = await new Lives().begin();
     let refuse: () => void = () => undefined;
     lives.kit.broker.hook('publish', () => new Promise<false>((resolve) => (refuse = () => resolve(false))));
-    const session = new ClientSession();
-    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
-    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
-    await turns(5);
-    writer.destroy();
+    const session = await sendAndGo(lives);
     await turns(20);
     await lives.connect({ clientId: 'w', ...PERSISTENT, session });
     await turns(20);

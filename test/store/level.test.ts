@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { MemoryLevel } from 'memory-level';
 import { levelStore } from '../../adapters/level/index.ts';
-import type { Store } from '../../lib/store/store.ts';
+import { Kind } from '../../lib/store/keys.ts';
+import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { ALL_KINDS, change, entriesOf, fill, laterVersion } from './filled-store.ts';
 import { PERSISTENT } from './support.ts';
 
 async function on(store: Store, now?: number): Promise<TestBroker> {
@@ -49,6 +51,25 @@ describe('A broker on a level store', () => {
     const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
     try {
       await liveTwice(() => levelStore(join(folder, 'data')));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('refuses a folder with a record of a later version, and changes nothing in it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
+    try {
+      const store = levelStore(folder);
+      await fill(store);
+      const later = (await entriesOf(store)).find(({ key }) => key[0] === Kind.table) as Entry;
+      await change(store, (batch) => batch.put(later.key, laterVersion(later)));
+      const before = await entriesOf(store);
+      for (const repairStore of [false, true])
+        await assert.rejects(createTestBroker({ ...ALL_KINDS, store: levelStore(folder), repairStore }), {
+          code: 'STORE_TOO_NEW',
+          message: `${folder}: table entry "colours/sky": a record of version 2, this package knows up to 1: use the version that wrote it, or a later one`
+        });
+      assert.deepEqual(await entriesOf(store), before);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

@@ -71,3 +71,71 @@ describe('QoS 2 from a persistent session to another', () => {
           }
       });
 });
+
+describe('QoS 2 from a persistent session to the app', () => {
+  /** The app in three ways: a handler, a stream of messages, a client within the process. */
+  async function listen(lives: Lives): Promise<string[][]> {
+    const got: string[][] = [[], [], []];
+    const { broker } = lives.kit;
+    broker.subscribe('t', ({ payload }) => got[0].push(`${payload}`));
+    const stream = broker.messages('t');
+    const read = async () => {
+      for await (const { payload } of stream) got[1].push(`${payload}`);
+    };
+    read().catch(() => undefined);
+    const client = await broker.connect({ clientId: 'inside' });
+    client.on('message', ({ payload }) => got[2].push(`${payload}`));
+    await client.subscribe({ topic: 't', qos: 2 });
+    return got;
+  }
+
+  /** Commits wait from now on. @returns lets them go on */
+  function hold({ store }: Lives): () => void {
+    let go: () => void = () => undefined;
+    const gone = new Promise<void>((resolve) => (go = resolve));
+    const commit = store.commit.bind(store);
+    store.commit = (batch) => gone.then(() => commit(batch));
+    return () => go();
+  }
+
+  for (const isBack of [false, true])
+    it(`comes when it is kept, not before, and once${isBack ? ', though its client went and sent it again' : ''}`, async () => {
+      await using lives = await new Lives().begin();
+      const session = new ClientSession();
+      const writer = await lives.connect({ clientId: 'p', ...PERSISTENT, session });
+      const got = await listen(lives);
+      await lives.kit.clock.advance(100);
+      const go = hold(lives);
+      for (const text of MESSAGES) writer.publish('t', text, { qos: 2 }).catch(() => undefined);
+      await turns(10);
+      assert.equal(session.outgoing.size, 3);
+      if (isBack) {
+        writer.destroy();
+        await turns(10);
+        void lives.connect({ clientId: 'p', ...PERSISTENT, session });
+        await turns(10);
+      }
+      assert.deepEqual(got, [[], [], []]);
+      go();
+      await lives.kit.clock.advance(1000);
+      assert.equal(session.outgoing.size, 0);
+      assert.deepEqual(got, [MESSAGES, MESSAGES, MESSAGES]);
+    });
+
+  it('is not lost to it where the first PUBLISH was kept by nobody', async () => {
+    await using lives = await new Lives().begin();
+    const session = new ClientSession();
+    const writer = await lives.connect({ clientId: 'p', ...PERSISTENT, session });
+    await lives.kit.clock.advance(100);
+    const go = hold(lives);
+    for (const text of MESSAGES) writer.publish('t', text, { qos: 2 }).catch(() => undefined);
+    await turns(10);
+    const killed = lives.kill();
+    go();
+    await killed;
+    const got = await listen(lives);
+    await lives.connect({ clientId: 'p', ...PERSISTENT, session });
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(got, [MESSAGES, MESSAGES, MESSAGES]);
+  });
+});
