@@ -47,7 +47,7 @@ export interface LedgerHost {
   failed(error: unknown, during: string): void;
 }
 
-/** What changes without anybody waiting for it is written with the next commit, at most so much later. */
+/** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
 const LAZY_MS = 50;
 /** A commit that takes longer is told of, once. */
 const SLOW_COMMIT_MS = 10_000;
