@@ -11,7 +11,7 @@ export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   get(key: string): V | undefined;
   has(key: string): boolean;
   /**
-   * Takes effect at once; resolves when it is kept.
+   * Takes effect at once; resolves when it is kept. Where it is not, what was there before is there again.
    * @throws BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED (with a store: what is in it is known from the start on); InvalidInput
    *   TABLE_KEY_INVALID, TABLE_VALUE_INVALID
    */
@@ -71,13 +71,19 @@ function jsonOf(value: unknown): string {
   return json;
 }
 
+/** What is put back under a key if a change of it is not kept. */
+interface Before {
+  readonly isThere: boolean;
+  readonly value: unknown;
+}
+
 class KeptTable implements Table<unknown>, Durable {
   isDirty = false;
   readonly name: string;
   readonly #ledger: Ledger | undefined;
   readonly #values = new Map<string, unknown>();
-  #changed = new Set<string>();
-  #writing = new Set<string>();
+  #changed = new Map<string, Before>();
+  #writing = new Map<string, Before>();
 
   constructor(name: string, ledger: Ledger | undefined) {
     this.name = name;
@@ -102,17 +108,20 @@ class KeptTable implements Table<unknown>, Durable {
       throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'text without half a surrogate pair', key);
     const json = jsonOf(value);
     this.#checkStore();
+    this.#note(key);
     this.#values.set(key, JSON.parse(json)); // what the caller does with its object later is not kept either
-    await this.#change(key);
+    await this.#keep();
   }
 
   async delete(key: string): Promise<boolean> {
     this.#mustBeOpen();
-    if (!this.#values.has(key)) return false;
+    const isThere = this.#values.has(key);
+    if (!isThere && !this.#changed.has(key) && !this.#writing.has(key)) return false;
     this.#checkStore();
+    if (isThere) this.#note(key);
     this.#values.delete(key);
-    await this.#change(key);
-    return true;
+    await this.#keep(); // one that is gone already may come back, if that is not kept
+    return isThere;
   }
 
   [Symbol.iterator](): Iterator<readonly [string, unknown]> {
@@ -135,8 +144,13 @@ class KeptTable implements Table<unknown>, Durable {
       );
   }
 
-  async #change(key: string): Promise<void> {
-    this.#changed.add(key);
+  /** A key is about to change. Of several changes that wait for one commit none stands if it fails. */
+  #note(key: string): void {
+    if (this.#ledger === undefined || this.#changed.has(key)) return;
+    this.#changed.set(key, { isThere: this.#values.has(key), value: this.#values.get(key) });
+  }
+
+  async #keep(): Promise<void> {
     if (this.#ledger === undefined) return;
     this.#ledger.promise(this, 256);
     await this.#ledger.kept(this.#ledger.ticket);
@@ -144,8 +158,8 @@ class KeptTable implements Table<unknown>, Durable {
 
   write(draft: Draft): void {
     this.#writing = this.#changed;
-    this.#changed = new Set();
-    for (const key of this.#writing) {
+    this.#changed = new Map();
+    for (const key of this.#writing.keys()) {
       draft.key(Kind.table).tail(this.name).u8(0).tail(key);
       if (this.#values.has(key))
         draft
@@ -157,10 +171,17 @@ class KeptTable implements Table<unknown>, Durable {
   }
 
   kept(): void {
-    this.#writing = new Set();
+    this.#writing = new Map();
   }
 
+  /** What the store holds under these keys now is not known: what they had before is written again. */
   lost(): void {
-    for (const key of this.#writing) this.#changed.add(key);
+    const before = new Map([...this.#changed, ...this.#writing]); // where both have a key, that was first
+    this.#changed = before;
+    this.#writing = new Map();
+    for (const [key, { isThere, value }] of before) {
+      if (isThere) this.#values.set(key, value);
+      else this.#values.delete(key);
+    }
   }
 }

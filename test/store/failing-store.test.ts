@@ -7,6 +7,7 @@ import { Batch, Broker, type Client, checkStore, memoryStore } from '../../lib/i
 import type { AckPacket } from '../../lib/packets/types.ts';
 import { KeptMessage } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
+import type { Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
@@ -322,6 +323,58 @@ describe('A broker whose store fails', () => {
       assert.deepEqual((await check(store)).findings, []);
       await using again = await createTestBroker({ store: store.inner, leakCheck: false });
       assert.deepEqual(await retained(again.broker), kept);
+    });
+
+  for (const fault of FAULTS)
+    it(`has in a table what was there before, not what it refused, when a commit ${fault}`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const table = kit.broker.table('users');
+      for (const key of ['set', 'twice', 'deleted', 'set and deleted', 'deleted and set'])
+        await table.set(key, 'before');
+      await kit.clock.advance('1s');
+      const fail = store.failLater();
+      const refused = [table.set('set', 'refused'), table.set('new', 'refused'), table.delete('deleted')];
+      refused.push(
+        table.set('twice', 'refused'),
+        table.set('set and deleted', 'refused'),
+        table.delete('deleted and set')
+      );
+      refused.push(table.set('gone again', 'refused'), table.delete('gone again'));
+      await turns();
+      // these wait for the commit after that one, which is not to be had either
+      refused.push(
+        table.set('twice', 'refused, too'),
+        table.delete('set and deleted'),
+        table.set('deleted and set', 'x')
+      );
+      refused.push(table.set('later', 'refused'), table.delete('new'), table.delete('deleted'));
+      store.fault = fault;
+      fail();
+      const outcomes = await Promise.allSettled(refused);
+      const codes = outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'resolved'));
+      assert.deepEqual(
+        codes,
+        refused.map(() => 'STORE_FAILED')
+      );
+      const kept = new Map(
+        ['set', 'twice', 'deleted', 'set and deleted', 'deleted and set'].map((key) => [key, 'before'])
+      );
+      assert.deepEqual(new Map(table), kept);
+      await kit.clock.advance('5s'); // and what tries to write all that again fails as well
+      await assert.rejects(table.set('set', 'refused'), { code: 'STORE_FAILED' });
+      assert.deepEqual(new Map(table), kept);
+      await mended(kit, store);
+      assert.deepEqual(new Map(table), kept);
+      await using again = await createTestBroker({ store: await copyOf(store), leakCheck: false });
+      assert.deepEqual(new Map(again.broker.table('users')), kept);
+      await table.set('set', 'after');
+      assert.equal(await table.delete('deleted'), true);
+      store.fault = fault;
+      await assert.rejects(table.set('set', 'refused'), { code: 'STORE_FAILED' });
+      assert.equal(table.get('set'), 'after', 'what was kept since is what is put back');
+      assert.equal(table.has('deleted'), false);
+      await mended(kit, store);
     });
 
   for (const fault of FAULTS)
@@ -685,12 +738,17 @@ async function insist<T>(kit: TestBroker, what: () => Promise<T>): Promise<T> {
 }
 
 async function check(store: FaultyStore) {
+  return checkStore(await copyOf(store));
+}
+
+/** What is in it now. */
+async function copyOf(store: FaultyStore): Promise<Store> {
   const copy = memoryStore();
   const entries = await store.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
   await change(copy, (batch) => {
     for (const { key, value } of entries) batch.put(key, value);
   });
-  return checkStore(copy);
+  return copy;
 }
 
 describe('A store that fails at one commit, whichever', () => {
