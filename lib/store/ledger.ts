@@ -157,14 +157,19 @@ export class Ledger {
       const seen = await look(commits, fold);
       this.#commit = commits.last;
       // what this one has written since it was opened first, it knows better
-      if (fold.batch.length > 0 && this.#journals.length === 0) await this.store.commit(fold.batch);
+      if (fold.draft.batch.length > 0 && this.#journals.length === 0) {
+        writeCommit(fold.draft, this.#commit + 1, this.#host.clock.now());
+        await this.store.commit(fold.draft.batch);
+        this.#commit++;
+      }
       if (isNew) {
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
         await this.store.commit(this.#draft.batch);
       }
       this.isOpen = true;
-      if (this.#dirty.length > 0) this.#hurry(); // what an earlier life could not write
+      this.#isUrgent = false;
+      if (this.#dirty.length > 0) this.#hurry(); // what could not be written before
       return seen;
     } catch (error) {
       await this.store.close();
@@ -253,7 +258,7 @@ export class Ledger {
 
   /** The turn is over: what it changed leaves, unless a commit is under way. */
   turnEnded(): void {
-    if (!this.#isUrgent || this.#isBusy || this.isFailed) return;
+    if (!this.#isUrgent || this.#isBusy || this.isFailed || !this.isOpen) return;
     this.#begin();
   }
 

@@ -10,7 +10,7 @@ import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, payloads, publish, refusedConnect, turns, unsubscribe } from '../support/wire.ts';
+import { granted, held, payloads, publish, refusedConnect, turns, unsubscribe } from '../support/wire.ts';
 import { type Fault, FaultyStore } from './faulty-store.ts';
 import { change } from './filled-store.ts';
 
@@ -591,6 +591,32 @@ describe('A broker whose store fails', () => {
     assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
     await mended(kit, store);
     assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
+  });
+
+  it('lets time go on where a commit fails while the segments of an ended session are swept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.broker.publish('kept/1', 'x', { qos: 1 });
+    await kit.clock.advance('1s');
+    const read = store.read.bind(store);
+    const { promise: mayRead, resolve: readOn } = held<void>();
+    const { promise: isReading, resolve: noteReading } = held<void>();
+    store.read = async (from, to, limit) => {
+      const entries = await read(from, to, limit);
+      if (from[0] !== Kind.segment) return entries;
+      noteReading();
+      await mayRead;
+      return entries;
+    };
+    kit.broker.session('reader').discard();
+    await isReading;
+    store.fault = 'rejects';
+    await assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    readOn();
+    await turns();
+    await mended(kit, store);
+    await kit.clock.advance('1s');
+    assert.deepEqual(await read(Buffer.of(Kind.segment), Buffer.of(Kind.segment + 1), 10), []);
   });
 
   it('tells of a commit that takes long, acknowledges nothing, and lets QoS 0 go on', async (t) => {
