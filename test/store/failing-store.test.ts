@@ -576,6 +576,26 @@ describe('A broker whose store fails', () => {
       await mended(kit, store);
     });
 
+  it('writes nothing to a store that another broker has written to meanwhile, and tells', async () => {
+    const { kit, store, told } = await stage();
+    const { broker, clock } = kit;
+    store.fault = 'rejects';
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await turns();
+    await using other = await createTestBroker({ store: store.inner, leakCheck: false });
+    for (const n of ['1', '2']) await other.broker.publish('state/1', n, { qos: 1, retain: true });
+    await other.broker.stop();
+    await mended(kit, store);
+    await clock.advance('5m');
+    assert.deepEqual(told.slice(3), ['error: STORE_CHANGED']);
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await assert.rejects(broker.stop());
+    await assert.rejects(broker.start(), { code: 'STORE_CHANGED' });
+    await using again = await createTestBroker({ store: store.inner, leakCheck: false });
+    assert.deepEqual(await retained(again.broker), ['1: 2']);
+    await kit[Symbol.asyncDispose]();
+  });
+
   it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
