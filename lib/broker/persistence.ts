@@ -118,7 +118,11 @@ export class Persistence {
     const content = new Content();
     const { sessions } = content;
     await read(RECORDS.journal, () => {}); // what is left of them can not be read
-    await read(RECORDS.session, (record) => sessions.set(record.number, this.#restore(record, aliveWallMs)));
+    await read(RECORDS.session, (record) => {
+      const session = this.#restore(record, aliveWallMs);
+      sessions.set(record.number, session);
+      if (record.disconnectedAt === 0) content.cutOff.push(session);
+    });
     await read(RECORDS.subscription, ({ session: number, filter, qos, nl, rap, rh, ids, owedBefore }) => {
       const session = sessions.get(number);
       if (session === undefined) {
@@ -157,8 +161,10 @@ export class Persistence {
   }
 
   /** The broker takes over what was kept. */
-  #bringBack({ sessions, subscriptions, owed, owedInPart, wills, garbage, retained, delayed, tables }: Content): void {
+  #bringBack(content: Content): void {
+    const { sessions, subscriptions, owed, owedInPart, wills, garbage, retained, delayed, tables } = content;
     const core = this.#core;
+    this.#cutOff = content.cutOff;
     for (const session of sessions.values()) {
       core.keep(session);
       core.notePersistence(session, session.isPersistent);
@@ -182,6 +188,9 @@ export class Persistence {
       this.#number = Math.max(this.#number, number);
   }
 
+  /** Those that were connected when the process ended. */
+  #cutOff: readonly Session[] = [];
+
   /** What publishes the wills of sessions that ended with the process. */
   #orphans: (() => void)[] = [];
 
@@ -190,6 +199,8 @@ export class Persistence {
     const orphans = this.#orphans;
     this.#orphans = [];
     for (const publish of orphans) publish();
+    for (const { log } of this.#cutOff) log?.detached(); // until when they were connected is written
+    this.#cutOff = [];
     this.#sweeper.begin();
     this.#core.wheel.arm(this.#pulse, PULSE_MS);
   }
@@ -290,6 +301,8 @@ class Content {
   /** Those that are still to get retained messages, and of whom some are out. */
   readonly owed: { readonly subscription: Subscription; readonly before: number }[] = [];
   readonly owedInPart = new Map<Session, readonly OwedFeed[]>();
+  /** Those that were connected. */
+  readonly cutOff: Session[] = [];
   readonly wills = new Map<number, Session>();
   readonly garbage: number[] = [];
   readonly retained: KeptRetained[] = [];

@@ -288,9 +288,9 @@ class Check {
 
   async repair(): Promise<void> {
     const removed = await this.#write(this.#removals, this.commits.last);
-    const { batch } = this.#fold;
-    if (batch.length > 0) await this.#store.commit(batch);
-    await this.#write(this.#repairs, removed);
+    const { draft } = this.#fold;
+    const folded = draft.batch.length > 0 ? await this.#commit(draft, removed) : removed;
+    await this.#write(this.#repairs, folded);
   }
 
   /** Each batch is a commit of its own. @param last number of the one before @returns number of the last one */
@@ -299,9 +299,14 @@ class Check {
     for (let at = 0; at < writes.length; at += REPAIRS_AT_ONCE) {
       draft.clear();
       for (const write of writes.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
-      writeCommit(draft, ++last, systemClock.now());
-      await this.#store.commit(draft.batch);
+      last = await this.#commit(draft, last);
     }
     return last;
+  }
+
+  async #commit(draft: Draft, last: number): Promise<number> {
+    writeCommit(draft, last + 1, systemClock.now());
+    await this.#store.commit(draft.batch);
+    return last + 1;
   }
 }

@@ -1,6 +1,7 @@
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
 import type { Core } from './core.ts';
 
 const SWEPT_AT_ONCE = 1_000;
@@ -29,7 +30,6 @@ export class Sweeper implements Durable {
     this.#isStopped = false;
     if (this.#isBusy || this.#sessions.length === 0) return;
     this.#isBusy = true;
-    this.#core.work.begin();
     this.#sweep()
       .catch((error: unknown) => {
         if (this.#ledger.isFailed) this.#goOnLater();
@@ -37,7 +37,6 @@ export class Sweeper implements Durable {
       })
       .finally(() => {
         this.#isBusy = false;
-        this.#core.work.end();
       });
   }
 
@@ -61,7 +60,7 @@ export class Sweeper implements Durable {
       const from = numberKey(Kind.segment, session);
       const to = numberKey(Kind.segment, session + 1);
       for (let isDone = false; !isDone; ) {
-        const entries = await this.#ledger.store.read(from, to, SWEPT_AT_ONCE);
+        const entries = await this.#read(from, to);
         if (this.#isStopped) return;
         isDone = entries.length < SWEPT_AT_ONCE;
         this.#keys = entries.map(({ key }) => key);
@@ -71,6 +70,16 @@ export class Sweeper implements Durable {
         if (this.#isStopped) return;
       }
       this.#sessions.splice(this.#sessions.indexOf(session), 1);
+    }
+  }
+
+  async #read(from: Buffer, to: Buffer): Promise<Entry[]> {
+    const { work } = this.#core;
+    work.begin();
+    try {
+      return await this.#ledger.store.read(from, to, SWEPT_AT_ONCE);
+    } finally {
+      work.end();
     }
   }
 

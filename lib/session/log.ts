@@ -341,10 +341,16 @@ export class SessionLog implements Durable {
     this.#parked = this.#park();
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
+    this.#leaveMemory();
+  }
+
+  /** Nothing of what it has written is in memory any more. */
+  #leaveMemory(): void {
+    this.#wanted = undefined;
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
     this.#segments = NONE;
-    session.unload();
+    this.#session.unload();
   }
 
   /** The client that it was loaded for is not coming after all. */
@@ -396,7 +402,7 @@ export class SessionLog implements Durable {
       this.#loading = this.#load(parked)
         .catch((error: unknown) => {
           this.#parked = parked;
-          this.#session.unload();
+          this.#leaveMemory();
           throw error;
         })
         .finally(() => {

@@ -1,7 +1,7 @@
 import { inStore, readAll } from './commits.ts';
 import { Kind, numberKey } from './keys.ts';
 import { Draft, RecordError, RecordReader } from './record.ts';
-import type { Batch, Entry, Store } from './store.ts';
+import type { Entry, Store } from './store.ts';
 
 /**
  * A journal record holds what one commit keeps of sessions' messages: records of flows and segments, which are later put under their
@@ -16,8 +16,8 @@ export function beginJournal(draft: Draft, commit: number): Draft {
 /** What journals hold, as it is put under its own keys. */
 export interface Fold {
   readonly entries: readonly Entry[];
-  /** Puts them there and deletes the journals: after that the store is as if there had been none. */
-  readonly batch: Batch;
+  /** Puts them there and deletes the journals: after that the store is as if there had been none. A commit like others. */
+  readonly draft: Draft;
 }
 
 /**
@@ -59,7 +59,7 @@ export async function foldJournals(store: Store): Promise<Fold> {
   const { batch } = draft;
   const entries = batch.keys.map((key, at) => ({ key, value: batch.values[at] as Buffer }));
   for (const key of journals) batch.delete(key);
-  return { entries, batch };
+  return { entries, draft };
 }
 
 function sound(store: Store, entry: Entry): Entry[] | undefined {

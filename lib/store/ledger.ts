@@ -95,8 +95,9 @@ export class Ledger {
   #ticket = 0;
   /** Number of the last commit record. Tickets of commits with nothing to write leave none. */
   #commit = 0;
-  /** Nobody else has written since this ledger closed, if that is still the last one. */
-  #isCommitKnown = false;
+  /** Whether the store has that one is known: after a commit that failed, the next one may be there. */
+  #isCommitKnown = true;
+  #hasBeenOpen = false;
   #isUrgent = false;
   #isPulseDue = false;
   #isBusy = false;
@@ -149,22 +150,23 @@ export class Ledger {
       const isNew = await checkFormat(this.store);
       const fold = await foldJournals(this.store);
       const commits = await readCommits(this.store);
-      if (this.#isCommitKnown && commits.last !== this.#commit)
-        throw new StateError(
-          'STORE_CHANGED',
-          `${this.store.name}: another broker has written to it since this one stopped, which can not go on with what it knows: make a new one`
-        );
+      if (this.#hasBeenOpen) this.#checkOurs(commits.last);
       const seen = await look(commits, fold);
       this.#commit = commits.last;
       // what this one has written since it was opened first, it knows better
-      if (fold.batch.length > 0 && this.#journals.length === 0) await this.store.commit(fold.batch);
+      if (fold.draft.batch.length > 0 && this.#journals.length === 0) {
+        writeCommit(fold.draft, this.#commit + 1, this.#host.clock.now());
+        await this.store.commit(fold.draft.batch);
+        this.#commit++;
+      }
       if (isNew) {
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
         await this.store.commit(this.#draft.batch);
       }
-      this.isOpen = true;
-      if (this.#dirty.length > 0) this.#hurry(); // what an earlier life could not write
+      this.isOpen = this.#hasBeenOpen = true;
+      this.#isUrgent = false;
+      if (this.#dirty.length > 0) this.#hurry(); // what could not be written before
       return seen;
     } catch (error) {
       await this.store.close();
@@ -253,7 +255,7 @@ export class Ledger {
 
   /** The turn is over: what it changed leaves, unless a commit is under way. */
   turnEnded(): void {
-    if (!this.#isUrgent || this.#isBusy || this.isFailed) return;
+    if (!this.#isUrgent || this.#isBusy || this.isFailed || !this.isOpen) return;
     this.#begin();
   }
 
@@ -382,6 +384,7 @@ export class Ledger {
     const error = new BrokerError('STORE_FAILED', `${this.store.name}: a commit failed: ${why}`, { cause });
     const isNew = !this.isFailed;
     this.isFailed = true;
+    this.#isCommitKnown = false;
     this.#mustFold = true; // what is in the store is known then, whether it has taken this commit or not
     this.#isTrial = false;
     for (const item of written) {
@@ -420,15 +423,31 @@ export class Ledger {
       if (this.#life !== life) return;
       try {
         await this.store.open();
-        this.#checkLast((await readCommits(this.store)).last);
+        const { last } = await readCommits(this.store);
+        this.#checkOurs(last);
+        this.#checkLast(last);
         break;
-      } catch {
-        // it has been told that the store failed
+      } catch (error) {
+        // for all else, it has been told that the store failed
+        if (!isChanged(error)) continue;
+        await this.store.close().catch(() => undefined);
+        this.#host.failed(error, 'opening the store again');
+        return;
       }
     }
     if (this.#life !== life) return;
     this.#isTrial = true;
     this.#begin();
+  }
+
+  /** @throws StateError STORE_CHANGED */
+  #checkOurs(last: number): void {
+    const isBehind = this.#isCommitKnown && last < this.#commit;
+    if (!isBehind && last <= this.#commit + (this.#isCommitKnown ? 0 : 1)) return;
+    throw new StateError(
+      'STORE_CHANGED',
+      `${this.store.name}: another broker has written to it, so this one can not go on with what it knows: make a new one`
+    );
   }
 
   /** The last commit that was kept has to be there; one more may be, of which nobody knew whether it was. */
@@ -443,6 +462,7 @@ export class Ledger {
 
   #recovered(): void {
     this.isFailed = this.#isTrial = false;
+    this.#isCommitKnown = true;
     this.#reopenMs = FIRST_REOPEN_MS;
     this.#host.storeRecovered(this.#host.clock.monotonic() - this.#failedAtMs);
   }
@@ -466,12 +486,15 @@ export class Ledger {
     wheel.disarm(this.#lazy);
     wheel.disarm(this.#foldLater);
     const isLost = this.isFailed && this.#dirty.length > 0;
-    this.#isCommitKnown = !this.isFailed;
     this.isFailed = this.#isTrial = this.#isUrgent = false;
     await this.store.close();
     OWNERS.delete(this.store);
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
+}
+
+function isChanged(error: unknown): error is StateError {
+  return error instanceof StateError && error.code === 'STORE_CHANGED';
 }
 
 function alarm(ring: () => void): Alarm {

@@ -11,7 +11,7 @@ import type { Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, payloads, publish, refusedConnect, turns, unsubscribe } from '../support/wire.ts';
+import { granted, held, payloads, publish, refusedConnect, turns, unsubscribe } from '../support/wire.ts';
 import { type Fault, FaultyStore } from './faulty-store.ts';
 import { change } from './filled-store.ts';
 
@@ -629,6 +629,26 @@ describe('A broker whose store fails', () => {
       await mended(kit, store);
     });
 
+  it('writes nothing to a store that another broker has written to meanwhile, and tells', async () => {
+    const { kit, store, told } = await stage();
+    const { broker, clock } = kit;
+    store.fault = 'rejects';
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await turns();
+    await using other = await createTestBroker({ store: store.inner, leakCheck: false });
+    for (const n of ['1', '2']) await other.broker.publish('state/1', n, { qos: 1, retain: true });
+    await other.broker.stop();
+    await mended(kit, store);
+    await clock.advance('5m');
+    assert.deepEqual(told.slice(3), ['error: STORE_CHANGED']);
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await assert.rejects(broker.stop());
+    await assert.rejects(broker.start(), { code: 'STORE_CHANGED' });
+    await using again = await createTestBroker({ store: store.inner, leakCheck: false });
+    assert.deepEqual(await retained(again.broker), ['1: 2']);
+    await kit[Symbol.asyncDispose]();
+  });
+
   it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
@@ -644,6 +664,32 @@ describe('A broker whose store fails', () => {
     assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
     await mended(kit, store);
     assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
+  });
+
+  it('lets time go on where a commit fails while the segments of an ended session are swept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.broker.publish('kept/1', 'x', { qos: 1 });
+    await kit.clock.advance('1s');
+    const read = store.read.bind(store);
+    const { promise: mayRead, resolve: readOn } = held<void>();
+    const { promise: isReading, resolve: noteReading } = held<void>();
+    store.read = async (from, to, limit) => {
+      const entries = await read(from, to, limit);
+      if (from[0] !== Kind.segment) return entries;
+      noteReading();
+      await mayRead;
+      return entries;
+    };
+    kit.broker.session('reader').discard();
+    await isReading;
+    store.fault = 'rejects';
+    await assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    readOn();
+    await turns();
+    await mended(kit, store);
+    await kit.clock.advance('1s');
+    assert.deepEqual(await read(Buffer.of(Kind.segment), Buffer.of(Kind.segment + 1), 10), []);
   });
 
   it('tells of a commit that takes long, acknowledges nothing, and lets QoS 0 go on', async (t) => {

@@ -6,7 +6,7 @@ import { Kind, kindKey, numberKey } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 import { Batch } from '../../lib/store/store.ts';
 import { TestBroker } from '../../lib/testing/index.ts';
-import { Lives } from './support.ts';
+import { Lives, MortalStore } from './support.ts';
 
 async function kept(store: Store, kind: number): Promise<number> {
   return (await store.read(kindKey(kind), kindKey(kind + 1), 1e6)).length;
@@ -61,13 +61,35 @@ describe('A journal', () => {
     const batch = new Batch();
     for (const { keys, values } of [draft.batch, journal.batch]) batch.put(keys[0], values[0] as Buffer);
     await store.commit(batch);
-    await store.commit((await foldJournals(store)).batch);
+    await store.commit((await foldJournals(store)).draft.batch);
     const flows = await store.read(kindKey(Kind.flow), kindKey(Kind.flow + 1), 10);
     assert.deepEqual(
       flows.map(({ key }) => key),
       [numberKey(Kind.flow, 2)]
     );
     assert.equal(await kept(store, Kind.journal), 0);
+  });
+
+  it('that a start has folded is missed where that is lost and what came later is there', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 'a/#', 2);
+    await lives.kit.clock.advance(300);
+    await lives.kit.broker.publish('a/1', 'x', { qos: 2 });
+    const first = lives.store;
+    await lives.kill();
+    const { client, texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(1000);
+    assert.deepEqual(texts(), ['x']);
+    await client.disconnect();
+    await lives.kit.clock.advance(1000);
+    const before = new Batch();
+    for (const { key, value } of await first.entries()) before.put(key, value);
+    const store = await MortalStore.of([before, ...lives.store.committed.slice(1)]);
+    const { findings } = await checkStore(store);
+    assert.deepEqual(
+      findings.map(({ code }) => code),
+      ['COMMITS_MISSING']
+    );
   });
 
   it('that is damaged keeps a broker from starting, and names its commit; repairStore goes on without it', async () => {

@@ -157,6 +157,43 @@ describe('Messages that are kept', () => {
     assert.deepEqual(packets, ['0 dup 1', '1 dup 2', '2 dup 3', '3 new 4', '4 new 5', '5 new 6']);
   });
 
+  it('in flight come again, each under its packet id, after a return that failed half-way', async () => {
+    await using lives = await new Lives().begin();
+    const { clock, broker } = lives.kit;
+    const options = { clientId: 'a', ...PERSISTENT, acknowledge: 'manual' } as const;
+    const first = await lives.connect(options);
+    await first.subscribe({ topic: 't', qos: 2 });
+    for (const n of numbers(40)) {
+      await broker.publish('t', n, { qos: 2 });
+      await clock.advance(200); // a record for each
+    }
+    first.destroy();
+    await clock.advance(200);
+    const { store } = lives;
+    const read = store.read.bind(store);
+    let reads = 0;
+    store.read = (...range) => {
+      if (range[0][0] === Kind.segment && ++reads === 2) return Promise.reject(new Error('no such sector'));
+      return read(...range);
+    };
+    broker.on('error', () => {});
+    await assert.rejects(lives.connect(options));
+    assert.equal(reads, 2);
+    await lives.connect(options);
+    await clock.advance(100);
+    const ids = lives.kit
+      .packets('a')
+      .flatMap(({ packet, direction }) =>
+        packet?.cmd === 'publish' && direction === 'toClient' && packet.dup
+          ? [`${packet.payload} ${packet.messageId}`]
+          : []
+      );
+    assert.deepEqual(
+      ids,
+      numbers(40).map((n) => `${n} ${Number(n) + 1}`)
+    );
+  });
+
   it('of 10,000 that wait come through a window of 10, over two connections, with new ones behind', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);

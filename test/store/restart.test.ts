@@ -93,6 +93,29 @@ describe('A broker that starts again', () => {
     assert.equal(broker.table('t').get('k'), 2);
   });
 
+  it('opens no store for what the app does while it is stopped, and writes it when it starts again', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const { broker, clock } = kit;
+    const client = await kit.connect({ clientId: 'c', ...PERSISTENT });
+    await client.subscribe({ topic: 'a', qos: 1 });
+    const handle = broker.session('c');
+    const told: unknown[] = [];
+    broker.on('error', ({ error }) => told.push(error));
+    await broker.stop();
+    const { opens } = store;
+    handle.discard();
+    await turns();
+    await clock.advance('1m');
+    assert.deepEqual([store.opens, told], [opens, []]);
+    await broker.start();
+    await clock.advance('1s');
+    assert.equal(broker.hasSession('c'), false);
+    await broker.stop();
+    await using again = await createTestBroker({ store, leakCheck: false });
+    assert.equal(again.broker.hasSession('c'), false);
+  });
+
   it('publishes the will of a client that is back at once: its connection has gone all the same', async () => {
     const first = await begun();
     const watcher = await first.connect({ clientId: 'watcher', ...PERSISTENT });

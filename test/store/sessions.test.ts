@@ -49,6 +49,28 @@ describe('A session that is kept', () => {
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
+  it('expires at its time, and its will is published, however often the process dies before that', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('watcher', 'gone', 1, { sessionExpiry: '10h' });
+    await lives.connect({ clientId: 'c', ...PERSISTENT });
+    const properties = { willDelayInterval: 3_600 };
+    await lives.connect({
+      clientId: 'w',
+      clean: false,
+      sessionExpiry: '10h',
+      will: { topic: 'gone', payload: 'x', qos: 1, properties }
+    });
+    for (let life = 0; life < 3; life++) {
+      await lives.crash();
+      await lives.kit.clock.advance('25m');
+      await lives.kit.broker.publish('other', `${life}`, { retain: true, qos: 1 });
+    }
+    assert.equal(lives.kit.broker.hasSession('c'), false);
+    const { texts } = await lives.listen({ clientId: 'watcher' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), ['x']);
+  });
+
   it('of MQTT 3.1.1 is there again, with its subscriptions', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'old', protocolVersion: 4, clean: false });
