@@ -14,6 +14,7 @@ import type { Zone } from '../zone.ts';
 import { TopicAliases } from './aliases.ts';
 import { Connection, Pause } from './connection.ts';
 import type { SessionDeeds, SessionEvent } from './deeds.ts';
+import { ticketOf } from './handlers/acknowledgements.ts';
 import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
@@ -102,9 +103,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   willDueMs = Infinity;
   expiresMs = Infinity;
   ending: Ending | undefined = undefined;
-  /** When the zone's retryInterval is over, and the mark of what was in flight when it began. */
+  /** When the zone's retryInterval is over; the mark of what was in flight when it began, and the commit that keeps all that. */
   #retryDueMs = Infinity;
   #retryMark = 0;
+  #retryTicket = 0;
   #identity: Publisher | undefined = undefined;
   #awaitingSince: Map<number, number> | undefined = undefined;
 
@@ -510,6 +512,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     const { retryInterval } = this.zoneSettings;
     this.#retryDueMs = retryInterval > 0 && this.protocolVersion !== 5 ? nowMs + retryInterval : Infinity;
     this.#retryMark = this.inflight?.mark ?? 0;
+    this.#retryTicket = Math.max(ticketOf(this), this.held?.last ?? 0);
+  }
+
+  /** What was in flight when the interval began has gone out: nothing of it waits for a commit any more. */
+  get #mayRetry(): boolean {
+    return this.#retryTicket <= (this.host.ledger?.settled ?? 0);
   }
 
   #keepAliveMs(): number {
@@ -544,7 +552,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         }
       }
       if (nowMs >= this.#retryDueMs) {
-        if (!link.isBlocked) this.resend(this.#retryMark);
+        if (!link.isBlocked && this.#mayRetry) this.resend(this.#retryMark);
         this.#beginRetry(nowMs);
       }
       this.rearm();
