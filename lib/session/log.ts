@@ -8,8 +8,8 @@ import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
-import { IdSet } from './id-set.ts';
-import { Awaiting, Inflight } from './inflight.ts';
+import { Inflight } from './inflight.ts';
+import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
 import { Backlog } from './queue.ts';
 import {
   KeptMessage as Kept,
@@ -112,8 +112,7 @@ export class SessionLog implements Durable {
   get flows(): { readonly inflight: number; readonly awaitingRel: number } {
     const { inflight, awaitingRel } = this.#session;
     if (this.#parked === undefined) return { inflight: inflight?.count ?? 0, awaitingRel: awaitingRel?.size ?? 0 };
-    const count = this.#parked.readUInt16BE(0);
-    return { inflight: count, awaitingRel: this.#parked.readUInt16BE(2 + count * PARKED_BYTES) };
+    return parkedCounts(this.#parked);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes
@@ -358,23 +357,9 @@ export class SessionLog implements Durable {
     this.#ledger.touch(this); // the next commit finds nobody here
   }
 
-  /** What is in flight and awaited, as bytes. */
   #park(): Buffer {
     const { inflight, awaitingRel, undecided } = this.#session;
-    const ids = inflight?.inOrder() ?? [];
-    const awaited = (awaitingRel?.values() ?? []).filter((id) => !undecided?.has(id));
-    const bytes = Buffer.allocUnsafe(4 + ids.length * PARKED_BYTES + awaited.length * 2);
-    let at = bytes.writeUInt16BE(ids.length, 0);
-    for (const id of ids) {
-      const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
-      at = bytes.writeUInt16BE(id, at);
-      bytes[at++] = (inflight as Inflight).stateOf(id);
-      bytes[at++] = (inflight as Inflight).flagsOf(id);
-      at = bytes.writeUIntBE(seq, at, 6);
-    }
-    at = bytes.writeUInt16BE(awaited.length, at);
-    for (const id of awaited) at = bytes.writeUInt16BE(id, at);
-    return bytes;
+    return park(inflight, awaitingRel?.values().filter((id) => !undecided?.has(id)) ?? NONE);
   }
 
   /** What the flow record says, when the broker starts. */
@@ -387,10 +372,8 @@ export class SessionLog implements Durable {
     this.#done = done;
     // segments from there on may all be done, and not deleted yet
     this.#paged = Math.min(head, done.low);
-    this.#parked = parked.length > 4 ? Buffer.from(parked) : NOTHING_PARKED;
-    this.#parkedCount = 0;
-    for (let at = 2, left = this.#parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
-      if (this.#parked[at + 2] !== Awaiting.pubcomp) this.#parkedCount++;
+    this.#parked = parked.length > NOTHING_PARKED.length ? Buffer.from(parked) : NOTHING_PARKED;
+    this.#parkedCount = countUnacknowledged(this.#parked);
     this.#isFlowDirty = false;
     this.#isMetaDirty = false;
   }
@@ -418,16 +401,11 @@ export class SessionLog implements Durable {
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
     const wanted = new Map<number, number>();
-    let at = 2;
-    for (let left = parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES) {
-      const id = parked.readUInt16BE(at);
-      const state = parked[at + 2];
-      inflight.restore(id, state, parked[at + 3]);
-      const seq = parked.readUIntBE(at + 4, 6);
-      if (seq > 0 && state !== Awaiting.pubcomp) wanted.set(seq, id);
-    }
-    const awaited = new IdSet();
-    for (let end = at + 2 + 2 * parked.readUInt16BE(at); (at += 2) < end; ) awaited.add(parked.readUInt16BE(at));
+    forEachParked(parked, (id, state, flags, seq) => {
+      inflight.restore(id, state, flags);
+      if (seq > 0) wanted.set(seq, id);
+    });
+    const awaited = parkedIds(parked);
     session.inflight = inflight.count > 0 ? inflight : undefined;
     session.awaitingRel = awaited.size > 0 ? awaited : undefined;
     for (const id of awaited.values()) session.noteRestored(id);
@@ -477,8 +455,7 @@ export class SessionLog implements Durable {
       return;
     }
     const inflight = new Set<number>();
-    for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += PARKED_BYTES)
-      inflight.add(parked.readUIntBE(at + 4, 6));
+    forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
     const bounds = this.#bounds();
     const drop = (messages: readonly KeptMessage[]) => {
       for (const kept of messages) {
@@ -668,7 +645,3 @@ function added<T>(list: T[], item: T): T[] {
 }
 
 const READ_TO_DROP = 64;
-/** Of a message in flight: packet id, what it waits for, flags, number. */
-const PARKED_BYTES = 10;
-
-const NOTHING_PARKED = Buffer.alloc(4);

@@ -1,0 +1,65 @@
+import { IdSet } from './id-set.ts';
+import { Awaiting, type Inflight } from './inflight.ts';
+
+/*
+ * What is in flight and awaited of a session whose client is away, as bytes, which is how the flow record has it: how many are in flight,
+ * of each its packet id, what it waits for, flags and number (0: its message is not needed again); how many are awaited, and their ids.
+ */
+
+const FLIGHT_BYTES = 10;
+
+export const NOTHING_PARKED = Buffer.alloc(4);
+
+/** @param awaited packet ids that wait for PUBREL */
+export function park(inflight: Inflight | undefined, awaited: readonly number[]): Buffer {
+  const ids = inflight?.inOrder() ?? [];
+  if (ids.length + awaited.length === 0) return NOTHING_PARKED;
+  const bytes = Buffer.allocUnsafe(4 + ids.length * FLIGHT_BYTES + awaited.length * 2);
+  let at = bytes.writeUInt16BE(ids.length, 0);
+  for (const id of ids) {
+    const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
+    at = bytes.writeUInt16BE(id, at);
+    bytes[at++] = (inflight as Inflight).stateOf(id);
+    bytes[at++] = (inflight as Inflight).flagsOf(id);
+    at = bytes.writeUIntBE(seq, at, 6);
+  }
+  at = bytes.writeUInt16BE(awaited.length, at);
+  for (const id of awaited) at = bytes.writeUInt16BE(id, at);
+  return bytes;
+}
+
+/** How many are in flight, and how many wait for PUBREL. */
+export function parkedCounts(parked: Buffer): { readonly inflight: number; readonly awaitingRel: number } {
+  const inflight = parked.readUInt16BE(0);
+  return { inflight, awaitingRel: parked.readUInt16BE(2 + inflight * FLIGHT_BYTES) };
+}
+
+/** Every one in flight, in order. @param seq 0 where its message is not needed again */
+export function forEachParked(
+  parked: Buffer,
+  run: (id: number, state: number, flags: number, seq: number) => void
+): void {
+  for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += FLIGHT_BYTES) {
+    const state = parked[at + 2];
+    const seq = state === Awaiting.pubcomp ? 0 : parked.readUIntBE(at + 4, 6);
+    run(parked.readUInt16BE(at), state, parked[at + 3], seq);
+  }
+}
+
+/** Messages in flight that are not acknowledged. */
+export function countUnacknowledged(parked: Buffer): number {
+  let count = 0;
+  forEachParked(parked, (_id, state) => {
+    if (state !== Awaiting.pubcomp) count++;
+  });
+  return count;
+}
+
+/** Packet ids that wait for PUBREL. */
+export function parkedIds(parked: Buffer): IdSet {
+  const ids = new IdSet();
+  const { inflight, awaitingRel } = parkedCounts(parked);
+  const from = 4 + inflight * FLIGHT_BYTES;
+  for (let at = from; at < from + awaitingRel * 2; at += 2) ids.add(parked.readUInt16BE(at));
+  return ids;
+}
