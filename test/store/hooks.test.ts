@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { queryObjects } from 'node:v8';
 import { ClientSession } from '../../lib/client/session.ts';
+import { KeptMessage } from '../../lib/session/segment.ts';
+import { ack, told } from '../support/flows.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, publish } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
 /** A publish hook that answers when it is let. */
@@ -93,6 +98,54 @@ describe('A message on which a hook decides', () => {
     assert.equal(session.outgoing.size, 0);
     assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
   });
+
+  it('of QoS 2 that it refuses is acknowledged to a client of 3.1.1, as often as it comes', async () => {
+    await using lives = await new Lives().begin();
+    lives.kit.broker.hook('publish', () => turns(2).then(() => false as const));
+    const options = { clientId: 'w', version: 4, clean: false } as const;
+    for (const dup of [false, true]) {
+      const writer = await rawClient(lives.kit.broker, options);
+      writer.send(publish('t', 'x', { qos: 2, messageId: 1, dup }));
+      assert.deepEqual(told([await writer.next('pubrec')]), ['pubrec 1']);
+      writer.send(publish('t', 'x', { qos: 2, messageId: 1, dup: true }));
+      assert.deepEqual(told(await writer.rest()), ['pubrec 1']);
+      writer.cut();
+      await lives.kit.clock.advance(500);
+    }
+    const writer = await rawClient(lives.kit.broker, options);
+    writer.send(ack('pubrel', 1));
+    await lives.kit.clock.advance(500);
+    assert.deepEqual(told(await writer.rest()), ['pubcomp 1']);
+    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
+  });
+
+  for (const version of [4, 5] as const)
+    for (const isGone of [false, true])
+      it(`of QoS 2 of version ${version} that it refuses${isGone ? ' when its client has gone' : ''} keeps nothing of its session in memory`, async () => {
+        await using lives = await new Lives().begin();
+        const writer = await rawClient(lives.kit.broker, {
+          clientId: 'w',
+          version,
+          clean: false,
+          properties: version === 5 ? { sessionExpiryInterval: 3600 } : undefined
+        });
+        await granted(writer, 1, { topic: 'mine', qos: 1 });
+        await lives.kit.broker.publish('mine', 'in flight', { qos: 1 });
+        await writer.next('publish');
+        let refuse: () => void = () => undefined;
+        lives.kit.broker.hook('publish', () => new Promise<false>((resolve) => (refuse = () => resolve(false))));
+        writer.send(publish('t', 'x', { qos: 2, messageId: 1 }));
+        await turns(5);
+        if (!isGone) {
+          refuse();
+          await writer.next('pubrec');
+        }
+        writer.cut();
+        await lives.kit.clock.advance(500);
+        refuse();
+        await lives.kit.clock.advance(500);
+        assert.equal(queryObjects(KeptMessage, { format: 'count' }), 0);
+      });
 
   it('that was delayed is not lost where the process dies meanwhile', async () => {
     await using lives = await new Lives().begin();

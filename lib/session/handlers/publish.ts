@@ -102,18 +102,23 @@ export function onPublish(
   if (host.hasPublishHooks) {
     const decided = host.decidePublish(message, route, session);
     if (isThenable(decided)) {
-      if (qos === 2 && session.log !== undefined) (session.undecided ??= new Set()).add(id);
+      const isNoted = qos === 2 && session.log !== undefined;
+      if (isNoted) (session.undecided ??= new Set()).add(id);
       session.pauseForHook();
       const done = decided
         .then((outcome) => {
+          if (isNoted) session.undecided?.delete(id);
           if (session.link === link) {
             finish(session, link, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
           } else {
-            finishAlone(session, link, outcome, id, qos);
+            finishAlone(session, link, outcome, id, qos, isNoted);
           }
           session.resumeAfterHook(link);
         })
-        .catch((error: unknown) => session.broke(error, 'going on after a publish hook', link))
+        .catch((error: unknown) => {
+          if (isNoted) session.undecided?.delete(id);
+          session.broke(error, 'going on after a publish hook', link);
+        })
         .then(() => {
           if (session.deciding === done) session.deciding = undefined;
         });
@@ -182,7 +187,6 @@ function finishKept(
   if (isOwnKept) {
     // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
     message.isHeld = true;
-    session.undecided?.delete(id);
     log.flowChanged();
   }
   const code = act(host, message, route);
@@ -205,27 +209,29 @@ export function pauseForStore(link: Connection, ledger: Ledger): void {
 /** An incoming QoS 2 id is not in use after all. */
 function forget(session: Session, id: number): void {
   session.forgetIncoming(id); // [MQTT-4.3.3-9]
-  session.undecided?.delete(id);
   session.log?.flowNoted();
 }
 
 /**
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
  * its id and takes it no second time [MQTT-4.3.3-10]. With a store, a client that has sent it again meanwhile waits for its answer.
+ * @param isNoted its id was among those that are undecided
  */
 function finishAlone(
   session: Session,
   gone: Connection,
   { message, route, reasonCode }: PublishDecision,
   id: number,
-  qos: QoS
+  qos: QoS,
+  isNoted: boolean
 ): void {
   const { host, log, link } = session;
   const { ledger } = host;
-  const isOurs = qos === 2 && session.undecided?.delete(id) === true && log !== undefined && ledger !== undefined;
+  const isOurs = isNoted && log !== undefined && ledger !== undefined;
   const isRepeated = isOurs && session.isRepeated(id);
   if (reasonCode >= 0x80 || (isOurs && ledger.isFailed)) {
     if (qos === 2) session.forgetCarriedOver(id);
+    if (isOurs) log.flowNoted(); // what is in memory was waiting for this
     if (isRepeated) {
       session.forgetIncoming(id);
       if (reasonCode < 0x80) refuseForStore(session, link as Connection, PUBREC, id);
