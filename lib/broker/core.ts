@@ -557,7 +557,7 @@ export class Core implements SessionHost {
 
   retain(message: Message): void {
     const { persistence } = this;
-    const before = persistence === undefined ? undefined : this.retained.get(message.topic)?.message;
+    const before = persistence === undefined ? undefined : this.retained.held(message.topic)?.message;
     if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
     if (!message.isSystem) persistence?.retained(message, before);
     this.metrics.note('retained', this.retained.count);

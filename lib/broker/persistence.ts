@@ -172,8 +172,7 @@ export class Persistence {
     for (const subscription of subscriptions)
       core.addSubscription(subscription.subscriber as Session, subscription, true);
     retained.sort((a, b) => a.seq - b.seq);
-    for (const { message, seq } of retained)
-      if (!core.retained.put(message, seq)) this.#retained.changed(message.topic);
+    for (const { message, seq } of retained) if (!core.retained.put(message, seq)) this.#retained.gone(message.topic);
     for (const { subscription, before } of owed) {
       const session = subscription.subscriber as Session;
       const inPart = owedInPart.get(session)?.find(({ filter }) => filter === subscription.filter);
@@ -234,14 +233,13 @@ export class Persistence {
   retained(message: Message, before: Message | undefined): void {
     const { topic, ticket, qos, origin } = message;
     const isPromised = qos > 0 || origin === undefined; // the app is told when it is kept
-    if (isPromised && ticket > 0) this.#retained.changedIfKept(topic, before);
-    else this.#retained.changed(topic);
+    if (!this.#retained.changed(topic, before, isPromised && ticket > 0)) return;
     if (isPromised) this.ledger.promise(this.#retained, 64);
     else this.ledger.touch(this.#retained, 64);
   }
 
   retainedExpired(topic: string): void {
-    this.#retained.changed(topic);
+    this.#retained.gone(topic);
     this.ledger.touch(this.#retained, 64);
   }
 

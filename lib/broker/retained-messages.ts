@@ -78,6 +78,11 @@ export class RetainedMessages {
     for (const [entry, expiry] of this.#expiries) this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
+  /** What lies under a topic, though its time be over. */
+  held(topic: string): RetainedEntry<Message> | undefined {
+    return this.#store.get(topic);
+  }
+
   get(topic: string): RetainedEntry<Message> | undefined {
     const entry = this.#store.get(topic);
     return entry !== undefined && this.#isAlive(entry) ? entry : undefined;

@@ -3,64 +3,129 @@ import { Kind } from '../store/keys.ts';
 import type { Durable } from '../store/ledger.ts';
 import { writeMessage } from '../store/message-record.ts';
 import type { Draft } from '../store/record.ts';
+import { TextMap } from '../topics/text-map.ts';
 import type { Core } from './core.ts';
 
-/** What is retained again where a change was refused: a message, or nothing. */
-interface Before {
-  readonly message: Message | undefined;
+/** A topic whose retained message has changed since it was last written. */
+export class RetainedChange {
+  /** Should the commit fail, `before` is retained again. */
+  isRevocable = false;
+  /** undefined: nothing was. */
+  before: Message | undefined = undefined;
+  /** The store holds a message of this topic. */
+  isStored: boolean;
+  /** It does if the commit that failed last was kept after all. */
+  isStoredIfKept: boolean;
+
+  constructor(isStored: boolean) {
+    this.isStored = this.isStoredIfKept = isStored;
+  }
 }
 
-/** Which retained messages have changed. */
+/**
+ * Which retained messages have changed. A topic is noted only while it is retained, or the store may hold it: strangers choose topics,
+ * and while the store fails there is no end of them.
+ */
 export class RetainedRecords implements Durable {
   isDirty = false;
   readonly #core: Core;
-  /** By topic; undefined: the last change stands, whatever becomes of the commit. */
-  #topics = new Map<string, Before | undefined>();
-  #writing = new Map<string, Before | undefined>();
+  #topics = new TextMap<RetainedChange>();
+  #writing = new TextMap<RetainedChange>();
+  /** Last commit in the store when this was written. */
+  #lastCommit = 0;
 
   constructor(core: Core) {
     this.#core = core;
   }
 
-  /** Changed, and nobody is told should that not be kept. */
-  changed(topic: string): void {
-    this.#topics.set(topic, undefined);
+  /**
+   * Another message is retained, or none.
+   * @param before what was until now, whether its time was over or not
+   * @param isRevocable who has changed it is told should that not be kept
+   * @returns false if that changes nothing
+   */
+  changed(topic: string, before: Message | undefined, isRevocable: boolean): boolean {
+    const isRetained = this.#core.retained.held(topic) !== undefined;
+    if (before === undefined && !isRetained && !this.#topics.has(topic) && !this.#writing.has(topic)) return false;
+    const change = this.#note(topic, before !== undefined);
+    if (!isRevocable) stand(change);
+    else if (!change.isRevocable) {
+      // of several such changes none stands, if their commit fails
+      change.isRevocable = true;
+      change.before = before;
+    }
+    if (!isRetained && !this.#writing.has(topic) && isSettled(change)) this.#topics.delete(topic);
+    return true;
   }
 
-  /** Changed by somebody who is told should that not be kept. @param before what was retained until now */
-  changedIfKept(topic: string, before: Message | undefined): void {
-    // of several such changes none stands, if their commit fails
-    if (this.#topics.get(topic) === undefined) this.#topics.set(topic, { message: before });
+  /** What the store holds of a topic is retained no longer. */
+  gone(topic: string): void {
+    const change = this.#note(topic, true);
+    stand(change);
+    if (!this.#writing.has(topic) && isSettled(change)) this.#topics.delete(topic);
+  }
+
+  #note(topic: string, isStored: boolean): RetainedChange {
+    let change = this.#topics.get(topic);
+    if (change === undefined) this.#topics.set(topic, (change = new RetainedChange(isStored)));
+    return change;
   }
 
   write(draft: Draft): void {
-    this.#writing = this.#topics;
-    this.#topics = new Map();
-    for (const topic of this.#writing.keys()) {
-      const entry = this.#core.retained.get(topic);
+    const { retained, ledger } = this.#core;
+    const commit = ledger?.commit ?? 0;
+    const isKept = commit > this.#lastCommit; // after a failure that was not known
+    this.#lastCommit = commit;
+    const writing = this.#topics;
+    this.#topics = new TextMap();
+    this.#writing = writing;
+    writing.forEach((change, topic) => {
+      if (isKept) change.isStored = change.isStoredIfKept;
+      else change.isStoredIfKept = change.isStored;
+      const entry = retained.get(topic);
+      if (entry === undefined && !change.isStored) {
+        if (isSettled(change)) writing.delete(topic);
+        return;
+      }
+      change.isStoredIfKept = entry !== undefined;
       draft.key(Kind.retained).tail(topic);
       if (entry === undefined) draft.delete();
       else {
         writeMessage(draft.value(), entry.message, undefined);
         draft.varint(entry.seq).put();
       }
-    }
+    });
   }
 
   kept(): void {
-    this.#writing = new Map();
+    this.#writing = new TextMap();
   }
 
   lost(): void {
     const changed = this.#topics;
-    const lost = this.#writing;
-    this.#topics = new Map();
-    this.#writing = new Map();
-    for (const topic of new Set([...lost.keys(), ...changed.keys()])) {
-      const isSettled = changed.has(topic) && changed.get(topic) === undefined;
-      const before = isSettled ? undefined : (lost.get(topic) ?? changed.get(topic));
-      if (before !== undefined) this.#core.retainAgain(topic, before.message);
-      this.changed(topic);
-    }
+    this.#writing.forEach((change, topic) => {
+      const later = changed.get(topic);
+      if (later !== undefined && !(later.isRevocable && change.isRevocable)) {
+        change.isRevocable = later.isRevocable;
+        change.before = later.before;
+      }
+      changed.set(topic, change);
+    });
+    this.#writing = new TextMap();
+    changed.forEach((change, topic) => {
+      if (change.isRevocable) this.#core.retainAgain(topic, change.before);
+      stand(change);
+    });
   }
+}
+
+/** The change is to stay, whatever becomes of its commit. */
+function stand(change: RetainedChange): void {
+  change.isRevocable = false;
+  change.before = undefined;
+}
+
+/** If nothing is retained, there is nothing to be written either. */
+function isSettled({ isStored, isStoredIfKept, before }: RetainedChange): boolean {
+  return !isStored && !isStoredIfKept && before === undefined;
 }

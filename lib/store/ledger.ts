@@ -175,6 +175,11 @@ export class Ledger {
     }
   }
 
+  /** Number of the last commit that the store is known to hold. */
+  get commit(): number {
+    return this.#commit;
+  }
+
   /** The commit that will hold what is changed now. */
   get ticket(): number {
     return this.#ticket + 1;

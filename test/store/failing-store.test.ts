@@ -3,6 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { describe, it } from 'node:test';
 import timers from 'node:timers';
 import { queryObjects } from 'node:v8';
+import { RetainedChange } from '../../lib/broker/retained-records.ts';
 import { Batch, Broker, type Client, checkStore, memoryStore } from '../../lib/index.ts';
 import type { AckPacket } from '../../lib/packets/types.ts';
 import { KeptMessage } from '../../lib/session/segment.ts';
@@ -324,6 +325,66 @@ describe('A broker whose store fails', () => {
       await using again = await createTestBroker({ store: store.inner, leakCheck: false });
       assert.deepEqual(await retained(again.broker), kept);
     });
+
+  for (const fault of FAULTS)
+    it(`remembers no more topics of retained messages than it may retain, and the store comes right, when commits ${fault}`, async () => {
+      const store = new FaultyStore();
+      await using kit = await createTestBroker({ store, leakCheck: false, maxRetainedMessages: 100 });
+      const { broker } = kit;
+      broker.on('error', () => {});
+      for (let n = 0; n < 50; n++) await broker.publish(`state/before/${n}`, 'x', { retain: true });
+      const writer = await rawClient(broker);
+      const sizes: number[] = [];
+      const commit = store.commit.bind(store);
+      store.commit = (batch) => {
+        sizes.push(batch.keys.filter(([kind]) => kind === Kind.retained).length);
+        return commit(batch);
+      };
+      store.fault = fault;
+      await assert.rejects(broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+      for (let round = 0; round < 10; round++) {
+        for (let n = 0; n < 50; n++) writer.send(publish(`state/before/${n}`, '', { retain: true }));
+        // those of the round before go, and more come than there is room for
+        for (let n = 0; n < 300; n++) writer.send(publish(`state/${round - 1}/${n}`, '', { retain: true }));
+        for (let n = 0; n < 300; n++)
+          for (const payload of ['x', '']) writer.send(publish(`state/passing/${n}`, payload, { retain: true }));
+        for (let n = 0; n < 300; n++) writer.send(publish(`state/${round}/${n}`, 'x', { retain: true }));
+        for (let n = 0; n < 300; n++) writer.send(publish(`state/none/${n}`, '', { retain: true }));
+        await turns();
+        if (round === 9) {
+          const noted = queryObjects(RetainedChange, { format: 'count' });
+          assert.ok(noted <= 300, `${noted} topics noted`);
+        }
+        await kit.clock.advance('10s'); // it tries to write them
+      }
+      assert.ok(sizes.length > 8 && Math.max(...sizes) <= 200, `${sizes}`);
+      await mended(kit, store);
+      const kept = Array.from({ length: 100 }, (_, n) => `9/${n}: x`).sort();
+      assert.deepEqual(await retained(broker), kept);
+      await using again = await createTestBroker({ store: await copyOf(store), leakCheck: false });
+      assert.deepEqual(await retained(again.broker), kept);
+    });
+
+  it('acknowledges no deletion of a retained message that stays, and undoes none of QoS 0 that came later', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const { broker } = kit;
+    for (const topic of ['a', 'b']) await broker.publish(`state/${topic}`, 'before', { qos: 1, retain: true });
+    const writer = await rawClient(broker);
+    const fail = store.failLater();
+    for (const [n, topic] of ['a', 'b'].entries())
+      writer.send(publish(`state/${topic}`, '', { qos: 1, messageId: n + 1, retain: true }));
+    await turns();
+    writer.send(publish('state/a', '', { qos: 1, messageId: 3, retain: true }));
+    for (const payload of ['x', '']) writer.send(publish('state/b', payload, { retain: true }));
+    await writer.nothing();
+    fail();
+    for (const _id of [1, 2, 3]) assert.equal(await acked(writer, 'puback'), 0x97);
+    await mended(kit, store);
+    assert.deepEqual(await retained(broker), ['a: before']);
+    await using again = await createTestBroker({ store: await copyOf(store), leakCheck: false });
+    assert.deepEqual(await retained(again.broker), ['a: before']);
+  });
 
   for (const fault of FAULTS)
     it(`has in a table what was there before, not what it refused, when a commit ${fault}`, async () => {

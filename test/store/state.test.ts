@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker } from '../../lib/broker/broker.ts';
+import { describeKey } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
@@ -62,6 +63,59 @@ describe('Retained messages that are kept', () => {
       got.map(({ qos, retain, properties }) => [qos, retain, properties.messageExpiryInterval, properties.contentType]),
       [[1, true, 40, 'x']]
     );
+  });
+
+  it('cost the store nothing where there was none and is none', async () => {
+    await using lives = await new Lives().begin();
+    const { kit, store } = lives;
+    await kit.broker.publish('b', '1', { retain: true });
+    const client = await lives.connect({ clientId: 'w' });
+    const before = store.committed.length;
+    await client.publish('a', '', { qos: 1, retain: true });
+    await client.publish('c', '', { retain: true });
+    await kit.broker.publish('a', '', { retain: true });
+    void client.publish('a', 'gone in the same turn', { retain: true });
+    await client.publish('a', '', { qos: 1, retain: true });
+    await kit.clock.advance(1000);
+    assert.deepEqual(
+      store.committed
+        .slice(before)
+        .flatMap(({ keys }) => keys.map(describeKey))
+        .filter((text) => text.startsWith('retained')),
+      []
+    );
+    void client.publish('b', 'replaced', { qos: 1, retain: true });
+    await client.publish('b', '', { qos: 1, retain: true });
+    await lives.kill();
+    assert.deepEqual(await retained(lives), []);
+  });
+
+  it('are gone for good when they are deleted while the commit that keeps them is under way', async () => {
+    await using lives = await new Lives().begin();
+    const { kit, store } = lives;
+    store.turnsBefore = store.turnsAfter = () => 3;
+    const client = await lives.connect({ clientId: 'w' });
+    void client.publish('a', '1', { qos: 1, retain: true });
+    void client.publish('b', '1', { qos: 1, retain: true });
+    await turns(3);
+    void client.publish('b', '2', { qos: 1, retain: true });
+    void client.publish('b', '', { retain: true });
+    await client.publish('a', '', { qos: 1, retain: true });
+    await kit.clock.advance(100);
+    await lives.kill();
+    assert.deepEqual(await retained(lives), []);
+    assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('that expired in the turn of their replacement leave nothing in the store', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    await broker.publish('a', '1', { qos: 1, retain: true, properties: { messageExpiryInterval: 1 } });
+    await clock.advance(100);
+    await clock.advance(900);
+    await broker.publish('a', '', { qos: 1, retain: true });
+    await lives.crash();
+    assert.deepEqual(await lives.store.contents(), []);
   });
 
   it('do not hold what the broker says of itself', async () => {
