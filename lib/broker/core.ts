@@ -552,7 +552,7 @@ export class Core implements SessionHost {
   }
 
   retainedExpired(topic: string): void {
-    this.persistence?.retainedExpired(topic);
+    this.persistence?.retainedGone(topic);
   }
 
   retain(message: Message): void {

@@ -172,7 +172,11 @@ export class Persistence {
     for (const subscription of subscriptions)
       core.addSubscription(subscription.subscriber as Session, subscription, true);
     retained.sort((a, b) => a.seq - b.seq);
-    for (const { message, seq } of retained) if (!core.retained.put(message, seq)) this.#retained.gone(message.topic);
+    for (const { message, seq } of retained) {
+      if (core.retained.put(message, seq)) continue;
+      core.dropped(message, 'not_retained', undefined);
+      this.retainedGone(message.topic);
+    }
     for (const { subscription, before } of owed) {
       const session = subscription.subscriber as Session;
       const inPart = owedInPart.get(session)?.find(({ filter }) => filter === subscription.filter);
@@ -238,7 +242,8 @@ export class Persistence {
     else this.ledger.touch(this.#retained, 64);
   }
 
-  retainedExpired(topic: string): void {
+  /** What is kept of a topic is retained no longer: its time is over, or there is no room for it. */
+  retainedGone(topic: string): void {
     this.#retained.gone(topic);
     this.ledger.touch(this.#retained, 64);
   }

@@ -4,7 +4,7 @@ import { createBroker } from '../../lib/broker/broker.ts';
 import { describeKey } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
-import { Lives, PERSISTENT, turns } from './support.ts';
+import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
 async function retained(lives: Lives, filter = '#'): Promise<string[]> {
   const found: string[] = [];
@@ -116,6 +116,21 @@ describe('Retained messages that are kept', () => {
     await broker.publish('a', '', { qos: 1, retain: true });
     await lives.crash();
     assert.deepEqual(await lives.store.contents(), []);
+  });
+
+  it('are told of where a start has no room for them, and do not come back', async () => {
+    const store = new MortalStore();
+    const first = await createBroker({ store }).start();
+    for (let n = 0; n < 5; n++) await first.publish(`r/${n}`, `${n}`.repeat(n), { qos: 1, retain: true });
+    await first.stop();
+    const second = createBroker({ store, maxRetainedMessages: 2, maxRetainedPayloadSize: 3 });
+    const dropped: string[] = [];
+    second.on('message.dropped', ({ message, reason, client }) => dropped.push(`${message.topic} ${reason} ${client}`));
+    await second.start();
+    assert.deepEqual(dropped, ['r/3 not_retained undefined', 'r/4 not_retained undefined']);
+    await second.stop();
+    await store.open();
+    assert.deepEqual(await store.contents(), ['retained message "r/1"', 'retained message "r/2"']);
   });
 
   it('do not hold what the broker says of itself', async () => {
