@@ -3,9 +3,9 @@ import type { Connection } from './connection.ts';
 import { answerNow, PUBACK, PUBREC, refuseForStore } from './handlers/acknowledgements.ts';
 
 /**
- * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, so
- * one that has nothing to wait for does not overtake one that has [MQTT-4.6.0-2, -3]. When the connection has gone they are not sent, but
- * what is not kept is still taken back.
+ * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, and
+ * one that has nothing to wait for does not overtake one of its kind that has [MQTT-4.6.0-2, -3, -4]. When the connection has gone they
+ * are not sent, but what is not kept is still taken back.
  */
 export class AckQueue implements Waiter {
   readonly #link: Connection;
@@ -17,6 +17,7 @@ export class AckQueue implements Waiter {
   #head = 0;
   /** PUBACKs among them: what the client has unacknowledged. */
   pubacks = 0;
+  #pubrecs = 0;
 
   constructor(link: Connection, ledger: Ledger) {
     this.#link = link;
@@ -25,6 +26,14 @@ export class AckQueue implements Waiter {
 
   get isEmpty(): boolean {
     return this.#head === this.#tickets.length;
+  }
+
+  /**
+   * Has one to wait that promises nothing? A PUBACK or PUBREC does not for PUBREL and PUBCOMP: those wait as long as the store fails,
+   * while what a client publishes is accepted or refused at once.
+   */
+  mustFollow(first: number): boolean {
+    return first > PUBREC ? !this.isEmpty : this.pubacks + this.#pubrecs > 0;
   }
 
   /**
@@ -40,6 +49,7 @@ export class AckQueue implements Waiter {
       this.#ledger.wait(this);
     }
     if (first === PUBACK) this.pubacks++;
+    else if (first === PUBREC) this.#pubrecs++;
     this.#tickets.push(ticket);
     this.#firsts.push(first);
     this.#answers.push((isAgain ? AGAIN : 0) | (id << 8) | code);
@@ -50,34 +60,37 @@ export class AckQueue implements Waiter {
     const tickets = this.#tickets;
     while (this.#head < tickets.length && tickets[this.#head] <= settled) {
       const at = this.#head++;
-      if (this.#firsts[at] === PUBACK) this.pubacks--;
-      if (!link.isClosed)
-        answerNow(link.session, link, this.#firsts[at], idOf(this.#answers[at]), this.#answers[at] & 255);
+      const first = this.#firsts[at];
+      if (first === PUBACK) this.pubacks--;
+      else if (first === PUBREC) this.#pubrecs--;
+      if (!link.isClosed) answerNow(link.session, link, first, idOf(this.#answers[at]), this.#answers[at] & 255);
     }
     return !this.isEmpty;
   }
 
-  /** What a client sent is refused; what answers our own messages, or ends a flow, waits for the store to come back. */
-  commitFailed(ticket: number): boolean {
+  /** What a client sent is accepted or refused now; what answers our own messages, or ends a flow, waits for the store to come back. */
+  commitFailed(): boolean {
     const link = this.#link;
-    const { ticket: next } = this.#ledger;
+    const { settled, ticket: next } = this.#ledger;
     const [tickets, firsts, answers] = [this.#tickets, this.#firsts, this.#answers];
     const from = this.#head;
     this.#tickets = [];
     this.#firsts = [];
     this.#answers = [];
-    this.#head = 0;
+    this.#head = this.pubacks = this.#pubrecs = 0;
     for (let at = from; at < tickets.length; at++) {
-      const id = idOf(answers[at]);
-      const isLost = tickets[at] > 0 && tickets[at] <= ticket;
-      if (isLost && (firsts[at] === PUBACK || (firsts[at] === PUBREC && this.#takeBack(id, answers[at])))) {
-        if (firsts[at] === PUBACK) this.pubacks--;
-        if (!link.isClosed) refuseForStore(link.session, link, firsts[at], id);
-        continue;
+      const [first, id] = [firsts[at], idOf(answers[at])];
+      const isLost = tickets[at] > settled;
+      if (first > PUBREC) {
+        this.#tickets.push(isLost ? next : 0);
+        this.#firsts.push(first);
+        this.#answers.push(answers[at]);
+      } else {
+        const isRefused = isLost && (first === PUBACK || this.#takeBack(id, answers[at]));
+        if (link.isClosed) continue;
+        if (isRefused) refuseForStore(link.session, link, first, id);
+        else answerNow(link.session, link, first, id, answers[at] & 255);
       }
-      this.#tickets.push(isLost ? next : tickets[at]);
-      this.#firsts.push(firsts[at]);
-      this.#answers.push(answers[at]);
     }
     return !this.isEmpty;
   }

@@ -4,10 +4,12 @@ import type { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ack, told } from '../support/flows.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { rawClient } from '../support/raw-client.ts';
-import { granted, publish, startBroker, turns } from '../support/wire.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { granted, publish, sendAll, startBroker, turns } from '../support/wire.ts';
+import { FaultyStore } from './faulty-store.ts';
 
 /** A broker whose commits take as long as a test wants, and whose time goes on meanwhile. */
 async function stage(options: BrokerOptions = {}): Promise<{
@@ -115,4 +117,70 @@ describe('retryInterval, where sessions are kept', () => {
     await it.pass(5);
     await client.nothing();
   });
+});
+
+describe('Acknowledgements of one kind, where a commit fails', () => {
+  const writer = { clientId: 'w', clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
+
+  /** A broker on a store that works for now, a session that is away and subscribes `kept`, and a client whose PUBREL is due. */
+  async function failing(): Promise<{ kit: TestBroker; store: FaultyStore; client: RawClient }> {
+    const store = new FaultyStore();
+    const kit = await createTestBroker({ store, leakCheck: false });
+    kit.broker.on('error', () => {});
+    const reader = await rawClient(kit.broker, { ...writer, clientId: 'reader' });
+    await granted(reader, 1, { topic: 'kept', qos: 2 });
+    reader.cut();
+    const client = await rawClient(kit.broker, writer);
+    client.send(publish('nobody', 'x', { qos: 2, messageId: 1 }));
+    await client.next('pubrec');
+    await kit.clock.advance('1s');
+    return { kit, store, client };
+  }
+
+  for (const [qos, cmd] of [
+    [1, 'puback'],
+    [2, 'pubrec']
+  ] as const) {
+    it(`leave in the order in which their messages of QoS ${qos} came, refusals among them`, async () => {
+      const { kit, store, client } = await failing();
+      await using _ = kit;
+      const fail = store.failLater();
+      // one that was kept before, and has come again, or that nobody keeps
+      const unkept =
+        qos === 1 ? publish('nobody', '', { qos, messageId: 3 }) : publish('nobody', '', { qos, messageId: 1 });
+      sendAll(client, publish('kept', '', { qos, messageId: 2 }), unkept, publish('kept', '', { qos, messageId: 4 }));
+      await client.nothing();
+      fail();
+      await turns();
+      const got = told(await client.rest());
+      await kit.clock.advance('20s');
+      const accepted = qos === 1 ? 'puback 3 0x10' : 'pubrec 1';
+      assert.deepEqual(got, [`${cmd} 2 0x97`, accepted, `${cmd} 4 0x97`]);
+    });
+
+    it(`of QoS ${qos} do not wait with a PUBCOMP for the store to come back, and are not overtaken by refusals`, async () => {
+      const { kit, store, client } = await failing();
+      await using _ = kit;
+      client.send(publish('nobody', 'x', { qos: 2, messageId: 9 }));
+      await client.next('pubrec');
+      await kit.clock.advance('1s');
+      const fail = store.failLater();
+      client.send(ack('pubrel', 9));
+      await client.nothing();
+      fail();
+      store.fault = 'rejects';
+      await turns();
+      client.send(
+        qos === 1
+          ? publish('nobody', '', { qos, messageId: 3 })
+          : publish('nobody', '', { qos, messageId: 1, dup: true }),
+        publish('kept', '', { qos, messageId: 4 })
+      );
+      const got = told(await client.rest());
+      store.fault = undefined;
+      await kit.clock.advance('20s');
+      assert.deepEqual(got, [qos === 1 ? 'puback 3 0x10' : 'pubrec 1', `${cmd} 4 0x97`]);
+      assert.deepEqual(told(await client.rest()), ['pubcomp 9']);
+    });
+  }
 });

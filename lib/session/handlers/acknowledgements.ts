@@ -161,7 +161,7 @@ export function answer(
   ticket = 0,
   isAgain = false
 ): void {
-  if (ticket > 0 || (link.late !== undefined && !link.late.isEmpty)) {
+  if (ticket > 0 || link.late?.mustFollow(first)) {
     (link.late ??= new AckQueue(link, session.host.ledger as Ledger)).add(ticket, first, id, code, isAgain);
     return;
   }
@@ -170,7 +170,7 @@ export function answer(
 
 /** Nothing can be kept now: 5.0 is told, 3.x has no word for it and sends again on the next connection. */
 export function refuseForStore(session: Session, link: Connection, first: number, id: number): void {
-  if (session.protocolVersion === 5) answerNow(session, link, first, id, ReasonCode.quotaExceeded);
+  if (session.protocolVersion === 5) answer(session, link, first, id, ReasonCode.quotaExceeded);
   else session.close('store_failed', ReasonCode.serverUnavailable);
 }
 

@@ -285,8 +285,9 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
   if (qos === 2 && session.awaitingRel?.has(id)) {
     host.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
-    // one that a hook still decides on is answered when it has
-    if (session.undecided?.has(id) !== true) answer(session, link, PUBREC, id, 0, ticketOf(session), true); // [MQTT-4.3.3-10]
+    // one that a hook still decides on is answered when it has; while the store fails, those that are known are kept
+    const ticket = host.ledger?.isFailed ? 0 : ticketOf(session);
+    if (session.undecided?.has(id) !== true) answer(session, link, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
