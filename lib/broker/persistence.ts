@@ -119,7 +119,7 @@ export class Persistence {
     const { sessions } = content;
     await read(RECORDS.journal, () => {}); // what is left of them can not be read
     await read(RECORDS.session, (record) => {
-      const session = this.#restore(record, aliveWallMs);
+      const session = this.#restore(record, aliveWallMs, content);
       sessions.set(record.number, session);
       if (record.disconnectedAt === 0) content.cutOff.push(session);
     });
@@ -148,7 +148,7 @@ export class Persistence {
       if (log === undefined)
         faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
     await read(RECORDS.will, (record) => {
-      const session = this.#restore(record, aliveWallMs);
+      const session = this.#restore(record, aliveWallMs, content);
       session.willRecord = new WillRecord(session, record.number, this.ledger);
       content.wills.set(record.number, session);
     });
@@ -165,6 +165,10 @@ export class Persistence {
     const { sessions, subscriptions, owed, owedInPart, wills, garbage, retained, delayed, tables } = content;
     const core = this.#core;
     this.#cutOff = content.cutOff;
+    for (const [zone, count] of content.zonesGone) {
+      const text = `${count} sessions were kept of zone "${zone}", which is gone, and are under zone "${DEFAULT_ZONE}" until their clients come back; if that is not meant, define it (option zones)`;
+      core.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
+    }
     for (const session of sessions.values()) {
       core.keep(session);
       core.notePersistence(session, session.isPersistent);
@@ -208,10 +212,14 @@ export class Persistence {
     this.#core.wheel.arm(this.#pulse, PULSE_MS);
   }
 
-  #restore(record: SessionRecord, aliveWallMs: number): Session {
+  #restore(record: SessionRecord, aliveWallMs: number, { zonesGone }: Content): Session {
     const core = this.#core;
     const { settings } = core;
-    const zone = settings.zones.get(record.zone) ?? settings.zones.get(DEFAULT_ZONE);
+    let zone = settings.zones.get(record.zone);
+    if (zone === undefined) {
+      zonesGone.set(record.zone, (zonesGone.get(record.zone) ?? 0) + 1);
+      zone = settings.zones.get(DEFAULT_ZONE);
+    }
     if (zone === undefined) throw new Error('unreachable: every broker has the default zone');
     const session = new Session(core, zone, undefined, {
       transport: record.transport,
@@ -311,4 +319,6 @@ class Content {
   readonly retained: KeptRetained[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
   readonly tables: TableEntry[] = [];
+  /** How many sessions and wills are of a zone that there is no more. */
+  readonly zonesGone = new Map<string, number>();
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { BrokerError } from '../../lib/errors.ts';
 import { durationMs } from '../../lib/options-table.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -183,5 +184,27 @@ describe('A broker that starts again', () => {
     const last = await rawClient(kit.broker, options);
     const sent = await last.next('publish');
     assert.deepEqual([sent.messageId, sent.dup, `${sent.payload}`], [messageId, true, 'one']);
+  });
+
+  it('tells once of each zone that is gone, and serves its sessions under the default one', async () => {
+    const store = memoryStore();
+    const zones = { inner: { maxMqueueLen: 5 }, outer: {}, other: {} };
+    const first = await new Broker({ store, zones }).start();
+    for (const zone of Object.keys(zones))
+      for (const n of [1, 2]) {
+        const client = await first.connect({ clientId: `${zone}-${n}`, ...PERSISTENT, connection: { zone } });
+        await client.disconnect();
+      }
+    await first.stop();
+    const second = new Broker({ store, zones: { other: {} } });
+    const told: string[] = [];
+    second.on('error', ({ error }) => told.push(`${(error as BrokerError).code} ${(error as BrokerError).message}`));
+    await second.start();
+    assert.equal(told.length, 2, `${told}`);
+    for (const [n, name] of ['inner', 'outer'].entries())
+      assert.match(told[n], new RegExp(`^ZONE_UNKNOWN 2 sessions .* zone "${name}".*"external".*option zones`));
+    const zoneOf = (clientId: string) => second.session(clientId).client.zone;
+    assert.deepEqual(['inner-1', 'outer-2', 'other-1'].map(zoneOf), ['external', 'external', 'other']);
+    await second.stop();
   });
 });
