@@ -6,7 +6,7 @@ import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';
-import type { Connection } from '../session/connection.ts';
+import { type Connection, Pause } from '../session/connection.ts';
 import type { RetainedFeed } from '../session/retained-feed.ts';
 import type { Session } from '../session/session.ts';
 import { Subscription } from '../session/subscription.ts';
@@ -22,9 +22,14 @@ const NOT_KEPT = ReasonCode.implementationSpecificError;
 /** Filters of one packet that are dealt with in one turn. */
 const FILTERS_AT_ONCE = 1_000;
 
+/** Answers to a connection's packets that may wait for a commit before no more of them are read. */
+const MAX_WAITING = 1_000;
+
 /** Subscriptions of sessions: SUBSCRIBE and UNSUBSCRIBE, and the same on a client's behalf. */
 export class Subscribing {
   readonly #broker: Core;
+  /** How many answers wait for a commit, by connection. */
+  readonly #waiting = new Map<Connection, number>();
 
   constructor(broker: Core) {
     this.#broker = broker;
@@ -70,6 +75,9 @@ export class Subscribing {
       run();
       return;
     }
+    const count = (this.#waiting.get(link) ?? 0) + 1;
+    this.#waiting.set(link, count);
+    if (count >= MAX_WAITING) link.pause(Pause.hook);
     ledger
       .kept(ticket)
       .then(
@@ -80,7 +88,13 @@ export class Subscribing {
           if (session.link === link) session.close('store_failed', ReasonCode.quotaExceeded);
         }
       )
-      .catch((error: unknown) => session.broke(error, 'answering a subscriber'));
+      .catch((error: unknown) => session.broke(error, 'answering a subscriber'))
+      .then(() => {
+        const left = (this.#waiting.get(link) as number) - 1;
+        if (left > 0) this.#waiting.set(link, left);
+        else this.#waiting.delete(link);
+        if (count >= MAX_WAITING) session.resumeAfterHook(link);
+      });
   }
 
   /** @returns false where the client takes no packet of that size, which ends its connection [MQTT-3.1.2-24] */
@@ -341,7 +355,7 @@ export class Subscribing {
 }
 
 /** A filter under a mount point; the share prefix stays in front. */
-function mounted(filter: string, mountpoint: string): string {
+export function mounted(filter: string, mountpoint: string): string {
   if (mountpoint === '') return filter;
   const at = sharePrefix(filter);
   return filter.slice(0, at) + mountpoint + filter.slice(at);

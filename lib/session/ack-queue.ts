@@ -1,6 +1,9 @@
 import type { Ledger, Waiter } from '../store/ledger.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, Pause } from './connection.ts';
 import { answerNow, PUBACK, PUBREC, refuseForStore } from './handlers/acknowledgements.ts';
+
+/** Acknowledgements that may wait before the client is not read any more, until half of them have gone out. */
+const MAX_WAITING = 5_000;
 
 /**
  * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, and
@@ -53,6 +56,8 @@ export class AckQueue implements Waiter {
     this.#tickets.push(ticket);
     this.#firsts.push(first);
     this.#answers.push((isAgain ? AGAIN : 0) | (id << 8) | code);
+    if (this.#tickets.length - this.#head > MAX_WAITING && (this.#link.pauses & Pause.commit) === 0)
+      this.#link.pause(Pause.commit);
   }
 
   commitKept(settled: number): boolean {
@@ -65,7 +70,7 @@ export class AckQueue implements Waiter {
       else if (first === PUBREC) this.#pubrecs--;
       if (!link.isClosed) answerNow(link.session, link, first, idOf(this.#answers[at]), this.#answers[at] & 255);
     }
-    return !this.isEmpty;
+    return this.#goesOn();
   }
 
   /** What a client sent is accepted or refused now; what answers our own messages, or ends a flow, waits for the store to come back. */
@@ -92,6 +97,11 @@ export class AckQueue implements Waiter {
         else answerNow(link.session, link, first, id, answers[at] & 255);
       }
     }
+    return this.#goesOn();
+  }
+
+  #goesOn(): boolean {
+    if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#link.resume(Pause.commit);
     return !this.isEmpty;
   }
 

@@ -18,7 +18,7 @@ import type { Session } from './session.ts';
 import type { Route } from './subscription.ts';
 
 /** Why reading is paused; the bits add up. */
-export const Pause = { hook: 1, answers: 2, rate: 4, store: 8 } as const;
+export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16 } as const;
 
 /** Output of a turn that is written before the turn ends. */
 const EARLY_FLUSH_BYTES = 131_072;

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
+import type { Packet } from '../../lib/packets/types.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ack, told } from '../support/flows.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, publish, sendAll, startBroker, turns } from '../support/wire.ts';
+import { granted, publish, sendAll, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 /** A broker whose commits take as long as a test wants, and whose time goes on meanwhile. */
@@ -117,6 +118,41 @@ describe('retryInterval, where sessions are kept', () => {
     await it.pass(5);
     await client.nothing();
   });
+});
+
+describe('Answers that wait for a commit', () => {
+  const client = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
+  const floods: { what: string; answer: Packet['cmd']; packet(id: number): Packet; most: number; count: number }[] = [
+    { what: 'PUBREL', answer: 'pubcomp', packet: (id) => ack('pubrel', id), most: 10_000, count: 40_000 },
+    {
+      what: 'repeated PUBLISH of QoS 2',
+      answer: 'pubrec',
+      packet: () => publish('t', '', { qos: 2, messageId: 1, dup: true }),
+      most: 10_000,
+      count: 40_000
+    },
+    { what: 'SUBSCRIBE', answer: 'suback', packet: (id) => subscribe(id, 'a'), most: 1_100, count: 5_000 },
+    { what: 'UNSUBSCRIBE', answer: 'unsuback', packet: (id) => unsubscribe(id, 'a'), most: 1_100, count: 5_000 }
+  ];
+  for (const { what, answer, packet, most, count } of floods)
+    it(`are bounded: a client that goes on with ${what} is not read until they have gone out`, async () => {
+      await using it = await stage();
+      const flood = await rawClient(it.broker, client);
+      flood.send(publish('t', '', { qos: 2, messageId: 1 }));
+      await flood.next('pubrec');
+      const go = it.hold();
+      void it.broker.session('c').subscribe('x');
+      await turns();
+      for (let id = 1; id <= count; id += 1_000) {
+        flood.send(...Array.from({ length: 1_000 }, (_, n) => packet(id + n)));
+        await turns(2);
+      }
+      const { recvPkt } = it.broker.session('c').figures();
+      assert.ok(recvPkt > 1_000 && recvPkt < most, `${recvPkt} packets read`);
+      await go();
+      await turns(500);
+      assert.equal(flood.received.filter(({ cmd }) => cmd === answer).length - (answer === 'pubrec' ? 1 : 0), count);
+    });
 });
 
 describe('Acknowledgements of one kind, where a commit fails', () => {
