@@ -6,7 +6,7 @@ import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
 import { type AutoSubscription, checkSubscription } from './options.ts';
-import { type Subscribing, unmountedFilter } from './subscribing.ts';
+import { mounted, type Subscribing, unmountedFilter } from './subscribing.ts';
 
 /** One subscription of one session. */
 export interface SubscriptionRecord {
@@ -60,7 +60,12 @@ export interface KickOptions {
   readonly will?: 'publish' | 'drop';
 }
 
-/** What the app sees of a session, and can do with it. A snapshot of nothing: each look is a look at the present. */
+/**
+ * What the app sees of a session, and can do with it. A snapshot of nothing: each look is a look at the present.
+ *
+ * With a store, what its methods change of a persistent session takes effect at once and is kept with the next commit. While the store can
+ * not be written they throw STORE_FAILED, and nothing changes but where it says so.
+ */
 export class SessionHandle {
   readonly #session: Session;
   readonly #subscribing: Subscribing;
@@ -119,6 +124,12 @@ export class SessionHandle {
     };
   }
 
+  /** Why nothing that is kept of the session can be changed now; undefined: it can. */
+  get #refusal(): BrokerError | undefined {
+    const { state, log, host } = this.#session;
+    return state !== 'gone' && log !== undefined && host.ledger?.isFailed ? host.ledger.refusal() : undefined;
+  }
+
   /** Its subscriptions, in the order in which they were made. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { clientId, mountpoint } = this.#session;
@@ -130,7 +141,8 @@ export class SessionHandle {
   /**
    * Subscribe on the client's behalf. No hook is asked.
    * @returns the granted QoS
-   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it,
+   *   or the session has ended; STORE_FAILED
    */
   subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
     const fault = checkTopicFilter(filter);
@@ -138,6 +150,8 @@ export class SessionHandle {
     checkObject(options, 'options');
     const request = { ...options, topic: filter };
     checkSubscription(request);
+    const refusal = this.#refusal;
+    if (refusal !== undefined) throw refusal;
     const code = this.#subscribing.subscribeFor(this.#session, request);
     if (code < 0x80) return code;
     throw new BrokerError(
@@ -146,8 +160,11 @@ export class SessionHandle {
     );
   }
 
-  /** Unsubscribe on the client's behalf. @returns false if there was no such subscription */
+  /** Unsubscribe on the client's behalf. @returns false if there was no such subscription. @throws BrokerError STORE_FAILED */
   unsubscribe(filter: string): boolean {
+    const { subscriptions, mountpoint } = this.#session;
+    const refusal = this.#refusal;
+    if (refusal !== undefined && subscriptions.get(mounted(filter, mountpoint)) !== undefined) throw refusal;
     return this.#subscribing.unsubscribeFor(this.#session, filter);
   }
 
@@ -157,7 +174,8 @@ export class SessionHandle {
    * Within an event it ends whoever has the session then: the client that is connected; from `session.takenover` on the connection that takes
    * over. A client that has had no CONNACK yet is refused by one (0x80: it knows no 0x98) and leaves no will, one that has gets the DISCONNECT.
    * While a clean start discards the session of before, it ends that one, and the new session begins.
-   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; BrokerError STORE_FAILED where the session can not be ended, or its will not be
+   *   dropped: a client that is connected is disconnected all the same
    */
   kick(options: KickOptions = {}): void {
     checkKick(options);
@@ -168,19 +186,25 @@ export class SessionHandle {
     }
     const { reasonCode = ReasonCode.administrativeAction, will = 'publish', reasonString, serverReference } = options;
     const end = options.session !== 'keep';
+    const refusal = this.#refusal;
     if (session.state === 'disconnected') {
+      const hasChanges = end || (will === 'drop' && session.will !== undefined);
+      if (refusal !== undefined && hasChanges) throw refusal;
       if (will === 'drop') session.dropWill();
       if (end) session.end('discarded', 'kicked');
     } else {
-      session.close('kicked', reasonCode, { end, will, reasonString, serverReference });
+      session.close('kicked', reasonCode, { end: end && refusal === undefined, will, reasonString, serverReference });
+      if (end && this.#refusal !== undefined) throw refusal;
     }
   }
 
-  /** End a stored session. @throws BrokerError SESSION_RUNNING while its client is connected */
+  /** End a stored session. @throws BrokerError SESSION_RUNNING while its client is connected; STORE_FAILED */
   discard(): void {
     if (this.#session.state === 'connected' || this.#session.incoming !== undefined) {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; kick it instead`);
     }
+    const refusal = this.#refusal;
+    if (refusal !== undefined) throw refusal;
     this.#session.end('discarded', 'discarded');
   }
 }

@@ -227,6 +227,57 @@ describe('A broker whose store fails', () => {
     assert.deepEqual((await present.next('unsuback')).granted, [0]);
   });
 
+  it('refuses the app what would change a session that is kept, and disconnects its client when that is kicked', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const will = { topic: 'gone', payload: 'x', properties: { willDelayInterval: 600 } };
+    for (const clientId of ['away', 'here']) {
+      const client = await kit.connect({ clientId, ...PERSISTENT, will });
+      await client.subscribe({ topic: 'live', qos: 1 });
+      if (clientId === 'away') await client.disconnect({ reasonCode: 4 });
+    }
+    await kit.connect({ clientId: 'passing' });
+    const [away, here, passing] = ['away', 'here', 'passing'].map((clientId) => kit.broker.session(clientId));
+    await kit.clock.advance('1s');
+    const before = [...kit.broker.subscriptions()];
+    store.fault = 'rejects';
+    await assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    const refused = { code: 'STORE_FAILED' };
+    for (const session of [away, here]) {
+      assert.throws(() => session.subscribe('b'), refused);
+      assert.throws(() => session.subscribe('live', { qos: 2 }), refused);
+      assert.throws(() => session.unsubscribe('live'), refused);
+      assert.equal(session.unsubscribe('none'), false);
+    }
+    assert.throws(() => away.discard(), refused);
+    assert.throws(() => away.kick(), refused);
+    assert.throws(() => away.kick({ session: 'keep', will: 'drop' }), refused);
+    away.kick({ session: 'keep' }); // nothing comes of that
+    assert.deepEqual([...kit.broker.subscriptions()], before);
+    assert.throws(() => here.kick(), refused);
+    assert.equal(here.state, 'disconnected', 'its client may do no more');
+    assert.equal(passing.subscribe('b'), 0, 'nothing of it is kept');
+    assert.equal(passing.unsubscribe('b'), true);
+    passing.kick();
+    assert.equal(passing.state, 'gone');
+    await mended(kit, store);
+    assert.deepEqual([...kit.broker.subscriptions()], before);
+    assert.equal(away.subscribe('b', { qos: 1 }), 1);
+    assert.equal(here.unsubscribe('live'), true);
+    here.discard();
+    away.kick();
+    assert.deepEqual([away.state, here.state], ['gone', 'gone']);
+    store.fault = 'rejects';
+    await assert.rejects(kit.broker.table('t').set('a', 1), refused);
+    for (const session of [away, here]) {
+      session.kick(); // of what has ended nothing is to be changed
+      session.discard();
+      assert.equal(session.unsubscribe('live'), false);
+      assert.throws(() => session.subscribe('b'), { code: 'SUBSCRIBE_REFUSED' });
+    }
+    await mended(kit, store);
+  });
+
   for (const fault of FAULTS)
     it(`acknowledges no UNSUBSCRIBE whose commit ${fault}`, async () => {
       const { kit, store } = await stage();
