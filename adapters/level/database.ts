@@ -8,6 +8,9 @@ export interface LevelDatabase {
   close(): Promise<void>;
   batch(): LevelBatch;
   iterator(range: LevelRange): { all(): Promise<[key: Buffer, value: Buffer][]> };
+  /** LevelDB itself has these. */
+  approximateSize?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<number>;
+  compactRange?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<void>;
 }
 
 /** A batch that is filled call by call; four times cheaper to hand to LevelDB than an array. */

@@ -62,7 +62,8 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
     );
   const { location } = where as { location?: unknown };
   const name = typeof location === 'string' ? location : where.constructor.name;
-  return new LevelStore({ name, sync, encodings: AS_COPIES, find: async () => where });
+  const canCompact = where.approximateSize !== undefined && where.compactRange !== undefined;
+  return new LevelStore({ name, sync, encodings: AS_COPIES, find: async () => where, canCompact });
 }
 
 function folderStore(path: string, sync: boolean, verify: boolean): Store {
@@ -79,7 +80,7 @@ function folderStore(path: string, sync: boolean, verify: boolean): Store {
     sound.clear();
     return repairFolder(path);
   };
-  return new LevelStore({ name: path, sync, encodings: undefined, find, repair });
+  return new LevelStore({ name: path, sync, encodings: undefined, find, repair, canCompact: true });
 }
 
 async function checkFiles(path: string, sound: Set<string>): Promise<void> {
@@ -99,6 +100,18 @@ async function checkHead(path: string): Promise<void> {
     throw Object.assign(new Error('its file CURRENT is missing'), { code: 'LEVEL_CORRUPTION' });
 }
 
+/** Bytes; some tenths of a second. */
+const COMPACTED_AT_ONCE = 16_777_216;
+/** Keys as numbers: their first 8 bytes. */
+const FIRST = 0n;
+const LAST = 2n ** 64n - 1n;
+
+function boundary(number: bigint): Buffer {
+  const key = Buffer.allocUnsafe(8);
+  key.writeBigUInt64BE(number);
+  return key;
+}
+
 /** Which database, and how it is used. */
 interface Setup {
   readonly name: string;
@@ -109,6 +122,8 @@ interface Setup {
   find(): Promise<LevelDatabase>;
   /** undefined: there is nothing that could be done. */
   readonly repair?: () => Promise<void>;
+  /** It is LevelDB. */
+  readonly canCompact: boolean;
 }
 
 /** A batch of a database whose encodings need not be named. */
@@ -129,12 +144,33 @@ class LevelStore implements Store {
   #lastChange: Promise<void> = Promise.resolve();
 
   readonly repair?: () => Promise<void>;
+  readonly size?: () => Promise<number>;
+  readonly compact?: () => Promise<void>;
 
   constructor(setup: Setup) {
     this.name = setup.name;
     this.#setup = setup;
     const { repair } = setup;
     if (repair !== undefined) this.repair = () => this.#inTurn(() => this.#repair(repair));
+    if (!setup.canCompact) return;
+    this.size = async () => this.#sizeOf(this.#opened(), FIRST, LAST);
+    this.compact = async () => this.#compact(this.#opened(), FIRST, LAST);
+  }
+
+  async #sizeOf(database: LevelDatabase, from: bigint, to: bigint): Promise<number> {
+    const size = await database.approximateSize?.(boundary(from), boundary(to), { ...this.#setup.encodings });
+    return size ?? 0;
+  }
+
+  /** Range by range: LevelDB closes when the one under way is done. */
+  async #compact(database: LevelDatabase, from: bigint, to: bigint): Promise<void> {
+    if (this.#database !== database) return;
+    const middle = (from + to) / 2n;
+    if (middle > from && (await this.#sizeOf(database, from, to)) > COMPACTED_AT_ONCE) {
+      await this.#compact(database, from, middle);
+      await this.#compact(database, middle, to);
+    } else if (this.#database === database)
+      await database.compactRange?.(boundary(from), boundary(to), { ...this.#setup.encodings });
   }
 
   async #repair(repair: () => Promise<void>): Promise<void> {

@@ -18,6 +18,7 @@ import { DelayedRecords } from './delayed-records.ts';
 import { DEFAULT_ZONE } from './options.ts';
 import { type KeptRetained, RECORDS, type RecordKind } from './records.ts';
 import { RetainedRecords } from './retained-records.ts';
+import { Space } from './space.ts';
 import { checkStore } from './store-check.ts';
 import { Faults, listed } from './store-faults.ts';
 import { Sweeper } from './sweeper.ts';
@@ -44,6 +45,7 @@ export class Persistence {
   readonly #retained: RetainedRecords;
   readonly #delayed: DelayedRecords;
   readonly #sweeper: Sweeper;
+  readonly #space: Space;
   #isLoaded = false;
   /** The last session number given away. */
   #number = 0;
@@ -54,6 +56,7 @@ export class Persistence {
     next: undefined,
     ring: () => {
       if (this.#core.isAnybodyOnline) this.ledger.pulse();
+      this.#space.look();
       this.#core.wheel.arm(this.#pulse, PULSE_MS);
     }
   };
@@ -65,6 +68,7 @@ export class Persistence {
     this.#retained = new RetainedRecords(core);
     this.#delayed = new DelayedRecords(core);
     this.#sweeper = new Sweeper(core, this.ledger);
+    this.#space = new Space(core, store);
     this.tables = new Tables(this.ledger);
   }
 

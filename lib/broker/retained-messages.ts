@@ -39,6 +39,11 @@ export class RetainedMessages {
     return this.#store.count;
   }
 
+  /** Of the messages that count against the bounds. */
+  get bytes(): number {
+    return this.#store.bytes;
+  }
+
   /**
    * Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. What the broker says of itself counts against no
    * bound.

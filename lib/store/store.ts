@@ -67,6 +67,17 @@ export interface Store {
    * could be done.
    */
   repair?(): Promise<void>;
+  /**
+   * Bytes that all records take, those of deleted ones included that `compact` could give back; roughly.
+   * @throws StateError STORE_CLOSED when it is not open
+   */
+  size?(): Promise<number>;
+  /**
+   * Give back what deleted records take. Commits and reads go on meanwhile; `close` ends it early. The broker calls it when it keeps much less
+   * than `size` says. Left out, with `size`, where deleting gives back the space.
+   * @throws StateError STORE_CLOSED when it is not open; what the medium says
+   */
+  compact?(): Promise<void>;
   /** Resolves when all that is under way has settled and everything is released. Closing what is closed does nothing. */
   close(): Promise<void>;
 }

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { MemoryLevel } from 'memory-level';
+import { levelStore } from '../../adapters/level/index.ts';
+import type { Store } from '../../lib/index.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+
+const MB = 1_048_576;
+const home = mkdtempSync(join(tmpdir(), 'embermq-space-'));
+after(() => rmSync(home, { recursive: true, force: true }));
+
+function megabytes(folder: string): number {
+  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) / MB;
+}
+
+/** 48 MB are queued for a client that is away. */
+async function filled(store: Store): Promise<TestBroker> {
+  const kit = await createTestBroker({ store, leakCheck: false, maxMqueueBytes: 100 * MB });
+  const away = await kit.connect({ clientId: 'away', clean: false, sessionExpiry: '1d' });
+  await away.subscribe({ topic: 'a', qos: 1 });
+  await away.disconnect();
+  // what LevelDB cannot compress
+  for (let n = 0; n < 768; n++) await kit.broker.publish('a', randomBytes(65_536), { qos: 1 });
+  return kit;
+}
+
+async function drain(kit: TestBroker): Promise<void> {
+  const client = await kit.connect({ clientId: 'away', clean: false, sessionExpiry: '1d' });
+  let left = 768;
+  await new Promise<void>((resolve) => {
+    client.on('message', () => {
+      if (--left === 0) resolve();
+    });
+  });
+  await client.disconnect();
+}
+
+/** A promise that resolves when the store has been compacted, and how often that was begun. */
+function compaction(store: Store): { readonly done: Promise<void>; begun: number } {
+  const compact = store.compact?.bind(store);
+  assert.ok(compact !== undefined);
+  const watched = { begun: 0, done: Promise.resolve() };
+  watched.done = new Promise((resolve, reject) => {
+    store.compact = () => {
+      watched.begun++;
+      const done = compact();
+      done.then(resolve, reject);
+      return done;
+    };
+  });
+  return watched;
+}
+
+describe('A folder whose queued messages were delivered', () => {
+  it('gives back their space, and is left alone while they are kept', async () => {
+    const folder = join(home, 'drained');
+    const store = levelStore(folder);
+    await using kit = await filled(store);
+    const watched = compaction(store);
+    await kit.clock.advance('5m');
+    assert.equal(watched.begun, 0);
+    await drain(kit);
+    assert.ok(megabytes(folder) > 40, `${megabytes(folder)} MB before`);
+    await kit.clock.advance('31s');
+    await watched.done;
+    await kit.broker.publish('r', 'x', { qos: 1, retain: true }); // LevelDB deletes files when it has something to do
+    assert.ok(megabytes(folder) < 12, `${megabytes(folder)} MB left`);
+    await kit.clock.advance('5m');
+    assert.equal(watched.begun, 1);
+  });
+
+  it('gives it back after a restart, too, and closes meanwhile', async () => {
+    const folder = join(home, 'restarted');
+    const first = await filled(levelStore(folder));
+    await drain(first);
+    await first[Symbol.asyncDispose]();
+    const store = levelStore(folder);
+    const kit = await createTestBroker({ store, leakCheck: false });
+    const watched = compaction(store);
+    await kit.clock.advance('31s');
+    assert.equal(watched.begun, 1);
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    await kit[Symbol.asyncDispose]();
+    await watched.done;
+    assert.deepEqual(errors, []);
+    await using again = await createTestBroker({ store: levelStore(folder), leakCheck: false });
+    assert.equal(again.broker.session('away').figures().mqueueLen, 0);
+  });
+
+  it('is a matter of LevelDB alone', () => {
+    const { size, compact } = levelStore(new MemoryLevel({ keyEncoding: 'buffer', valueEncoding: 'buffer' }));
+    assert.deepEqual([size, compact], [undefined, undefined]);
+  });
+});
