@@ -165,8 +165,8 @@ export class Broker {
   /**
    * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything. Called again meanwhile, a
    * shorter `timeoutMs` takes effect.
-   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; AggregateError of what listeners failed to close with; the signal's reason when it aborts. But for
-   *   the first, the broker has stopped then all the same.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; AggregateError of what listeners and the store (STORE_FAILED: the last changes are not
+   *   kept) failed to close with; the signal's reason when it aborts. But for the first, the broker has stopped then all the same.
    */
   async stop(options: StopOptions = {}): Promise<void> {
     checkObject(options, 'options');
@@ -377,9 +377,10 @@ export class Broker {
 
   /**
    * Publish for the app. The publish hooks are asked, access rules are not.
-   * @returns how many subscribers took it, resolved once the broker has taken responsibility
+   * @returns how many subscribers took it, resolved once the broker has taken responsibility: what has to be kept is in the store
    * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
-   *   DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED when too many delayed messages wait
+   *   DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED when too many delayed messages wait, STORE_FAILED when it would have
+   *   to be kept and can not be. Where the commit failed that was to hold it, who is connected may have got it before
    */
   async publish(message: MessageInput): Promise<{ readonly receivers: number }>;
   async publish(
@@ -532,7 +533,7 @@ export class Broker {
     for (const session of this.#core.sessions.values()) yield new SessionHandle(session, this.#core.subscribing);
   }
 
-  /** All subscriptions of all sessions. */
+  /** All subscriptions of all sessions, session by session. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     for (const session of this.sessions()) yield* session.subscriptions();
   }
