@@ -130,7 +130,7 @@ export class SessionHandle {
     return state !== 'gone' && log !== undefined && host.ledger?.isFailed ? host.ledger.refusal() : undefined;
   }
 
-  /** Its subscriptions, in the order in which they were made. */
+  /** Its subscriptions, in the order in which they were made; those that come out of the store first, in the order of their filters' bytes. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { clientId, mountpoint } = this.#session;
     for (const { filter, qos, nl, rap, rh, ids } of this.#session.subscriptions.values()) {

@@ -274,6 +274,17 @@ describe('Subscriptions that are kept', () => {
     );
   });
 
+  it('come first and in the order of their bytes, those made later in the order in which they were made', async () => {
+    await using lives = await new Lives().begin();
+    const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    for (const topic of ['z', 'ü', 'a', 'Z', '+/b']) await client.subscribe({ topic, qos: 0 });
+    const filters = () => Array.from(lives.kit.broker.session('a').subscriptions(), ({ filter }) => filter);
+    assert.deepEqual(filters(), ['z', 'ü', 'a', 'Z', '+/b']);
+    await lives.crash();
+    for (const topic of ['y', 'b']) lives.kit.broker.session('a').subscribe(topic);
+    assert.deepEqual(filters(), ['+/b', 'Z', 'a', 'z', 'ü', 'y', 'b']);
+  });
+
   it('are acted upon: No Local, Retain As Published and identifiers', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
