@@ -77,7 +77,7 @@ export class Sweeper implements Durable {
     const { work } = this.#core;
     work.begin();
     try {
-      return await this.#ledger.store.read(from, to, SWEPT_AT_ONCE);
+      return await this.#ledger.read(from, to, SWEPT_AT_ONCE);
     } finally {
       work.end();
     }

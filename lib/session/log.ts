@@ -474,7 +474,7 @@ export class SessionLog implements Durable {
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
-      const entries = await this.#ledger.store.read(key, to, READ_TO_DROP);
+      const entries = await this.#ledger.read(key, to, READ_TO_DROP);
       if (this.#parked !== parked || this.#isOver) return;
       for (const entry of entries) {
         if (bounds === undefined && this.#excess(0) <= 0) return;
@@ -557,7 +557,7 @@ export class SessionLog implements Durable {
     const from = numberKey(Kind.segment, this.number, this.#pageFrom);
     const to = numberKey(Kind.segment, this.number, unwritten);
     const limit = this.#pageRecords;
-    const entries = await this.#ledger.store.read(from, to, limit);
+    const entries = await this.#ledger.read(from, to, limit);
     if (this.#epoch !== epoch) return;
     host.readTime();
     let bytes = 0;
@@ -591,7 +591,7 @@ export class SessionLog implements Durable {
   async #writeOff(entry: Entry, unwritten: number): Promise<void> {
     const from = segmentFirst(entry.key);
     const [start, end] = [from + 1, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
-    const [next] = await this.#ledger.store.read(start, end, 1);
+    const [next] = await this.#ledger.read(start, end, 1);
     if (this.#isOver) return;
     const to = next === undefined ? unwritten : segmentFirst(next.key);
     for (const [first, behind] of this.#done.gapsBelow(to))

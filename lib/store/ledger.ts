@@ -6,7 +6,7 @@ import { type Commits, checkFormat, readCommits, writeCommit } from './commits.t
 import { beginJournal, type Fold, foldJournals } from './journal.ts';
 import { FORMAT, Kind } from './keys.ts';
 import { Draft } from './record.ts';
-import type { Batch, Store } from './store.ts';
+import type { Batch, Entry, Store } from './store.ts';
 
 /** Something that is kept: it says itself what has changed since it was last written. */
 export interface Durable {
@@ -230,6 +230,19 @@ export class Ledger {
   /** Have a waiter told of every commit until it wants no more. */
   wait(waiter: Waiter): void {
     this.#waiters.add(waiter);
+  }
+
+  /** What the store has, see `Store.read`. @throws BrokerError STORE_UNUSABLE, or what a store says by an error of its own */
+  async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
+    try {
+      return await this.store.read(from, to, limit);
+    } catch (error) {
+      if (error instanceof BrokerError) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new BrokerError('STORE_UNUSABLE', `${this.store.name}: the store can not be read: ${why}`, {
+        cause: error
+      });
+    }
   }
 
   /** Why nothing that promises is accepted while `isFailed`. */

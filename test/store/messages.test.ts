@@ -176,9 +176,13 @@ describe('Messages that are kept', () => {
       if (range[0][0] === Kind.segment && ++reads === 2) return Promise.reject(new Error('no such sector'));
       return read(...range);
     };
-    broker.on('error', () => {});
+    const errors: unknown[] = [];
+    broker.on('error', ({ error, client }) =>
+      errors.push([(error as BrokerError).code, error.message, client?.clientId])
+    );
     await assert.rejects(lives.connect(options));
     assert.equal(reads, 2);
+    assert.deepEqual(errors, [['STORE_UNUSABLE', 'memory: the store can not be read: no such sector', 'a']]);
     await lives.connect(options);
     await clock.advance(100);
     const ids = lives.kit
