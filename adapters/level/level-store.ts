@@ -87,10 +87,9 @@ async function checkFiles(path: string, sound: Set<string>): Promise<void> {
   const [damage, ...more] = await findDamage(path, sound);
   if (damage === undefined) return;
   await checkUnlocked(path);
+  const what = damage.why === undefined ? 'is missing' : `is damaged: ${damage.why}`;
   const others = more.length === 0 ? '' : `, and ${more.length} more files`;
-  throw Object.assign(new Error(`its file ${damage.file} is damaged: ${damage.why}${others}`), {
-    code: 'LEVEL_CORRUPTION'
-  });
+  throw Object.assign(new Error(`its file ${damage.file} ${what}${others}`), { code: 'LEVEL_CORRUPTION' });
 }
 
 /** LevelDB takes a folder that has lost its file CURRENT for a new one, and deletes what is in it. */

@@ -9,6 +9,11 @@ export interface Manifest {
   readonly tables: ReadonlyMap<number, number>;
   /** Whether a log is gone through when the database is opened. */
   isReplayed(log: number): boolean;
+  /**
+   * The oldest of these logs, which is there as long as the manifest names it: LevelDB makes a log first. undefined: none yet, or the manifest
+   * can not be read.
+   */
+  readonly firstLog: number | undefined;
 }
 
 /** Read the manifest that is in force, as far as it goes: what is wrong with it LevelDB says itself. */
@@ -21,7 +26,11 @@ export async function readManifest(folder: string): Promise<Manifest> {
   } catch {
     // as far as it goes
   }
-  return { tables, isReplayed: (log) => log >= logs.first || log === logs.previous };
+  return {
+    tables,
+    isReplayed: (log) => log >= logs.first || log === logs.previous,
+    firstLog: logs.first === 0 || logs.first === Infinity ? undefined : logs.first
+  };
 }
 
 function apply(edit: Buffer, tables: Map<number, number>, logs: { first: number; previous: number }): void {

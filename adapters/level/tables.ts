@@ -9,8 +9,8 @@ import { VarintReader } from './varint-reader.ts';
 /** A file of LevelDB's that is not as it was written. */
 export interface Damage {
   readonly file: string;
-  /** For people. */
-  readonly why: string;
+  /** What is wrong with it, for people; undefined: it is missing. */
+  readonly why: string | undefined;
   /** Where the last byte of each bad block is; empty: of the file nothing can be saved. */
   readonly blockEnds: readonly number[];
 }
@@ -21,14 +21,17 @@ const MAGIC = Buffer.from('57fb808b247547db', 'hex');
 /**
  * Read the tables and logs that make up a database and compare the checksums that LevelDB has written. It does not look at those of
  * tables: it hands out what such a block happens to say, leaves out what it cannot read, or ends the process by an assertion. Of a log it
- * passes over a bad record and all that follow within 32 KiB, and deletes it then.
+ * passes over a bad record and all that follow within 32 KiB, and deletes it then; one that is missing it does not miss.
  * @param known names of tables that are sound; those that are found so are added. A table is never changed, nor its name given again
  */
 export async function findDamage(folder: string, known: Set<string>): Promise<Damage[]> {
-  const { tables, isReplayed } = await readManifest(folder);
+  const { tables, isReplayed, firstLog } = await readManifest(folder);
+  const files = await numbered(folder);
   const damages: Damage[] = [];
   const room = { bytes: Buffer.alloc(0) };
-  for (const { name, number } of await numbered(folder)) {
+  if (firstLog !== undefined && !files.some(({ name, number }) => number === firstLog && name.endsWith('.log')))
+    damages.push({ file: `${String(firstLog).padStart(6, '0')}.log`, why: undefined, blockEnds: [] });
+  for (const { name, number } of files) {
     const bytes = tables.get(number);
     const isLog = name.endsWith('.log');
     if (isLog ? !isReplayed(number) : bytes === undefined || known.has(name)) continue;

@@ -63,6 +63,19 @@ describe('store', () => {
     assert.deepEqual(JSON.parse(json.out).findings, []);
   });
 
+  it('check names a log that is missing, and goes on without it when it is to repair', async () => {
+    const folder = await filled();
+    const log = readdirSync(folder).find((name) => name.endsWith('.log')) as string;
+    rmSync(join(folder, log));
+    const found = await run(['check', folder]);
+    assert.equal(found.code, 1);
+    assert.match(found.err, new RegExp(`^embermq: ${folder}: .*its file ${log} is missing\\..*--repair`));
+    const repaired = await run(['check', folder, '--repair']);
+    assert.equal(repaired.code, 1);
+    assert.match(repaired.out, new RegExp(`^STORE_DAMAGED: .*${log} is missing`));
+    assert.equal((await run(['check', folder])).code, 0);
+  });
+
   it('stats shows what there is by kind, and the largest sessions', async () => {
     const folder = await filled();
     const { code, out } = await run(['stats', folder]);

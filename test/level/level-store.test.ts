@@ -3,7 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, describe, it } from 'node:test';
 import { Level } from 'level';
@@ -165,7 +165,8 @@ describe('a level store in a folder', () => {
     ['the manifest is gone', (folder) => rmSync(named(folder, /^MANIFEST/))],
     ['the manifest is empty', (folder) => writeFileSync(named(folder, /^MANIFEST/), '')],
     ['a byte of the manifest is another', (folder) => flip(named(folder, /^MANIFEST/), 20)],
-    ['a table is gone', (folder) => rmSync(named(folder, /\.ldb$/))]
+    ['a table is gone', (folder) => rmSync(named(folder, /\.ldb$/))],
+    ['the log is gone', (folder) => rmSync(named(folder, /\.log$/))]
   ];
   for (const [what, damage] of damages) {
     it(`refuses a folder where ${what}, and leaves its records alone`, async () => {
@@ -181,6 +182,33 @@ describe('a level store in a folder', () => {
       assert.deepEqual(records(), before);
     });
   }
+
+  it('names a log that is missing, and is repaired without it', async () => {
+    const folder = await written();
+    const log = named(folder, /\.log$/);
+    rmSync(log);
+    await refused(folder, 'STORE_UNUSABLE', new RegExp(`its file ${basename(log)} is missing\\.`));
+    const store = levelStore(folder);
+    await store.repair?.();
+    await store.open();
+    assert.deepEqual(await keysOf(store), ['a'], 'what is in the table');
+    await store.close();
+    await store.open();
+    await store.close();
+  });
+
+  it('takes a folder that LevelDB was just making, before it had a log', async () => {
+    const young = newFolder();
+    mkdirSync(young);
+    // checksum, length, kind; then order of keys, log 0, next file 2, last sequence number 0
+    const first = '957cb9c5220001' + '011a6c6576656c64622e4279746577697365436f6d70617261746f72020003020400';
+    writeFileSync(join(young, 'MANIFEST-000001'), Buffer.from(first, 'hex'));
+    writeFileSync(join(young, 'CURRENT'), 'MANIFEST-000001\n');
+    const store = levelStore(young);
+    await store.open();
+    assert.deepEqual(await keysOf(store), []);
+    await store.close();
+  });
 
   it('opens on the same object what was damaged and is whole again', async () => {
     const folder = await written();
