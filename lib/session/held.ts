@@ -16,6 +16,9 @@ export interface Held {
   readonly id: number;
 }
 
+/** Messages of QoS 0 that are held; more wait in the queue, which is bounded. Those of QoS 1 and 2 are as many as may be in flight. */
+const MAX_ZEROES = 2_000;
+
 /** What one connection is to get when its commit is kept, in order. */
 export class HeldMessages implements Waiter {
   /** Those of QoS 0 among them. */
@@ -28,6 +31,10 @@ export class HeldMessages implements Waiter {
     this.#session = session;
     this.#ledger = ledger;
     ledger.wait(this);
+  }
+
+  get isFull(): boolean {
+    return this.zeroes >= MAX_ZEROES;
   }
 
   /** The commit that the last of them waits for. */
@@ -62,9 +69,13 @@ export class HeldMessages implements Waiter {
   #leave(left: Held[]): boolean {
     const session = this.#session;
     if (session.held !== this) return false;
+    const wasFull = this.isFull;
     this.#waiting = left;
     this.zeroes = left.reduce((count, { qos }) => (qos === 0 ? count + 1 : count), 0);
-    if (left.length > 0) return true;
+    if (left.length > 0) {
+      if (wasFull && !this.isFull) session.pump();
+      return true;
+    }
     session.held = undefined;
     session.updateLane();
     session.pump();

@@ -242,8 +242,10 @@ export abstract class Outbound implements Subscriber {
     kept: KeptMessage | undefined
   ): boolean {
     const { host } = this;
-    if (host.ledger !== undefined && this.#mustHold(host.ledger, message, qos, kept))
+    if (host.ledger !== undefined && this.#mustHold(host.ledger, message, qos, kept)) {
+      if (qos === 0 && this.held?.isFull) return this.#enqueue(message, qos, retain, ids, kept);
       return this.#hold(host.ledger, message, qos, retain, ids, kept);
+    }
     return this.#send(link, message, qos, retain, ids, kept, 0);
   }
 
@@ -429,7 +431,7 @@ export abstract class Outbound implements Subscriber {
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;
     if (backlog !== undefined) {
-      while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0) {
+      while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0 && !this.held?.isFull) {
         const queued = backlog.shift((this.inflight?.count ?? 0) < this.window);
         if (queued === undefined) break;
         if (queued.kept?.isDone) continue; // its publisher was refused

@@ -9,7 +9,7 @@ import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { ack, told } from '../support/flows.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, publish, sendAll, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
+import { granted, payloads, publish, sendAll, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 /** A broker whose commits take as long as a test wants, and whose time goes on meanwhile. */
@@ -153,6 +153,29 @@ describe('Answers that wait for a commit', () => {
       await turns(500);
       assert.equal(flood.received.filter(({ cmd }) => cmd === answer).length - (answer === 'pubrec' ? 1 : 0), count);
     });
+});
+
+it('Messages of QoS 0 behind one that waits for its commit are bounded as those for a client that does not read', async () => {
+  await using it = await stage({ maxMqueueLen: 500 });
+  const client = await rawClient(it.broker, { clientId: 's' });
+  await granted(client, 1, { topic: 't', qos: 0 });
+  const writer = await rawClient(it.broker, {
+    clientId: 'w',
+    clean: false,
+    properties: { sessionExpiryInterval: 3_600 }
+  });
+  const go = it.hold();
+  writer.send(publish('t', '0', { qos: 2, messageId: 1 }));
+  await turns();
+  for (let n = 1; n < 5_000; n++) void it.broker.publish('t', `${n}`);
+  assert.equal(it.broker.session('s').figures().mqueueLen, 500);
+  await client.nothing();
+  await go();
+  const got = await payloads(client);
+  const first = got.length - 500;
+  assert.ok(first > 0 && first < 2_500, `${first} before the queue`);
+  const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => `${from + n}`);
+  assert.deepEqual(got, [...numbers(0, first), ...numbers(4_500, 5_000)]);
 });
 
 describe('Acknowledgements of one kind, where a commit fails', () => {
