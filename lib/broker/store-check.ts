@@ -10,7 +10,7 @@ import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError, RecordReader } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, recordName } from './records.ts';
-import { type StoreProgress, slicesOf, withOpen } from './store-scan.ts';
+import { type StoreProgress, slicesOf, withClaim, withOpen } from './store-scan.ts';
 
 /** Something about a store that is not as a broker leaves it. */
 export interface StoreFinding {
@@ -59,17 +59,20 @@ export interface CheckOptions {
 /**
  * Read every record of a store that no broker has open, and see whether all is there and fits together. Nothing is written unless
  * something is to be repaired.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker; what the store throws
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker; StateError STORE_IN_USE;
+ *   what the store throws
  */
 export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
-  try {
-    return await withOpen(store, () => checkOpen(store, options, undefined));
-  } catch (error) {
-    const isDamaged = error instanceof BrokerError && error.code === 'STORE_UNUSABLE';
-    if (options.repair !== true || !isDamaged || store.repair === undefined) throw error;
-    await store.repair();
-    return withOpen(store, () => checkOpen(store, options, error.message));
-  }
+  return withClaim(store, 'checked', async () => {
+    try {
+      return await withOpen(store, () => checkOpen(store, options, undefined));
+    } catch (error) {
+      const isDamaged = error instanceof BrokerError && error.code === 'STORE_UNUSABLE';
+      if (options.repair !== true || !isDamaged || store.repair === undefined) throw error;
+      await store.repair();
+      return withOpen(store, () => checkOpen(store, options, error.message));
+    }
+  });
 }
 
 async function checkOpen(

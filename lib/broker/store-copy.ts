@@ -2,10 +2,11 @@ import { systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
 import { checkFormat, checkVersion, inStore, readFormat } from '../store/commits.ts';
 import { describeKey, Kind, kindKey } from '../store/keys.ts';
+import { release } from '../store/owners.ts';
 import { RecordError, RecordReader } from '../store/record.ts';
 import { Batch, type Entry, type Store } from '../store/store.ts';
 import { RECORDS, type RecordKind, type RecordName, recordName } from './records.ts';
-import { END, type StoreProgress, slicesOf, withOpen } from './store-scan.ts';
+import { claimFor, END, type StoreProgress, slicesOf, withClaim, withOpen } from './store-scan.ts';
 
 /** Imported records that are written at once. */
 const RECORDS_AT_ONCE = 1_000;
@@ -24,27 +25,35 @@ interface ExportedRecord {
  * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
  * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record: without it an
  * export is not whole.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first; what the store
- *   throws
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first; StateError
+ *   STORE_IN_USE; what the store throws
  */
 export async function* exportStore(
   store: Store,
   options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
 ): AsyncGenerator<string, void> {
-  await store.open();
+  claimFor(store, 'exported');
   try {
-    await checkFormat(store);
-    let last: string | undefined;
-    for await (const entries of slicesOf(store, options.onProgress))
-      for (const entry of entries) {
-        const line = JSON.stringify(exported(store, entry));
-        if (entry.key[0] === Kind.format) last = line;
-        else yield line;
-      }
-    if (last !== undefined) yield last;
+    await store.open();
+    yield* linesOf(store, options.onProgress);
   } finally {
-    await store.close();
+    await store.close().finally(() => release(store));
   }
+}
+
+async function* linesOf(
+  store: Store,
+  onProgress: ((progress: StoreProgress) => void) | undefined
+): AsyncGenerator<string, void> {
+  await checkFormat(store);
+  let last: string | undefined;
+  for await (const entries of slicesOf(store, onProgress))
+    for (const entry of entries) {
+      const line = JSON.stringify(exported(store, entry));
+      if (entry.key[0] === Kind.format) last = line;
+      else yield line;
+    }
+  if (last !== undefined) yield last;
 }
 
 function exported(store: Store, entry: Entry): ExportedRecord {
@@ -74,7 +83,7 @@ function readable(value: unknown): unknown {
  * Bring the lines of an export into a store with nothing in it. It is opened when the first lines (a thousand records, or 1 MiB) have been
  * read and found good. Until the last line is in, no broker starts on it.
  * @param lines one record each; empty ones are passed over
- * @throws BrokerError STORE_NOT_EMPTY; STORE_TOO_NEW, InvalidInput IMPORT_INVALID naming the line; what the store throws
+ * @throws BrokerError STORE_NOT_EMPTY; StateError STORE_IN_USE; STORE_TOO_NEW, InvalidInput IMPORT_INVALID naming the line; what the store throws
  */
 export async function importStore(
   store: Store,
@@ -83,21 +92,22 @@ export async function importStore(
 ): Promise<StoreProgress> {
   const parts = partsOf(lines);
   let next = await parts.next();
+  const write = async () => {
+    const [found] = await store.read(kindKey(0), END, 1);
+    if (found !== undefined)
+      throw new BrokerError(
+        'STORE_NOT_EMPTY',
+        `${store.name}: there are records already; an import needs an empty place`
+      );
+    for (let progress = { records: 0, bytes: 0 }; ; next = await parts.next()) {
+      if (next.done) return progress;
+      await store.commit(next.value.batch);
+      ({ progress } = next.value);
+      options.onProgress?.(progress);
+    }
+  };
   try {
-    return await withOpen(store, async () => {
-      const [found] = await store.read(kindKey(0), END, 1);
-      if (found !== undefined)
-        throw new BrokerError(
-          'STORE_NOT_EMPTY',
-          `${store.name}: there are records already; an import needs an empty place`
-        );
-      for (let progress = { records: 0, bytes: 0 }; ; next = await parts.next()) {
-        if (next.done) return progress;
-        await store.commit(next.value.batch);
-        ({ progress } = next.value);
-        options.onProgress?.(progress);
-      }
-    });
+    return await withClaim(store, 'imported into', () => withOpen(store, write));
   } finally {
     await parts.return();
   }

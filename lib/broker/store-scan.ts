@@ -1,4 +1,5 @@
 import { keyAfter, kindKey } from '../store/keys.ts';
+import { claim, release } from '../store/owners.ts';
 import type { Entry, Store } from '../store/store.ts';
 
 /** How far the reading or writing of a store is. */
@@ -39,4 +40,23 @@ export async function withOpen<T>(store: Store, run: () => Promise<T>): Promise<
   } finally {
     await store.close();
   }
+}
+
+/**
+ * Have a store alone in this process until all is done.
+ * @param deed what is being done to it, for whoever wants it meanwhile
+ * @throws StateError STORE_IN_USE
+ */
+export async function withClaim<T>(store: Store, deed: string, run: () => Promise<T>): Promise<T> {
+  claimFor(store, deed);
+  try {
+    return await run();
+  } finally {
+    release(store);
+  }
+}
+
+/** Until `release`. @throws StateError STORE_IN_USE */
+export function claimFor(store: Store, deed: string): void {
+  claim(store, {}, `it is being ${deed} in this process. Wait until that has ended.`);
 }

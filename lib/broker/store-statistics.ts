@@ -3,7 +3,7 @@ import { checkFormat, inStore } from '../store/commits.ts';
 import { RecordError } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, type RecordName, recordName } from './records.ts';
-import { type StoreProgress, slicesOf, withOpen } from './store-scan.ts';
+import { type StoreProgress, slicesOf, withClaim, withOpen } from './store-scan.ts';
 
 /** How many records there are of something, and the bytes of their keys and values. */
 export interface StoreShare {
@@ -35,7 +35,8 @@ const OF_SESSIONS: ReadonlySet<RecordName> = new Set(['session', 'subscription',
 /**
  * Count what is in a store that no broker has open.
  * @param options.sessions how many sessions to name; default 10
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record; what the store throws
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record; StateError STORE_IN_USE; what the
+ *   store throws
  */
 export async function storeStatistics(
   store: Store,
@@ -60,10 +61,11 @@ export async function storeStatistics(
       throw error instanceof RecordError ? inStore(store, error) : error;
     }
   };
-  await withOpen(store, async () => {
+  const seeAll = async () => {
     await checkFormat(store);
     for await (const entries of slicesOf(store, options.onProgress)) for (const entry of entries) seeIn(entry);
-  });
+  };
+  await withClaim(store, 'counted', () => withOpen(store, seeAll));
   const largestSessions = [...sessions.values()].sort((a, b) => b.bytes - a.bytes).slice(0, options.sessions ?? 10);
   return { name: store.name, ...all, kinds, largestSessions };
 }

@@ -5,6 +5,7 @@ import type { WorkCount } from '../work.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
 import { beginJournal, type Fold, foldJournals } from './journal.ts';
 import { FORMAT, Kind } from './keys.ts';
+import { claim, isClaimedBy, release } from './owners.ts';
 import { Draft } from './record.ts';
 import type { Batch, Entry, Store } from './store.ts';
 
@@ -32,9 +33,6 @@ export interface Waiter {
   commitFailed(ticket: number, error: Error): boolean;
 }
 
-/** Who has which store open: two that write to one would lose what they keep. */
-const OWNERS = new WeakMap<Store, Ledger>();
-
 /** What the ledger asks of the broker. */
 export interface LedgerHost {
   readonly clock: Clock;
@@ -47,6 +45,7 @@ export interface LedgerHost {
   failed(error: unknown, during: string): void;
 }
 
+const IN_USE = 'a broker of this process has it. Stop that one first, or give each a store of its own.';
 /** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
 const LAZY_MS = 50;
 /** A commit that takes longer is told of, once. */
@@ -139,12 +138,7 @@ export class Ledger {
    * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE; what the store and `look` throw
    */
   async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
-    if ((OWNERS.get(this.store) ?? this) !== this)
-      throw new StateError(
-        'STORE_IN_USE',
-        `${this.store.name}: another broker of this process has it. Stop that one first, or give each a store of its own.`
-      );
-    OWNERS.set(this.store, this);
+    claim(this.store, this, IN_USE);
     try {
       await this.store.open();
       const isNew = await checkFormat(this.store);
@@ -170,7 +164,7 @@ export class Ledger {
       return seen;
     } catch (error) {
       await this.store.close();
-      OWNERS.delete(this.store);
+      release(this.store);
       throw error;
     }
   }
@@ -487,7 +481,7 @@ export class Ledger {
 
   /** Write what is left and close the store. @throws BrokerError STORE_FAILED if that is not kept */
   async close(): Promise<void> {
-    if (OWNERS.get(this.store) !== this) return; // it was never opened, and another ledger may have it
+    if (!isClaimedBy(this.store, this)) return; // it was never opened, and another ledger may have it
     while (this.#isBusy || (!this.isFailed && (this.#dirty.length > 0 || this.#journals.length > 0))) {
       this.#mustFold = true;
       if (!this.#isBusy) this.#begin();
@@ -506,7 +500,7 @@ export class Ledger {
     const isLost = this.isFailed && this.#dirty.length > 0;
     this.isFailed = this.#isTrial = this.#isUrgent = false;
     await this.store.close();
-    OWNERS.delete(this.store);
+    release(this.store);
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
 }

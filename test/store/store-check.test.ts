@@ -414,3 +414,69 @@ describe('exportStore and importStore', () => {
     });
   });
 });
+
+describe('a store that is in use', () => {
+  const deeds: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+    checkStore: (store) => checkStore(store),
+    'checkStore with repair': (store) => checkStore(store, { repair: true }),
+    storeStatistics: (store) => storeStatistics(store),
+    exportStore: (store) => exported(store),
+    importStore: async (store) => importStore(store, exportStore(await copy()))
+  };
+
+  for (const [name, run] of Object.entries(deeds)) {
+    it(`is refused to ${name} while a broker has it, and the broker goes on`, async () => {
+      const store = memoryStore({ name: 'the only' });
+      await using kit = await createTestBroker({ store });
+      await assert.rejects(run(store), {
+        code: 'STORE_IN_USE',
+        message: /^the only: a broker of this process has it\. Stop that one first/
+      });
+      await kit.broker.publish({ topic: 'a', qos: 1, retain: true });
+    });
+
+    it(`is refused to a broker, and to checkStore, while ${name} is at work on it, and free afterwards`, async () => {
+      const store = memoryStore({ name: 'the only' });
+      const open = store.open.bind(store);
+      const refused: unknown[] = [];
+      store.open = async () => {
+        store.open = open;
+        for (const other of [() => createTestBroker({ store }), () => checkStore(store)])
+          refused.push(
+            await other().then(
+              () => undefined,
+              ({ code, message }) => `${code} ${message}`
+            )
+          );
+        await open();
+      };
+      await run(store);
+      assert.equal(refused.length, 2);
+      for (const text of refused)
+        assert.match(
+          `${text}`,
+          /^STORE_IN_USE the only: it is being (checked|counted|exported|imported into) in this process\. Wait/
+        );
+      await using kit = await createTestBroker({ ...ALL_KINDS, store });
+      await kit.broker.publish({ topic: 'a', qos: 1, retain: true });
+    });
+  }
+
+  it('is free when an export of it is given up', async () => {
+    const store = await copy();
+    for await (const line of exportStore(store)) {
+      assert.ok(line);
+      break;
+    }
+    assert.deepEqual((await checkStore(store)).findings, []);
+  });
+
+  it('is free when a check of it has failed', async () => {
+    const store = memoryStore();
+    const { open } = store;
+    store.open = () => Promise.reject(new Error('not now'));
+    await assert.rejects(checkStore(store), /not now/);
+    store.open = open;
+    await checkStore(store);
+  });
+});
