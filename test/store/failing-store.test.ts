@@ -416,6 +416,40 @@ describe('A broker whose store fails', () => {
       assert.deepEqual(await retained(again.broker), kept);
     });
 
+  for (const fault of FAULTS)
+    it(`does not gather delayed messages of QoS 0 that come and go, and leaves none in the store, when commits ${fault}`, async () => {
+      const store = new FaultyStore();
+      await using kit = await createTestBroker({ store, leakCheck: false, maxDelayedMessages: 100 });
+      const { broker } = kit;
+      broker.on('error', () => {});
+      let published = 0;
+      broker.subscribe('live', () => {
+        published++;
+      });
+      for (let n = 0; n < 20; n++) await broker.publish('$delayed/30/live', 'accepted', { qos: 1 });
+      const writer = await rawClient(broker, { clientId: 'writer' });
+      const sizes: number[] = [];
+      const commit = store.commit.bind(store);
+      store.commit = (batch) => {
+        sizes.push(batch.keys.filter(([kind]) => kind === Kind.delayed).length);
+        return commit(batch);
+      };
+      store.fault = fault;
+      await assert.rejects(broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+      for (let second = 0; second < 100; second++) {
+        for (let n = 0; n < 20; n++) writer.send(publish('$delayed/2/live', 'x'));
+        await turns();
+        await kit.clock.advance('1s');
+      }
+      assert.equal(published, 20 + 99 * 20);
+      assert.ok(sizes.length > 8 && Math.max(...sizes) <= 150, `${sizes}`);
+      await kit.clock.advance('2s');
+      await mended(kit, store);
+      const copy = await copyOf(store);
+      await copy.open();
+      assert.deepEqual(await copy.read(Buffer.of(Kind.delayed), Buffer.of(Kind.delayed + 1), 1_000), []);
+    });
+
   it('acknowledges no deletion of a retained message that stays, and undoes none of QoS 0 that came later', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
