@@ -38,7 +38,8 @@ For the folder of a broker that has stopped (serve --data-dir DIR).
   check   read every record; print what is damaged or missing, one line each. Ends with 1 if anything is, repaired or not
   stats   count records and bytes by kind, and name the ten largest sessions
   export  write all records to standard output, each a line of JSON; payloads and keys are in base64
-  import  read such lines from standard input into a folder that is empty or new
+  import  read such lines from standard input into a folder that is empty, new, or left by an
+          import that was killed
 
 ${describeFlags(STORE_FLAGS)}`,
   async run(args, shell) {

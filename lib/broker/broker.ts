@@ -129,8 +129,8 @@ export class Broker {
   /**
    * Open the attached listeners and begin. Clients that come before the last one is open wait for it. `start` and `stop` are carried out in
    * the order of their calls.
-   * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT, STORE_TOO_NEW, or
-   *   StateError STORE_IN_USE, or STORE_CHANGED where another broker has written to it since the last stop; the signal's reason. Then nothing is left open
+   * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT, STORE_TOO_NEW,
+   *   IMPORT_UNFINISHED, or StateError STORE_IN_USE, or STORE_CHANGED where another broker has written to it since the last stop; the signal's reason. Then nothing is left open
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     checkObject(options, 'options');

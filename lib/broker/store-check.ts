@@ -3,7 +3,15 @@ import { BrokerError } from '../errors.ts';
 import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
 import { segmentFirst } from '../session/segment.ts';
 import { SeqSet } from '../session/seq-set.ts';
-import { type Commits, checkFormat, checkVersion, inStore, readCommits, writeCommit } from '../store/commits.ts';
+import {
+  type Commits,
+  checkFinished,
+  checkFormat,
+  checkVersion,
+  inStore,
+  readCommits,
+  writeCommit
+} from '../store/commits.ts';
 import { type Fold, foldJournals } from '../store/journal.ts';
 import { describeKey, FORMAT, Kind } from '../store/keys.ts';
 import type { Now } from '../store/message-record.ts';
@@ -59,8 +67,8 @@ export interface CheckOptions {
 /**
  * Read every record of a store that no broker has open, and see whether all is there and fits together. Nothing is written unless
  * something is to be repaired.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker; StateError STORE_IN_USE;
- *   what the store throws
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker,
+ *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
 export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
   return withClaim(store, 'checked', async () => {
@@ -80,6 +88,7 @@ async function checkOpen(
   { repair = false, onProgress }: CheckOptions,
   damage: string | undefined
 ): Promise<StoreReport> {
+  await checkFinished(store);
   const commits = await readCommits(store);
   if (commits.last === 0) await checkFormat(store);
   const fold = await foldJournals(store);

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
-import { checkFormat, checkVersion, inStore, readFormat } from '../store/commits.ts';
+import { checkFormat, checkVersion, IMPORT_MARK, inStore, isUnfinished, readFormat } from '../store/commits.ts';
 import { describeKey, Kind, kindKey } from '../store/keys.ts';
 import { release } from '../store/owners.ts';
 import { RecordError, RecordReader } from '../store/record.ts';
@@ -25,8 +25,8 @@ interface ExportedRecord {
  * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
  * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record: without it an
  * export is not whole.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first; StateError
- *   STORE_IN_USE; what the store throws
+ * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
+ *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
 export async function* exportStore(
   store: Store,
@@ -81,7 +81,8 @@ function readable(value: unknown): unknown {
 
 /**
  * Bring the lines of an export into a store with nothing in it. It is opened when the first lines (a thousand records, or 1 MiB) have been
- * read and found good. Until the last line is in, no broker starts on it.
+ * read and found good. Until the last line is in, no broker starts on it. What it has written it takes out again when it fails; what it
+ * leaves when the process dies (IMPORT_UNFINISHED) the next import takes out.
  * @param lines one record each; empty ones are passed over
  * @throws BrokerError STORE_NOT_EMPTY; StateError STORE_IN_USE; STORE_TOO_NEW, InvalidInput IMPORT_INVALID naming the line; what the store throws
  */
@@ -91,26 +92,62 @@ export async function importStore(
   options: { readonly onProgress?: (progress: StoreProgress) => void } = {}
 ): Promise<StoreProgress> {
   const parts = partsOf(lines);
-  let next = await parts.next();
-  const write = async () => {
-    const [found] = await store.read(kindKey(0), END, 1);
-    if (found !== undefined)
-      throw new BrokerError(
-        'STORE_NOT_EMPTY',
-        `${store.name}: there are records already; an import needs an empty place`
-      );
-    for (let progress = { records: 0, bytes: 0 }; ; next = await parts.next()) {
-      if (next.done) return progress;
-      await store.commit(next.value.batch);
-      ({ progress } = next.value);
-      options.onProgress?.(progress);
-    }
-  };
   try {
-    return await withClaim(store, 'imported into', () => withOpen(store, write));
+    const first = await parts.next();
+    return await withClaim(store, 'imported into', () =>
+      withOpen(store, async () => {
+        await makeRoom(store);
+        try {
+          return await write(store, parts, first, options.onProgress);
+        } catch (error) {
+          // where that fails, too, the mark stays
+          await clear(store).catch(() => {});
+          throw error;
+        }
+      })
+    );
   } finally {
     await parts.return();
   }
+}
+
+/** @throws BrokerError STORE_NOT_EMPTY */
+async function makeRoom(store: Store): Promise<void> {
+  const [found] = await store.read(kindKey(0), END, 1);
+  if (found === undefined) return;
+  if (!(await isUnfinished(store)))
+    throw new BrokerError(
+      'STORE_NOT_EMPTY',
+      `${store.name}: there are records already; an import needs an empty place`
+    );
+  await clear(store);
+}
+
+/** Take out what an import has written; the mark goes last. */
+async function clear(store: Store): Promise<void> {
+  for await (const entries of slicesOf(store, undefined)) {
+    const batch = new Batch();
+    for (const { key } of entries) if (!key.equals(IMPORT_MARK.key)) batch.delete(key);
+    await store.commit(batch);
+  }
+  const last = new Batch();
+  last.delete(IMPORT_MARK.key);
+  await store.commit(last);
+}
+
+async function write(
+  store: Store,
+  parts: AsyncGenerator<ImportPart, void, void>,
+  first: IteratorResult<ImportPart, void>,
+  onProgress: ((progress: StoreProgress) => void) | undefined
+): Promise<StoreProgress> {
+  let progress: StoreProgress = { records: 0, bytes: 0 };
+  for (let part = first; !part.done; part = await parts.next()) {
+    await store.commit(part.value.batch);
+    ({ progress } = part.value);
+    onProgress?.(progress);
+  }
+  return progress;
 }
 
 /** A part of an import, written at once. */
@@ -123,6 +160,7 @@ interface ImportPart {
 async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncGenerator<ImportPart, void, void> {
   let format: Entry | undefined;
   let batch = new Batch();
+  batch.put(IMPORT_MARK.key, IMPORT_MARK.value);
   let [number, records, bytes] = [0, 0, 0];
   for await (const line of lines) {
     number++;
@@ -147,13 +185,14 @@ async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncG
       'the export ends early: its last line, of kind format, is missing'
     );
   batch.put(format.key, format.value);
+  batch.delete(IMPORT_MARK.key);
   yield { batch, progress: { records, bytes } };
 }
 
 function imported(line: string, number: number): Entry {
   let record: Partial<ExportedRecord>;
   try {
-    record = JSON.parse(line);
+    record = JSON.parse(line.trim()); // without a byte order mark
   } catch (error) {
     throw wrong(line, number, `no JSON: ${(error as Error).message}`);
   }

@@ -19,13 +19,16 @@ export interface Commits {
 type Named = Pick<Store, 'name'>;
 
 const READ_AT_ONCE = 1_000;
+/** Is in a store as long as an import goes on. */
+export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.from('embermq import') };
 
 /**
  * Whether a store that is open is one of ours.
  * @returns true if it is empty
- * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW; what the store throws
+ * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws
  */
 export async function checkFormat(store: Store): Promise<boolean> {
+  await checkFinished(store);
   const [entry] = await store.read(kindKey(0), kindKey(0xff), 1);
   if (entry === undefined) return true;
   if (entry.key.length !== 1 || entry.key[0] !== Kind.format)
@@ -39,6 +42,21 @@ export async function checkFormat(store: Store): Promise<boolean> {
     throw error instanceof RecordError ? inStore(store, error) : error;
   }
   return false;
+}
+
+/** See whether a store that is open was filled by an import that did not end. @throws BrokerError IMPORT_UNFINISHED; what the store throws */
+export async function checkFinished(store: Store): Promise<void> {
+  if (await isUnfinished(store))
+    throw new BrokerError(
+      'IMPORT_UNFINISHED',
+      `${store.name}: this is the rest of an import that did not end. Import again, which begins anew, or delete it.`
+    );
+}
+
+export async function isUnfinished(store: Store): Promise<boolean> {
+  const { key, value } = IMPORT_MARK;
+  const [found] = await store.read(key, keyAfter(key), 1);
+  return found?.value.equals(value) === true;
 }
 
 /** @throws BrokerError STORE_TOO_NEW */

@@ -4,6 +4,7 @@
  *
  * | kind | key behind it | record |
  * |---|---|---|
+ * | import | | an import has begun; taken away by its last batch |
  * | format | | version of the whole, who made it |
  * | commit | commit number modulo `COMMITS_KEPT`, 16 bit | number, wall-clock time |
  * | journal | commit number, 48 bit | records of sessions' messages that are not yet under their own keys |
@@ -18,6 +19,7 @@
  * | garbage | session number | it has ended; its segments are still to be deleted |
  */
 export const Kind = {
+  import: 0x00,
   format: 0x01,
   commit: 0x02,
   journal: 0x03,

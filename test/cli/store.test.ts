@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { levelStore } from '../../adapters/level/index.ts';
+import { IMPORT_MARK } from '../../lib/store/commits.ts';
 import { kindKey } from '../../lib/store/keys.ts';
 import { change, entriesOf, fill } from '../store/filled-store.ts';
 import { CommandProcess } from './process.ts';
@@ -105,6 +106,23 @@ describe('store', () => {
     const { code, err } = await run(['import', newFolder()], '\nno record\n');
     assert.equal(code, 2);
     assert.match(err, /^embermq: line 2: no JSON/);
+  });
+
+  it('check tells of an import that did not end, and of no repair; the next one begins anew', async () => {
+    const folder = newFolder();
+    await change(levelStore(folder), (batch) => {
+      batch.put(IMPORT_MARK.key, IMPORT_MARK.value);
+      batch.put(Buffer.of(0x20, 0x61), Buffer.from('written before the process died'));
+    });
+    const { code, err } = await run(['check', folder]);
+    assert.equal(code, 1);
+    assert.equal(
+      err,
+      `embermq: ${folder}: this is the rest of an import that did not end. Import again, which begins anew, or delete it.\n`
+    );
+    const lines = (await run(['export', await filled()])).out;
+    assert.equal((await run(['import', folder], lines)).code, 0);
+    assert.equal((await run(['check', folder])).code, 0);
   });
 
   it('import makes no folder for what is no export', async () => {

@@ -73,6 +73,43 @@ async function exported(store: Store): Promise<string[]> {
   return lines;
 }
 
+/** More than an import writes at once. */
+async function large(): Promise<Store> {
+  const store = await copy();
+  await change(store, (batch) => {
+    for (let n = 0; n < 2_000; n++) {
+      const draft = new Draft();
+      draft
+        .key(Kind.table)
+        .tail('numbers')
+        .u8(0)
+        .tail(`${n}`)
+        .value()
+        .bytes(Buffer.from(`${n}`))
+        .put();
+      batch.put(draft.batch.keys[0], draft.batch.values[0] as Buffer);
+    }
+  });
+  return store;
+}
+
+/** What is there when the process dies in the middle of an import. */
+async function importCutShort(): Promise<Store> {
+  const store = memoryStore();
+  const commit = store.commit.bind(store);
+  const rest = memoryStore();
+  store.commit = async (batch) => {
+    await commit(batch);
+    store.commit = commit;
+    const written = await store.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
+    await change(rest, (batch) => {
+      for (const { key, value } of written) batch.put(key, value);
+    });
+  };
+  await importStore(store, exportStore(await large()));
+  return rest;
+}
+
 /** Not in a store where all has settled. */
 const FLEETING = new Set(['garbage', 'journal']);
 
@@ -402,6 +439,60 @@ describe('exportStore and importStore', () => {
       [lines.length - 1, record(format, draft.batch.values[0] as Buffer), /^line \d+: written by a later version/]
     ] as const)
       await assert.rejects(importStore(memoryStore(), lines.with(at, line)), { code: 'STORE_TOO_NEW', message });
+  });
+
+  it('leave nothing when a line is wrong that comes after some were written', async () => {
+    const store = memoryStore();
+    let commits = 0;
+    const commit = store.commit.bind(store);
+    store.commit = (batch) => {
+      commits++;
+      return commit(batch);
+    };
+    const lines = await exported(await large());
+    await assert.rejects(importStore(store, lines.with(1_200, '{')), { message: /^line 1201: no JSON/ });
+    assert.ok(commits > 0, 'some were written');
+    assert.deepEqual(await entriesOf(store), []);
+    await importStore(store, lines);
+    assert.deepEqual(await entriesOf(store), await entriesOf(await large()));
+  });
+
+  it('know what an import has left that did not end, and import over it', async () => {
+    const rest = await importCutShort();
+    const unfinished = {
+      code: 'IMPORT_UNFINISHED',
+      message: 'memory: this is the rest of an import that did not end. Import again, which begins anew, or delete it.'
+    };
+    const before = await entriesOf(rest);
+    for (const repair of [false, true]) await assert.rejects(checkStore(rest, { repair }), unfinished);
+    for (const repairStore of [false, true])
+      await assert.rejects(createTestBroker({ store: rest, repairStore }), unfinished);
+    await assert.rejects(storeStatistics(rest), unfinished);
+    await assert.rejects(exported(rest), unfinished);
+    assert.deepEqual(await entriesOf(rest), before);
+    const { records } = await importStore(rest, exportStore(await copy()));
+    assert.equal(records, entries.length);
+    assert.deepEqual(await entriesOf(rest), entries);
+  });
+
+  it('have an import to do again when what it has written can not be taken out', async () => {
+    const store = memoryStore();
+    const commit = store.commit.bind(store);
+    store.commit = async (batch) => {
+      await commit(batch);
+      store.commit = () => Promise.reject(new Error('the disk is full'));
+    };
+    await assert.rejects(importStore(store, exportStore(await large())), /the disk is full/);
+    store.commit = commit;
+    await assert.rejects(checkStore(store), { code: 'IMPORT_UNFINISHED' });
+    await importStore(store, exportStore(await copy()));
+    assert.deepEqual(await entriesOf(store), entries);
+  });
+
+  it('pass over a byte order mark at the beginning', async () => {
+    const [first, ...lines] = await exported(await copy());
+    const { records } = await importStore(memoryStore(), [`\uFEFF${first}`, ...lines]);
+    assert.equal(records, entries.length);
   });
 
   it('refuse to export what cannot be read, by name', async () => {
