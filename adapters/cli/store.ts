@@ -20,7 +20,7 @@ import { ProgressBar } from './progress-bar.ts';
 
 const STORE_FLAGS = {
   repair: flag('boolean', false, 'check: take out or mend what is bad, so that a broker can go on with the rest'),
-  json: flag('boolean', false, 'check, stats: print JSON')
+  json: flag('boolean', false, 'check, stats: print JSON; where that fails, {"error": {"code", "message"}}')
 };
 
 type StoreFlags = FlagValues<typeof STORE_FLAGS>;
@@ -53,15 +53,29 @@ ${describeFlags(STORE_FLAGS)}`,
         name,
         `--repair is for store check, not ${name}`
       );
-    if (name !== 'import') await checkThere(folder);
-    const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? 0 : await sizeOf(folder));
     try {
-      return await DEEDS[name](levelStore(folder), flags, shell, bar);
-    } finally {
-      bar.end();
+      return await carryOut(name, folder, flags, shell);
+    } catch (error) {
+      if (flags.json && (name === 'check' || name === 'stats')) shell.stdout.write(`${errorAsJson(error)}\n`);
+      throw error;
     }
   }
 };
+
+async function carryOut(name: keyof typeof DEEDS, folder: string, flags: StoreFlags, shell: Shell): Promise<number> {
+  if (name !== 'import') await checkThere(folder);
+  const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? 0 : await sizeOf(folder));
+  try {
+    return await DEEDS[name](levelStore(folder), flags, shell, bar);
+  } finally {
+    bar.end();
+  }
+}
+
+function errorAsJson(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return JSON.stringify({ error: { code, message } });
+}
 
 function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS, string] {
   const names = Object.keys(DEEDS);

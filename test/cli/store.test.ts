@@ -180,6 +180,30 @@ describe('store', () => {
     }
   });
 
+  it('check and stats with --json say in JSON, too, why there is nothing to be told', async () => {
+    const folder = await filled();
+    const store = levelStore(folder);
+    await store.open();
+    const missing = newFolder();
+    try {
+      for (const deed of ['check', 'stats'])
+        for (const [place, why] of [
+          [folder, 'STORE_LOCKED'],
+          [missing, 'STORE_UNUSABLE']
+        ]) {
+          const { code, out, err } = await run([deed, place, '--json']);
+          assert.equal(code, 1);
+          const { error } = JSON.parse(out);
+          assert.equal(error.code, why);
+          assert.ok(error.message.startsWith(`${place}: `));
+          assert.equal(err, `embermq: ${error.message}\n`);
+          assert.equal((await run([deed, place])).out, '');
+        }
+    } finally {
+      await store.close();
+    }
+  });
+
   it('makes no folder, and takes none for a store that is none', async () => {
     const folder = newFolder();
     const missing = await run(['check', folder]);
