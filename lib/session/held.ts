@@ -61,7 +61,13 @@ export class HeldMessages implements Waiter {
   commitFailed(ticket: number): boolean {
     const session = this.#session;
     if (session.held !== this) return false;
-    const left = this.#waiting.filter((held) => held.ticket > ticket || !session.dropHeld(held));
+    const left = this.#waiting.filter((held) => {
+      if (held.ticket > ticket) return true;
+      if (session.dropHeld(held)) return false;
+      if (held.qos !== 1) return true;
+      session.sendHeld(held); // it waited for those before it alone
+      return false;
+    });
     for (const held of left) held.ticket = this.#ledger.ticket;
     return this.#leave(left);
   }

@@ -254,7 +254,8 @@ export abstract class Outbound implements Subscriber {
     if (qos === 2 && this.log !== undefined) return true;
     if (message.isHeld && message.ticket > ledger.settled) return true;
     if (qos === 0 && kept?.isWritten === true) return true; // or a crash would bring it a second time
-    return qos === 0 && this.held !== undefined && this.held.zeroes > 0;
+    if (this.held === undefined) return false;
+    return qos === 0 ? this.held.zeroes > 0 : !ledger.isFailed; // a later one does not overtake what waits
   }
 
   #hold(

@@ -578,6 +578,26 @@ describe('A broker whose store fails', () => {
     assert.deepEqual(await waiting(kit), ['due']);
   });
 
+  it('delivers what waits at QoS 1 behind a message of QoS 2 that can not go out now', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (const [n, qos] of ([2, 1] as const).entries()) await kit.broker.publish('kept/1', `${n}`, { qos });
+    await kit.clock.advance('1s');
+    const read = store.read.bind(store);
+    let fail = () => {};
+    store.read = (from, to, limit) => {
+      if (from[0] === Kind.segment) fail = store.failLater();
+      return read(from, to, limit);
+    };
+    const reader = await rawClient(kit.broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    await turns();
+    await reader.nothing();
+    fail();
+    assert.equal(`${(await reader.next('publish')).payload}`, '1');
+    await mended(kit, store);
+    assert.equal(`${(await reader.next('publish')).payload}`, '0');
+  });
+
   it('hands out a retained message, accepted long before, whose turn came in a commit that failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;

@@ -51,6 +51,17 @@ describe('Messages that are kept', () => {
     assert.deepEqual(again.texts(), []);
   });
 
+  it('of all levels of QoS come in the order in which they were published', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 2);
+    const levels = [0, 1, 2, 1, 0, 2, 0, 1, 1, 2] as const;
+    for (const [n, qos] of levels.entries()) await lives.kit.broker.publish('t', `${n}`, { qos });
+    await lives.kit.clock.advance(1000);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(100);
+    assert.deepEqual(texts(), numbers(levels.length));
+  });
+
   it('of QoS 0 are not kept where the zone does not want it', async () => {
     await using lives = await new Lives({ mqueueStoreQos0: false }).begin();
     await lives.leave('a', 't', 1);
