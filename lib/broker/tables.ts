@@ -4,7 +4,10 @@ import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 
-/** Configuration of the app or of an adapter, kept with the broker's state: small, and all of it in memory. Values are what JSON can say. */
+/**
+ * Configuration of the app or of an adapter, kept with the broker's state: small, and all of it in memory. Values are what JSON can say; those
+ * that come out are frozen copies of what went in, since a change within one would not be kept.
+ */
 export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   readonly name: string;
   readonly size: number;
@@ -58,17 +61,25 @@ export interface TableEntry {
 export function readTableEntry({ key, value }: Entry): TableEntry {
   const end = key.indexOf(0, 1);
   const json = new RecordReader(key, value).bytes().toString();
-  return { table: key.toString('utf8', 1, end), key: key.toString('utf8', end + 1), value: JSON.parse(json) };
+  return { table: key.toString('utf8', 1, end), key: key.toString('utf8', end + 1), value: frozen(json) };
 }
 
 /** @throws InvalidInput TABLE_VALUE_INVALID */
 function jsonOf(value: unknown): string {
   let json: string | undefined;
   try {
-    json = JSON.stringify(value);
-  } catch {} // a circle, a bigint, a toJSON that throws
+    json = JSON.stringify(value, (_key, inner: unknown) => {
+      if (typeof inner === 'number' && !Number.isFinite(inner)) throw new RangeError('JSON would say null');
+      if (inner instanceof Map || inner instanceof Set) throw new TypeError('JSON would say {}');
+      return inner;
+    });
+  } catch {} // these, a circle, a bigint, a toJSON that throws
   if (json === undefined) throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
   return json;
+}
+
+function frozen(json: string): unknown {
+  return JSON.parse(json, (_key, value: unknown) => Object.freeze(value));
 }
 
 /** What is put back under a key if a change of it is not kept. */
@@ -109,7 +120,7 @@ class KeptTable implements Table<unknown>, Durable {
     const json = jsonOf(value);
     this.#checkStore();
     this.#note(key);
-    this.#values.set(key, JSON.parse(json)); // what the caller does with its object later is not kept either
+    this.#values.set(key, frozen(json)); // what the caller does with its object later is not kept either
     await this.#keep();
   }
 

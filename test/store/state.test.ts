@@ -214,12 +214,28 @@ describe('Tables', () => {
     await broker.start();
     const circle: Record<string, unknown> = {};
     circle.circle = circle;
-    for (const value of [undefined, circle, 5n])
+    for (const value of [undefined, circle, 5n, Number.NaN, { at: Infinity }, new Map([[1, 2]]), [new Set()]])
       await assert.rejects(broker.table('t').set('k', value), { code: 'TABLE_VALUE_INVALID' });
     await broker.table('t').set('k', 1);
     await broker.stop();
     await assert.rejects(broker.table('t').delete('k'), { code: 'BROKER_NOT_STARTED' });
     assert.equal(broker.table('t').get('k'), 1);
+  });
+
+  it('hand out what cannot be changed, since that would not be kept, and keep what was set', async () => {
+    await using lives = await new Lives().begin();
+    const rule = { topics: ['a'], allow: true };
+    await lives.kit.broker.table('t').set('k', rule);
+    rule.topics.push('b');
+    for (const isRestarted of [false, true]) {
+      if (isRestarted) await lives.crash();
+      const found = lives.kit.broker.table<typeof rule>('t').get('k') as typeof rule;
+      assert.deepEqual(found, { topics: ['a'], allow: true });
+      assert.throws(() => found.topics.push('c'), TypeError);
+      assert.throws(() => {
+        found.allow = false;
+      }, TypeError);
+    }
   });
 
   it('refuse keys with half a surrogate pair, which would all be one key in the store', async () => {
