@@ -12,6 +12,7 @@ import {
 } from '../../lib/index.ts';
 import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
 import { makeFolder } from './folder.ts';
+import { FolderLock } from './folder-lock.ts';
 import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
 import { findDamage } from './tables.ts';
@@ -69,6 +70,7 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
 function folderStore(path: string, sync: boolean, verify: boolean): Store {
   let database: LevelDatabase | undefined;
   const sound = new Set<string>();
+  const lock = new FolderLock(path);
   const find = async () => {
     await checkHead(path);
     if (verify) await checkFiles(path, sound);
@@ -80,7 +82,7 @@ function folderStore(path: string, sync: boolean, verify: boolean): Store {
     sound.clear();
     return repairFolder(path);
   };
-  return new LevelStore({ name: path, sync, encodings: undefined, find, repair, canCompact: true });
+  return new LevelStore({ name: path, sync, encodings: undefined, find, lock, repair, canCompact: true });
 }
 
 async function checkFiles(path: string, sound: Set<string>): Promise<void> {
@@ -119,6 +121,8 @@ interface Setup {
   readonly encodings: LevelEncodings | undefined;
   /** The database, ready to be opened; the same one each time. */
   find(): Promise<LevelDatabase>;
+  /** Of a folder. */
+  readonly lock?: FolderLock;
   /** undefined: there is nothing that could be done. */
   readonly repair?: () => Promise<void>;
   /** It is LevelDB. */
@@ -184,9 +188,13 @@ class LevelStore implements Store {
   open(): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#database !== undefined) return;
+      const { lock } = this.#setup;
       try {
+        // in a folder that is gone, all that a broker has acknowledged would be
+        if (this.#failure !== undefined) await lock?.checkBack();
         const database = await this.#setup.find();
         await database.open();
+        await lock?.opened();
         this.#database = database;
         this.#failure = undefined;
       } catch (error) {
@@ -214,7 +222,7 @@ class LevelStore implements Store {
     const database = this.#opened();
     // What LevelDB appends to its log behind a record that is cut short may not be found again.
     if (this.#failure !== undefined) throw this.#failure.error;
-    const { sync, encodings } = this.#setup;
+    const { sync, encodings, lock } = this.#setup;
     try {
       const batch: BytesBatch = database.batch();
       for (let i = 0; i < keys.length; i++) {
@@ -222,7 +230,8 @@ class LevelStore implements Store {
         if (value === undefined) batch.del(keys[i], encodings);
         else batch.put(keys[i], value, encodings);
       }
-      await batch.write({ sync });
+      const written = batch.write({ sync });
+      await (lock?.isLookDue ? Promise.all([written, lock.look()]) : written);
     } catch (error) {
       this.#failure = { error };
       throw error;

@@ -2,6 +2,7 @@ import { BrokerError } from '../../lib/index.ts';
 
 /** What to do about an open that failed, by what the error says. */
 const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
+  [/FOLDER_GONE/, 'Put it back, or end the process: the next one begins with an empty folder.'],
   [
     /EACCES|EPERM|permission denied|not permitted/i,
     'Give this process the right to read and write there, or name another folder.'

@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, describe, it } from 'node:test';
+import { after, describe, it, type TestContext } from 'node:test';
 import { Level } from 'level';
 import { MemoryLevel } from 'memory-level';
 import { type LevelDatabase, levelStore } from '../../adapters/level/index.ts';
@@ -210,6 +221,124 @@ describe('a level store in a folder', () => {
     await store.close();
   });
 
+  describe('whose place goes while it is open', () => {
+    /** A store with a record, and a function that makes it a second later. */
+    async function opened(t: TestContext) {
+      let nowMs = performance.now();
+      t.mock.method(performance, 'now', () => nowMs);
+      const folder = newFolder();
+      const store = levelStore(folder);
+      await store.open();
+      await store.commit(batchOf(['a', '1']));
+      const secondLater = () => {
+        nowMs += 1_001;
+      };
+      return { folder, store, secondLater };
+    }
+
+    const losses: readonly [what: string, lose: (folder: string) => void, message: RegExp][] = [
+      ['is deleted', (folder) => rmSync(folder, { recursive: true }), /LOCK is gone \(ENOENT.*deleted or moved/],
+      ['is moved', (folder) => renameSync(folder, `${folder}-moved`), /LOCK is gone \(ENOENT.*deleted or moved/],
+      ['loses its files', (folder) => emptied(folder), /LOCK is gone \(ENOENT.*deleted or moved/],
+      [
+        'is replaced by an empty one',
+        (folder) => {
+          renameSync(folder, `${folder}-moved`);
+          mkdirSync(folder);
+          writeFileSync(join(folder, 'LOCK'), '');
+        },
+        /LOCK is another one than when it was opened: the folder was replaced/
+      ]
+    ];
+    for (const [what, lose, message] of losses) {
+      it(`refuses commits within a second when its folder ${what}, and makes no new one there`, async (t) => {
+        const { folder, store, secondLater } = await opened(t);
+        lose(folder);
+        secondLater();
+        await assert.rejects(store.commit(batchOf(['b', '1'])), (error: Error) => {
+          assert.match(error.message, message);
+          return error.message.includes(folder);
+        });
+        await assert.rejects(store.commit(batchOf(['c', '1'])), message);
+        for (let n = 0; n < 2; n++) {
+          await store.close();
+          await assert.rejects(store.open(), {
+            code: 'STORE_UNUSABLE',
+            message: new RegExp(`^${folder}: the store can not be opened: it was deleted or moved.*Put it back, or`)
+          });
+        }
+        const names = existsSync(folder) ? readdirSync(folder) : [];
+        assert.deepEqual(
+          names.filter((name) => name !== 'LOCK'),
+          []
+        );
+        const anew = levelStore(folder);
+        await anew.open();
+        await anew.close();
+      });
+    }
+
+    it('opens when the folder is back, with all that it had', async (t) => {
+      const { folder, store, secondLater } = await opened(t);
+      renameSync(folder, `${folder}-moved`);
+      secondLater();
+      await assert.rejects(store.commit(batchOf(['b', '1'])), /deleted or moved/);
+      await store.close();
+      await assert.rejects(store.open(), { code: 'STORE_UNUSABLE' });
+      renameSync(`${folder}-moved`, folder);
+      await store.open();
+      await store.commit(batchOf(['c', '1']));
+      const keys = await keysOf(store);
+      assert.deepEqual(
+        keys.filter((key) => key !== 'b'),
+        ['a', 'c']
+      );
+      await store.close();
+    });
+
+    it('refuses a commit when its lock is deleted, so that nobody else can have it unseen, and opens again', async (t) => {
+      const { folder, store, secondLater } = await opened(t);
+      secondLater();
+      await store.commit(batchOf(['b', '1']));
+      rmSync(join(folder, 'LOCK'));
+      secondLater();
+      await assert.rejects(store.commit(batchOf(['b', '2'])), /LOCK is gone/);
+      await store.close();
+      await store.open();
+      secondLater();
+      await store.commit(batchOf(['c', '1']));
+      assert.deepEqual(await keysOf(store), ['a', 'b', 'c']);
+      await store.close();
+    });
+
+    it('looks at most once a second, and not at a database that was handed in', async (t) => {
+      const { folder, store } = await opened(t);
+      renameSync(folder, `${folder}-moved`);
+      await store.commit(batchOf(['b', '1']));
+      await store.close();
+      let nowMs = performance.now();
+      t.mock.method(performance, 'now', () => nowMs);
+      const own = newFolder();
+      const given = levelStore(new Level(own));
+      await given.open();
+      rmSync(join(own, 'LOCK'));
+      nowMs += 10_000;
+      await given.commit(batchOf(['a', '1']));
+      await given.close();
+    });
+
+    it('begins anew after it was closed and the folder deleted', async () => {
+      const folder = await written();
+      const store = levelStore(folder);
+      await store.open();
+      await store.close();
+      rmSync(folder, { recursive: true });
+      await store.open();
+      assert.deepEqual(await keysOf(store), []);
+      await store.close();
+    });
+  });
+
   it('opens on the same object what was damaged and is whole again', async () => {
     const folder = await written();
     const current = readFileSync(join(folder, 'CURRENT'));
@@ -395,6 +524,10 @@ function failNextWrite(database: MemoryLevel): void {
     internals._batch = write;
     throw new Error('the disk is full');
   };
+}
+
+function emptied(folder: string): void {
+  for (const name of readdirSync(folder)) rmSync(join(folder, name));
 }
 
 function flip(file: string, at: number): void {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { MemoryLevel } from 'memory-level';
 import { levelStore } from '../../adapters/level/index.ts';
+import { checkStore, createBroker } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
@@ -53,6 +54,39 @@ describe('A broker on a level store', () => {
       await liveTwice(() => levelStore(join(folder, 'data')));
     } finally {
       await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('acknowledges nothing when its folder is moved away, tells of it, and goes on when it is back', async (t) => {
+    const home = await mkdtemp(join(tmpdir(), 'embermq-'));
+    const [folder, away] = [join(home, 'data'), join(home, 'away')];
+    const broker = createBroker({ store: levelStore(folder) });
+    const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive
+    const told: string[] = [];
+    broker.on('error', ({ error }) => told.push((error as Error).message));
+    try {
+      await broker.start();
+      await broker.publish('a', 'before', { qos: 1, retain: true });
+      await rename(folder, away);
+      const later = performance.now() + 2_000;
+      t.mock.method(performance, 'now', () => later);
+      const refused = { code: 'STORE_FAILED', message: /the folder was deleted or moved while it was open/ };
+      await assert.rejects(broker.publish('a', 'lost', { qos: 1, retain: true }), refused);
+      await assert.rejects(broker.publish('a', 'lost, too', { qos: 1, retain: true }), { code: 'STORE_FAILED' });
+      assert.equal(told.length, 1);
+      assert.ok(told[0].startsWith(`${folder}: a commit failed: its file ${join(folder, 'LOCK')} is gone`), told[0]);
+      const recovered = new Promise<void>((resolve) => broker.once('store.recovered', () => resolve()));
+      assert.deepEqual(await readdir(home), ['away'], 'no new folder is made');
+      await rename(away, folder);
+      await recovered;
+      await broker.publish('a', 'after', { qos: 1, retain: true });
+      await broker.stop();
+      assert.equal(told.length, 1, `${told}`);
+      assert.deepEqual((await checkStore(levelStore(folder))).findings, []);
+    } finally {
+      await broker.stop();
+      clearInterval(alive);
+      await rm(home, { recursive: true, force: true });
     }
   });
 

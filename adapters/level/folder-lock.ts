@@ -1,0 +1,56 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * The file by which LevelDB has a folder: it goes with the folder, so its absence tells that what is written now has no place behind it.
+ * LevelDB goes on writing into files that nobody can open any more, and does not notice.
+ */
+export class FolderLock {
+  readonly #folder: string;
+  readonly #file: string;
+  /** Of the file when the folder was opened. */
+  #identity = '';
+  #lookedAtMs = 0;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#file = join(folder, 'LOCK');
+  }
+
+  /** The folder has been opened. */
+  async opened(): Promise<void> {
+    this.#lookedAtMs = performance.now();
+    this.#identity = await identityOf(this.#file).catch(() => 'gone');
+  }
+
+  get isLookDue(): boolean {
+    return performance.now() - this.#lookedAtMs >= LOOK_EVERY_MS;
+  }
+
+  /** Only by its name: whoever opens and closes the file gives up the lock of this process. @throws Error when it is not the same any more */
+  async look(): Promise<void> {
+    this.#lookedAtMs = performance.now();
+    const identity = await identityOf(this.#file).catch((cause: Error) => {
+      const why = `its file ${this.#file} is gone (${cause.message}): the folder was deleted or moved while it was open`;
+      throw new Error(`${why}. Put it back; what is written meanwhile would be lost.`, { cause });
+    });
+    if (identity === this.#identity) return;
+    const why = `its file ${this.#file} is another one than when it was opened: the folder was replaced`;
+    throw new Error(`${why}. Put back the one that was there; what is written meanwhile would be lost.`);
+  }
+
+  /** What was open must not begin anew. @throws Error FOLDER_GONE when the folder has lost what was in it */
+  async checkBack(): Promise<void> {
+    const names: string[] = await readdir(this.#folder).catch(() => []);
+    if (names.includes('CURRENT')) return;
+    const text = 'it was deleted or moved while it was open, and is not made anew';
+    throw Object.assign(new Error(text), { code: 'FOLDER_GONE' });
+  }
+}
+
+async function identityOf(file: string): Promise<string> {
+  const { dev, ino } = await stat(file, { bigint: true });
+  return `${dev}:${ino}`;
+}
