@@ -34,11 +34,11 @@ export class FolderLock {
     this.#lookedAtMs = performance.now();
     const identity = await identityOf(this.#file).catch((cause: Error) => {
       const why = `its file ${this.#file} is gone (${cause.message}): the folder was deleted or moved while it was open`;
-      throw new Error(`${why}. Put it back; what is written meanwhile would be lost.`, { cause });
+      throw new Error(`${why}. Put it back; what is written meanwhile would be lost`, { cause });
     });
     if (identity === this.#identity) return;
     const why = `its file ${this.#file} is another one than when it was opened: the folder was replaced`;
-    throw new Error(`${why}. Put back the one that was there; what is written meanwhile would be lost.`);
+    throw new Error(`${why}. Put back the one that was there; what is written meanwhile would be lost`);
   }
 
   /** What was open must not begin anew. @throws Error FOLDER_GONE when the folder has lost what was in it */
