@@ -20,8 +20,10 @@ export async function runCommand(args: readonly string[], shell: Shell): Promise
   try {
     return await dispatch(args, shell);
   } catch (error) {
-    if (!(error instanceof BrokerError)) throw error;
-    tell(shell, `embermq: ${error.message}`);
+    // a broker that stops tells all that went wrong
+    const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+    if (!errors.every((one) => one instanceof BrokerError)) throw error;
+    for (const { message } of errors) tell(shell, `embermq: ${message}`);
     return error instanceof InvalidInput ? 2 : 1;
   }
 }

@@ -57,6 +57,28 @@ describe('serve', () => {
     }
   });
 
+  it('ends with code 1, and says why without a stack, when what is left can not be written', async (t) => {
+    const home = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
+    const folder = join(home, 'data');
+    const shell = testShell();
+    const code = runCommand(['serve', ...PORTS, '--data-dir', folder], shell);
+    try {
+      const { mqtt } = await readyPorts(shell, code);
+      rmSync(folder, { recursive: true });
+      const later = performance.now() + 2_000;
+      t.mock.method(performance, 'now', () => later); // the folder is looked at once a second
+      const pub = ['pub', '-p', String(mqtt), '-t', 'a', '-m', 'lost', '-q', '1', '-r'];
+      assert.equal(await runCommand(pub, testShell()), 1);
+      shell.signal('SIGTERM');
+      assert.equal(await code, 1);
+      const told = shell.err();
+      assert.match(told, /the folder was deleted or moved while it was open/);
+      assert.ok(told.endsWith(`\nembermq: ${folder}: the last changes could not be written\n`), told);
+    } finally {
+      rmSync(home, { recursive: true });
+    }
+  });
+
   it('keeps nothing with --memory', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
