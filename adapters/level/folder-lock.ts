@@ -3,6 +3,9 @@ import { join } from 'node:path';
 
 const LOOK_EVERY_MS = 1_000;
 
+/** Locks of this process. LevelDB knows its own by their paths only, and loses one when it is asked for it again: the system does not count. */
+const HELD = new Set<string>();
+
 /**
  * The file by which LevelDB has a folder: it goes with the folder, so its absence tells that what is written now has no place behind it.
  * LevelDB goes on writing into files that nobody can open any more, and does not notice.
@@ -19,10 +22,24 @@ export class FolderLock {
     this.#file = join(folder, 'LOCK');
   }
 
-  /** The folder has been opened. */
+  /** Before LevelDB is asked. @throws Error LEVEL_LOCKED when another store of this process has the folder */
+  async checkFree(): Promise<void> {
+    const identity = await identityOf(this.#file).catch(() => '');
+    if (identity !== this.#identity && HELD.has(identity))
+      throw Object.assign(new Error(`${this.#file} is held`), { code: 'LEVEL_LOCKED' });
+  }
+
+  /** LevelDB has it. */
   async opened(): Promise<void> {
     this.#lookedAtMs = performance.now();
-    this.#identity = await identityOf(this.#file).catch(() => 'gone');
+    this.#identity = await identityOf(this.#file).catch(() => '');
+    if (this.#identity !== '') HELD.add(this.#identity);
+  }
+
+  /** LevelDB has given it up. */
+  closed(): void {
+    HELD.delete(this.#identity);
+    this.#identity = '';
   }
 
   get isLookDue(): boolean {

@@ -179,6 +179,7 @@ class LevelStore implements Store {
   async #repair(repair: () => Promise<void>): Promise<void> {
     if (this.#database !== undefined) throw new StateError('STORE_OPEN', `${this.name}: the store is open`);
     try {
+      await this.#setup.lock?.checkFree();
       await repair();
     } catch (error) {
       throw openError(this.name, error);
@@ -190,6 +191,7 @@ class LevelStore implements Store {
       if (this.#database !== undefined) return;
       const { lock } = this.#setup;
       try {
+        await lock?.checkFree();
         // in a folder that is gone, all that a broker has acknowledged would be
         if (this.#failure !== undefined) await lock?.checkBack();
         const database = await this.#setup.find();
@@ -209,6 +211,7 @@ class LevelStore implements Store {
       this.#database = undefined;
       // Waits for what is under way.
       await database?.close();
+      if (database !== undefined) this.#setup.lock?.closed();
     });
   }
 

@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -136,6 +137,32 @@ describe('a level store in a folder', () => {
     await two.open();
     assert.deepEqual(await keysOf(two), ['a']);
     await two.close();
+  });
+
+  it('keeps its folder from other processes when another store of this one has asked for it, by whatever path', async () => {
+    const folder = newFolder();
+    const link = newFolder();
+    symlinkSync(folder, link);
+    const store = levelStore(folder);
+    await store.open();
+    for (const path of [folder, link]) {
+      const second = levelStore(path);
+      await assert.rejects(second.open(), { code: 'STORE_LOCKED' });
+      await assert.rejects(async () => second.repair?.(), { code: 'STORE_LOCKED' });
+    }
+    const program = `
+      import { levelStore } from 'embermq/level';
+      await levelStore(process.argv[1]).open().then(() => console.log('open'), ({ code }) => console.log(code));
+    `;
+    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', program, folder];
+    const cwd = join(import.meta.dirname, '../..');
+    assert.equal(execFileSync(process.execPath, flags, { cwd, encoding: 'utf8' }), 'STORE_LOCKED\n');
+    await store.commit(batchOf(['a', '1']));
+    await store.close();
+    const again = levelStore(link);
+    await again.open();
+    assert.deepEqual(await keysOf(again), ['a']);
+    await again.close();
   });
 
   it('refuses a place where a file is', async () => {
