@@ -36,7 +36,10 @@ const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHand
 
 /** How `stop` ends what is connected. */
 export interface StopOptions {
-  /** Milliseconds that connections may take to deliver what was sent to them, and listeners to close; `Infinity`: as long as they want. Default 2000. */
+  /**
+   * Milliseconds that connections may take to deliver what was sent to them, and listeners to close; `Infinity`: as long as they want. Default
+   * 2000. The store is closed after that: one whose commit hangs holds up the stop 10 s more at most.
+   */
   readonly timeoutMs?: number;
   /** `publish` (default): as for any close by the server. `keep`: not published; with a store, by the next start as after a crash. */
   readonly wills?: 'publish' | 'keep';

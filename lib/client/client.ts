@@ -258,7 +258,8 @@ export class Client {
   }
 
   /**
-   * Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000.
+   * Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000: those before them are
+   * acknowledged and lost, also where a session with a longer queue was resumed.
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
    */
   on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
