@@ -179,7 +179,7 @@ export class Persistence {
     }
     for (const subscription of subscriptions)
       core.addSubscription(subscription.subscriber as Session, subscription, true);
-    retained.sort((a, b) => a.seq - b.seq);
+    retained.sort((a, b) => (a.seq ?? -1) - (b.seq ?? -1) || a.message.timestamp - b.message.timestamp);
     for (const { message, seq } of retained) {
       if (core.retained.put(message, seq)) continue;
       core.dropped(message, 'not_retained', undefined);

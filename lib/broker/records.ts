@@ -78,14 +78,14 @@ function readGarbage(entry: Entry): number {
 /** A retained message as it is kept. */
 export interface KeptRetained {
   readonly message: Message;
-  /** The order in which they came. */
-  readonly seq: number;
+  /** The order in which they came; undefined: the first version did not write it, and their times tell. */
+  readonly seq: number | undefined;
 }
 
 function readRetained({ key, value }: Entry, now: Now): KeptRetained {
   const reader = new RecordReader(key, value);
   const message = readMessage(reader, undefined, now);
-  return { message, seq: reader.isAtEnd ? 0 : reader.varint() };
+  return { message, seq: reader.isAtEnd ? undefined : reader.varint() };
 }
 
 function readDelayed(entry: Entry, now: Now): DelayedMessage & { readonly number: number } {
