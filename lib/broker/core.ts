@@ -558,8 +558,9 @@ export class Core implements SessionHost {
   retain(message: Message): void {
     const { persistence } = this;
     const before = persistence === undefined ? undefined : this.retained.held(message.topic)?.message;
-    if (!this.retained.put(message)) this.dropped(message, 'not_retained', undefined);
-    if (!message.isSystem) persistence?.retained(message, before);
+    const isTaken = this.retained.put(message);
+    if (!isTaken) this.dropped(message, 'not_retained', undefined);
+    if (!message.isSystem) persistence?.retained(message, isTaken && message.bytes > message.payloadAt, before);
     this.metrics.note('retained', this.retained.count);
   }
 

@@ -246,10 +246,10 @@ export class Persistence {
   }
 
   /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
-  retained(message: Message, before: Message | undefined): void {
+  retained(message: Message, isRetained: boolean, before: Message | undefined): void {
     const { topic, ticket, qos, origin } = message;
     const isPromised = qos > 0 || origin === undefined; // the app is told when it is kept
-    if (!this.#retained.changed(topic, before, isPromised && ticket > 0)) return;
+    if (!this.#retained.changed(topic, isRetained, before, isPromised && ticket > 0)) return;
     if (isPromised) this.ledger.promise(this.#retained, 64);
     else this.ledger.touch(this.#retained, 64);
   }

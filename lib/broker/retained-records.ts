@@ -40,14 +40,17 @@ export class RetainedRecords implements Durable {
 
   /**
    * Another message is retained, or none.
+   * @param isRetained one is
    * @param before what was until now, whether its time was over or not
    * @param isRevocable who has changed it is told should that not be kept
    * @returns false if that changes nothing
    */
-  changed(topic: string, before: Message | undefined, isRevocable: boolean): boolean {
-    const isRetained = this.#core.retained.held(topic) !== undefined;
-    if (before === undefined && !isRetained && !this.#topics.has(topic) && !this.#writing.has(topic)) return false;
-    const change = this.#note(topic, before !== undefined);
+  changed(topic: string, isRetained: boolean, before: Message | undefined, isRevocable: boolean): boolean {
+    let change = this.#topics.get(topic);
+    if (change === undefined) {
+      if (before === undefined && !isRetained && !this.#writing.has(topic)) return false;
+      this.#topics.set(topic, (change = new RetainedChange(before !== undefined)));
+    }
     if (!isRevocable) stand(change);
     else if (!change.isRevocable) {
       // of several such changes none stands, if their commit fails
@@ -60,15 +63,12 @@ export class RetainedRecords implements Durable {
 
   /** What the store holds of a topic is retained no longer. */
   gone(topic: string): void {
-    const change = this.#note(topic, true);
-    stand(change);
-    if (!this.#writing.has(topic) && isSettled(change)) this.#topics.delete(topic);
-  }
-
-  #note(topic: string, isStored: boolean): RetainedChange {
-    let change = this.#topics.get(topic);
-    if (change === undefined) this.#topics.set(topic, (change = new RetainedChange(isStored)));
-    return change;
+    const change = this.#topics.get(topic);
+    if (change === undefined) this.#topics.set(topic, new RetainedChange(true));
+    else {
+      stand(change);
+      if (!this.#writing.has(topic) && isSettled(change)) this.#topics.delete(topic);
+    }
   }
 
   write(draft: Draft): void {

@@ -125,8 +125,8 @@ export async function turns(count = 20): Promise<void> {
 }
 
 /** A promise and what settles it: the answer of a hook that a test holds back. */
-export function held<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
-  let resolve!: (value: T) => void;
+export function held<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T | PromiseLike<T>) => void } {
+  let resolve!: (value: T | PromiseLike<T>) => void;
   const promise = new Promise<T>((settle) => {
     resolve = settle;
   });
