@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { queryObjects } from 'node:v8';
+import { KeptMessage } from '../../lib/session/segment.ts';
+import { Kind } from '../../lib/store/keys.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, publish, turns } from '../support/wire.ts';
+import { acked, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
+import { FaultyStore } from './faulty-store.ts';
+
+describe('Messages of sessions that are kept, when a commit fails', () => {
+  it('leaves those connected whose queue it was reading, and goes on with it', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (let n = 0; n < 3_000; n++) void kit.broker.publish('kept/1', `${n}`, { qos: 1 });
+    await kit.clock.settle();
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+    const got: string[] = [];
+    reader.on('message', ({ payload }) => got.push(`${payload}`));
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await kit.clock.settle();
+    await mended(kit, store);
+    assert.deepEqual(
+      got,
+      Array.from({ length: 3_000 }, (_, n) => `${n}`)
+    );
+  });
+
+  it('hands out once what was written twice, because the commit that failed was kept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const writer = await rawClient(kit.broker);
+    store.fault = 'applies';
+    writer.send(
+      publish('kept/1', 'refused', { qos: 1, messageId: 1 }),
+      publish('kept/1', 'zero'),
+      publish('kept/1', 'more')
+    );
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    await mended(kit, store);
+    assert.deepEqual(await waiting(kit), ['more', 'zero']);
+  });
+
+  it('delivers what was accepted long before and comes due in a commit that fails', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.broker.publish({ topic: '$delayed/5/kept/1', payload: 'due', qos: 1 });
+    store.fault = 'rejects';
+    await kit.clock.advance('6s');
+    await mended(kit, store);
+    assert.deepEqual(await waiting(kit), ['due']);
+  });
+
+  it('delivers what waits at QoS 1 behind a message of QoS 2 that can not go out now', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (const [n, qos] of ([2, 1] as const).entries()) await kit.broker.publish('kept/1', `${n}`, { qos });
+    await kit.clock.advance('1s');
+    const read = store.read.bind(store);
+    let fail = () => {};
+    store.read = (from, to, limit) => {
+      if (from[0] === Kind.segment) fail = store.failLater();
+      return read(from, to, limit);
+    };
+    const reader = await rawClient(kit.broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    await turns();
+    await reader.nothing();
+    fail();
+    assert.equal(`${(await reader.next('publish')).payload}`, '1');
+    await mended(kit, store);
+    assert.equal(`${(await reader.next('publish')).payload}`, '0');
+  });
+
+  it('hands out a retained message, accepted long before, whose turn came in a commit that failed', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (const n of [1, 2]) await kit.broker.publish(`state/${n}`, `${n}`, { qos: 2, retain: true });
+    const properties = { sessionExpiryInterval: 3_600, receiveMaximum: 1 };
+    const reader = await rawClient(kit.broker, { clientId: 'slow', clean: false, properties });
+    assert.deepEqual(await granted(reader, 1, { topic: 'state/#', qos: 2 }), [2]);
+    const { messageId = 0, payload } = await reader.next('publish');
+    reader.send({ cmd: 'pubrec', messageId, reasonCode: 0 });
+    assert.equal(await acked(reader, 'pubrel'), 0);
+    store.fault = 'rejects';
+    reader.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
+    await reader.nothing();
+    await mended(kit, store);
+    assert.deepEqual([`${payload}`, `${(await reader.next('publish')).payload}`], ['1', '2']);
+  });
+
+  it('finishes flows that had begun when the store is back', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const reader = await rawClient(kit.broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    const writer = await rawClient(kit.broker, { clientId: 'writer', ...RAW_PERSISTENT });
+    writer.send(publish('kept/1', 'one', { qos: 2, messageId: 1 }));
+    assert.equal(await acked(writer, 'pubrec'), 0);
+    const { messageId } = await reader.next('publish');
+    store.fault = 'applies';
+    writer.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+    reader.send({ cmd: 'pubrec', messageId: messageId as number, reasonCode: 0 });
+    await turns();
+    await writer.nothing();
+    await reader.nothing();
+    await mended(kit, store);
+    assert.equal(await acked(writer, 'pubcomp'), 0);
+    assert.equal(await acked(reader, 'pubrel'), 0);
+    reader.send({ cmd: 'pubcomp', messageId: messageId as number, reasonCode: 0 });
+    await reader.nothing();
+    await writer.nothing();
+  });
+
+  for (const { name, leaves } of [
+    { name: 'was closed for the first of them', leaves: false },
+    { name: 'had gone before the commit failed', leaves: true }
+  ])
+    it(`takes QoS 2 messages that it could not keep as new ones from a client whose connection ${name}`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const options = { clientId: 'writer', version: 4, clean: false } as const;
+      const writer = await rawClient(kit.broker, options);
+      await kit.clock.advance('1s');
+      const fail = store.failLater();
+      for (const id of [1, 2, 3]) writer.send(publish('kept/1', `${id}`, { qos: 2, messageId: id }));
+      await writer.nothing();
+      if (leaves) writer.stream.destroy();
+      await turns();
+      fail();
+      await writer.closed();
+      await mended(kit, store);
+      const again = await rawClient(kit.broker, options);
+      for (const id of [1, 2, 3]) {
+        again.send(publish('kept/1', `${id}`, { qos: 2, messageId: id, dup: true }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+      }
+      assert.deepEqual(await waiting(kit), ['1', '2', '3']);
+    });
+
+  it('does not take a QoS 2 message as new that was kept, and came again in a commit that fails', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const options = { clientId: 'writer', version: 4, clean: false } as const;
+    const writer = await rawClient(kit.broker, options);
+    writer.send(publish('kept/1', 'once', { qos: 2, messageId: 1 }));
+    assert.equal(await acked(writer, 'pubrec'), 0);
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    writer.send(publish('kept/1', 'twice', { qos: 2, messageId: 2 }));
+    writer.send(publish('kept/1', 'once', { qos: 2, messageId: 1, dup: true }));
+    await writer.nothing();
+    fail();
+    await writer.closed();
+    await mended(kit, store);
+    const again = await rawClient(kit.broker, options);
+    for (const [n, text] of ['once', 'twice'].entries()) {
+      again.send(publish('kept/1', text, { qos: 2, messageId: n + 1, dup: true }));
+      assert.equal(await acked(again, 'pubrec'), 0);
+    }
+    assert.deepEqual(await waiting(kit), ['once', 'twice']);
+  });
+
+  it('takes a QoS 2 message as new that it could not keep, on which a hook had decided when its client was gone', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    let decide = () => {};
+    const unhook = kit.broker.hook(
+      'publish',
+      () => new Promise<undefined>((resolve) => (decide = () => resolve(undefined)))
+    );
+    const options = { clientId: 'writer', version: 4, clean: false } as const;
+    const writer = await rawClient(kit.broker, options);
+    writer.send(publish('kept/1', 'x', { qos: 2, messageId: 1 }));
+    await turns();
+    writer.stream.destroy();
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    decide();
+    await turns();
+    await mended(kit, store);
+    unhook();
+    const again = await rawClient(kit.broker, options);
+    again.send(publish('kept/1', 'x', { qos: 2, messageId: 1, dup: true }));
+    assert.equal(await acked(again, 'pubrec'), 0);
+    assert.deepEqual(await waiting(kit), ['x']);
+  });
+
+  it('delivers nothing that it refused, though another commit failed than the one that was to hold it', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const writer = await rawClient(kit.broker, { clientId: 'writer' });
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    const changed = assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    await turns();
+    writer.send(publish('kept/1', 'refused', { qos: 2, messageId: 1 }));
+    await turns();
+    fail();
+    await changed;
+    assert.equal(await acked(writer, 'pubrec'), 0x97);
+    await mended(kit, store);
+    assert.deepEqual(await waiting(kit), []);
+  });
+
+  for (const fault of FAULTS)
+    for (const version of [4, 5] as const)
+      it(`hands the app once what came by QoS 2 of version ${version}, where the first commit ${fault}`, async () => {
+        const { kit, store } = await stage();
+        await using _ = kit;
+        const got: string[] = [];
+        kit.broker.subscribe('live', ({ payload }) => got.push(`${payload}`));
+        const options = { clientId: 'writer', version, ...RAW_PERSISTENT };
+        const writer = await rawClient(kit.broker, options);
+        await kit.clock.advance('1s');
+        store.fault = fault;
+        writer.send(publish('live', 'x', { qos: 2, messageId: 1 }));
+        if (version === 5) assert.equal(await acked(writer, 'pubrec'), 0x97);
+        else await writer.closed();
+        await mended(kit, store);
+        assert.deepEqual(got, []);
+        const again = version === 5 ? writer : await rawClient(kit.broker, options);
+        again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: version === 4 }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+        again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: true }));
+        assert.equal(await acked(again, 'pubrec'), 0);
+        again.send({ cmd: 'pubrel', messageId: 1, reasonCode: 0 });
+        assert.equal(await acked(again, 'pubcomp'), 0);
+        assert.deepEqual(got, ['x']);
+      });
+
+  it('does not gather what has been dropped from queues while nothing can be written', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    for (let n = 0; n < 30_000; n++) {
+      void kit.broker.publish('kept/1', `${n}`);
+      if (n % 100 === 0) await turns(1);
+    }
+    const left = queryObjects(KeptMessage, { format: 'count' });
+    assert.ok(left < 11_000, `${left} in memory`);
+    await mended(kit, store);
+  });
+
+  for (const qos of [0, 1] as const)
+    it(`reads no more from those who publish with QoS ${qos} than maxUnwrittenBytes while a commit takes long`, async () => {
+      const store = new FaultyStore();
+      await using kit = await createTestBroker({
+        store,
+        leakCheck: false,
+        maxUnwrittenBytes: 100_000,
+        maxMqueueLen: 0
+      });
+      const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+      await reader.subscribe({ topic: 'kept/#', qos });
+      await reader.disconnect();
+      await kit.clock.advance('1s');
+      const writer = await rawClient(kit.broker);
+      const fail = store.failLater();
+      const changed = assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+      for (let n = 1; n <= 1_000; n++)
+        writer.send(publish('kept/1', 'x'.repeat(1_000), qos === 0 ? {} : { qos, messageId: n }));
+      await turns(100);
+      const { mqueueLen } = kit.broker.session('reader').figures();
+      assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} taken`);
+      fail();
+      await changed;
+      await mended(kit, store);
+    });
+});

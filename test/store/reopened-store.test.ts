@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { syncBuiltinESMExports } from 'node:module';
+import { describe, it } from 'node:test';
+import timers from 'node:timers';
+import { Batch, Broker, type Client, checkStore } from '../../lib/index.ts';
+import { Kind } from '../../lib/store/keys.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, held, payloads, publish, turns } from '../support/wire.ts';
+import { check, FAULTS, insist, mended, PERSISTENT, RAW_PERSISTENT, retained, stage, waiting } from './failing-support.ts';
+import { FaultyStore } from './faulty-store.ts';
+
+describe('A broker whose store failed', () => {
+  it('writes nothing to a store that another broker has written to meanwhile, and tells', async () => {
+    const { kit, store, told } = await stage();
+    const { broker, clock } = kit;
+    store.fault = 'rejects';
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await turns();
+    await using other = await createTestBroker({ store: store.inner, leakCheck: false });
+    for (const n of ['1', '2']) await other.broker.publish('state/1', n, { qos: 1, retain: true });
+    await other.broker.stop();
+    await mended(kit, store);
+    await clock.advance('5m');
+    assert.deepEqual(told.slice(3), ['error: STORE_CHANGED']);
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await assert.rejects(broker.stop());
+    await assert.rejects(broker.start(), { code: 'STORE_CHANGED' });
+    await using again = await createTestBroker({ store: store.inner, leakCheck: false });
+    assert.deepEqual(await retained(again.broker), ['1: 2']);
+    await kit[Symbol.asyncDispose]();
+  });
+
+  it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
+    const { kit, store, told } = await stage();
+    await using _ = kit;
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    store.isShut = true;
+    const before = store.opens;
+    await kit.clock.advance('10m');
+    const tries = store.opens - before;
+    assert.ok(tries >= 60 && tries < 75, `${tries} tries in ten minutes`);
+    store.isShut = false; // it opens, but there is no room
+    await kit.clock.advance('1m');
+    assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
+    await mended(kit, store);
+    assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
+  });
+
+  it('lets time go on where a commit fails while the segments of an ended session are swept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    await kit.broker.publish('kept/1', 'x', { qos: 1 });
+    await kit.clock.advance('1s');
+    const read = store.read.bind(store);
+    const { promise: mayRead, resolve: readOn } = held<void>();
+    const { promise: isReading, resolve: noteReading } = held<void>();
+    store.read = async (from, to, limit) => {
+      const entries = await read(from, to, limit);
+      if (from[0] !== Kind.segment) return entries;
+      noteReading();
+      await mayRead;
+      return entries;
+    };
+    kit.broker.session('reader').discard();
+    await isReading;
+    store.fault = 'rejects';
+    await assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    readOn();
+    await turns();
+    await mended(kit, store);
+    await kit.clock.advance('1s');
+    assert.deepEqual(await read(Buffer.of(Kind.segment), Buffer.of(Kind.segment + 1), 10), []);
+  });
+
+  it('tells of a commit that takes long, acknowledges nothing, and lets QoS 0 go on', async (t) => {
+    const store = new FaultyStore();
+    const clock = new ManualClock();
+    const broker = new Broker({ store, clock, timerResolution: 1, memoryHighWatermark: 0 });
+    const told: unknown[] = [];
+    broker.on('error', ({ error }) => told.push((error as Error & { code: string }).code));
+    await broker.start();
+    const reader = await rawClient(broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    assert.deepEqual(await granted(reader, 1, { topic: 'kept/#', qos: 1 }), [1]);
+    const writer = await rawClient(broker);
+    store.fault = 'hangs';
+    writer.send(publish('kept/1', 'x', { qos: 1, messageId: 1 }));
+    await writer.nothing();
+    clock.advance(9_000);
+    assert.deepEqual(told, []);
+    clock.advance(2_000);
+    assert.deepEqual(told, ['STORE_SLOW']);
+    writer.send(publish('kept/1', 'y', { qos: 1, messageId: 2 }), publish('kept/1', 'z'));
+    await writer.nothing();
+    const got = await payloads(reader);
+    assert.ok(got.includes('z'), `${got}`);
+    const { setTimeout } = timers;
+    t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0)); // it waits in real time for a disk
+    syncBuiltinESMExports();
+    try {
+      await assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }: AggregateError) => {
+        assert.equal(errors[0].code, 'STORE_FAILED');
+        assert.match(errors[0].message, /^the disk: does not close/);
+        return true;
+      });
+    } finally {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    }
+  });
+
+  it('says which commits are missing that were kept, and leaves the gap for the next start', async () => {
+    const { kit, store, told } = await stage();
+    await kit.broker.publish('kept/1', 'x', { qos: 1 });
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'y', { qos: 1 }), { code: 'STORE_FAILED' });
+    await turns();
+    // the last commit is lost, as what LevelDB took after a full disk was
+    await store.inner.open();
+    const commits = await store.inner.read(Buffer.of(Kind.commit), Buffer.of(Kind.commit + 1), 1_000);
+    const batch = new Batch();
+    batch.delete((commits.at(-1) as { key: Buffer }).key);
+    await store.inner.commit(batch);
+    await mended(kit, store);
+    assert.deepEqual(told.slice(3), ['error: STORE_CORRUPT', 'alarm: clear', 'recovered']);
+    await kit[Symbol.asyncDispose]();
+    assert.deepEqual(
+      (await checkStore(store)).findings.map(({ code }) => code),
+      ['COMMITS_MISSING']
+    );
+  });
+
+  it('starts again on the same object after a stop that could not write', async () => {
+    const { kit, store } = await stage();
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /not everything could be closed/);
+    store.fault = undefined;
+    await kit.broker.start();
+    assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
+    assert.deepEqual(await waiting(kit), ['y']);
+    await kit[Symbol.asyncDispose]();
+  });
+});
+
+describe('A store that fails at one commit, whichever', () => {
+  for (const fault of FAULTS) {
+    it(`costs no message that was acknowledged, and repeats none of QoS 2, when that commit ${fault}`, async () => {
+      let commits = Infinity;
+      for (let n = 2; n <= commits; n++) {
+        const store = new FaultyStore();
+        store.faultAt.set(n, fault);
+        const where = `commit ${n} ${fault}`;
+        const kit = await createTestBroker({ store, leakCheck: false });
+        kit.broker.on('error', () => undefined);
+        const got = { q1: [] as string[], q2: [] as string[] };
+        const take = (client: Client) =>
+          client.on('message', ({ topic, payload }) => got[topic as 'q1' | 'q2'].push(`${payload}`));
+        const connect = async (clientId: string) => {
+          const client = await insist(kit, () => kit.connect({ clientId, ...PERSISTENT }));
+          take(client);
+          return client;
+        };
+        let reader = await connect('reader');
+        await insist(kit, async () => {
+          const codes = await reader
+            .subscribe([
+              { topic: 'q1', qos: 1 },
+              { topic: 'q2', qos: 2 }
+            ])
+            .catch(async (error) => {
+              reader = await connect('reader');
+              throw error;
+            });
+          assert.deepEqual([...codes], [1, 2]);
+        });
+        const writer = await connect('writer');
+        const write = async (name: string) => {
+          for (const qos of [1, 2] as const)
+            await insist(kit, () => writer.publish(`q${qos}`, name, { qos }) as Promise<unknown>);
+        };
+        for (const name of ['a', 'b']) await write(name);
+        await reader.disconnect();
+        for (const name of ['c', 'd']) await write(name);
+        reader = await connect('reader');
+        await write('e');
+        await kit.clock.advance('20s');
+        await reader.disconnect();
+        await writer.disconnect();
+        await kit.clock.advance('20s');
+        assert.deepEqual([...new Set(got.q1)], ['a', 'b', 'c', 'd', 'e'], where);
+        assert.deepEqual(got.q2, ['a', 'b', 'c', 'd', 'e'], where);
+        assert.deepEqual((await check(store)).findings, [], where);
+        assert.equal(kit.broker.session('reader').figures().mqueueLen, 0, where);
+        if (n > store.commits) break;
+        commits = Math.max(store.commits, n);
+        await kit[Symbol.asyncDispose]();
+      }
+    });
+  }
+});
