@@ -8,7 +8,17 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, held, payloads, publish, turns } from '../support/wire.ts';
-import { check, FAULTS, insist, mended, PERSISTENT, RAW_PERSISTENT, retained, stage, waiting } from './failing-support.ts';
+import {
+  check,
+  FAULTS,
+  insist,
+  mended,
+  PERSISTENT,
+  RAW_PERSISTENT,
+  retained,
+  stage,
+  waiting
+} from './failing-support.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 describe('A broker whose store failed', () => {
