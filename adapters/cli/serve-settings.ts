@@ -55,7 +55,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
 }
 
 /** What `memory` leaves nothing to do for: whoever gives one wants state to be kept. */
-const KEEPING = ['dataDir', 'durability'] as const;
+const KEEPING = ['dataDir', 'durability', 'verifyStore'] as const;
 
 /** Each layer is read by itself, so that an error can name it. */
 function checkLayer({ given, spelled }: Layer): void {

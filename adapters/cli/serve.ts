@@ -22,14 +22,14 @@ ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
 
 Each can also stand in the config file (mqttPort) and in the environment (${spelledAsVariable('mqttPort')}). So can every option of the
 library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags go over the
-environment, the environment over the file; so goes --data-dir or --durability over a "memory" of these, and --memory over theirs. The file
-may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
+environment, the environment over the file; so goes --data-dir, --durability or --verify-store over a "memory" of these, and --memory over
+theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
   async run(args, shell) {
     const settings = await readServeSettings(args, shell);
     const { first, release } = hearSignals(shell);
     try {
-      const { memory, dataDir, durability } = settings.own;
-      const store = memory ? undefined : levelStore(dataDir, { durability });
+      const { memory, dataDir, durability, verifyStore } = settings.own;
+      const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore });
       const { broker, ready } = prepare(settings, store, shell);
       await broker.start();
       shell.stdout.write(`ready ${JSON.stringify(ready())}\n`);

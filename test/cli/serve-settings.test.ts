@@ -204,10 +204,21 @@ describe('options of serve', () => {
     await assert.rejects(read(['--data-dir=']), { code: 'OPTION_INVALID', message: /^--data-dir: expected a folder/ });
   });
 
+  it('has the files of the folder verified unless a flag, the environment or the file says that they are not to be', async () => {
+    const verifyOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.verifyStore;
+    assert.equal(await verifyOf([]), true);
+    assert.equal(await verifyOf(['--no-verify-store']), false);
+    assert.equal(await verifyOf([], { env: { EMBERMQ_VERIFY_STORE: 'off' } }), false);
+    assert.equal(await verifyOf([], { file: { verify_store: false } }), false);
+    assert.equal(await verifyOf(['--verify-store'], { env: { EMBERMQ_VERIFY_STORE: 'off' } }), true);
+    await assert.rejects(read(['--verify-store=maybe']), { code: 'OPTION_INVALID', message: /^--verify-store: / });
+  });
+
   it('refuses --memory together with what says how state is kept, and names both', async () => {
     const message = /^--memory keeps nothing, so --data-dir means nothing: leave one of them out$/;
     await assert.rejects(read(['--memory', '--data-dir', 'a']), { code: 'OPTION_INVALID', message });
     await assert.rejects(read(['--memory', '--durability', 'process']), { message: /so --durability means nothing/ });
+    await assert.rejects(read(['--memory', '--no-verify-store']), { message: /so --verify-store means nothing/ });
     await assert.rejects(read([], { env: { EMBERMQ_MEMORY: 'on', EMBERMQ_DURABILITY: 'power' } }), {
       message: /^EMBERMQ_MEMORY keeps nothing, so EMBERMQ_DURABILITY means nothing/
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,6 +52,27 @@ describe('serve', () => {
         assert.equal(await code, 0);
         assert.ok(shell.err().includes(`state is kept in ${join(folder, 'new/data')}\n`));
       }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('compares the checksums of its files first, and with --no-verify-store starts over what LevelDB does not miss', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
+    const runOnce = async (...flags: string[]) => {
+      const shell = testShell();
+      const code = runCommand(['serve', ...PORTS, '--data-dir', folder, ...flags], shell);
+      if ((await Promise.race([shell.line(/^ready /), code])) !== 1) shell.signal('SIGTERM');
+      return { code: await code, err: shell.err() };
+    };
+    try {
+      assert.equal((await runOnce()).code, 0);
+      const log = readdirSync(folder).find((name) => name.endsWith('.log')) as string;
+      rmSync(join(folder, log));
+      const refused = await runOnce();
+      assert.equal(refused.code, 1);
+      assert.match(refused.err, new RegExp(`its file ${log} is missing`));
+      assert.equal((await runOnce('--no-verify-store')).code, 0);
     } finally {
       rmSync(folder, { recursive: true });
     }
