@@ -1,5 +1,5 @@
 // `npm run crash`: kill brokers under load, start them again on what they left, and see whether they kept what they promised. How many
-// rounds: the first argument, 200 by default. SEED repeats a run.
+// rounds: the first argument, 200 by default. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
 import { FolderLife } from './crash/folder-life.ts';
 
 /** Rounds on one folder, with the same clients. */
@@ -10,7 +10,7 @@ const IN_APP = 2;
 const rounds = Number(process.argv[2] ?? 200);
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
-  process.stderr.write('usage: npm run crash -- [rounds], with SEED=<whole number> to repeat a run\n');
+  process.stderr.write('usage: npm run crash -- [rounds], with SEED=<whole number> to repeat a plan\n');
   process.exit(2);
 }
 process.stdout.write(`crash: ${rounds} rounds, SEED=${seed}\n`);
@@ -32,7 +32,7 @@ for (let done = 0, at = 0; done < rounds; at++) {
   );
   if (outcome.faults.length > 0) {
     process.stdout.write(
-      `crash: failed in round ${outcome.rounds + 1}; repeat with SEED=${own}; see ${life.folder} and its .journal\n`
+      `crash: failed in round ${outcome.rounds + 1}; SEED=${own} repeats its plan, not its timing; see ${life.folder} and its .journal\n`
     );
     for (const fault of outcome.faults) process.stdout.write(`  ${fault}\n`);
     process.exit(1);

@@ -25,6 +25,8 @@ export abstract class Peer {
   isOnline = false;
   /** A CONNACK has promised that the session is kept; how far the clock was ahead when it was last heard of. */
   protected isSessionSure = false;
+  /** 3.x: a session that began clean ends with its connection. One that is there then is of a CONNECT whose CONNACK did not come. */
+  #endsWithConnection = false;
   #lastAheadMs = 0;
   /** How far it was ahead at the last CONNECT, heard or not. */
   #triedAheadMs = 0;
@@ -63,7 +65,7 @@ export abstract class Peer {
     const old = this.#socket;
     if (old !== undefined) this.#gone(old);
     const clean = this.wantsCleanStart;
-    if (clean) this.forgotten();
+    if (clean || this.#endsWithConnection) this.forgotten();
     const { clientId, version, expirySec, receiveMaximum } = options;
     const properties: Properties = version === 5 ? { sessionExpiryInterval: expirySec, receiveMaximum } : {};
     const will = this.will();
@@ -123,8 +125,8 @@ export abstract class Peer {
     if (sessionPresent && (clean || !mayBeThere))
       world.fault(`${this.name}: a session that ${clean ? 'was discarded' : 'has expired'} is there`);
     if (!sessionPresent && wasSure && !isOver) world.fault(`${this.name}: its session is lost`);
-    // 3.x: one that begins clean ends with its connection
-    this.isSessionSure = options.expirySec > 0 && !(clean && options.version < 5);
+    this.#endsWithConnection = clean && options.version < 5;
+    this.isSessionSure = options.expirySec > 0 && !this.#endsWithConnection;
     this.wantsCleanStart = options.expirySec === 0;
     this.#lastAheadMs = world.aheadMs;
     this.isOnline = true;
