@@ -37,6 +37,23 @@ export function crc32c(bytes: Buffer, from: number, to: number): number {
 
 /** Whether a checksum is that of some bytes. LevelDB masks them, so that the checksum of bytes with checksums among them is no weaker. */
 export function isMasked(masked: number, bytes: Buffer, from: number, to: number): boolean {
+  return unmasked(masked) === crc32c(bytes, from, to);
+}
+
+/** Whether a checksum is that of `bytes[from, end)` for some `end` up to `to`. */
+export function isMaskedSomewhere(masked: number, bytes: Buffer, from: number, to: number): boolean {
+  tables ??= made();
+  const [t0] = tables;
+  const wanted = ~unmasked(masked);
+  let crc = -1;
+  for (let at = from; at < to; at++) {
+    crc = t0[(crc ^ bytes[at]) & 255] ^ (crc >>> 8);
+    if (crc === wanted) return true;
+  }
+  return false;
+}
+
+function unmasked(masked: number): number {
   const turned = (masked - 0xa282ead8) >>> 0;
-  return ((turned >>> 17) | (turned << 15)) >>> 0 === crc32c(bytes, from, to);
+  return ((turned >>> 17) | (turned << 15)) >>> 0;
 }

@@ -1,4 +1,4 @@
-import { isMasked } from './crc32c.ts';
+import { isMasked, isMaskedSomewhere } from './crc32c.ts';
 
 const BLOCK_BYTES = 32_768;
 /** Checksum, length, kind. */
@@ -12,25 +12,35 @@ interface Part {
   readonly kind: number;
   readonly bytes: Buffer;
   readonly at: number;
+  /** Infinity: nobody knows. */
+  readonly end: number;
   readonly isSound: boolean;
 }
 
 /** Parts of a file in LevelDB's format of logs, and in the place of what is none a bad one. */
 function* partsOf(log: Buffer): Generator<Part, void> {
   for (let at = 0; at + HEADER_BYTES <= log.length; ) {
-    const blockEnd = at - (at % BLOCK_BYTES) + BLOCK_BYTES;
+    const blockEnd = blockEndOf(at);
     if (blockEnd - at < HEADER_BYTES) {
       at = blockEnd;
       continue;
     }
-    const end = at + HEADER_BYTES + log.readUInt16LE(at + 4);
-    const kind = log[at + 6];
-    // where it ends nobody knows then
-    const isLost = end > Math.min(blockEnd, log.length) || kind < FULL || kind > LAST;
-    const bytes = log.subarray(at + HEADER_BYTES, end);
-    yield { kind, bytes, at, isSound: !isLost && isMasked(log.readUInt32LE(at), log, at + 6, end) };
-    at = isLost ? blockEnd : end;
+    const part = partAt(log, at);
+    yield part;
+    at = part.end > log.length ? blockEnd : part.end;
   }
+}
+
+function blockEndOf(at: number): number {
+  return at - (at % BLOCK_BYTES) + BLOCK_BYTES;
+}
+
+function partAt(log: Buffer, at: number): Part {
+  const end = at + HEADER_BYTES + log.readUInt16LE(at + 4);
+  const kind = log[at + 6];
+  const isPart = end <= blockEndOf(at) && kind >= FULL && kind <= LAST;
+  const isSound = isPart && end <= log.length && isMasked(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, end);
+  return { kind, bytes: log.subarray(at + HEADER_BYTES, end), at, end: isPart ? end : Infinity, isSound };
 }
 
 /** Records of a file in LevelDB's format of logs, sound or not. */
@@ -43,13 +53,35 @@ export function* recordsOf(log: Buffer): Generator<Buffer, void> {
   }
 }
 
-/** A bad record with sound ones behind it; without them it is where the writing ended. */
+/** What was written a page at a time ends with pages of zeros where power was lost. */
+const PAGE_BYTES = 4_096;
+
+/**
+ * A record that is not as it was written. Where the writing ended a record may be cut off, or be of zeros from some page on; a process that
+ * was killed leaves no other end.
+ */
 export function damageOfLog(log: Buffer): { why: string } | undefined {
-  let badAt = -1;
-  for (const { at, isSound } of partsOf(log)) {
-    if (!isSound && badAt < 0) badAt = at;
-    if (isSound && badAt >= 0)
-      return { why: `its record at byte ${badAt} has another checksum than when it was written` };
+  for (const { at, end, isSound } of partsOf(log)) {
+    if (isSound) continue;
+    const isInZeros = (end < Infinity ? end : at + HEADER_BYTES) > zerosFrom(log);
+    if (isInZeros || (end < Infinity && end > log.length && isCutOff(log, at))) return undefined;
+    return { why: `its record at byte ${at} is not as it was written` };
   }
   return undefined;
+}
+
+/** From here on there are whole pages of zeros, up to the end. */
+function zerosFrom(log: Buffer): number {
+  let at = log.length;
+  while (at > 0 && log[at - 1] === 0) at--;
+  const page = Math.ceil(at / PAGE_BYTES) * PAGE_BYTES;
+  return page < log.length ? page : Infinity;
+}
+
+/** The last record, which is longer than what there is of it: is that so, or is its length wrong? */
+function isCutOff(log: Buffer, at: number): boolean {
+  if (isMaskedSomewhere(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, log.length)) return false;
+  for (let behind = at + 1; behind + HEADER_BYTES <= log.length; behind++)
+    if (partAt(log, behind).isSound) return false;
+  return true;
 }

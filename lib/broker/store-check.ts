@@ -151,7 +151,8 @@ class Check {
   see(entry: Entry): void {
     this.records++;
     this.bytes += entry.key.length + entry.value.length;
-    this.#look(entry);
+    if (this.#fold.keys.has(entry.key.toString('latin1'))) this.#guard(entry.key, () => this.#read(entry));
+    else this.#look(entry);
   }
 
   #seeJournaled(kind: number): void {
@@ -160,7 +161,7 @@ class Check {
 
   #look(entry: Entry): void {
     const name = recordName(entry.key);
-    try {
+    this.#guard(entry.key, () => {
       if (name === undefined) this.#seeUnknown(entry);
       else if (
         name === 'flow' ||
@@ -172,11 +173,22 @@ class Check {
         this.#seeOfSession(name, entry);
       else if (name === 'format') this.#seeFormat(entry);
       else RECORDS[name].read(entry, this.#now);
+    });
+  }
+
+  #read(entry: Entry): void {
+    const name = recordName(entry.key);
+    if (name !== undefined) RECORDS[name].read(entry, this.#now);
+  }
+
+  #guard(key: Buffer, run: () => void): void {
+    try {
+      run();
     } catch (error) {
       if (error instanceof BrokerError && error.code === 'STORE_TOO_NEW')
         throw error instanceof RecordError ? inStore(this.#store, error) : error;
-      this.find('RECORD_UNREADABLE', `${describeKey(entry.key)} cannot be read: ${(error as Error).message}`);
-      this.#delete(entry.key);
+      this.find('RECORD_UNREADABLE', `${describeKey(key)} cannot be read: ${(error as Error).message}`);
+      this.#delete(key);
     }
   }
 
@@ -210,7 +222,7 @@ class Check {
       }
       case 'flow': {
         const flow = RECORDS.flow.read(entry, this.#now);
-        this.#of(flow.session).flow ??= { ...flow, parked: Buffer.from(flow.parked) }; // a journal's comes first, and is newer
+        this.#of(flow.session).flow = { ...flow, parked: Buffer.from(flow.parked) };
         break;
       }
       case 'segment':
@@ -226,6 +238,7 @@ class Check {
     const seen = this.#of(numberOf(entry));
     seen.first = Math.min(seen.first, segmentFirst(entry.key));
     for (const { seq, qos, message } of messages) {
+      if (seen.numbers.has(seq)) continue;
       seen.numbers.add(seq);
       if (seen.flow?.done.has(seq)) continue;
       seen.count++;

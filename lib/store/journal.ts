@@ -16,6 +16,8 @@ export function beginJournal(draft: Draft, commit: number): Draft {
 /** What journals hold, as it is put under its own keys. */
 export interface Fold {
   readonly entries: readonly Entry[];
+  /** Their keys, as one-byte text: what the store has there is done with. */
+  readonly keys: ReadonlySet<string>;
   /** Puts them there and deletes the journals: after that the store is as if there had been none. A commit like others. */
   readonly draft: Draft;
 }
@@ -59,7 +61,7 @@ export async function foldJournals(store: Store): Promise<Fold> {
   const { batch } = draft;
   const entries = batch.keys.map((key, at) => ({ key, value: batch.values[at] as Buffer }));
   for (const key of journals) batch.delete(key);
-  return { entries, draft };
+  return { entries, keys: new Set(entries.map(({ key }) => key.toString('latin1'))), draft };
 }
 
 function sound(store: Store, entry: Entry): Entry[] | undefined {
