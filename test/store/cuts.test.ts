@@ -1,10 +1,32 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryLevel } from 'memory-level';
+import { levelStore } from '../../adapters/level/index.ts';
 import { coreOf } from '../../lib/broker/broker.ts';
+import type { ClientOptions } from '../../lib/client/options.ts';
+import { checkStore, type Store } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { publish } from '../support/wire.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
 const CUTS = 300;
+/** Messages of QoS 2 of a client that never sends PUBREL: all of them are sent again after a cut. */
+const UNRELEASED = 7;
+
+function memoryLevel(): Store {
+  return levelStore(new MemoryLevel({ keyEncoding: 'buffer', valueEncoding: 'buffer' }));
+}
+
+function unreleasedClient({ kit }: Lives): Promise<RawClient> {
+  return rawClient(kit.broker, { clientId: 'q', clean: false, properties: { sessionExpiryInterval: 3_600 } });
+}
+
+/** @returns what the PUBREC says */
+async function sendUnreleased(client: RawClient, messageId: number, dup: boolean): Promise<number> {
+  client.send(publish('to/a/unreleased', `unreleased ${messageId}`, { qos: 2, messageId, dup }));
+  return (await client.next('pubrec')).reasonCode;
+}
 
 /** Something a broker has promised, and by how many batches it was kept then. */
 interface Promised {
@@ -18,8 +40,9 @@ interface Promised {
 /** A run with a bit of everything, in which every answer is noted with the number of batches that were kept when it came. */
 async function record(seed: number): Promise<{ store: MortalStore; promises: Promised[]; now: number }> {
   const random = new Random(seed);
-  const lives = await new Lives().begin();
-  const { store } = lives;
+  const lives = new Lives();
+  const store = (lives.store = new MortalStore(memoryLevel()));
+  await lives.begin();
   store.turnsBefore = store.turnsAfter = () => random.below(3);
   const { broker, clock } = lives.kit;
   const promises: Promised[] = [];
@@ -29,6 +52,13 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
   };
   const promise = (what: string, check: Promised['check']) =>
     promises.push({ by: store.committed.length, what, undoneAt: Number.POSITIVE_INFINITY, check });
+  /** Somebody with a will, who is there when everything is cut, or has gone before. */
+  const willed = async (what: string, options: ClientOptions, willDelayInterval = 0) => {
+    const will = { topic: 'to/b/will', payload: what, qos: 2, properties: { willDelayInterval } } as const;
+    const client = await lives.connect({ clientId: what, ...options, will });
+    promise(what, (_, queues) => queues.get('b')?.includes(what) === true);
+    return client;
+  };
   const away = ['a', 'b', 'c'];
   for (const clientId of away) {
     const client = await lives.connect({ clientId, ...PERSISTENT });
@@ -43,8 +73,21 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
   promise('session w', ({ kit }) => kit.broker.hasSession('w'));
   const reader = await lives.connect({ clientId: 'r', ...PERSISTENT, receiveMaximum: 3 });
   await reader.subscribe({ topic: 'to/#', qos: 2 });
+  await willed('will of a session', PERSISTENT);
+  await willed('will that waits', PERSISTENT, 60);
+  const leaving = await willed('will of one who has gone', {});
+  const unreleased = await unreleasedClient(lives);
+  promise('session q', ({ kit }) => kit.broker.hasSession('q'));
+  const leaveUnreleased = async (id: number) => {
+    assert.equal(await sendUnreleased(unreleased, id, false), 0);
+    promise(`unreleased ${id}`, (_, queues) => queues.get('a')?.includes(`unreleased ${id}`) === true);
+  };
+  let lastUnreleased = Promise.resolve();
   const sent: Promise<unknown>[] = [];
   for (let n = 0; n < 150; n++) {
+    if (n % 20 === 10) lastUnreleased = lastUnreleased.then(() => leaveUnreleased((n + 10) / 20));
+    if (n === 50) sent.push(willed('will of a client without a session', {}));
+    if (n === 80) leaving.destroy();
     const step = random.below(10);
     const key = `${random.below(4)}`;
     if (step < 6) {
@@ -77,7 +120,8 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
     } else await turns(random.below(10));
     if (random.once(20)) await clock.advance(60);
   }
-  await Promise.all(sent);
+  await Promise.all([...sent, lastUnreleased]);
+  assert.ok(promises.some(({ what }) => what === `unreleased ${UNRELEASED}`));
   broker.session('c').discard();
   undo('session c');
   undo('subscription of c');
@@ -94,10 +138,15 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
 /** A broker on what the first batches left. @returns what its clients get, by client id */
 async function openAt(store: MortalStore, count: number, now: number) {
   const lives = new Lives();
-  lives.store = await MortalStore.of(store.committed.slice(0, count));
+  lives.store = await MortalStore.of(store.committed.slice(0, count), memoryLevel());
+  assert.deepEqual((await checkStore(lives.store)).findings, [], `after ${count} batches`);
   await lives.begin(now);
   const errors: unknown[] = [];
   lives.kit.broker.on('error', ({ error }) => errors.push(error));
+  if (lives.kit.broker.hasSession('q')) {
+    const client = await unreleasedClient(lives);
+    for (let id = 1; id <= UNRELEASED; id++) assert.equal(await sendUnreleased(client, id, true), 0);
+  }
   await lives.kit.clock.advance(1_100_000); // what was delayed is due
   const queues = new Map<string, string[]>();
   for (const { clientId } of lives.kit.broker.sessions()) queues.set(clientId, []);
@@ -125,7 +174,8 @@ describe('A store of which only the first commits are left', () => {
       for (const { by, what, undoneAt, check } of promises)
         if (by <= count && count <= undoneAt)
           assert.ok(check(lives, queues), `after ${count} of ${total} batches, ${what} is lost, which ${by} promised`);
-      for (const queue of queues.values()) assert.equal(new Set(queue).size, queue.length, 'nothing comes twice');
+      for (const queue of queues.values())
+        assert.deepEqual(queue, [...new Set(queue)], `after ${count} of ${total} batches, something comes twice`);
       await lives[Symbol.asyncDispose]();
     }
   });

@@ -17,20 +17,25 @@ export async function turns(count: number): Promise<void> {
 }
 
 /**
- * A store in memory that takes its time as a disk does, remembers what was committed, and can die: from then on nothing that is written is
- * kept, and nobody is told.
+ * A store over another one that takes its time as a disk does, remembers what was committed, and can die: from then on nothing that is
+ * written is kept, and nobody is told.
  */
 export class MortalStore implements Store {
-  readonly name = 'memory';
+  readonly name: string;
   readonly committed: Batch[] = [];
   /** Turns of the event loop before a commit is kept, and from then until it is told of. */
   turnsBefore = (): number => 0;
   turnsAfter = (): number => 0;
   /** And of reading. */
   turnsToRead = (): number => 0;
-  readonly #inner = memoryStore();
+  readonly #inner: Store;
   #isDead = false;
   #pending: Batch | undefined;
+
+  constructor(inner: Store = memoryStore()) {
+    this.name = inner.name;
+    this.#inner = inner;
+  }
 
   open(): Promise<void> {
     return this.#inner.open();
@@ -67,7 +72,7 @@ export class MortalStore implements Store {
     if (isPendingKept && this.#pending !== undefined) await this.#keep(this.#pending);
   }
 
-  /** What is in it, in another one. */
+  /** What is in it, in another one in memory. */
   async copy(): Promise<MortalStore> {
     const batch = new Batch();
     for (const { key, value } of await this.entries()) batch.put(key, value);
@@ -89,9 +94,9 @@ export class MortalStore implements Store {
     return entries.filter(({ key }) => key[0] > Kind.commit).map(({ key }) => describeKey(key));
   }
 
-  /** One that holds what was committed to another. */
-  static async of(batches: readonly Batch[]): Promise<MortalStore> {
-    const store = new MortalStore();
+  /** One that holds what was committed to another. @param inner with nothing in it */
+  static async of(batches: readonly Batch[], inner?: Store): Promise<MortalStore> {
+    const store = new MortalStore(inner);
     await store.open();
     for (const batch of batches) await store.#inner.commit(batch);
     await store.close();
