@@ -32,6 +32,7 @@ import { Memory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
+import type { RetainedEntry } from './retained.ts';
 import { RetainedMessages } from './retained-messages.ts';
 import { compileRewrite, type Rewrite } from './rewrite.ts';
 import { Routing } from './routing.ts';
@@ -557,7 +558,7 @@ export class Core implements SessionHost {
 
   retain(message: Message): void {
     const { persistence } = this;
-    const before = persistence === undefined ? undefined : this.retained.held(message.topic)?.message;
+    const before = persistence === undefined ? undefined : this.retained.held(message.topic);
     const isTaken = this.retained.put(message);
     if (!isTaken) this.dropped(message, 'not_retained', undefined);
     if (!message.isSystem) persistence?.retained(message, isTaken && message.bytes > message.payloadAt, before);
@@ -565,9 +566,9 @@ export class Core implements SessionHost {
   }
 
   /** What replaced or deleted a retained message was refused after all. @param before what is retained again; undefined: nothing */
-  retainAgain(topic: string, before: Message | undefined): void {
+  retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void {
     if (before === undefined) this.retained.delete(topic);
-    else if (!this.retained.put(before)) this.dropped(before, 'not_retained', undefined);
+    else this.retained.putBack(before);
     this.metrics.note('retained', this.retained.count);
   }
 

@@ -17,6 +17,7 @@ import type { DelayedMessage } from './delayed.ts';
 import { DelayedRecords } from './delayed-records.ts';
 import { DEFAULT_ZONE } from './options.ts';
 import { type KeptRetained, RECORDS, type RecordKind } from './records.ts';
+import type { RetainedEntry } from './retained.ts';
 import { RetainedRecords } from './retained-records.ts';
 import { Space } from './space.ts';
 import { checkStore } from './store-check.ts';
@@ -143,7 +144,7 @@ export class Persistence {
       else {
         session.log = new SessionLog(session, flow.session, this.ledger);
         session.log.restore(flow);
-        if (flow.owed.length > 0) content.owedInPart.set(session, flow.owed);
+        content.owedInPart.set(session, flow.owed); // a journal's is newer
       }
     };
     await read(RECORDS.flow, takeFlow);
@@ -246,7 +247,7 @@ export class Persistence {
   }
 
   /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
-  retained(message: Message, isRetained: boolean, before: Message | undefined): void {
+  retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void {
     const { topic, ticket, qos, origin } = message;
     const isPromised = qos > 0 || origin === undefined; // the app is told when it is kept
     if (!this.#retained.changed(topic, isRetained, before, isPromised && ticket > 0)) return;

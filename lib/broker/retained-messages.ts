@@ -62,14 +62,21 @@ export class RetainedMessages {
     }
     message.store();
     if (this.#store.put(topic, message, isSystem ? 0 : message.bytes, seq) === 'refused') return false;
-    const dueMs = this.#expiresAtMs(message);
-    if (dueMs !== Infinity) {
-      const entry = this.#store.get(topic) as RetainedEntry<Message>;
-      const expiry = new Expiry(this, entry);
-      this.#expiries.set(entry, expiry);
-      this.#host.wheel.armAt(expiry, dueMs);
-    }
+    if (this.#expiresAtMs(message) !== Infinity) this.#arm(this.#store.get(topic) as RetainedEntry<Message>);
     return true;
+  }
+
+  /** Put back what was replaced or deleted: nobody has missed it who was still to get it. */
+  putBack(entry: RetainedEntry<Message>): void {
+    this.#forget(entry.topic);
+    this.#store.putBack(entry);
+    if (this.#expiresAtMs(entry.message) !== Infinity) this.#arm(entry);
+  }
+
+  #arm(entry: RetainedEntry<Message>): void {
+    const expiry = new Expiry(this, entry);
+    this.#expiries.set(entry, expiry);
+    this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
   /** Keep nothing under a topic. */

@@ -5,13 +5,14 @@ import { writeMessage } from '../store/message-record.ts';
 import type { Draft } from '../store/record.ts';
 import { TextMap } from '../topics/text-map.ts';
 import type { Core } from './core.ts';
+import type { RetainedEntry } from './retained.ts';
 
 /** A topic whose retained message has changed since it was last written. */
 export class RetainedChange {
   /** Should the commit fail, `before` is retained again. */
   isRevocable = false;
   /** undefined: nothing was. */
-  before: Message | undefined = undefined;
+  before: RetainedEntry<Message> | undefined = undefined;
   /** The store holds a message of this topic. */
   isStored: boolean;
   /** It does if the commit that failed last was kept after all. */
@@ -45,7 +46,12 @@ export class RetainedRecords implements Durable {
    * @param isRevocable who has changed it is told should that not be kept
    * @returns false if that changes nothing
    */
-  changed(topic: string, isRetained: boolean, before: Message | undefined, isRevocable: boolean): boolean {
+  changed(
+    topic: string,
+    isRetained: boolean,
+    before: RetainedEntry<Message> | undefined,
+    isRevocable: boolean
+  ): boolean {
     let change = this.#topics.get(topic);
     if (change === undefined) {
       if (before === undefined && !isRetained && !this.#writing.has(topic)) return false;

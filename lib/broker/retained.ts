@@ -123,6 +123,18 @@ export class RetainedStore<M> {
     return 'replaced';
   }
 
+  /** Put back what was replaced or deleted, in its place of the order, whatever the bounds are. */
+  putBack(entry: RetainedEntry<M>): void {
+    const now = this.#byTopic.get(entry.topic);
+    if (now !== undefined) this.#remove(now);
+    this.bytes += entry.bytes;
+    if (entry.bytes === 0) this.#exempt++;
+    this.#byTopic.set(entry.topic, entry);
+    entry.live = true;
+    entry.index = -1;
+    this.#plant(entry);
+  }
+
   /** Forget the retained message of a topic. Returns it, or undefined when there was none. */
   delete(topic: string): RetainedEntry<M> | undefined {
     const entry = this.#byTopic.get(topic);

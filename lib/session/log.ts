@@ -336,8 +336,8 @@ export class SessionLog implements Durable {
     const session = this.#session;
     if (this.#parked !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
     if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
-    this.#parkedCount = session.inflight?.unacknowledged ?? 0;
     this.#parked = this.#park();
+    this.#parkedCount = countUnacknowledged(this.#parked);
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
     this.#leaveMemory();

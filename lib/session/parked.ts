@@ -12,7 +12,8 @@ export const NOTHING_PARKED = Buffer.alloc(4);
 
 /** @param awaited packet ids that wait for PUBREL */
 export function park(inflight: Inflight | undefined, awaited: readonly number[]): Buffer {
-  const ids = inflight?.inOrder() ?? [];
+  // a message that was refused after it had taken an id is not sent again
+  const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
   if (ids.length + awaited.length === 0) return NOTHING_PARKED;
   const bytes = Buffer.allocUnsafe(4 + ids.length * FLIGHT_BYTES + awaited.length * 2);
   let at = bytes.writeUInt16BE(ids.length, 0);
@@ -26,6 +27,10 @@ export function park(inflight: Inflight | undefined, awaited: readonly number[])
   at = bytes.writeUInt16BE(awaited.length, at);
   for (const id of awaited) at = bytes.writeUInt16BE(id, at);
   return bytes;
+}
+
+function isNeeded(inflight: Inflight, id: number): boolean {
+  return inflight.stateOf(id) === Awaiting.pubcomp || inflight.keptOf(id)?.isDone !== true;
 }
 
 /** How many are in flight, and how many wait for PUBREL. */

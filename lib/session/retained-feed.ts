@@ -21,6 +21,9 @@ export interface FeedSource {
   reaches(subscription: Subscription, topic: string): boolean;
 }
 
+/** More than so many that are out ahead of their turn are not kept: each commit would write them. After a crash they come again. */
+const MAX_AHEAD_KEPT = 200;
+
 /** What is left of a feed that has been handed out in part. */
 export interface OwedFeed {
   readonly filter: string;
@@ -106,8 +109,8 @@ export class RetainedFeed {
   get owed(): OwedFeed | undefined {
     const from = this.#entries?.[this.#at]?.seq ?? this.#from;
     if (from === 0 && this.#ahead === undefined) return undefined;
-    const ahead = [...(this.#ahead ?? [])].filter((seq) => seq >= from);
-    return { filter: this.subscription.filter, from, ahead };
+    const isShort = this.#ahead !== undefined && this.#ahead.size <= MAX_AHEAD_KEPT;
+    return { filter: this.subscription.filter, from, ahead: isShort ? [...(this.#ahead as Set<number>)] : [] };
   }
 
   /** Entries that have been looked up and not handed out. */
@@ -120,7 +123,7 @@ export class RetainedFeed {
     const entries = this.#entries as readonly RetainedEntry[];
     while (this.#at < entries.length) {
       const entry = entries[this.#at++];
-      if (entry.live && this.#ahead?.has(entry.seq) !== true) return entry.message;
+      if (this.#ahead?.delete(entry.seq) !== true && entry.live) return entry.message;
     }
     return undefined;
   }
@@ -187,13 +190,15 @@ export class RetainedFeeds {
   /** What a subscription is still to get is about entries before the one of this `seq`; undefined: it has got all. */
   owedBefore(subscription: Subscription): number | undefined {
     const isOurs = (feed: RetainedFeed) => feed.subscription === subscription && feed.needsQuota;
-    return (this.#asked.get(subscription) ?? this.#loaded.find(isOurs))?.before;
+    return (this.#asked.get(subscription) ?? this.#loaded.findLast(isOurs))?.before;
   }
 
-  /** Those that have been handed out in part. */
+  /** Those that have been handed out in part; of several for one filter the last one counts. */
   get owed(): OwedFeed[] {
-    const feeds = [...this.#loaded.filter(({ needsQuota }) => needsQuota), ...this.#asked.values()];
-    return feeds.flatMap(({ owed }) => owed ?? []);
+    const byFilter = new Map<string, RetainedFeed>();
+    for (const feed of this.#loaded) if (feed.needsQuota) byFilter.set(feed.subscription.filter, feed);
+    for (const feed of this.#asked.values()) byFilter.set(feed.subscription.filter, feed);
+    return [...byFilter.values()].flatMap(({ owed }) => owed ?? []);
   }
 
   /**

@@ -229,6 +229,25 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
         assert.deepEqual(got, ['x']);
       });
 
+  it('leaves nothing in flight of a message that was refused when its receiver had gone', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT, acknowledge: 'manual' });
+    const writer = await kit.connect({ clientId: 'writer', ...PERSISTENT });
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    const sent = assert.rejects(writer.publish('kept/1', 'refused', { qos: 2 }));
+    await turns();
+    reader.destroy();
+    await turns();
+    fail();
+    await sent;
+    await mended(kit, store);
+    await kit.clock.advance('1s');
+    assert.equal(kit.broker.session('reader').figures().inflight, 0);
+    assert.deepEqual(await waiting(kit), []);
+  });
+
   it('does not gather what has been dropped from queues while nothing can be written', async () => {
     const { kit, store } = await stage();
     await using _ = kit;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { ReceivedMessage } from '../../lib/client/options.ts';
 import { ClientSession } from '../../lib/client/session.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
@@ -63,4 +64,41 @@ describe('Retained messages that a persistent session is still to get', () => {
             for (const text of [...owed, 'live']) assert.ok(got.includes(text), `${text} is lost: ${where}`);
           }
       });
+
+  for (const isEndedFirst of [false, true])
+    for (const isFolded of [false, true])
+      it(`come from the beginning where the client has subscribed once more${isEndedFirst ? ', having unsubscribed,' : ''} (${isFolded ? '' : 'not '}folded)`, async () => {
+        await using lives = await new Lives().begin();
+        for (const text of MESSAGES) await lives.kit.broker.publish(`state/${text}`, text, { qos: 1, retain: true });
+        const client = await lives.connect({ clientId: 'c', ...PERSISTENT, receiveMaximum: 2, acknowledge: 'manual' });
+        const got: ReceivedMessage[] = [];
+        client.on('message', (message) => got.push(message));
+        await client.subscribe({ topic: 'state/#', qos: 1 });
+        await lives.kit.clock.advance(100);
+        for (const message of got.slice(0, 2)) message.ack();
+        await lives.kit.clock.advance(isFolded ? 500 : 10);
+        if (isEndedFirst) await client.unsubscribe('state/#');
+        await client.subscribe({ topic: 'state/#', qos: 1 });
+        await turns(1);
+        await lives.kill();
+        const { texts } = await lives.listen({ clientId: 'c' });
+        await lives.kit.clock.advance(1_000);
+        for (const text of MESSAGES) assert.ok(texts().includes(text), `${text} is lost: ${texts()}`);
+      });
+
+  it('cost a commit no more, however many of them newer messages have drawn forward', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    for (let n = 0; n < 1_000; n++) await broker.publish(`state/${n}`, `${n}`, { qos: 1, retain: true });
+    const client = await lives.connect({ clientId: 'c', ...PERSISTENT, receiveMaximum: 1, acknowledge: 'manual' });
+    await client.subscribe({ topic: 'state/#', qos: 1 });
+    client.destroy();
+    await clock.advance(100);
+    let most = 0;
+    for (let n = 0; n < 1_000; n++) {
+      await broker.publish(`state/${n}`, 'newer', { qos: 1 });
+      most = Math.max(most, lives.store.committed.at(-1)?.bytes ?? 0);
+    }
+    assert.ok(most > 100 && most < 2_000, `${most} bytes in one commit`);
+  });
 });
