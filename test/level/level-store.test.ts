@@ -414,6 +414,25 @@ describe('a level store in a folder', () => {
   });
 });
 
+describe('a level store over a Level that was handed in', () => {
+  const levels = new Map<Store, Level>();
+  const contract = storeContract({
+    create: () => {
+      const database = new Level(newFolder());
+      const store = levelStore(database);
+      levels.set(store, database);
+      return store;
+    },
+    reopen: (store) => levelStore(store.name),
+    failNextCommit: (store) => failNextBatch(levels.get(store) as Level),
+    dispose: (store) => {
+      levels.delete(store);
+      rmSync(store.name, { recursive: true, force: true });
+    }
+  });
+  for (const { name, run } of contract) it(name, run);
+});
+
 describe('a level store over a database that was handed in', () => {
   const memoryLevels = new Map<Store, MemoryLevel>();
   const contract = storeContract({
@@ -551,6 +570,21 @@ function failNextWrite(database: MemoryLevel): void {
     internals._batch = write;
     throw new Error('the disk is full');
   };
+}
+
+/** The same, where LevelDB itself would write it. */
+function failNextBatch(database: Level): void {
+  const { batch } = database;
+  const failing = () => {
+    database.batch = batch;
+    const made = batch.call(database);
+    made.write = async () => {
+      await made.close();
+      throw new Error('the disk is full');
+    };
+    return made;
+  };
+  database.batch = failing as unknown as typeof batch;
 }
 
 function emptied(folder: string): void {
