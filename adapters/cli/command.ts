@@ -4,6 +4,7 @@ import { BrokerError } from '../../lib/index.ts';
 /** What a command can reach of the process it runs in; tests hand it something else. */
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly pid: number;
   readonly stdin: Readable;
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };

@@ -8,6 +8,7 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(cod
 
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
+  pid: process.pid,
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,

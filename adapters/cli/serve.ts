@@ -14,7 +14,8 @@ export const serve: Command = {
   summary: 'run a broker',
   help: () => `usage: embermq serve [flags]
 
-Runs an MQTT broker. When everything accepts, one line goes to standard output: "ready" and the real ports as JSON.
+Runs an MQTT broker. When everything accepts, one line goes to standard output: "ready" and, as JSON, the real ports and the
+process id.
 All else goes to standard error. SIGTERM and SIGINT drain and end with code 0; a second one ends at once.
 Sessions, queued and retained messages are kept in --data-dir and are there again after any end, kill -9 included; --memory keeps nothing.
 
@@ -32,7 +33,7 @@ theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore });
       const { broker, ready } = prepare(settings, store, shell);
       await broker.start();
-      shell.stdout.write(`ready ${JSON.stringify(ready())}\n`);
+      shell.stdout.write(`ready ${JSON.stringify({ ...ready(), pid: shell.pid })}\n`);
       if (store !== undefined) tell(shell, `state is kept in ${store.name}`);
       tell(shell, `${await first}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });

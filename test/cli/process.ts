@@ -23,7 +23,7 @@ export class CommandProcess {
     this.#ended = once(this.child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   }
 
-  /** The ports of the `ready` line. Rejects when the process ends before it. */
+  /** The ports and the process id of the `ready` line. Rejects when the process ends before it. */
   async ready(): Promise<Record<string, number>> {
     for (;;) {
       const line = /^ready (\{.*\})$/m.exec(this.stdout);

@@ -18,11 +18,12 @@ const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const FREE = [...PORTS, '--memory'];
 
 describe('serve', () => {
-  it('prints one line on standard output when everything accepts: ready and the real ports', async () => {
+  it('prints one line on standard output when everything accepts: ready, the real ports and the process id', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     const ready = await readyPorts(shell, code);
-    assert.deepEqual(Object.keys(ready), ['mqtt', 'ws']);
+    assert.deepEqual(Object.keys(ready), ['mqtt', 'ws', 'pid']);
+    assert.equal(ready.pid, shell.pid);
     assert.ok(ready.mqtt > 0 && ready.ws > 0 && ready.mqtt !== ready.ws);
     const sent = testShell();
     assert.equal(
@@ -206,6 +207,12 @@ describe('serve in a process of its own', () => {
       assert.match(command.stderr, new RegExp(`^${signal}: draining$`, 'm'));
     });
   }
+
+  it('says its process id, which ends it whatever started it', async () => {
+    command = new CommandProcess(['serve', ...FREE]);
+    process.kill((await command.ready()).pid, 'SIGKILL');
+    assert.equal(await command.end(), 'SIGKILL');
+  });
 
   it('ends with code 2 and a message on standard error when it is told something wrong', async () => {
     command = new CommandProcess(['serve', '--mqtt-prot', '0']);

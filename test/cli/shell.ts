@@ -34,6 +34,7 @@ export function testShell(): TestShell {
   const take = (stream: PassThrough) => String(stream.read() ?? '');
   return {
     env: {},
+    pid: 4711,
     stdin: new PassThrough(),
     stdout,
     stderr,
@@ -75,7 +76,7 @@ export function testShell(): TestShell {
   };
 }
 
-/** The ports in the `ready` line of a `serve` under way. Rejects when it ends before. */
+/** The ports and the process id in the `ready` line of a `serve` under way. Rejects when it ends before. */
 export async function readyPorts(shell: TestShell, code: Promise<number>): Promise<Record<string, number>> {
   const line = await Promise.race([shell.line(/^ready \{.*\}$/), code]);
   if (typeof line === 'number') throw new Error(`serve ended with ${line} before it was ready: ${shell.err()}`);
