@@ -133,7 +133,7 @@ export class Broker {
    * Open the attached listeners and begin. Clients that come before the last one is open wait for it. `start` and `stop` are carried out in
    * the order of their calls.
    * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT, STORE_TOO_NEW,
-   *   IMPORT_UNFINISHED, or StateError STORE_IN_USE, or STORE_CHANGED where another broker has written to it since the last stop; the signal's reason. Then nothing is left open
+   *   IMPORT_UNFINISHED, or StateError STORE_IN_USE (also 10 s later if the last stop could not close it and it still does not answer), or STORE_CHANGED where another broker has written to it since the last stop; the signal's reason. Then nothing is left open
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     checkObject(options, 'options');
@@ -143,6 +143,8 @@ export class Broker {
   async #start(signal: AbortSignal | undefined): Promise<this> {
     signal?.throwIfAborted();
     if (this.state === 'connected') return this;
+    if (this.#core.ledger?.isClosing) await this.#closeStore(); // of the last stop; what it fails with was told, or `open` tells
+    signal?.throwIfAborted();
     this.#tell('start');
     const opened: ListenerHandle[] = [];
     try {
@@ -155,7 +157,8 @@ export class Broker {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
-      await this.#core.persistence?.close().catch((second: unknown) => this.failed(second, 'closing the store'));
+      const second = this.#core.ledger?.isClosing ? undefined : await this.#closeStore();
+      if (second !== undefined) this.failed(second, 'closing the store');
       this.#core.turnAway();
       this.#tell('failed');
       throw error;
@@ -204,7 +207,8 @@ export class Broker {
       this.#tell('stop');
       await this.#within(Math.min(timeoutMs, this.#patienceMs), Promise.all([closed, this.#core.allClosed()]));
       this.#core.cutOff();
-      await this.#closeStore(failures);
+      const failure = await this.#closeStore();
+      if (failure !== undefined) failures.push(failure);
       this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
       for (const stream of this.#streams) void stream.return();
       if (failures.length > 0)
@@ -214,19 +218,24 @@ export class Broker {
     }
   }
 
-  /** A store that hangs holds up the stop only so long. */
-  async #closeStore(failures: unknown[]): Promise<void> {
+  /** A store that hangs holds up a stop, and the next start, only so long. @returns what it fails with */
+  async #closeStore(): Promise<unknown> {
     const { store } = this.settings;
     const { persistence } = this.#core;
-    if (store === undefined || persistence === undefined) return;
+    if (store === undefined || persistence === undefined) return undefined;
     let timer: NodeJS.Timeout | undefined;
-    const tooLong = new Promise<never>((_resolve, reject) => {
+    const tooLong = new Promise<unknown>((resolve) => {
       const text = `${store.name}: does not close; whether the last changes are kept is not known`;
       // real time: it is a disk that is waited for
-      timer = setTimeout(() => reject(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
+      timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
     });
-    await Promise.race([persistence.close(), tooLong]).catch((error: unknown) => failures.push(error));
+    const closed = persistence.close().then(
+      () => undefined,
+      (error: unknown) => error
+    );
+    const failure = await Promise.race([closed, tooLong]);
     clearTimeout(timer);
+    return failure;
   }
 
   /** One start or stop after the other. */

@@ -182,9 +182,13 @@ export class Persistence {
       core.addSubscription(subscription.subscriber as Session, subscription, true);
     retained.sort((a, b) => (a.seq ?? -1) - (b.seq ?? -1) || a.message.timestamp - b.message.timestamp);
     for (const { message, seq } of retained) {
-      if (core.retained.put(message, seq)) continue;
-      core.dropped(message, 'not_retained', undefined);
-      this.retainedGone(message.topic);
+      if (!core.retained.put(message, seq)) {
+        core.dropped(message, 'not_retained', undefined);
+        this.retainedGone(message.topic);
+      } else if (seq === undefined) {
+        this.#retained.changed(message.topic, true, core.retained.get(message.topic), false); // its place now stays its place
+        this.ledger.touch(this.#retained, 64);
+      }
     }
     for (const { subscription, before } of owed) {
       const session = subscription.subscriber as Session;
@@ -314,8 +318,9 @@ export class Persistence {
 class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: Subscription[] = [];
-  /** Those that are still to get retained messages, and of whom some are out. */
+  /** Those that are still to get retained messages of before a place in their order. */
   readonly owed: { readonly subscription: Subscription; readonly before: number }[] = [];
+  /** Of these, who has some of them out. */
   readonly owedInPart = new Map<Session, readonly OwedFeed[]>();
   /** Those that were connected. */
   readonly cutOff: Session[] = [];

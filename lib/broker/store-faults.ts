@@ -47,7 +47,7 @@ export class Faults {
     throw new BrokerError(
       'STORE_CORRUPT',
       `${this.#store.name}: ${listed(this.#texts, this.#count)}. Restore a copy, or start with the option ` +
-        ' repairStore to go on without what is lost.'
+        'repairStore to go on without what is lost.'
     );
   }
 }

@@ -616,16 +616,6 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     return this.awaitingRel?.delete(id) ?? false;
   }
 
-  /** Has an id that waits for PUBREL come on this connection, too? */
-  isRepeated(id: number): boolean {
-    return this.link !== undefined && this.awaitingRel?.has(id) === true && !this.#carriedOver?.has(id);
-  }
-
-  /** A message of an earlier connection was refused. Where its id has come again on this one, that goes its own way. */
-  forgetCarriedOver(id: number): void {
-    if (this.link === undefined || this.#carriedOver?.has(id)) this.forgetIncoming(id);
-  }
-
   /** @throws ProtocolError 0x90 for a topic with too many levels */
   checkLevels(levels: number): void {
     const { maxTopicLevels } = this.zoneSettings;

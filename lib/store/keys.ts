@@ -49,7 +49,8 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
 
 /**
  * Version of the whole: a store of a higher one is refused. Raised with every new kind and every new version of a record, and written into
- * an older store before any of these: a start does not look at queued messages, nor at kinds that it does not know.
+ * an older store before any of these: a start does not look at queued messages, nor at kinds that it does not know. `import` needed none:
+ * it lies before the format record and is taken away by the end of an import, and a store that does not begin with its format is refused anyway.
  */
 export const FORMAT = 1;
 

@@ -46,6 +46,8 @@ export interface LedgerHost {
 }
 
 const IN_USE = 'a broker of this process has it. Stop that one first, or give each a store of its own.';
+const STILL_CLOSING =
+  'what the stop before left to be written has not come to an end. Start again when the disk answers, or end this process.';
 /** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
 const LAZY_MS = 50;
 /** A commit that takes longer is told of, once. */
@@ -111,6 +113,7 @@ export class Ledger {
   #life = 0;
   /** From `open` on until `close` has written all. */
   isOpen = false;
+  #closing: Promise<void> | undefined;
   /** A commit that tries whether the store can be written again. */
   #isTrial = false;
   #reopenMs = FIRST_REOPEN_MS;
@@ -135,18 +138,21 @@ export class Ledger {
   /**
    * Open the store and see whether all its commits are there.
    * @param look reads what else is there, before anything is written: a store that it refuses is closed as it was
-   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE; what the store and `look` throw
+   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE (also while `close` is under way); what the store and `look` throw
    */
   async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
+    if (this.isClosing) throw new StateError('STORE_IN_USE', `${this.store.name}: ${STILL_CLOSING}`);
     claim(this.store, this, IN_USE);
     try {
       await this.store.open();
       const isNew = await checkFormat(this.store);
       const fold = await foldJournals(this.store);
       const commits = await readCommits(this.store);
-      if (this.#hasBeenOpen) this.#checkOurs(commits.last);
+      if (this.#hasBeenOpen) {
+        this.#checkOurs(commits.last);
+        this.#checkLast(commits.last);
+      } else this.#commit = commits.last;
       const seen = await look(commits, fold);
-      this.#commit = commits.last;
       // what this one has written since it was opened first, it knows better
       if (fold.draft.batch.length > 0 && this.#journals.length === 0) {
         writeCommit(fold.draft, this.#commit + 1, this.#host.clock.now());
@@ -158,14 +164,23 @@ export class Ledger {
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
         await this.store.commit(this.#draft.batch);
       }
-      this.isOpen = this.#hasBeenOpen = true;
+      this.isOpen = this.#hasBeenOpen = this.#isCommitKnown = true;
       this.#isUrgent = false;
       if (this.#dirty.length > 0) this.#hurry(); // what could not be written before
       return seen;
     } catch (error) {
-      await this.store.close();
+      await this.#closeStore();
       release(this.store);
       throw error;
+    }
+  }
+
+  /** What it fails with is told. */
+  async #closeStore(): Promise<void> {
+    try {
+      await this.store.close();
+    } catch (error) {
+      this.#host.failed(error, 'closing the store');
     }
   }
 
@@ -423,10 +438,11 @@ export class Ledger {
    * tried with all that waits: room for less is not enough.
    */
   async #reopen(): Promise<void> {
-    const { clock } = this.#host;
+    const { clock, work } = this.#host;
     const life = this.#life;
     while (this.#life === life) {
-      await this.store.close().catch((error: unknown) => this.#host.failed(error, 'closing the store'));
+      await work.during(this.#closeStore());
+      if (this.#life !== life) return;
       const delayMs = this.#reopenMs;
       this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
       await new Promise<void>((resolve) => {
@@ -434,15 +450,12 @@ export class Ledger {
       });
       if (this.#life !== life) return;
       try {
-        await this.store.open();
-        const { last } = await readCommits(this.store);
-        this.#checkOurs(last);
-        this.#checkLast(last);
+        await work.during(this.#openAgain());
         break;
       } catch (error) {
         // for all else, it has been told that the store failed
         if (!isChanged(error)) continue;
-        await this.store.close().catch(() => undefined);
+        await this.#closeStore();
         this.#host.failed(error, 'opening the store again');
         return;
       }
@@ -450,6 +463,13 @@ export class Ledger {
     if (this.#life !== life) return;
     this.#isTrial = true;
     this.#begin();
+  }
+
+  async #openAgain(): Promise<void> {
+    await this.store.open();
+    const { last } = await readCommits(this.store);
+    this.#checkOurs(last);
+    this.#checkLast(last);
   }
 
   /** @throws StateError STORE_CHANGED */
@@ -479,8 +499,20 @@ export class Ledger {
     this.#host.storeRecovered(this.#host.clock.monotonic() - this.#failedAtMs);
   }
 
-  /** Write what is left and close the store. @throws BrokerError STORE_FAILED if that is not kept */
-  async close(): Promise<void> {
+  /** `close` is under way: a commit may hang for long. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Write what is left and close the store; while that is under way, the same again. @throws BrokerError STORE_FAILED if that is not kept */
+  close(): Promise<void> {
+    this.#closing ??= this.#close().finally(() => {
+      this.#closing = undefined;
+    });
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     if (!isClaimedBy(this.store, this)) return; // it was never opened, and another ledger may have it
     while (this.#isBusy || (!this.isFailed && (this.#dirty.length > 0 || this.#journals.length > 0))) {
       this.#mustFold = true;
@@ -499,8 +531,14 @@ export class Ledger {
     wheel.disarm(this.#foldLater);
     const isLost = this.isFailed && this.#dirty.length > 0;
     this.isFailed = this.#isTrial = this.#isUrgent = false;
-    await this.store.close();
-    release(this.store);
+    try {
+      await this.store.close();
+    } catch (error) {
+      if (!isLost) throw error;
+      this.#host.failed(error, 'closing the store');
+    } finally {
+      release(this.store);
+    }
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
   }
 }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { RECORDS } from '../../lib/broker/records.ts';
 import { checkStore, importStore, memoryStore, type Store } from '../../lib/index.ts';
+import { kindKey } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { payloads } from '../support/wire.ts';
@@ -19,6 +21,16 @@ async function filled(): Promise<Store> {
   const store = memoryStore();
   await importStore(store, LINES);
   return store;
+}
+
+/** The place of each retained message in their order, as it is written. */
+async function places(store: Store): Promise<Record<string, number | undefined>> {
+  await store.open();
+  const { kind, read } = RECORDS.retained;
+  const entries = await store.read(kindKey(kind), kindKey(kind + 1), 100);
+  await store.close();
+  const kept = entries.map((entry) => read(entry, { nowMs: 0, wallMs: DIED_AT }));
+  return Object.fromEntries(kept.map(({ message, seq }) => [message.topic, seq]));
 }
 
 describe('A store of format 1, records of version 1', () => {
@@ -72,5 +84,21 @@ describe('A store of format 1, records of version 1', () => {
     assert.deepEqual(retained, ['kept/2', 'kept/1', 'kept/3'], 'one has expired');
     await kit.clock.advance('2h');
     assert.equal(broker.hasSession('waiting'), false);
+  });
+
+  it('has the places of its retained messages written, so that they are the same at each start from then on', async () => {
+    const store = await filled();
+    assert.deepEqual(await places(store), {
+      'kept/1': undefined,
+      'kept/2': undefined,
+      'kept/3': undefined,
+      'kept/x': undefined
+    });
+    for (const gone of ['kept/2', undefined]) {
+      await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: DIED_AT + 10_000 } });
+      if (gone !== undefined) await kit.broker.publish(gone, '', { qos: 1, retain: true });
+      await kit.broker.stop();
+      assert.deepEqual(await places(store), { 'kept/1': 1, 'kept/3': 2, 'kept/x': 3 });
+    }
   });
 });

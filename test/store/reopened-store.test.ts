@@ -21,6 +21,14 @@ import {
 } from './failing-support.ts';
 import { FaultyStore } from './faulty-store.ts';
 
+/** As LevelDB has lost what it took after a full disk. */
+async function loseLastCommit({ inner }: FaultyStore): Promise<void> {
+  const commits = await inner.read(Buffer.of(Kind.commit), Buffer.of(Kind.commit + 1), 1_000);
+  const batch = new Batch();
+  batch.delete((commits.at(-1) as { key: Buffer }).key);
+  await inner.commit(batch);
+}
+
 describe('A broker whose store failed', () => {
   it('writes nothing to a store that another broker has written to meanwhile, and tells', async () => {
     const { kit, store, told } = await stage();
@@ -127,12 +135,8 @@ describe('A broker whose store failed', () => {
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'y', { qos: 1 }), { code: 'STORE_FAILED' });
     await turns();
-    // the last commit is lost, as what LevelDB took after a full disk was
     await store.inner.open();
-    const commits = await store.inner.read(Buffer.of(Kind.commit), Buffer.of(Kind.commit + 1), 1_000);
-    const batch = new Batch();
-    batch.delete((commits.at(-1) as { key: Buffer }).key);
-    await store.inner.commit(batch);
+    await loseLastCommit(store);
     await mended(kit, store);
     assert.deepEqual(told.slice(3), ['error: STORE_CORRUPT', 'alarm: clear', 'recovered']);
     await kit[Symbol.asyncDispose]();
@@ -140,6 +144,43 @@ describe('A broker whose store failed', () => {
       (await checkStore(store)).findings.map(({ code }) => code),
       ['COMMITS_MISSING']
     );
+  });
+
+  it('says so too where it was stopped while the store failed, and started again', async () => {
+    const { kit, store, told } = await stage();
+    await kit.broker.publish('kept/1', 'x', { qos: 1 });
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'y', { qos: 1 }), { code: 'STORE_FAILED' });
+    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /not everything could be closed/);
+    await store.inner.open();
+    await loseLastCommit(store);
+    await store.inner.close();
+    store.fault = undefined;
+    told.length = 0;
+    await kit.broker.start();
+    assert.deepEqual(told, ['error: STORE_CORRUPT']);
+    await kit.broker.publish('kept/1', 'z', { qos: 1 });
+    await kit[Symbol.asyncDispose]();
+    assert.deepEqual(
+      (await checkStore(store)).findings.map(({ code }) => code),
+      ['COMMITS_MISSING']
+    );
+  });
+
+  it('opens it again in its time on the clock of the test kit, however long it takes to close', async () => {
+    const { kit, store, told } = await stage();
+    await using _ = kit;
+    const close = store.close.bind(store);
+    store.close = async () => {
+      await turns();
+      await close();
+    };
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    store.fault = undefined;
+    await kit.clock.advance(150);
+    assert.equal(told.at(-1), 'recovered');
   });
 
   it('starts again on the same object after a stop that could not write', async () => {

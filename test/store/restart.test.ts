@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { syncBuiltinESMExports } from 'node:module';
+import { describe, it, type TestContext } from 'node:test';
+import timers from 'node:timers';
 import { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import type { BrokerError } from '../../lib/errors.ts';
@@ -9,7 +11,7 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
-import { granted, publish, turns } from '../support/wire.ts';
+import { granted, held, publish, turns } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
@@ -65,6 +67,39 @@ function failOpening(store: Store): { isUnderWay: Promise<void>; fail: () => voi
   return { isUnderWay, fail: () => fail() };
 }
 
+/** Real time that a broker waits for passes at once. */
+async function inNoTime(t: TestContext, run: () => Promise<void>): Promise<void> {
+  const { setTimeout } = timers;
+  t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0));
+  syncBuiltinESMExports();
+  try {
+    await run();
+  } finally {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  }
+}
+
+/** A broker that has given up its stop: the commit of a table's entry, k 1, is under way until `go`. */
+async function stoppedWithHangingCommit(
+  t: TestContext
+): Promise<{ broker: Broker; store: FaultyStore; go: () => void }> {
+  const store = new FaultyStore();
+  const broker = await new Broker({ store }).start();
+  const { promise, resolve: go } = held<void>();
+  const commit = store.commit.bind(store);
+  store.commit = (batch) => {
+    store.commit = commit;
+    return promise.then(() => commit(batch));
+  };
+  void broker.table('t').set('k', 1);
+  await turns();
+  await inNoTime(t, () =>
+    assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }) => /does not close/.test(errors[0].message))
+  );
+  return { broker, store, go };
+}
+
 describe('A broker that starts again', () => {
   it('does not start on a store that another broker has open, and starts when that has stopped', async () => {
     const store = memoryStore();
@@ -84,14 +119,64 @@ describe('A broker that starts again', () => {
     store.fault = 'rejects';
     await assert.rejects(broker.table('t').set('k', 1), { code: 'STORE_FAILED' });
     const { isUnderWay, fail } = failOpening(store);
-    await Promise.all([isUnderWay, clock.advance('1s')]);
+    const passed = clock.advance('1s'); // time stands still while a store opens
+    await isUnderWay;
     await assert.rejects(broker.stop(), ({ errors }) => errors[0].code === 'STORE_FAILED');
     store.fault = undefined;
     await broker.start();
     fail();
-    await turns();
+    await passed;
     await broker.table('t').set('k', 2);
     assert.equal(broker.table('t').get('k'), 2);
+  });
+
+  it('does not start while what its last stop has to write hangs, and says what to do', async (t) => {
+    const { broker, store, go } = await stoppedWithHangingCommit(t);
+    const { opens } = store;
+    await inNoTime(t, () =>
+      assert.rejects(broker.start(), { code: 'STORE_IN_USE', message: /Start again when the disk answers/ })
+    );
+    assert.equal(store.opens, opens);
+    go();
+    await broker.start();
+    assert.equal(broker.table('t').get('k'), 1);
+    await broker.stop();
+  });
+
+  it('starts when what its last stop has to write is written, and is not shut off by the end of that stop', async (t) => {
+    const { broker, store, go } = await stoppedWithHangingCommit(t);
+    const started = broker.start();
+    await turns();
+    go();
+    await started;
+    await turns();
+    await broker.table('t').set('l', 2);
+    await broker.stop();
+    await using kit = await begun(store);
+    assert.deepEqual(
+      [...kit.broker.table('t')],
+      [
+        ['k', 1],
+        ['l', 2]
+      ]
+    );
+  });
+
+  it('tells why it does not start where the store does not close either, and leaves it to others', async () => {
+    const store = new FaultyStore();
+    await using broker = new Broker({ store });
+    const told: string[] = [];
+    broker.on('error', ({ error, during }) => told.push(`${during}: ${(error as Error).message}`));
+    store.isShut = true;
+    store.close = () => Promise.reject(new Error('no disk to close'));
+    await assert.rejects(broker.start(), { message: 'no disk there' });
+    assert.deepEqual(told, ['closing the store: no disk to close']);
+    store.isShut = false;
+    await using other = new Broker({ store });
+    await other.start();
+    await assert.rejects(other.stop(), ({ errors }) => errors[0].message === 'no disk to close');
+    await broker.start();
+    await broker.stop().catch(() => undefined);
   });
 
   it('opens no store for what the app does while it is stopped, and writes it when it starts again', async () => {

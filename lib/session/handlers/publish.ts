@@ -214,7 +214,7 @@ function forget(session: Session, id: number): void {
 
 /**
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
- * its id and takes it no second time [MQTT-4.3.3-10]. With a store, a client that has sent it again meanwhile waits for its answer.
+ * its id and takes it no second time [MQTT-4.3.3-10]. The next connection is not read before.
  * @param isNoted its id was among those that are undecided
  */
 function finishAlone(
@@ -225,18 +225,12 @@ function finishAlone(
   qos: QoS,
   isNoted: boolean
 ): void {
-  const { host, log, link } = session;
+  const { host, log } = session;
   const { ledger } = host;
   const isOurs = isNoted && log !== undefined && ledger !== undefined;
-  const isRepeated = isOurs && session.isRepeated(id);
   if (reasonCode >= 0x80 || (isOurs && ledger.isFailed)) {
-    if (qos === 2) session.forgetCarriedOver(id);
+    if (qos === 2) session.forgetIncoming(id);
     if (isOurs) log.flowNoted(); // what is in memory was waiting for this
-    if (isRepeated) {
-      session.forgetIncoming(id);
-      if (reasonCode < 0x80) refuseForStore(session, link as Connection, PUBREC, id);
-      else answer(session, link as Connection, PUBREC, id, session.protocolVersion === 5 ? reasonCode : 0);
-    }
     if (reasonCode === ReasonCode.serverShuttingDown) host.dropped(message, 'server_shutting_down', undefined);
     else if (reasonCode < 0x80) host.dropped(message, 'store_failed', undefined);
     else {
@@ -253,7 +247,6 @@ function finishAlone(
   }
   if (route.kind === TopicKind.delayed) host.delay(message);
   else host.route(message, host.freshened(route));
-  if (isRepeated) answer(session, link as Connection, PUBREC, id, 0, ledger.ticket, true);
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
@@ -285,9 +278,8 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
   if (qos === 2 && session.awaitingRel?.has(id)) {
     host.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
-    // one that a hook still decides on is answered when it has; while the store fails, those that are known are kept
-    const ticket = host.ledger?.isFailed ? 0 : ticketOf(session);
-    if (session.undecided?.has(id) !== true) answer(session, link, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
+    const ticket = host.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, those that are known are kept
+    answer(session, link, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
