@@ -6,6 +6,8 @@ export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   readonly stdin: Readable;
+  /** How long standard input is, where it is a file; undefined: nobody knows. */
+  readonly stdinBytes: number | undefined;
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   /** Contents of a file. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { fstatSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from './commands.ts';
@@ -10,6 +11,10 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   pid: process.pid,
   stdin: process.stdin,
+  get stdinBytes() {
+    const found = fstatSync(0);
+    return found.isFile() ? found.size : undefined;
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   readFile: (path) => readFile(path),

@@ -38,5 +38,6 @@ export class ProgressBar {
   /** Take the line away. */
   end(): void {
     if (this.#width > 0) this.#shell.stderr.write(`\r${' '.repeat(this.#width)}\r`);
+    this.#width = 0;
   }
 }

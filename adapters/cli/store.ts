@@ -64,7 +64,7 @@ ${describeFlags(STORE_FLAGS)}`,
 
 async function carryOut(name: keyof typeof DEEDS, folder: string, flags: StoreFlags, shell: Shell): Promise<number> {
   if (name !== 'import') await checkThere(folder);
-  const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? 0 : await sizeOf(folder));
+  const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? (shell.stdinBytes ?? 0) : await sizeOf(folder));
   try {
     return await DEEDS[name](levelStore(folder), flags, shell, bar);
   } finally {
@@ -176,13 +176,22 @@ async function exportFolder(given: Store, _: StoreFlags, { stdout }: Shell, bar:
 }
 
 async function importFolder(given: Store, _: StoreFlags, shell: Shell, bar: ProgressBar): Promise<number> {
-  const { records } = await importStore(given, linesOf(shell), { onProgress: bar.show });
+  let readBytes = 0;
+  const lines = linesOf(shell, (line) => {
+    readBytes += Buffer.byteLength(line) + 1;
+  });
+  const { records } = await importStore(given, lines, {
+    onProgress: ({ records }) => bar.show({ records, bytes: readBytes })
+  });
   bar.end();
   tell(shell, `${given.name}: ${records} records`);
   return 0;
 }
 
 /** Lines of standard input; nothing of it is read before the first is asked for. */
-async function* linesOf({ stdin }: Shell): AsyncGenerator<string, void> {
-  yield* createInterface({ input: stdin, crlfDelay: Infinity });
+async function* linesOf({ stdin }: Shell, onLine: (line: string) => void): AsyncGenerator<string, void> {
+  for await (const line of createInterface({ input: stdin, crlfDelay: Infinity })) {
+    onLine(line);
+    yield line;
+  }
 }

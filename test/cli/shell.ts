@@ -6,6 +6,7 @@ import type { Shell } from '../../adapters/cli/command.ts';
 export interface TestShell extends Shell {
   readonly env: Record<string, string | undefined>;
   readonly stdin: PassThrough;
+  stdinBytes: number | undefined;
   readonly stdout: PassThrough & { isTTY?: boolean };
   readonly stderr: PassThrough & { isTTY?: boolean };
   readonly files: Map<string, string>;
@@ -36,6 +37,7 @@ export function testShell(): TestShell {
     env: {},
     pid: 4711,
     stdin: new PassThrough(),
+    stdinBytes: undefined,
     stdout,
     stderr,
     files,

@@ -27,8 +27,9 @@ async function filled(): Promise<string> {
 }
 
 /** @returns the exit code, and what was written */
-async function run(args: readonly string[], input = '', isTTY = false) {
+async function run(args: readonly string[], input = '', isTTY = false, stdinBytes?: number) {
   const shell = testShell();
+  shell.stdinBytes = stdinBytes;
   shell.stderr.isTTY = isTTY;
   shell.stdin.end(input);
   const parts: string[] = [];
@@ -162,6 +163,17 @@ describe('store', () => {
       assert.match(err, new RegExp(`^\r${deed}: \\[[#.]{24}\\] \\d+ % \\d+ records`));
       assert.match(err, /\r +\r$/);
     }
+  });
+
+  it('import shows how much of its file is read on a terminal, and only a count where nobody knows how long the input is', async () => {
+    const lines = (await run(['export', await filled()])).out;
+    const longer = await run(['import', newFolder()], lines, true, 2 * Buffer.byteLength(lines));
+    assert.match(longer.err, /^\rimport: \[#{12}\.{12}\] 50 % \d+ records\r +\r.*: \d+ records\n$/);
+    const unknown = await run(['import', newFolder()], lines, true);
+    assert.match(unknown.err, /^\rimport: \d+ records/);
+    const { code, err } = await run(['import', newFolder()], lines, false, lines.length);
+    assert.equal(code, 0);
+    assert.match(err, /^[^\r]*: \d+ records\n$/);
   });
 
   it('says so when another process has the folder', async () => {
