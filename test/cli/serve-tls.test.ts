@@ -32,7 +32,7 @@ describe('serve with TLS', () => {
   }
 
   it('names its ports mqtts and wss', () => {
-    assert.deepEqual(Object.keys(ready), ['mqtts', 'wss']);
+    assert.deepEqual(Object.keys(ready), ['mqtts', 'wss', 'pid']);
   });
 
   it('lets in who has a certificate of the authority, over TCP and WebSocket', async () => {
