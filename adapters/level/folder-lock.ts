@@ -6,6 +6,9 @@ const LOOK_EVERY_MS = 1_000;
 /** Locks of this process. LevelDB knows its own by their paths only, and loses one when it is asked for it again: the system does not count. */
 const HELD = new Set<string>();
 
+/** Until LevelDB has a folder nobody sees whose it will be: this process opens and repairs them one after the other. */
+let lastUse: Promise<void> = Promise.resolve();
+
 /**
  * The file by which LevelDB has a folder: it goes with the folder, so its absence tells that what is written now has no place behind it.
  * LevelDB goes on writing into files that nobody can open any more, and does not notice.
@@ -22,8 +25,20 @@ export class FolderLock {
     this.#file = join(folder, 'LOCK');
   }
 
-  /** Before LevelDB is asked. @throws Error LEVEL_LOCKED when another store of this process has the folder */
-  async checkFree(): Promise<void> {
+  /**
+   * Open or repair the folder while no other store of this process does so with one.
+   * @throws Error LEVEL_LOCKED when another store of this process has the folder; what `use` throws
+   */
+  whileFree(use: () => Promise<void>): Promise<void> {
+    const done = lastUse.then(async () => {
+      await this.#checkFree();
+      await use();
+    });
+    lastUse = done.catch(() => {});
+    return done;
+  }
+
+  async #checkFree(): Promise<void> {
     const identity = await identityOf(this.#file).catch(() => '');
     if (identity !== this.#identity && HELD.has(identity))
       throw Object.assign(new Error(`${this.#file} is held`), { code: 'LEVEL_LOCKED' });

@@ -143,6 +143,8 @@ class LevelStore implements Store {
   #database: LevelDatabase | undefined;
   /** Of the commit that failed since it was opened. */
   #failure: { readonly error: unknown } | undefined;
+  /** The last commit failed: what is opened next has to be what was open. */
+  #mustBeBack = false;
   /** `open` and `close` wait for each other. */
   #lastChange: Promise<void> = Promise.resolve();
 
@@ -178,9 +180,9 @@ class LevelStore implements Store {
 
   async #repair(repair: () => Promise<void>): Promise<void> {
     if (this.#database !== undefined) throw new StateError('STORE_OPEN', `${this.name}: the store is open`);
+    const { lock } = this.#setup;
     try {
-      await this.#setup.lock?.checkFree();
-      await repair();
+      await (lock === undefined ? repair() : lock.whileFree(repair));
     } catch (error) {
       throw openError(this.name, error);
     }
@@ -190,19 +192,23 @@ class LevelStore implements Store {
     return this.#inTurn(async () => {
       if (this.#database !== undefined) return;
       const { lock } = this.#setup;
+      const open = () => this.#open(lock);
       try {
-        await lock?.checkFree();
-        // in a folder that is gone, all that a broker has acknowledged would be
-        if (this.#failure !== undefined) await lock?.checkBack();
-        const database = await this.#setup.find();
-        await database.open();
-        await lock?.opened();
-        this.#database = database;
-        this.#failure = undefined;
+        await (lock === undefined ? open() : lock.whileFree(open));
       } catch (error) {
         throw openError(this.name, error);
       }
     });
+  }
+
+  async #open(lock: FolderLock | undefined): Promise<void> {
+    // in a folder that is gone, all that a broker has acknowledged would be
+    if (this.#mustBeBack) await lock?.checkBack();
+    const database = await this.#setup.find();
+    await database.open();
+    await lock?.opened();
+    this.#database = database;
+    this.#failure = undefined;
   }
 
   close(): Promise<void> {
@@ -210,8 +216,11 @@ class LevelStore implements Store {
       const database = this.#database;
       this.#database = undefined;
       // Waits for what is under way.
-      await database?.close();
-      if (database !== undefined) this.#setup.lock?.closed();
+      try {
+        await database?.close();
+      } finally {
+        if (database !== undefined) this.#setup.lock?.closed();
+      }
     });
   }
 
@@ -235,8 +244,10 @@ class LevelStore implements Store {
       }
       const written = batch.write({ sync });
       await (lock?.isLookDue ? Promise.all([written, lock.look()]) : written);
+      this.#mustBeBack = false;
     } catch (error) {
       this.#failure = { error };
+      this.#mustBeBack = true;
       throw error;
     }
   }

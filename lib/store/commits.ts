@@ -24,24 +24,25 @@ export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.fro
 
 /**
  * Whether a store that is open is one of ours.
- * @returns true if it is empty
+ * @returns when it was made (wall-clock milliseconds), by which it is known again; undefined: it is empty
  * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws
  */
-export async function checkFormat(store: Store): Promise<boolean> {
+export async function checkFormat(store: Store): Promise<number | undefined> {
   await checkFinished(store);
   const [entry] = await store.read(kindKey(0), kindKey(0xff), 1);
-  if (entry === undefined) return true;
+  if (entry === undefined) return undefined;
   if (entry.key.length !== 1 || entry.key[0] !== Kind.format)
     throw new BrokerError(
       'STORE_CORRUPT',
       `${store.name}: this is no store of embermq, or its first record is lost. Name another place, or restore a copy.`
     );
   try {
-    checkVersion(store, readFormat(entry).format);
+    const { format, madeAt } = readFormat(entry);
+    checkVersion(store, format);
+    return madeAt;
   } catch (error) {
     throw error instanceof RecordError ? inStore(store, error) : error;
   }
-  return false;
 }
 
 /** See whether a store that is open was filled by an import that did not end. @throws BrokerError IMPORT_UNFINISHED; what the store throws */

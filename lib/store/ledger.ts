@@ -98,7 +98,8 @@ export class Ledger {
   #commit = 0;
   /** Whether the store has that one is known: after a commit that failed, the next one may be there. */
   #isCommitKnown = true;
-  #hasBeenOpen = false;
+  /** When the store was made that was opened first: another one in its place is not taken. */
+  #madeAt: number | undefined;
   #isUrgent = false;
   #isPulseDue = false;
   #isBusy = false;
@@ -145,10 +146,11 @@ export class Ledger {
     claim(this.store, this, IN_USE);
     try {
       await this.store.open();
-      const isNew = await checkFormat(this.store);
+      let madeAt = await checkFormat(this.store);
+      if (this.#madeAt !== undefined) this.#checkSame(madeAt);
       const fold = await foldJournals(this.store);
       const commits = await readCommits(this.store);
-      if (this.#hasBeenOpen) {
+      if (this.#madeAt !== undefined) {
         this.#checkOurs(commits.last);
         this.#checkLast(commits.last);
       } else this.#commit = commits.last;
@@ -159,12 +161,14 @@ export class Ledger {
         await this.store.commit(fold.draft.batch);
         this.#commit++;
       }
-      if (isNew) {
+      if (madeAt === undefined) {
+        madeAt = this.#host.clock.now();
         this.#draft.clear();
-        this.#draft.key(Kind.format).value().u8(FORMAT).f64(this.#host.clock.now()).put();
+        this.#draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).put();
         await this.store.commit(this.#draft.batch);
       }
-      this.isOpen = this.#hasBeenOpen = this.#isCommitKnown = true;
+      this.#madeAt = madeAt;
+      this.isOpen = this.#isCommitKnown = true;
       this.#isUrgent = false;
       if (this.#dirty.length > 0) this.#hurry(); // what could not be written before
       return seen;
@@ -440,6 +444,7 @@ export class Ledger {
   async #reopen(): Promise<void> {
     const { clock, work } = this.#host;
     const life = this.#life;
+    let isOtherTold = false;
     while (this.#life === life) {
       await work.during(this.#closeStore());
       if (this.#life !== life) return;
@@ -454,9 +459,12 @@ export class Ledger {
         break;
       } catch (error) {
         // for all else, it has been told that the store failed
-        if (!isChanged(error)) continue;
-        await this.#closeStore();
+        const isOther = error instanceof OtherStore; // the one that was there may come back
+        if (!isChanged(error) || (isOther && isOtherTold)) continue;
         this.#host.failed(error, 'opening the store again');
+        isOtherTold = isOther;
+        if (isOther) continue;
+        await this.#closeStore();
         return;
       }
     }
@@ -467,9 +475,15 @@ export class Ledger {
 
   async #openAgain(): Promise<void> {
     await this.store.open();
+    this.#checkSame(await checkFormat(this.store));
     const { last } = await readCommits(this.store);
     this.#checkOurs(last);
     this.#checkLast(last);
+  }
+
+  /** @throws OtherStore */
+  #checkSame(madeAt: number | undefined): void {
+    if (madeAt !== this.#madeAt) throw new OtherStore(this.store);
   }
 
   /** @throws StateError STORE_CHANGED */
@@ -540,6 +554,13 @@ export class Ledger {
       release(this.store);
     }
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
+  }
+}
+
+/** What is opened again is not what was open before. */
+class OtherStore extends StateError {
+  constructor({ name }: Store) {
+    super('STORE_CHANGED', `${name}: another store is in the place of the one that was open: put that one back`);
   }
 }
 

@@ -165,6 +165,67 @@ describe('a level store in a folder', () => {
     await again.close();
   });
 
+  for (const what of ['the same path', 'a link'] as const) {
+    it(`is had by one of two stores that are opened at the same time by a path and ${what}, and kept from other processes`, async () => {
+      const folder = await written();
+      const other = what === 'the same path' ? folder : newFolder();
+      if (other !== folder) symlinkSync(folder, other);
+      const stores = [levelStore(folder), levelStore(other)];
+      const opened = await Promise.allSettled(stores.map((store) => store.open()));
+      const codes = opened.map((result) => (result.status === 'fulfilled' ? 'open' : result.reason.code));
+      assert.deepEqual(codes, ['open', 'STORE_LOCKED']);
+      const program = `
+        import { levelStore } from 'embermq/level';
+        await levelStore(process.argv[1]).open().then(() => console.log('open'), ({ code }) => console.log(code));
+      `;
+      const flags = [
+        '--import',
+        'tsx',
+        '--conditions=embermq-source',
+        '--input-type=module',
+        '--eval',
+        program,
+        folder
+      ];
+      const cwd = join(import.meta.dirname, '../..');
+      assert.equal(execFileSync(process.execPath, flags, { cwd, encoding: 'utf8' }), 'STORE_LOCKED\n');
+      await stores[0].commit(batchOf(['c', '3']));
+      await stores[0].close();
+      await stores[1].open();
+      assert.deepEqual(await keysOf(stores[1]), ['a', 'b', 'c']);
+      await stores[1].close();
+    });
+  }
+
+  it('is not repaired by one store while another one opens it, nor opened while it is repaired', async () => {
+    const folder = await written();
+    const [one, two] = [levelStore(folder), levelStore(folder)];
+    const opening = one.open();
+    await assert.rejects(async () => two.repair?.(), { code: 'STORE_LOCKED' });
+    await opening;
+    await one.close();
+    const repairing = two.repair?.();
+    await one.open();
+    await repairing;
+    assert.deepEqual(await keysOf(one), ['a', 'b']);
+    await one.close();
+  });
+
+  it('leaves its folder to others when its database does not close well', async (t) => {
+    const folder = newFolder();
+    const store = levelStore(folder);
+    await store.open();
+    const close = t.mock.method(Level.prototype, 'close', async function (this: Level) {
+      close.mock.restore();
+      await this.close();
+      throw new Error('the disk is gone');
+    });
+    await assert.rejects(store.close(), /the disk is gone/);
+    const other = levelStore(folder);
+    await other.open();
+    await other.close();
+  });
+
   it('refuses a place where a file is', async () => {
     const file = newFolder();
     writeFileSync(file, 'text');
@@ -320,6 +381,24 @@ describe('a level store in a folder', () => {
         keys.filter((key) => key !== 'b'),
         ['a', 'c']
       );
+      await store.close();
+    });
+
+    it('makes no new folder where another one was in its place meanwhile', async (t) => {
+      const { folder, store, secondLater } = await opened(t);
+      renameSync(folder, `${folder}-moved`);
+      renameSync(await written(), folder);
+      secondLater();
+      await assert.rejects(store.commit(batchOf(['b', '1'])), /replaced/);
+      await store.close();
+      await store.open(); // whose it is, is for the broker to say
+      await store.close();
+      rmSync(folder, { recursive: true });
+      await assert.rejects(store.open(), { code: 'STORE_UNUSABLE', message: /not made anew/ });
+      assert.equal(existsSync(folder), false);
+      renameSync(`${folder}-moved`, folder);
+      await store.open();
+      await store.commit(batchOf(['c', '1']));
       await store.close();
     });
 

@@ -10,7 +10,7 @@ export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs';
 /** A store in memory that fails when it is told to. After a fault nothing is written until it is opened again, as with LevelDB. */
 export class FaultyStore implements Store {
   readonly name = 'the disk';
-  readonly inner = memoryStore();
+  inner: Store = memoryStore();
   /** How every commit fails from now on. */
   fault: Fault | undefined;
   /** How that one commit fails, counted from 1. */

@@ -90,6 +90,46 @@ describe('A broker on a level store', () => {
     }
   });
 
+  it('files nothing in a folder of another broker that is put in the place of its own, and goes on when that is back', async (t) => {
+    const home = await mkdtemp(join(tmpdir(), 'embermq-'));
+    const [folder, away, theirs] = [join(home, 'data'), join(home, 'away'), join(home, 'theirs')];
+    const broker = createBroker({ store: levelStore(folder) });
+    const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive
+    try {
+      await using other = await on(levelStore(theirs), 1_000);
+      await other.broker.table('t').set('k', 'theirs');
+      await other.broker.stop();
+      const before = await entriesOf(levelStore(theirs));
+      await broker.start();
+      for (let n = 0; n < 10; n++) await broker.table('t').set('k', `ours ${n}`);
+      await rename(folder, away);
+      await rename(theirs, folder);
+      const later = performance.now() + 2_000;
+      t.mock.method(performance, 'now', () => later);
+      const changed = new Promise<void>((resolve) => {
+        broker.on('error', ({ error }) => {
+          if ((error as { code?: string }).code === 'STORE_CHANGED') resolve();
+        });
+      });
+      const recovered = new Promise<void>((resolve) => broker.once('store.recovered', () => resolve()));
+      const refused = { code: 'STORE_FAILED', message: /the folder was replaced/ };
+      await assert.rejects(broker.table('t').set('k', 'lost'), refused);
+      await changed;
+      await assert.rejects(broker.table('t').set('k', 'lost, too'), { code: 'STORE_FAILED' });
+      await rename(folder, theirs);
+      await rename(away, folder);
+      await recovered;
+      assert.deepEqual(await entriesOf(levelStore(theirs)), before);
+      await broker.table('t').set('k', 'ours again');
+      await broker.stop();
+      assert.deepEqual((await checkStore(levelStore(folder))).findings, []);
+    } finally {
+      await broker.stop();
+      clearInterval(alive);
+      await rm(home, { recursive: true, force: true });
+    }
+  });
+
   it('refuses a folder with a record of a later version, and changes nothing in it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
     try {

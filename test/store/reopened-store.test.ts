@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { syncBuiltinESMExports } from 'node:module';
 import { describe, it } from 'node:test';
 import timers from 'node:timers';
-import { Batch, Broker, type Client, checkStore } from '../../lib/index.ts';
+import { Batch, Broker, type Client, checkStore, memoryStore, type Store } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -20,6 +20,7 @@ import {
   waiting
 } from './failing-support.ts';
 import { FaultyStore } from './faulty-store.ts';
+import { entriesOf } from './filled-store.ts';
 
 /** As LevelDB has lost what it took after a full disk. */
 async function loseLastCommit({ inner }: FaultyStore): Promise<void> {
@@ -27,6 +28,14 @@ async function loseLastCommit({ inner }: FaultyStore): Promise<void> {
   const batch = new Batch();
   batch.delete((commits.at(-1) as { key: Buffer }).key);
   await inner.commit(batch);
+}
+
+/** A store of another broker, made in another second. */
+async function ofAnother(commits = 1): Promise<Store> {
+  const store = memoryStore();
+  await using kit = await createTestBroker({ store, clock: { now: Date.UTC(2031, 0) }, leakCheck: false });
+  for (let n = 0; n < commits; n++) await kit.broker.table('t').set('k', n);
+  return store;
 }
 
 describe('A broker whose store failed', () => {
@@ -47,6 +56,52 @@ describe('A broker whose store failed', () => {
     await assert.rejects(broker.start(), { code: 'STORE_CHANGED' });
     await using again = await createTestBroker({ store: store.inner, leakCheck: false });
     assert.deepEqual(await retained(again.broker), ['1: 2']);
+    await kit[Symbol.asyncDispose]();
+  });
+
+  for (const [what, make] of [
+    ['of another broker that has made fewer commits', ofAnother],
+    ['that is empty', async () => memoryStore()]
+  ] as const) {
+    it(`writes nothing to a store ${what} and is in the place of its own, tells once, and goes on when that is back`, async () => {
+      const { kit, store, told } = await stage();
+      const { broker, clock } = kit;
+      for (let n = 0; n < 10; n++) await broker.table('t').set('k', n);
+      const [own, other] = [store.inner, await make()];
+      const before = await entriesOf(other);
+      store.fault = 'rejects';
+      await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+      store.inner = other;
+      store.fault = undefined;
+      await clock.advance('5m');
+      assert.deepEqual(told.slice(3), ['error: STORE_CHANGED']);
+      await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+      await other.close();
+      assert.deepEqual(await entriesOf(other), before);
+      store.inner = own;
+      await mended(kit, store);
+      assert.deepEqual(told.slice(4), ['alarm: clear', 'recovered']);
+      assert.deepEqual(await broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
+      assert.deepEqual(await waiting(kit), ['y']);
+      await kit[Symbol.asyncDispose]();
+      assert.deepEqual((await checkStore(store)).findings, []);
+    });
+  }
+
+  it('does not start on another store that is in the place of its own, and starts when that is back', async () => {
+    const { kit, store } = await stage();
+    const [own, other] = [store.inner, await ofAnother(1_000)];
+    await kit.broker.stop();
+    const before = await entriesOf(other);
+    store.inner = other;
+    await assert.rejects(kit.broker.start(), {
+      code: 'STORE_CHANGED',
+      message: 'the disk: another store is in the place of the one that was open: put that one back'
+    });
+    assert.deepEqual(await entriesOf(other), before);
+    store.inner = own;
+    await kit.broker.start();
+    assert.equal(kit.broker.hasSession('reader'), true);
     await kit[Symbol.asyncDispose]();
   });
 
