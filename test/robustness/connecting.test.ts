@@ -104,14 +104,14 @@ describe('a packet that comes byte by byte', () => {
 });
 
 describe('a flood of CONNECTs', () => {
-  it('is held to maxSessions by 100,000 fresh persistent client ids', async () => {
+  it('is held to maxSessions by 30,000 fresh persistent client ids', async () => {
     await using it = await bed({ maxSessions: 500 });
     const { broker, failures } = it;
     const observer = await client(broker);
     const before = memory();
     let refused = 0;
     const frames = Array.from({ length: 100 }, () => Buffer.alloc(0));
-    for (let round = 0; round < 1_000; round++) {
+    for (let round = 0; round < 300; round++) {
       const peers = frames.map((_, at) => {
         const peer = new Peer(broker, 4);
         peer.say(encode(connect({ version: 4, clientId: `fresh${round * 100 + at}`, clean: false }), 4));
@@ -125,7 +125,7 @@ describe('a flood of CONNECTs', () => {
       }
     }
     await turns(2);
-    assert.equal(refused, 100_000 - 499);
+    assert.equal(refused, 30_000 - 499);
     assert.equal([...broker.sessions()].length, 500);
     assert.ok(await isServed(observer), 'who is in stays in');
     const known = await client(broker, { version: 4, clientId: 'fresh3', clean: false });
