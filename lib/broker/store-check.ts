@@ -330,7 +330,7 @@ class Check {
   }
 
   async #commit(draft: Draft, last: number): Promise<number> {
-    writeCommit(draft, last + 1, systemClock.now());
+    writeCommit(draft, last + 1, this.commits.lastWallMs);
     await this.#store.commit(draft.batch);
     return last + 1;
   }

@@ -157,7 +157,8 @@ export class Ledger {
       const seen = await look(commits, fold);
       // what this one has written since it was opened first, it knows better
       if (fold.draft.batch.length > 0 && this.#journals.length === 0) {
-        writeCommit(fold.draft, this.#commit + 1, this.#host.clock.now());
+        // until when clients were connected is what that time says: nobody has been since
+        writeCommit(fold.draft, this.#commit + 1, commits.lastWallMs);
         await this.store.commit(fold.draft.batch);
         this.#commit++;
       }

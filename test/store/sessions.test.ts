@@ -71,6 +71,17 @@ describe('A session that is kept', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
+  it('has expired, too, where the process that found it so died as soon as it had started', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('away', 'a', 1, { sessionExpiry: '1d' });
+    await lives.connect({ clientId: 'c', ...PERSISTENT });
+    await lives.kit.clock.advance(300);
+    await lives.kit.broker.publish('a', 'in a journal', { qos: 1 });
+    await lives.kill({ downForMs: 2 * HOUR });
+    await lives.kill();
+    assert.equal(await isPresent(lives, 'c'), false);
+  });
+
   it('of MQTT 3.1.1 is there again, with its subscriptions', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'old', protocolVersion: 4, clean: false });
