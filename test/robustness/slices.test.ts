@@ -27,9 +27,9 @@ async function retain(broker: Broker, count: number): Promise<void> {
   await turns(1);
 }
 
-describe('200,000 retained messages', () => {
+describe('100,000 retained messages', () => {
   for (const [qos, count] of [
-    [0, 200_000],
+    [0, 100_000],
     [1, 30_000]
   ] as const) {
     it(`go out to one subscriber in slices, QoS ${qos}`, async () => {
@@ -60,7 +60,7 @@ describe('200,000 retained messages', () => {
       );
       assert.equal(received, count);
       assert.ok(most <= 2_000, `${most} in one turn`);
-      assert.ok(taken > 100);
+      assert.ok(taken >= 100, `all in ${taken} turns`);
     });
   }
 
