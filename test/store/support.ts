@@ -28,8 +28,11 @@ export class MortalStore implements Store {
   turnsAfter = (): number => 0;
   /** And of reading. */
   turnsToRead = (): number => 0;
+  /** Whether a commit fails, and all of it is kept nevertheless. From then on all of them do, until it is opened again. */
+  fault = (): 'rejects' | 'applies' | undefined => undefined;
   readonly #inner: Store;
   #isDead = false;
+  #isBroken = false;
   #pending: Batch | undefined;
 
   constructor(inner: Store = memoryStore()) {
@@ -38,6 +41,7 @@ export class MortalStore implements Store {
   }
 
   open(): Promise<void> {
+    this.#isBroken = false;
     return this.#inner.open();
   }
 
@@ -46,12 +50,15 @@ export class MortalStore implements Store {
   }
 
   async commit(batch: Batch): Promise<void> {
+    const fault = this.#isBroken ? 'rejects' : this.fault();
+    this.#isBroken = fault !== undefined;
     const copy = copyOf(batch);
-    this.#pending = copy;
+    this.#pending = fault === 'rejects' ? undefined : copy;
     await turns(this.turnsBefore());
     if (this.#isDead) return;
-    await this.#keep(copy);
+    if (fault !== 'rejects') await this.#keep(copy);
     await turns(this.turnsAfter());
+    if (fault !== undefined && !this.#isDead) throw new Error('no space left');
   }
 
   async #keep(batch: Batch): Promise<void> {
@@ -72,14 +79,21 @@ export class MortalStore implements Store {
     if (isPendingKept && this.#pending !== undefined) await this.#keep(this.#pending);
   }
 
+  /** It does not write, as a commit has failed. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
   /** What is in it, in another one in memory. */
   async copy(): Promise<MortalStore> {
+    if (this.#isBroken) await this.#inner.open().catch(() => undefined); // perhaps it was just closed, to be opened again
     const batch = new Batch();
     for (const { key, value } of await this.entries()) batch.put(key, value);
     const copy = await MortalStore.of([batch]);
     copy.turnsBefore = this.turnsBefore;
     copy.turnsAfter = this.turnsAfter;
     copy.turnsToRead = this.turnsToRead;
+    copy.fault = this.fault;
     return copy;
   }
 
@@ -184,7 +198,7 @@ export class Lives {
     await died;
     const now = kit.clock.now() + (options.downForMs ?? 0);
     this.store = await store.copy();
-    await kit[Symbol.asyncDispose]();
+    await kit[Symbol.asyncDispose]().catch(() => undefined); // whether its store failed at the end or not
     await this.begin(now);
   }
 
