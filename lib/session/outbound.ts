@@ -223,7 +223,7 @@ export abstract class Outbound implements Subscriber {
   stow(log: SessionLog): void {
     this.held = undefined;
     for (const { message, qos, retain, ids } of this.backlog?.takeUnkept() ?? [])
-      log.append(message, qos, retain, ids, false);
+      if (!this.#isRefused(message)) log.append(message, qos, retain, ids, false);
     log.detached();
   }
 
@@ -247,6 +247,11 @@ export abstract class Outbound implements Subscriber {
       return this.#hold(host.ledger, message, qos, retain, ids, kept);
     }
     return this.#send(link, message, qos, retain, ids, kept, 0);
+  }
+
+  /** Its publisher was refused, and may send it again. Of a session that is kept the log knows. */
+  #isRefused({ isHeld, ticket }: Message): boolean {
+    return isHeld && this.host.ledger?.hasRefused(ticket) === true;
   }
 
   /** QoS 2 to a session that is kept goes out when its packet id is kept, what a publisher may send again when it can not any more. */
@@ -435,7 +440,7 @@ export abstract class Outbound implements Subscriber {
       while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0 && !this.held?.isFull) {
         const queued = backlog.shift((this.inflight?.count ?? 0) < this.window);
         if (queued === undefined) break;
-        if (queued.kept?.isDone) continue; // its publisher was refused
+        if (queued.kept?.isDone || this.#isRefused(queued.message)) continue;
         left--;
         this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids, queued.kept);
       }
@@ -539,6 +544,8 @@ export abstract class Outbound implements Subscriber {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
         link.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
         host.metrics.counts[Metric.packetsPubrelSent]++;
+      } else if (inflight.keptOf(id)?.isDone) {
+        inflight.free(id); // it was refused after it had taken the id
       } else {
         (this.resending ??= new Set()).add(id);
       }

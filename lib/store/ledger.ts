@@ -77,6 +77,8 @@ export class Ledger {
   /** The last commit that is kept. */
   settled = 0;
   isFailed = false;
+  /** The tickets of commits that failed, first and last of each time that they did: what waited for those was refused. */
+  readonly #refused: [first: number, last: number][] = [];
   /** Bytes that wait to be written, and those of the commit under way: rough, for `isFull`. */
   #gathered = 0;
   #leaving = 0;
@@ -202,6 +204,11 @@ export class Ledger {
   /** The commit that holds, or will hold, the last change of an item; 0: it is kept. */
   ticketOf(item: Durable): number {
     return item.isDirty ? this.ticket : this.#isBusy ? this.#ticket : 0;
+  }
+
+  /** Whoever waited for this commit was told that it failed. A later one may be settled since. */
+  hasRefused(ticket: number): boolean {
+    return this.#refused.some(([first, last]) => ticket >= first && ticket <= last);
   }
 
   /** So much waits to be written that publishers should. */
@@ -434,6 +441,8 @@ export class Ledger {
     // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
     const ticket = this.ticket;
     this.#ticket++;
+    if (isNew) this.#refused.push([this.settled + 1, ticket]);
+    else (this.#refused.at(-1) as [number, number])[1] = ticket;
     this.#tell((waiter) => waiter.commitFailed(ticket, error));
     void this.#reopen();
   }

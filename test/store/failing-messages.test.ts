@@ -43,6 +43,65 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.deepEqual(await waiting(kit), ['more', 'zero']);
   });
 
+  for (const when of ['before', 'when'] as const)
+    it(`does not send what was refused to a session of memory alone whose window opens ${when} the store is back`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const reader = await rawClient(kit.broker, { properties: { receiveMaximum: 1 } });
+      assert.deepEqual(await granted(reader, 1, { topic: 'live/#', qos: 2 }), [2]);
+      await kit.broker.publish('live/1', 'first', { qos: 1 });
+      const { messageId = 0 } = await reader.next('publish');
+      const options = { clientId: 'writer', version: 4, clean: false } as const;
+      const writer = await rawClient(kit.broker, options);
+      await kit.clock.advance('1s');
+      store.fault = 'rejects';
+      writer.send(publish('live/1', 'again', { qos: 2, messageId: 1 }));
+      await writer.closed();
+      if (when === 'when') await mended(kit, store);
+      reader.send({ cmd: 'puback', messageId, reasonCode: 0 });
+      await turns();
+      await mended(kit, store);
+      await reader.nothing();
+      const back = await rawClient(kit.broker, options);
+      back.send(publish('live/1', 'again', { qos: 2, messageId: 1, dup: true }));
+      assert.equal(await acked(back, 'pubrec'), 0);
+      assert.equal(`${(await reader.next('publish')).payload}`, 'again');
+    });
+
+  it('does not send again what was refused, where its client comes back before it has left memory', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+    const writer = await rawClient(kit.broker, { clientId: 'writer', ...RAW_PERSISTENT });
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    writer.send(publish('kept/1', 'refused', { qos: 2, messageId: 1 }));
+    await turns();
+    reader.destroy();
+    await turns();
+    fail();
+    assert.equal(await acked(writer, 'pubrec'), 0x97);
+    // while the store is tried again something else comes for the session: its record has to be written once more
+    const commit = store.commit.bind(store);
+    const tried = new Promise<void>((resolve) => {
+      store.commit = async (batch) => {
+        store.commit = commit;
+        void kit.broker.publish('kept/2', 'zero');
+        await turns();
+        await commit(batch);
+        resolve();
+      };
+    });
+    const advanced = kit.clock.advance('1s');
+    await tried;
+    const back = await rawClient(kit.broker, { clientId: 'reader', ...RAW_PERSISTENT });
+    await advanced;
+    assert.deepEqual(
+      (await back.rest()).map((packet) => packet.cmd === 'publish' && `${packet.payload}`),
+      ['zero']
+    );
+  });
+
   it('delivers what was accepted long before and comes due in a commit that fails', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
