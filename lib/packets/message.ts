@@ -318,7 +318,7 @@ export class Message {
       this.#kept = Buffer.allocUnsafeSlow(this.bytes);
       buf.copy(this.#kept, 0, start, end);
     }
-    wired.push(this);
+    wire(this, buf);
   }
 
   /** The packet's bytes. Of a kept message they are unpacked, and shared by all receivers of the turn. @internal */
@@ -336,7 +336,7 @@ export class Message {
       buf = slab;
       slab.write(kept, at, 'latin1');
     }
-    wired.push(this);
+    wire(this, buf);
     this.wire = { buf, start: at, end: at + bytes, idAt: this.idAt === 0 ? 0 : at + this.idAt };
     return this.wire;
   }
@@ -407,14 +407,31 @@ export class Message {
   }
 }
 
-/** Kept messages whose bytes lie unpacked for this turn. */
+/** So many kept messages may hold their bytes unpacked, and so many bytes of what these lie in: a turn may be long in coming. */
+const MOST_WIRED = 4096;
+const MOST_WIRED_BYTES = 4_194_304;
+
+/** Kept messages whose bytes lie unpacked for this turn, the bytes that they lie in, and the last of these. */
 let wired: Message[] = [];
+let wiredBytes = 0;
+let wiredLast: Buffer | undefined;
+
+/** A kept message holds on to `buf`, as long as the turn lasts. */
+function wire(message: Message, buf: Buffer): void {
+  if (wired.length >= MOST_WIRED || wiredBytes >= MOST_WIRED_BYTES) unwireAll();
+  wired.push(message);
+  if (buf === wiredLast) return;
+  wiredLast = buf;
+  wiredBytes += buf.length;
+}
 
 /** The turn is over: kept messages let go of the read chunk. */
 export function unwireAll(): void {
   if (wired.length === 0) return;
   const done = wired;
   wired = [];
+  wiredBytes = 0;
+  wiredLast = undefined;
   for (const message of done) message.unwire();
 }
 

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { turns } from '../fuzz/wire.ts';
+import { bed, client, memory } from './support.ts';
+
+const MOST_BYTES = 12 * 2 ** 20;
+
+describe('Messages that replace each other while nothing is sent', () => {
+  it('are forgotten, when an app publishes them and waits for nothing but its calls', async () => {
+    await using it = await bed();
+    const before = memory();
+    for (let at = 0; at < 100_000; at++) await it.broker.publish('sensors/attic', String(at), { retain: true });
+    const grown = memory() - before;
+    assert.ok(grown < MOST_BYTES, `${grown} bytes more`);
+  });
+
+  for (const [what, topic] of [
+    ['retained', 'kept/a'],
+    ['in the full queue of one that is away', 'queue/a']
+  ] as const)
+    it(`are forgotten, ${what}, when a client publishes them at QoS 0`, async () => {
+      await using it = await bed({ maxMqueueLen: 10 });
+      const away = await client(it.broker, { clientId: 'away', properties: { sessionExpiryInterval: 3_600 } });
+      away.say({
+        cmd: 'subscribe',
+        messageId: 1,
+        subscriptions: [{ topic: 'queue/#', qos: 0, nl: false, rap: false, rh: 0 }]
+      });
+      await turns(2);
+      away.wire.destroy();
+      const publisher = await client(it.broker);
+      await turns(2);
+      const before = memory();
+      for (let at = 0; at < 4_000; at++) {
+        const payload = Buffer.alloc(10_000, at & 255);
+        publisher.say({ cmd: 'publish', topic, payload, qos: 0, dup: false, retain: topic === 'kept/a' });
+        await turns(1);
+      }
+      const grown = memory() - before;
+      assert.ok(grown < MOST_BYTES, `${grown} bytes more`);
+    });
+});
