@@ -5,7 +5,7 @@ import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.
 import { asError } from '../events.ts';
 import { checkNames, checkObject } from '../options-table.ts';
 import { encode } from '../packets/encode.ts';
-import { type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
+import { checkPlaces, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
 import { PacketReader } from '../packets/packet-reader.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type {
@@ -180,6 +180,7 @@ export class Client {
         checkNames(options, PUBLISH_NAMES, 'publish');
       }
       const isWhole = typeof topic === 'object' && topic !== null;
+      if (isWhole) checkPlaces(topic);
       const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
       this.#mustBeConnected();
       this.#mustFit(packet);

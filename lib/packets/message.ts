@@ -173,6 +173,7 @@ export class Message {
     if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
     const payload = payloadBytes(input.payload);
     const messageId = qos === 0 ? undefined : 1;
+    checkPlaces(input);
     const own = properties === undefined ? undefined : applicationProperties(properties);
     const packet = { cmd: 'publish', topic, payload, qos, dup: false, retain, messageId, properties: own } as const;
     const buf = encodePublish(packet, 5);
@@ -471,6 +472,13 @@ function applicationProperties(given: NonNullable<MessageInput['properties']>): 
   return own;
 }
 
+/** A property beside `properties` would be lost. @throws InvalidInput MESSAGE_INVALID */
+export function checkPlaces(input: object): void {
+  for (const name of PROPERTY_NAMES)
+    if (name in input)
+      throw new InvalidInput('MESSAGE_INVALID', name, `properties.${name}`, (input as Record<string, unknown>)[name]);
+}
+
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isPair = (pair: unknown): boolean => Array.isArray(pair) && pair.length === 2 && pair.every(isText);
 
@@ -483,6 +491,8 @@ const PROPERTY_KINDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   correlationData: (value) => Buffer.isBuffer(value),
   userProperties: (value) => Array.isArray(value) && value.every(isPair)
 };
+
+const PROPERTY_NAMES = Object.keys(PROPERTY_KINDS);
 
 const EXPECTED: Readonly<Record<string, string>> = {
   payloadFormatIndicator: '0 or 1',

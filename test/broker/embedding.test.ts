@@ -81,6 +81,18 @@ describe('a broker in an app', () => {
     assert.equal(broker.state, 'connected');
   });
 
+  it('refuses a property of a message that is not among its properties, where it would be lost', async () => {
+    await using broker = await started();
+    await using client = await broker.connect({ clientId: 'c' });
+    const message = { topic: 'a', payload: 'x', messageExpiryInterval: 3 };
+    for (const sender of [broker, client])
+      await assert.rejects(() => sender.publish(message), {
+        code: 'MESSAGE_INVALID',
+        field: 'messageExpiryInterval',
+        message: /properties\.messageExpiryInterval/
+      });
+  });
+
   it('refuses names that its methods do not know, with a suggestion', async () => {
     await using broker = await started();
     await using _ = await broker.connect({ clientId: 'c' });
