@@ -4,14 +4,15 @@ import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import type { Core } from './core.ts';
 
+/** Records that one commit deletes. */
 const SWEPT_AT_ONCE = 1_000;
 
-/** Deletes the segments of sessions that are over: which ones there are only the store knows. */
+/** Deletes the segments of sessions that are over, first come first: which ones there are only the store knows. */
 export class Sweeper implements Durable {
   isDirty = false;
   readonly #core: Core;
   readonly #ledger: Ledger;
-  readonly #sessions: number[] = [];
+  readonly #sessions = new Set<number>();
   #keys: readonly Buffer[] = [];
   #writing: readonly Buffer[] = [];
   #isBusy = false;
@@ -23,12 +24,12 @@ export class Sweeper implements Durable {
   }
 
   add(session: number): void {
-    this.#sessions.push(session);
+    this.#sessions.add(session);
   }
 
   begin(): void {
     this.#isStopped = false;
-    if (this.#isBusy || this.#sessions.length === 0) return;
+    if (this.#isBusy || this.#sessions.size === 0) return;
     this.#isBusy = true;
     this.#sweep()
       .catch((error: unknown) => {
@@ -56,28 +57,32 @@ export class Sweeper implements Durable {
   }
 
   async #sweep(): Promise<void> {
-    for (let session = this.#sessions.at(-1); session !== undefined; session = this.#sessions.at(-1)) {
-      const from = numberKey(Kind.segment, session);
-      const to = numberKey(Kind.segment, session + 1);
-      for (let isDone = false; !isDone; ) {
-        const entries = await this.#read(from, to);
+    while (this.#sessions.size > 0) {
+      const keys: Buffer[] = [];
+      const done: number[] = [];
+      for (const session of this.#sessions) {
+        const limit = SWEPT_AT_ONCE - keys.length;
+        const entries = await this.#read(session, limit);
         if (this.#isStopped) return;
-        isDone = entries.length < SWEPT_AT_ONCE;
-        this.#keys = entries.map(({ key }) => key);
-        if (isDone) this.#keys = [...this.#keys, numberKey(Kind.garbage, session)];
-        this.#ledger.promise(this);
-        await this.#ledger.kept(this.#ledger.ticket);
-        if (this.#isStopped) return;
+        for (const { key } of entries) keys.push(key);
+        if (entries.length === limit) break; // there may be more of it
+        keys.push(numberKey(Kind.garbage, session));
+        done.push(session);
+        if (keys.length >= SWEPT_AT_ONCE) break;
       }
-      this.#sessions.splice(this.#sessions.indexOf(session), 1);
+      this.#keys = keys;
+      this.#ledger.promise(this);
+      await this.#ledger.kept(this.#ledger.ticket);
+      for (const session of done) this.#sessions.delete(session);
+      if (this.#isStopped) return;
     }
   }
 
-  async #read(from: Buffer, to: Buffer): Promise<Entry[]> {
+  async #read(session: number, limit: number): Promise<Entry[]> {
     const { work } = this.#core;
     work.begin();
     try {
-      return await this.#ledger.read(from, to, SWEPT_AT_ONCE);
+      return await this.#ledger.read(numberKey(Kind.segment, session), numberKey(Kind.segment, session + 1), limit);
     } finally {
       work.end();
     }
