@@ -51,7 +51,8 @@ export class Subscribing {
     };
     const next = (at: number): void | Promise<void> => {
       for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length; at++) {
-        if (at === end) return this.#nextTurn().then(() => (session.link === link ? next(at) : undefined));
+        if (session.link !== link) return; // nothing is granted to the next connection, which has not asked
+        if (at === end) return this.#nextTurn().then(() => next(at));
         const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
         if (isThenable(code)) {
           return code.then((value) => {
@@ -122,6 +123,7 @@ export class Subscribing {
     feeds: RetainedFeed[]
   ): number | Promise<number> {
     const { hooks, events, metrics } = this.#broker;
+    const { link } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
       nl: request.nl,
@@ -148,7 +150,7 @@ export class Subscribing {
     );
     const act = (answer: Verdict | number | undefined): number => {
       const code = this.#codeOf(answer, request.qos, session);
-      if (session.state !== 'connected') return ReasonCode.unspecifiedError;
+      if (session.link !== link) return ReasonCode.unspecifiedError; // there will be no SUBACK
       return code >= 0x80
         ? this.#refused(session, code)
         : this.#grant(session, filter, request, code as QoS, ids, feeds);
