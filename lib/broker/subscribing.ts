@@ -43,15 +43,18 @@ export class Subscribing {
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
     const answer = () => {
-      if (session.link !== link || link.isClosed) return;
+      if (session.link !== link || link.isClosed) {
+        session.feed(feeds); // they wait for no SUBACK any more
+        return;
+      }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
       this.#whenKept(session, link, () => {
         if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
       });
     };
     const next = (at: number): void | Promise<void> => {
-      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length; at++) {
-        if (session.link !== link) return; // nothing is granted to the next connection, which has not asked
+      // nothing is granted to the next connection, which has not asked
+      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length && session.link === link; at++) {
         if (at === end) return this.#nextTurn().then(() => next(at));
         const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
         if (isThenable(code)) {
