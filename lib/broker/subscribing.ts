@@ -48,7 +48,8 @@ export class Subscribing {
         return;
       }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
-      this.#whenKept(session, link, () => {
+      const isGranted = granted.some((code) => code < 0x80);
+      this.#whenKept(session, link, isGranted, () => {
         if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
       });
     };
@@ -70,13 +71,17 @@ export class Subscribing {
     this.#holding(session, link, next(0), 'subscribing');
   }
 
-  /** Go on when what the session has subscribed is in the store. */
-  #whenKept(session: Session, link: Connection, run: () => void): void {
+  /** Go on when what the session has subscribed is in the store. @param hasChanges whether the packet has changed some of that */
+  #whenKept(session: Session, link: Connection, hasChanges: boolean, run: () => void): void {
     const { log } = session;
     const { ledger } = this.#broker;
     const ticket = log === undefined || ledger === undefined ? 0 : ledger.ticketOf(log);
-    if (ledger === undefined || ticket === 0) {
+    if (ledger === undefined || ticket === 0 || (ledger.isFailed && !hasChanges)) {
       run();
+      return;
+    }
+    if (ledger.isFailed) {
+      session.close('store_failed', ReasonCode.quotaExceeded); // hooks took their time, and the commit of these failed
       return;
     }
     const count = (this.#waiting.get(link) ?? 0) + 1;
@@ -291,7 +296,9 @@ export class Subscribing {
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
       if (session.link === link)
-        this.#whenKept(session, link, () => this.#answer(session, link, unsuback, Metric.packetsUnsubackSent));
+        this.#whenKept(session, link, granted.includes(ReasonCode.success), () =>
+          this.#answer(session, link, unsuback, Metric.packetsUnsubackSent)
+        );
     };
     this.#holding(session, link, next(0), 'unsubscribing');
   }
