@@ -399,8 +399,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         this.#refuse(link, reasonCode, reasonString, serverReference);
       }
     }
-    // a client that is refused leaves no will [MQTT-3.1.4-6]
-    this.#ended({ reason, reasonCode, will: link !== undefined && !link.isWelcomed ? 'drop' : will, isAbrupt });
+    this.#ended({ reason, reasonCode, will, isAbrupt });
   }
 
   /**
@@ -418,7 +417,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.will = undefined;
     this.ending = { reason: 'takeovered', reasonCode: ReasonCode.sessionTakenOver, will: 'drop', isAbrupt: false };
     this.send('takenOver');
-    return will?.delayMs === 0 ? will : undefined;
+    return will?.delayMs === 0 && link?.isWelcomed ? will : undefined;
   }
 
   /** End a session that is offline. */
@@ -432,6 +431,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   #ended(ending: Ending): void {
     if (this.state === 'gone') return;
+    // a client that has had no CONNACK leaves no will [MQTT-3.1.4-6]
+    if (this.link?.isWelcomed === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
     if (this.state === 'idle') {
       this.send('closed');

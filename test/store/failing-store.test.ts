@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { rawClient } from '../support/raw-client.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { granted, held, publish, refusedConnect, subscribe, turns, unsubscribe } from '../support/wire.ts';
 import { acked, check, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
 
@@ -292,5 +292,49 @@ describe('A broker whose store fails', () => {
       const client = await rawClient(kit.broker, options);
       assert.equal(client.connack?.sessionPresent, false);
     }
+  });
+
+  it('ends the session of a client that had gone when its first CONNECT was not kept, and publishes no will of it', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const wills: string[] = [];
+    kit.broker.subscribe('will', ({ payload }) => wills.push(`${payload}`));
+    const will = { topic: 'will', payload: Buffer.from('x'), qos: 1, retain: false } as const;
+    for (const sessionExpiryInterval of [0, 0xffff_ffff]) {
+      await kit.clock.advance('1s');
+      const fail = store.failLater();
+      const client = await rawClient(kit.broker, { connect: false });
+      client.send(connectPacket({ clientId: 'c', clean: false, will, properties: { sessionExpiryInterval } }));
+      await turns();
+      client.cut();
+      await turns();
+      fail();
+      await turns();
+      await mended(kit, store);
+      assert.equal(kit.broker.hasSession('c'), false);
+      assert.deepEqual(wills, []);
+    }
+    await kit.clock.advance('1s');
+    assert.deepEqual((await check(store)).findings, []);
+  });
+
+  it('publishes no will of a client that gave way to another connection before its CONNACK', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const wills: string[] = [];
+    kit.broker.subscribe('will', ({ payload }) => wills.push(`${payload}`));
+    const will = { topic: 'will', payload: Buffer.from('x'), qos: 1, retain: false } as const;
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    const first = await rawClient(kit.broker, { connect: false });
+    first.send(connectPacket({ clientId: 'c', will, ...RAW_PERSISTENT }));
+    await turns();
+    const second = await rawClient(kit.broker, { connect: false });
+    second.send(connectPacket({ clientId: 'c', ...RAW_PERSISTENT }));
+    await turns();
+    fail();
+    await mended(kit, store);
+    assert.equal(kit.broker.hasSession('c'), false);
+    assert.deepEqual(wills, []);
   });
 });
