@@ -315,7 +315,7 @@ export class Subscribing {
         continue;
       }
       const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
-      if (session.log !== undefined && ledger?.isFailed && session.subscriptions.get(filter) !== undefined) {
+      if (ledger?.isFailed && mayBeKept(session, filter)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(NOT_KEPT);
         continue;
@@ -364,6 +364,11 @@ export class Subscribing {
   unsubscribeFor(session: Session, filter: string): boolean {
     return this.remove(session, mounted(filter, session.mountpoint));
   }
+}
+
+/** Whether the store may have a subscription, also one that has just been ended. */
+function mayBeKept({ log, subscriptions }: Session, filter: string): boolean {
+  return log !== undefined && (subscriptions.get(filter) !== undefined || log.isUnwritten(filter));
 }
 
 /** A filter under a mount point; the share prefix stays in front. */

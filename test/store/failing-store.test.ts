@@ -188,6 +188,22 @@ describe('A broker whose store fails', () => {
       assert.deepEqual(await granted(client, 4, 'other'), [0]);
     });
 
+  it('does not tell a client that there is no subscription which the app has ended, while that is not kept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const client = await rawClient(kit.broker, { clientId: 'c', ...RAW_PERSISTENT });
+    await granted(client, 1, 'live');
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    kit.broker.session('c').unsubscribe('live');
+    await turns();
+    client.send(unsubscribe(2, 'live', 'none'));
+    assert.deepEqual((await client.next('unsuback')).granted, [0x83, 0x11]);
+    await mended(kit, store);
+    client.send(unsubscribe(3, 'live', 'none'));
+    assert.deepEqual((await client.next('unsuback')).granted, [0x11, 0x11]);
+  });
+
   it('acknowledges no SUBSCRIBE of which it has granted a part before a commit failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
