@@ -208,7 +208,9 @@ export class Admission {
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
             this.#broker.failed(error, 'reading a session from the store', link.session);
-          link.session.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
+          const { session } = link;
+          if (isNew && session.state === 'disconnected') session.end('discarded', 'store_failed');
+          else session.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
         }
       )
       .finally(() => link.session.resumeAfterHook(link));

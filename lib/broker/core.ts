@@ -594,6 +594,7 @@ export class Core implements SessionHost {
 
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
     const error = asError(thrown);
+    if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // nobody waits any more for what was being read
     if (this.events.heard.error)
       this.events.emit('error', client === undefined ? { error, during } : { error, during, client });
     else if (!(thrown instanceof ProtocolError) && this.#warnings < WARNINGS_AT_MOST) {

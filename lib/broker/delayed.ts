@@ -50,7 +50,7 @@ export interface DelayedSettings {
   readonly wallMs: () => number;
   /**
    * Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`.
-   * @returns where that takes its time: whether it is done; if not, the message waits on
+   * @returns where that takes its time: whether it is done; if not, the broker has stopped, and the message waits for its next start
    */
   readonly release: (message: Message, topic: string) => undefined | Promise<boolean>;
 }
@@ -132,12 +132,14 @@ export class DelayedMessages {
       // not before: what becomes of it has to be kept by the same commit
       if (done === undefined) this.#settings.onGone?.(waiting);
     }
-    void done?.then((isDone) => {
-      if (isDone) this.#settings.onGone?.(waiting);
-      else {
-        this.#waiting.add(waiting);
-        this.#bytes += message.bytes;
-      }
+    if (done === undefined) return;
+    // it waits on meanwhile: should the broker stop before that is done, its next start tries again
+    this.#waiting.add(waiting);
+    this.#bytes += message.bytes;
+    void done.then((isDone) => {
+      if (!isDone) return;
+      this.cancel(waiting);
+      this.#settings.onGone?.(waiting);
     });
   }
 }

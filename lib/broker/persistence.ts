@@ -285,7 +285,7 @@ export class Persistence {
     this.#orphans.push(() => session.publishWill());
   }
 
-  /** Hooks decide on a will: should the process end first, it is published by the next one. */
+  /** Hooks decide on a will: should the process end first, or the broker stop, it is published by the next start. */
   willUnderWay(session: Session, will: WillState, done: Promise<boolean>): void {
     const record = new WillRecord(session, ++this.#number, this.ledger, will);
     record.changed();
@@ -294,12 +294,13 @@ export class Persistence {
       record.changed();
     };
     void done.then((isDone) => {
+      const publishAgain = () => {
+        this.#core.publishWill(session, will);
+        end();
+      };
       if (isDone) end();
-      else
-        this.#orphans.push(() => {
-          this.#core.publishWill(session, will);
-          end();
-        });
+      else if (this.#core.isRunning) publishAgain();
+      else this.#orphans.push(publishAgain);
     });
   }
 

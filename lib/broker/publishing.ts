@@ -328,10 +328,10 @@ export class Publishing {
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
   release(message: Message, topic: string): undefined | Promise<boolean> {
     const broker = this.#broker;
-    const { ledger } = broker;
+    const { ledger, life } = broker;
     if (ledger !== undefined && message.ticket > ledger.settled)
       return ledger.kept(message.ticket).then(
-        () => broker.isRunning && (this.release(message, topic) ?? true),
+        () => broker.life === life && (this.release(message, topic) ?? true),
         () => true // it was refused
       );
     broker.readTime();

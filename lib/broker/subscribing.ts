@@ -43,15 +43,20 @@ export class Subscribing {
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
     const answer = () => {
-      if (session.link !== link || link.isClosed) return;
+      if (session.link !== link || link.isClosed) {
+        session.feed(feeds); // they wait for no SUBACK any more
+        return;
+      }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
-      this.#whenKept(session, link, () => {
+      const isGranted = granted.some((code) => code < 0x80);
+      this.#whenKept(session, link, isGranted, () => {
         if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
       });
     };
     const next = (at: number): void | Promise<void> => {
-      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length; at++) {
-        if (at === end) return this.#nextTurn().then(() => (session.link === link ? next(at) : undefined));
+      // nothing is granted to the next connection, which has not asked
+      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length && session.link === link; at++) {
+        if (at === end) return this.#nextTurn().then(() => next(at));
         const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
         if (isThenable(code)) {
           return code.then((value) => {
@@ -66,13 +71,17 @@ export class Subscribing {
     this.#holding(session, link, next(0), 'subscribing');
   }
 
-  /** Go on when what the session has subscribed is in the store. */
-  #whenKept(session: Session, link: Connection, run: () => void): void {
+  /** Go on when what the session has subscribed is in the store. @param hasChanges whether the packet has changed some of that */
+  #whenKept(session: Session, link: Connection, hasChanges: boolean, run: () => void): void {
     const { log } = session;
     const { ledger } = this.#broker;
     const ticket = log === undefined || ledger === undefined ? 0 : ledger.ticketOf(log);
-    if (ledger === undefined || ticket === 0) {
+    if (ledger === undefined || ticket === 0 || (ledger.isFailed && !hasChanges)) {
       run();
+      return;
+    }
+    if (ledger.isFailed) {
+      session.close('store_failed', ReasonCode.quotaExceeded); // hooks took their time, and the commit of these failed
       return;
     }
     const count = (this.#waiting.get(link) ?? 0) + 1;
@@ -122,6 +131,7 @@ export class Subscribing {
     feeds: RetainedFeed[]
   ): number | Promise<number> {
     const { hooks, events, metrics } = this.#broker;
+    const { link } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
       nl: request.nl,
@@ -148,7 +158,7 @@ export class Subscribing {
     );
     const act = (answer: Verdict | number | undefined): number => {
       const code = this.#codeOf(answer, request.qos, session);
-      if (session.state !== 'connected') return ReasonCode.unspecifiedError;
+      if (session.link !== link) return ReasonCode.unspecifiedError; // there will be no SUBACK
       return code >= 0x80
         ? this.#refused(session, code)
         : this.#grant(session, filter, request, code as QoS, ids, feeds);
@@ -286,7 +296,9 @@ export class Subscribing {
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
       if (session.link === link)
-        this.#whenKept(session, link, () => this.#answer(session, link, unsuback, Metric.packetsUnsubackSent));
+        this.#whenKept(session, link, granted.includes(ReasonCode.success), () =>
+          this.#answer(session, link, unsuback, Metric.packetsUnsubackSent)
+        );
     };
     this.#holding(session, link, next(0), 'unsubscribing');
   }
@@ -303,7 +315,7 @@ export class Subscribing {
         continue;
       }
       const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
-      if (session.log !== undefined && ledger?.isFailed && session.subscriptions.get(filter) !== undefined) {
+      if (ledger?.isFailed && mayBeKept(session, filter)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(NOT_KEPT);
         continue;
@@ -352,6 +364,11 @@ export class Subscribing {
   unsubscribeFor(session: Session, filter: string): boolean {
     return this.remove(session, mounted(filter, session.mountpoint));
   }
+}
+
+/** Whether the store may have a subscription, also one that has just been ended. */
+function mayBeKept({ log, subscriptions }: Session, filter: string): boolean {
+  return log !== undefined && (subscriptions.get(filter) !== undefined || log.isUnwritten(filter));
 }
 
 /** A filter under a mount point; the share prefix stays in front. */

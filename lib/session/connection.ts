@@ -17,7 +17,7 @@ import type { RateLimits } from './rate-limit.ts';
 import type { Session } from './session.ts';
 import type { Route } from './subscription.ts';
 
-/** Why reading is paused; the bits add up. */
+/** Why reading is paused; the bits add up. `hook`: a packet waits for a hook, or for the store, and those behind it are not read before. */
 export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16 } as const;
 
 /** Output of a turn that is written before the turn ends. */

@@ -128,6 +128,11 @@ export class SessionLog implements Durable {
     this.#ledger.promise(this, 32 + filter.length);
   }
 
+  /** Whether what has become of a subscription is still to be written. */
+  isUnwritten(filter: string): boolean {
+    return this.#filters?.has(filter) === true || this.#writingFilters?.has(filter) === true;
+  }
+
   /** What a subscription is still to get of the retained messages has changed; nothing waits for that. */
   subscriptionNoted(filter: string): void {
     (this.#filters ??= new Set()).add(filter);

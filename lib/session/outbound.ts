@@ -94,6 +94,7 @@ export abstract class Outbound implements Subscriber {
     const isClear =
       isPlain &&
       !link.isBlocked &&
+      !this.zoneSettings.upgradeQos &&
       this.aliases === undefined &&
       this.feeds === undefined &&
       this.held === undefined &&

@@ -65,10 +65,12 @@ export function writeSession(
   draft.text(session.host.node).text(session.clientId);
   if (username !== undefined) draft.text(username);
   draft.text(session.mountpoint).u8(session.protocolVersion).varint(session.keepalive);
+  // where wills stay over a stop it is to be as if the process had died, and the client had been connected
+  const disconnectedAt = session.ending?.will === 'keep' ? undefined : session.disconnectedAt;
   draft
     .f64(session.sessionExpiry)
     .f64(session.createdAt)
-    .f64(session.disconnectedAt ?? 0);
+    .f64(disconnectedAt ?? 0);
   draft.text(session.zone).u8(TRANSPORTS.indexOf(connection.transport));
   draft.text(connection.listener ?? '').text(connection.remoteAddress ?? '');
   draft.varint(userProperties.length);

@@ -242,8 +242,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.rawLayout = 0;
     this.state = 'disconnected';
     this.connectedAt = undefined;
-    // where it is to be as if the process had died, nobody knows when the client went
-    this.disconnectedAt = ending.will === 'keep' ? undefined : host.clock.now();
+    this.disconnectedAt = host.clock.now();
     this.aliases = undefined;
     this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     this.auth = undefined;
@@ -285,7 +284,11 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   rearmOffline(): void {
     if (this.state !== 'disconnected') return;
     const { nowMs, wheel } = this.host;
-    if (this.ending?.will === 'keep' && this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
+    if (this.ending?.will === 'keep') {
+      this.ending = { ...this.ending, will: 'publish' };
+      if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
+      this.log?.detached(); // when it went is written
+    }
     const dueMs = Math.min(this.expiresMs, this.willDueMs);
     if (dueMs <= nowMs) this.ring(nowMs);
     else wheel.armAt(this, dueMs);
@@ -399,8 +402,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         this.#refuse(link, reasonCode, reasonString, serverReference);
       }
     }
-    // a client that is refused leaves no will [MQTT-3.1.4-6]
-    this.#ended({ reason, reasonCode, will: link !== undefined && !link.isWelcomed ? 'drop' : will, isAbrupt });
+    this.#ended({ reason, reasonCode, will, isAbrupt });
   }
 
   /**
@@ -418,7 +420,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.will = undefined;
     this.ending = { reason: 'takeovered', reasonCode: ReasonCode.sessionTakenOver, will: 'drop', isAbrupt: false };
     this.send('takenOver');
-    return will?.delayMs === 0 ? will : undefined;
+    return will?.delayMs === 0 && link?.isWelcomed ? will : undefined;
   }
 
   /** End a session that is offline. */
@@ -432,6 +434,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   #ended(ending: Ending): void {
     if (this.state === 'gone') return;
+    // a client that has had no CONNACK leaves no will [MQTT-3.1.4-6]
+    if (this.link?.isWelcomed === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
     if (this.state === 'idle') {
       this.send('closed');

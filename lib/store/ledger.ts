@@ -253,11 +253,16 @@ export class Ledger {
     this.#waiters.add(waiter);
   }
 
-  /** What the store has, see `Store.read`. @throws BrokerError STORE_UNUSABLE, or what a store says by an error of its own */
+  /**
+   * What the store has, see `Store.read`.
+   * @throws StateError STORE_CLOSED when `close` was called meanwhile; BrokerError STORE_UNUSABLE, or what a store says by an error of its own
+   */
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
+    const life = this.#life;
     try {
       return await this.store.read(from, to, limit);
     } catch (error) {
+      if (!this.isOpen || this.#life !== life) throw new StateError('STORE_CLOSED', `${this.store.name}: was closed`);
       if (error instanceof BrokerError) throw error;
       const why = error instanceof Error ? error.message : String(error);
       throw new BrokerError('STORE_UNUSABLE', `${this.store.name}: the store can not be read: ${why}`, {

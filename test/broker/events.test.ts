@@ -385,6 +385,20 @@ describe('a listener', () => {
     }
   });
 
+  it('that disconnects the client within session.subscribed leaves no retained message waiting for a SUBACK that will not be', async () => {
+    await using broker = await startBroker();
+    for (const topic of ['a', 'b']) await broker.publish(topic, topic, { retain: true, qos: 1 });
+    const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
+    const client = await rawClient(broker, options);
+    broker.once('session.subscribed', () => broker.session('c').kick({ session: 'keep' }));
+    client.send(subscribe(1, { topic: 'a', qos: 1 }));
+    await client.closed();
+    const back = await rawClient(broker, options);
+    assert.equal((await back.next('publish')).topic, 'a');
+    assert.deepEqual(await granted(back, 2, { topic: 'b', qos: 1 }), [1]);
+    assert.equal((await back.next('publish')).topic, 'b');
+  });
+
   /** What a second client of the id `c` gets, and the first one, when a listener of this event kicks `c`. */
   async function kickedIn(name: EventName, how: { clean: boolean; isOffline?: boolean; reason?: string }) {
     await using broker = await startBroker();

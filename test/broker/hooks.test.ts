@@ -6,6 +6,7 @@ import type { HookName } from '../../lib/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { Packet, PublishPacket } from '../../lib/packets/types.ts';
+import { memoryStore } from '../../lib/store/memory-store.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';
 import {
@@ -637,6 +638,34 @@ describe('the authorizeSubscribe hook', () => {
     await turns();
     assert.deepEqual([...broker.session('c').subscriptions()], []);
   });
+
+  for (const isKept of [false, true])
+    it(`whose client goes meanwhile subscribes nobody on the next connection either, and holds up nothing there (${isKept ? 'kept' : 'in memory'})`, async () => {
+      const answer = held<boolean>();
+      await using broker = await startBroker({
+        ...(isKept ? { store: memoryStore() } : {}),
+        hooks: { authorizeSubscribe: ({ filter }) => (filter === 'b' ? true : answer.promise) }
+      });
+      for (const topic of ['a', 'b', 'c']) await broker.publish(topic, topic, { qos: 1, retain: true });
+      const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
+      const client = await rawClient(broker, options);
+      client.send(
+        subscribe(1, [
+          { topic: 'a', qos: 1 },
+          { topic: 'c', qos: 1 }
+        ])
+      );
+      await turns();
+      client.cut();
+      await turns();
+      const back = await rawClient(broker, options);
+      answer.resolve(true);
+      await turns();
+      assert.deepEqual(await granted(back, 2, { topic: 'b', qos: 1 }), [1]);
+      assert.equal(`${(await back.next('publish')).payload}`, 'b');
+      const filters = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+      assert.deepEqual(filters, ['b']);
+    });
 });
 
 describe('the deliver hook', () => {

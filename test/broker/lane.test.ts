@@ -28,4 +28,15 @@ describe('The lane of QoS 0 messages', () => {
       }
     }
   });
+
+  it('raises messages to the QoS of a subscription where upgradeQos is on', async () => {
+    await using broker = await startBroker({ upgradeQos: true });
+    const [reader, writer] = [await rawClient(broker), await rawClient(broker)];
+    await granted(reader, 1, { topic: 't', qos: 1 });
+    for (const payload of ['first', 'second', 'third']) {
+      writer.send(publish('t', payload));
+      const message = await reader.next('publish');
+      assert.deepEqual([`${message.payload}`, message.qos], [payload, 1]);
+    }
+  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { rawClient } from '../support/raw-client.ts';
-import { granted, publish, refusedConnect, unsubscribe } from '../support/wire.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { granted, held, publish, refusedConnect, subscribe, turns, unsubscribe } from '../support/wire.ts';
 import { acked, check, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
 
 describe('A broker whose store fails', () => {
@@ -167,6 +167,62 @@ describe('A broker whose store fails', () => {
     assert.deepEqual((await present.next('unsuback')).granted, [0]);
   });
 
+  for (const version of [4, 5] as const)
+    it(`answers SUBSCRIBE and UNSUBSCRIBE of version ${version} at once where they change nothing, though the session has something to write`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const client = await rawClient(kit.broker, { clientId: 'c', version, ...RAW_PERSISTENT });
+      await granted(client, 1, { topic: 'mine', qos: 1 });
+      await kit.broker.publish('mine', 'x', { qos: 1 });
+      const { messageId = 0 } = await client.next('publish');
+      await kit.clock.advance('1s');
+      store.fault = 'rejects';
+      await assert.rejects(kit.broker.table('t').set('a', 1));
+      client.send({ cmd: 'puback', messageId, reasonCode: 0 });
+      assert.deepEqual(await granted(client, 2, 'other'), [version === 5 ? 0x97 : 0x80]);
+      client.send(unsubscribe(3, 'other'));
+      assert.deepEqual((await client.next('unsuback')).granted, version === 5 ? [0x11] : []);
+      await kit.clock.advance('1m');
+      assert.equal(client.isClosed, false);
+      await mended(kit, store);
+      assert.deepEqual(await granted(client, 4, 'other'), [0]);
+    });
+
+  it('does not tell a client that there is no subscription which the app has ended, while that is not kept', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const client = await rawClient(kit.broker, { clientId: 'c', ...RAW_PERSISTENT });
+    await granted(client, 1, 'live');
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    kit.broker.session('c').unsubscribe('live');
+    await turns();
+    client.send(unsubscribe(2, 'live', 'none'));
+    assert.deepEqual((await client.next('unsuback')).granted, [0x83, 0x11]);
+    await mended(kit, store);
+    client.send(unsubscribe(3, 'live', 'none'));
+    assert.deepEqual((await client.next('unsuback')).granted, [0x11, 0x11]);
+  });
+
+  it('acknowledges no SUBSCRIBE of which it has granted a part before a commit failed', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const answer = held<undefined>();
+    kit.broker.hook('authorizeSubscribe', ({ filter }) => (filter === 'second' ? answer.promise : undefined));
+    const client = await rawClient(kit.broker, { clientId: 'c', ...RAW_PERSISTENT });
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    client.send(subscribe(1, ['first', 'second']));
+    await turns();
+    answer.resolve(undefined);
+    const packets = await client.closed();
+    assert.deepEqual(
+      packets.map(({ cmd }) => cmd),
+      ['connack', 'disconnect']
+    );
+    await mended(kit, store);
+  });
+
   it('refuses the app what would change a session that is kept, and disconnects its client when that is kicked', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
@@ -252,5 +308,49 @@ describe('A broker whose store fails', () => {
       const client = await rawClient(kit.broker, options);
       assert.equal(client.connack?.sessionPresent, false);
     }
+  });
+
+  it('ends the session of a client that had gone when its first CONNECT was not kept, and publishes no will of it', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const wills: string[] = [];
+    kit.broker.subscribe('will', ({ payload }) => wills.push(`${payload}`));
+    const will = { topic: 'will', payload: Buffer.from('x'), qos: 1, retain: false } as const;
+    for (const sessionExpiryInterval of [0, 0xffff_ffff]) {
+      await kit.clock.advance('1s');
+      const fail = store.failLater();
+      const client = await rawClient(kit.broker, { connect: false });
+      client.send(connectPacket({ clientId: 'c', clean: false, will, properties: { sessionExpiryInterval } }));
+      await turns();
+      client.cut();
+      await turns();
+      fail();
+      await turns();
+      await mended(kit, store);
+      assert.equal(kit.broker.hasSession('c'), false);
+      assert.deepEqual(wills, []);
+    }
+    await kit.clock.advance('1s');
+    assert.deepEqual((await check(store)).findings, []);
+  });
+
+  it('publishes no will of a client that gave way to another connection before its CONNACK', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    const wills: string[] = [];
+    kit.broker.subscribe('will', ({ payload }) => wills.push(`${payload}`));
+    const will = { topic: 'will', payload: Buffer.from('x'), qos: 1, retain: false } as const;
+    await kit.clock.advance('1s');
+    const fail = store.failLater();
+    const first = await rawClient(kit.broker, { connect: false });
+    first.send(connectPacket({ clientId: 'c', will, ...RAW_PERSISTENT }));
+    await turns();
+    const second = await rawClient(kit.broker, { connect: false });
+    second.send(connectPacket({ clientId: 'c', ...RAW_PERSISTENT }));
+    await turns();
+    fail();
+    await mended(kit, store);
+    assert.equal(kit.broker.hasSession('c'), false);
+    assert.deepEqual(wills, []);
   });
 });

@@ -185,4 +185,49 @@ describe('A message on which a hook decides', () => {
       await lives.kit.clock.advance(100);
       assert.deepEqual(again.texts(), []);
     });
+
+  for (const isBehindStart of [false, true])
+    for (const kind of ['delayed', 'will'] as const) {
+      const what = kind === 'will' ? 'as a will' : 'that was delayed';
+      it(`${what} is published by the next start of the same broker where the answer comes ${isBehindStart ? 'behind' : 'before'} that`, async () => {
+        await using lives = await new Lives().begin();
+        const { kit } = lives;
+        await lives.leave('a', 't', 1);
+        const writer = await lives.connect({
+          clientId: 'w',
+          ...(kind === 'will' ? { will: { topic: 't', payload: 'x', qos: 1 } } : {})
+        });
+        if (kind === 'delayed') await writer.publish('$delayed/10/t', 'x', { qos: 1 });
+        const answers: (() => void)[] = [];
+        const unhook = kit.broker.hook(
+          'publish',
+          () =>
+            new Promise<undefined>((resolve) => {
+              answers.push(() => resolve(undefined));
+            })
+        );
+        const answer = async () => {
+          for (const one of answers.splice(0)) one();
+          await turns(20);
+        };
+        writer.destroy();
+        void kit.clock.advance(11_000).catch(() => undefined);
+        for (let left = 200; left > 0 && answers.length === 0; left--) await turns(1);
+        assert.equal(answers.length, 1);
+        await kit.broker.stop();
+        if (!isBehindStart) await answer();
+        unhook();
+        await kit.broker.start();
+        await answer();
+        await kit.clock.advance(100);
+        const { texts } = await lives.listen({ clientId: 'a' });
+        await kit.clock.advance(60_000);
+        assert.deepEqual(texts(), ['x']);
+        assert.equal(kit.broker.metrics.gauge('messages.delayed'), 0);
+        assert.deepEqual(
+          (await lives.store.contents()).filter((text) => /^(delayed|will)/.test(text)),
+          []
+        );
+      });
+    }
 });

@@ -82,6 +82,23 @@ describe('A session that is kept', () => {
     assert.equal(await isPresent(lives, 'c'), false);
   });
 
+  it('expires at its time, too, where the broker was stopped so that wills stay, started again, and died later', async () => {
+    await using lives = await new Lives().begin();
+    await lives.connect({ clientId: 'c', ...PERSISTENT });
+    const { broker, clock } = lives.kit;
+    await clock.settle();
+    const wentAt = clock.now();
+    await broker.stop({ wills: 'keep' });
+    await broker.start();
+    assert.equal(broker.session('c').client.disconnectedAt, wentAt);
+    await clock.advance(3_000_000);
+    await broker.table('t').set('k', 1); // until now the process has lived
+    await lives.crash();
+    assert.equal(lives.kit.broker.hasSession('c'), true);
+    await lives.kit.clock.advance(601_000);
+    assert.equal(lives.kit.broker.hasSession('c'), false);
+  });
+
   it('of MQTT 3.1.1 is there again, with its subscriptions', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'old', protocolVersion: 4, clean: false });

@@ -4,6 +4,8 @@ import { createBroker } from '../../lib/broker/broker.ts';
 import { describeKey } from '../../lib/store/keys.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { RAW_PERSISTENT } from './failing-support.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
 async function retained(lives: Lives, filter = '#'): Promise<string[]> {
@@ -314,6 +316,53 @@ describe('A broker that stops in good order', () => {
     assert.equal(second.table('t').get('k'), 2);
     await second.stop();
   });
+
+  for (const [what, begin] of [
+    ['shortens a queue', async ({ kit }) => void (await kit.broker.publish('t', 'one too many', { qos: 1 }))],
+    [
+      'brings a client back',
+      async ({ kit }) =>
+        void (await rawClient(kit.broker, { connect: false })).send(connectPacket({ clientId: 'a', ...RAW_PERSISTENT }))
+    ],
+    ['hands out a queue', async (lives) => void (await lives.connect({ clientId: 'b', ...PERSISTENT }))],
+    ['sweeps what a session has left', async ({ kit }) => kit.broker.session('b').discard()]
+  ] as [string, (lives: Lives) => Promise<void>][])
+    it(`tells of no error where it ${what} just then`, async () => {
+      await using lives = await new Lives({ maxMqueueLen: 20 }).begin();
+      const { kit, store } = lives;
+      const errors: unknown[] = [];
+      kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error}`));
+      await lives.leave('b', 't', 1);
+      const reader = await lives.connect({ clientId: 'a', ...PERSISTENT, acknowledge: 'manual' });
+      await reader.subscribe({ topic: 't', qos: 1 });
+      for (let n = 0; n < 20; n++) await kit.broker.publish('t', `${n}`, { qos: 1 });
+      reader.destroy();
+      await kit.clock.advance(1_000);
+      const [read, close] = [store.read.bind(store), store.close.bind(store)];
+      let reads = 0;
+      let isClosed = () => {};
+      const closed = new Promise<void>((resolve) => {
+        isClosed = resolve;
+      });
+      // as one that is on its way when the store is closed
+      store.read = async (from, to, limit) => {
+        reads++;
+        await closed;
+        return read(from, to, limit);
+      };
+      store.close = () => close().finally(isClosed);
+      await begin(lives);
+      await turns(10);
+      assert.ok(reads > 0);
+      await kit.broker.stop();
+      await turns(20);
+      assert.deepEqual(errors, []);
+      store.read = read;
+      await lives.restart();
+      const { texts } = await lives.listen({ clientId: 'a' });
+      await lives.kit.clock.advance(1_000);
+      for (let n = 0; n < 20; n++) assert.ok(texts().includes(`${n}`));
+    });
 
   it('tells of no error where sessions end with it', async () => {
     await using lives = await new Lives().begin();

@@ -187,4 +187,24 @@ describe('A will that is kept', () => {
       await lives.crash();
       assert.deepEqual(await told(lives), []);
     });
+
+  it('waits from a start of the same broker on, for its delay or until its session expires, over further stops', async () => {
+    for (const [delaySec, expiry] of [
+      [60, '1h'],
+      [600, '1m']
+    ] as const) {
+      await using lives = await watched();
+      const { broker, clock } = lives.kit;
+      await lives.connect({ clientId: 'c', clean: false, sessionExpiry: expiry, will: later(delaySec) });
+      for (let round = 0; round < 3; round++) {
+        await clock.settle();
+        await broker.stop({ wills: 'keep' });
+        await broker.start();
+        assert.deepEqual(await told(lives), []);
+        await clock.advance(19_000);
+      }
+      await clock.advance(4_000);
+      assert.deepEqual(await told(lives), ['gone']);
+    }
+  });
 });
