@@ -98,10 +98,13 @@ export class DelayedMessages {
     return waiting;
   }
 
-  /** The broker begins: the wheel knows nothing of what waits. */
+  /** The broker begins: the wheel knows nothing of what waits. Nothing waits for longer than when it came, though the clock was set back. */
   rearm(): void {
     const wallMs = this.#settings.wallMs();
-    for (const waiting of this.#waiting) this.#settings.wheel.arm(waiting, Math.max(0, waiting.dueWallMs - wallMs));
+    for (const waiting of this.#waiting) {
+      const sinceMs = Math.max(wallMs, waiting.message.timestamp);
+      this.#settings.wheel.arm(waiting, Math.max(0, waiting.dueWallMs - sinceMs));
+    }
   }
 
   /** Forget one, if it still waits. */

@@ -164,6 +164,16 @@ describe('Delayed messages that are kept', () => {
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('delayed')).length, 0);
   });
 
+  it('that are delayed come no later than their delay after a start, though the clock was set back meanwhile', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't');
+    await lives.kit.broker.publish('$delayed/5/t', 'late', { qos: 1 });
+    await lives.crash(-3_600_000);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance(6000);
+    assert.deepEqual(texts(), ['late']);
+  });
+
   it('that fell due while there was no process come at the start, to sessions that are away, too', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
