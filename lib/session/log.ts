@@ -69,7 +69,8 @@ export class SessionLog implements Durable {
   #pageFrom = 1;
   #pageRecords = 32;
   #isPaging = false;
-  #isTrimming = false;
+  /** Shortening of the queue, and the return of the client, as far as they are under way: one after the other. */
+  #trimming: Promise<void> | undefined;
   #loading: Promise<void> | undefined;
   /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
   #epoch = 0;
@@ -397,6 +398,7 @@ export class SessionLog implements Durable {
 
   async #load(parked: Buffer): Promise<void> {
     const session = this.#session;
+    await this.#trimming; // two at once would each have messages of their own, and both drop them
     await this.#drop(0);
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
@@ -421,14 +423,15 @@ export class SessionLog implements Durable {
   /** More waits than the zone allows: the oldest go, soon. */
   trim(): void {
     const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
-    if (this.#isTrimming || this.#excess(slack) <= 0) return;
+    if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack) <= 0) return;
     const { host } = this.#session;
-    this.#isTrimming = true;
     host.work.begin();
-    this.#drop(slack)
+    // not within the call: what hears of a drop may publish, and come here again
+    this.#trimming = Promise.resolve()
+      .then(() => this.#drop(slack))
       .catch((error: unknown) => host.failed(error, 'dropping what is too much of its queue', this.#session))
       .finally(() => {
-        this.#isTrimming = false;
+        this.#trimming = undefined;
         host.work.end();
       });
   }

@@ -415,4 +415,27 @@ describe('Bounds of what is kept', () => {
     await lives.kit.clock.advance(100);
     assert.deepEqual(texts(), numbers(10, 90));
   });
+
+  it('drop each message once where the client is back while its queue is shortened', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 100, mqueuePriorities: { other: 1 } }).begin();
+    await lives.leave('a', '#', 1);
+    const gone: string[] = [];
+    lives.kit.broker.on('message.dropped', ({ message }) => gone.push(`${message.payload}`));
+    // each in a record of its own: more than are read at once
+    for (const n of numbers(195)) {
+      await lives.kit.broker.publish('t', n, { qos: 1 });
+      await lives.kit.clock.advance(200);
+    }
+    lives.store.turnsToRead = () => 5;
+    for (const n of numbers(20, 195)) void lives.kit.broker.publish('t', n, { qos: 1 });
+    const { client, texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('2s');
+    assert.deepEqual(gone, numbers(115));
+    assert.deepEqual(texts(), numbers(100, 115));
+    client.destroy();
+    await lives.crash();
+    const { mqueueLen } = lives.kit.broker.session('a').figures();
+    assert.equal(mqueueLen, 0);
+    await lives.listen({ clientId: 'a' });
+  });
 });

@@ -88,6 +88,12 @@ describe('A record', () => {
     );
   });
 
+  it('takes no number below 0, which would be read as another', () => {
+    const draft = new Draft();
+    draft.key(Kind.session).u48(1).value();
+    for (const value of [-1, -15, Number.NaN]) assert.throws(() => draft.varint(value), RangeError);
+  });
+
   it('is refused when any byte of it, or of its key, has changed', () => {
     fc.assert(
       fc.property(
