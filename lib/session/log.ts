@@ -1,4 +1,5 @@
 import type { BrokerError } from '../errors.ts';
+import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
@@ -165,6 +166,8 @@ export class SessionLog implements Durable {
     this.#open = added(this.#open, kept);
     this.count++;
     this.bytes += message.bytes;
+    // while nothing can be written, what is done does not gather
+    if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
     if (qos > 0) this.#ledger.promise(this, message.bytes + ENTRY_BYTES);
     else this.#ledger.touch(this, message.bytes + ENTRY_BYTES);
@@ -453,34 +456,27 @@ export class SessionLog implements Durable {
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
     const parked = this.#parked;
     if (parked === undefined) {
+      if (session.state !== 'connected' || this.#excess(slack) <= 0) return;
       // what is not in memory comes there first
-      if (session.state === 'connected' && this.#excess(slack) > 0) this.page();
+      if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper());
+      else this.page();
       return;
     }
-    const inflight = new Set<number>();
-    forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
-    const bounds = this.#bounds();
-    const drop = (messages: readonly KeptMessage[]) => {
-      for (const kept of messages) {
-        if (kept.isDone || inflight.has(kept.seq)) continue;
-        if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
-        else if (this.#excess(0) > 0) this.#dropOne(kept);
-      }
-    };
+    const drop = this.#dropper(parked);
+    const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0) <= 0;
     let isAtHead = true;
-    for (let from = this.#pageFrom; bounds !== undefined || this.#excess(0) > 0; ) {
+    for (let from = this.#pageFrom; !isEnough(); ) {
       const unwritten = this.#unwritten;
       // what is in the store can not be looked at then
       if (from >= unwritten || this.#ledger.isFailed) {
-        drop([...this.#unfolded, ...this.#writing, ...this.#open]);
-        this.#open = this.#takeOpen(); // it may be long until they are written
+        this.#dropUnwritten(drop);
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
       const entries = await this.#ledger.read(key, to, READ_TO_DROP);
       if (this.#parked !== parked || this.#isOver) return;
       for (const entry of entries) {
-        if (bounds === undefined && this.#excess(0) <= 0) return;
+        if (isEnough()) return;
         const read = this.#readSegment(entry);
         if (read === undefined) {
           await this.#writeOff(entry, unwritten);
@@ -494,11 +490,30 @@ export class SessionLog implements Durable {
     }
   }
 
-  /** Where messages have priorities: what drops those that are too much, as it would in memory. */
-  #bounds(): Backlog | undefined {
+  /**
+   * What drops those messages, given oldest first, that are too much: where they have priorities, as it would be in memory.
+   * @param parked has those in flight, which stay
+   */
+  #dropper(parked: Buffer = NOTHING_PARKED): (messages: readonly KeptMessage[]) => void {
     const { zoneSettings } = this.#session;
-    if (zoneSettings.mqueuePriorities === undefined) return undefined;
-    return new Backlog(zoneSettings, (_message, _reason, kept) => this.#dropOne(kept as KeptMessage));
+    const inflight = new Set<number>();
+    forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
+    const drop = (_message: Message, _reason: DropReason, kept: KeptMessage | undefined) =>
+      this.#dropOne(kept as KeptMessage);
+    const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
+    return (messages) => {
+      for (const kept of messages) {
+        if (kept.isDone || inflight.has(kept.seq)) continue;
+        if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
+        else if (this.#excess(0) > 0) this.#dropOne(kept);
+      }
+    };
+  }
+
+  /** Of what is in no segment yet; the session itself has those below `pageFrom`. */
+  #dropUnwritten(drop: (messages: readonly KeptMessage[]) => void): void {
+    drop([...this.#unfolded, ...this.#writing, ...this.#open].filter(({ seq }) => seq >= this.#pageFrom));
+    this.#open = this.#takeOpen(); // it may be long until they are written
   }
 
   #dropOne(kept: KeptMessage): void {
