@@ -16,7 +16,7 @@ import {
   KeptMessage as Kept,
   type KeptMessage,
   readSegment,
-  type Segment,
+  Segment,
   segmentFirst,
   writeSegments
 } from './segment.ts';
@@ -189,8 +189,8 @@ export class SessionLog implements Durable {
 
   #pass(segment: Segment): void {
     this.#passed = added(this.#passed, segment.first);
-    while (this.#segments.length > 0 && this.#segments[0].left === 0 && this.#segments[0].isKept)
-      this.#segments.shift();
+    const at = this.#segments.indexOf(segment); // the first, mostly
+    if (at >= 0) this.#segments.splice(at, 1);
   }
 
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
@@ -625,7 +625,7 @@ export class SessionLog implements Durable {
    */
   #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | undefined {
     const { host } = this.#session;
-    const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
+    const segment = new Segment(segmentFirst(entry.key), true);
     let all: KeptMessage[];
     try {
       all = readSegment(entry, host);

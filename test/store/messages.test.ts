@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { queryObjects } from 'node:v8';
 import type { BrokerError } from '../../lib/errors.ts';
+import { Segment } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Batch } from '../../lib/store/store.ts';
 import { rawClient } from '../support/raw-client.ts';
@@ -274,6 +276,28 @@ describe('Messages that are kept', () => {
     }
     const { mqueueLen } = lives.kit.broker.session('a').figures();
     assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} wait`);
+  });
+
+  it('leave nothing in memory once they are acknowledged, though one before them never is', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    const properties = { sessionExpiryInterval: 3_600 };
+    const reader = await rawClient(broker, { clientId: 'a', clean: false, properties });
+    await granted(reader, 1, { topic: 't', qos: 1 });
+    await broker.publish('t', 'never acknowledged', { qos: 1 });
+    await reader.next('publish');
+    const before = queryObjects(Segment, { format: 'count' });
+    for (let n = 0; n < 300; n++) {
+      await broker.publish('t', `${n}`, { qos: 1 });
+      const { messageId = 0 } = await reader.next('publish');
+      await clock.advance(200);
+      reader.send({ cmd: 'puback', messageId, reasonCode: 0 });
+      await turns(2);
+    }
+    await clock.advance('1s');
+    const left = queryObjects(Segment, { format: 'count' }) - before;
+    assert.ok(left < 5, `${left} segments`);
+    assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 1);
   });
 
   it('that were acknowledged before they were written are never written', async () => {
