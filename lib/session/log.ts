@@ -12,14 +12,7 @@ import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { Inflight } from './inflight.ts';
 import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
 import { Backlog } from './queue.ts';
-import {
-  KeptMessage as Kept,
-  type KeptMessage,
-  readSegment,
-  Segment,
-  segmentFirst,
-  writeSegments
-} from './segment.ts';
+import { KeptMessage as Kept, type KeptMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
 import { SeqSet } from './seq-set.ts';
 import type { Session } from './session.ts';
 import { writeSession, writeSubscription } from './session-record.ts';
@@ -85,6 +78,8 @@ export class SessionLog implements Durable {
   #wanted: Map<number, number> | undefined;
   #isMetaDirty = true;
   #isFlowDirty = true;
+  /** Bytes of the flow record as it was last written: what another one will take. */
+  #flowBytes = 8;
   #filters: Set<string> | undefined;
   #writingFilters: Set<string> | undefined;
   #isOver = false;
@@ -139,13 +134,18 @@ export class SessionLog implements Durable {
   /** What is in flight or awaited has changed, and a packet waits until that is kept. */
   flowChanged(): void {
     this.#isFlowDirty = true;
-    this.#ledger.promise(this, 8);
+    this.#ledger.promise(this, this.#flowCost);
   }
 
   /** The same, and nothing waits. */
   flowNoted(): void {
     this.#isFlowDirty = true;
-    this.#ledger.touch(this);
+    this.#ledger.touch(this, this.#flowCost);
+  }
+
+  /** A commit has one flow record, however much has changed. */
+  get #flowCost(): number {
+    return this.isDirty ? 8 : this.#flowBytes;
   }
 
   /**
@@ -169,8 +169,9 @@ export class SessionLog implements Durable {
     // while nothing can be written, what is done does not gather
     if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
-    if (qos > 0) this.#ledger.promise(this, message.bytes + ENTRY_BYTES);
-    else this.#ledger.touch(this, message.bytes + ENTRY_BYTES);
+    const bytes = message.bytes + ENTRY_BYTES + this.#flowCost;
+    if (qos > 0) this.#ledger.promise(this, bytes);
+    else this.#ledger.touch(this, bytes);
     return kept;
   }
 
@@ -239,7 +240,7 @@ export class SessionLog implements Durable {
     const parked = this.#parked ?? this.#returning ?? this.#park();
     const owed = this.#session.feeds?.owed ?? NONE;
     const record = { next: this.#next, head, count, bytes, zeroes, done: this.#done, parked, owed };
-    writeFlow(journal ?? draft, number, record);
+    this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 
   #takeOpen(): KeptMessage[] {
@@ -363,7 +364,7 @@ export class SessionLog implements Durable {
 
   #park(): Buffer {
     const { inflight, awaitingRel, undecided } = this.#session;
-    return park(inflight, awaitingRel?.values().filter((id) => !undecided?.has(id)) ?? NONE);
+    return park(inflight, awaitingRel, undecided);
   }
 
   /** What the flow record says, when the broker starts. */

@@ -316,6 +316,32 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.equal(broker.session('reader').figures().mqueueLen, mqueueLen);
   });
 
+  it('reads no more from those whose states are large than maxUnwrittenBytes while a commit takes long', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, leakCheck: false, maxUnwrittenBytes: 65_536 });
+    const writers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => rawClient(kit.broker, { clientId: `${n}`, ...RAW_PERSISTENT }))
+    );
+    // every 16th of all packet ids: 8 KiB each
+    const all = (sent: number) => writers.map((_, n) => kit.broker.session(`${n}`).figures().awaitingRel === sent);
+    for (const writer of writers)
+      for (let id = 1; id < 65_536; id += 16) {
+        writer.send(publish('t', '', { qos: 2, messageId: id }));
+        if (id % 4_096 === 1) await turns(1);
+      }
+    await kit.clock.advance('1s');
+    assert.deepEqual(all(4_096), Array(40).fill(true));
+    const fail = store.failLater();
+    for (let id = 2; id <= 4; id++) {
+      for (const writer of writers) writer.send(publish('t', '', { qos: 2, messageId: id }));
+      await turns(3);
+    }
+    const count = all(4_099).filter((isTaken) => isTaken).length;
+    assert.ok(count < 20, `all was read of ${count}`);
+    fail();
+    await mended(kit, store);
+  });
+
   for (const qos of [0, 1] as const)
     it(`reads no more from those who publish with QoS ${qos} than maxUnwrittenBytes while a commit takes long`, async () => {
       const store = new FaultyStore();
