@@ -1,4 +1,4 @@
-import type { BrokerError } from '../errors.ts';
+import { BrokerError } from '../errors.ts';
 import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -28,7 +28,7 @@ const MOST_AT_ONCE = 1_000;
  * What is kept of one session, beside the session: its messages by number, and which of them are done.
  *
  * Numbers below `paged` are in memory (backlog or in flight) or done; those from there on are in the store alone, or on their way into
- * it. While the client is away nothing else is in memory.
+ * it. While the client is away all is there, and in memory is what the flow record says: which numbers are done, and what is parked.
  */
 export class SessionLog implements Durable {
   isDirty = false;
@@ -181,6 +181,7 @@ export class SessionLog implements Durable {
     this.count--;
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
+    if (this.count === 0) this.bytes = this.zeroes = 0; // what a record held that could not be read, nobody knows
     kept.finish();
     this.#done.add(kept.seq);
     const { segment } = kept;
@@ -479,12 +480,13 @@ export class SessionLog implements Durable {
       for (const entry of entries) {
         if (isEnough()) return;
         const read = this.#readSegment(entry);
-        if (read === undefined) {
-          await this.#writeOff(entry, unwritten);
+        const isBad = read instanceof BrokerError;
+        if (isBad) {
+          await this.#writeOff(entry, unwritten, read);
           if (this.#parked !== parked || this.#isOver) return;
         } else drop(read.messages);
         from = segmentFirst(entry.key) + 1;
-        isAtHead &&= read === undefined || read.segment.left === 0;
+        isAtHead &&= isBad || read.segment.left === 0;
         if (isAtHead) this.#pageFrom = from; // nobody looks for it again
       }
       if (entries.length < READ_TO_DROP) from = unwritten;
@@ -542,7 +544,11 @@ export class SessionLog implements Durable {
   #endPage(epoch: number): void {
     if (this.#epoch !== epoch) return;
     this.#isPaging = false;
-    this.#session.pump();
+    try {
+      this.#session.pump();
+    } catch (error) {
+      this.#session.broke(error, 'sending what waits');
+    }
   }
 
   /** What is in the store stays there: it goes on when the store does, or on the next connection. */
@@ -582,8 +588,9 @@ export class SessionLog implements Durable {
     let bytes = 0;
     for (const entry of entries) {
       bytes += entry.value.length;
-      if (this.#takeInSegment(entry)) continue;
-      await this.#writeOff(entry, unwritten);
+      const fault = this.#takeInSegment(entry);
+      if (fault === undefined) continue;
+      await this.#writeOff(entry, unwritten, fault);
       if (this.#epoch !== epoch) return;
     }
     if (entries.length < limit) this.#paged = this.#pageFrom = unwritten;
@@ -596,45 +603,54 @@ export class SessionLog implements Durable {
     return (this.#unfolded[0] ?? this.#writing[0] ?? this.#open[0])?.seq ?? this.#next;
   }
 
-  /** @returns false if it cannot be read */
-  #takeInSegment(entry: Entry): boolean {
+  /** @returns why it cannot be read, if so */
+  #takeInSegment(entry: Entry): BrokerError | undefined {
     const read = this.#readSegment(entry);
-    this.#paged = this.#pageFrom = read?.end ?? segmentFirst(entry.key) + 1;
-    if (read === undefined) return false;
+    if (read instanceof BrokerError) {
+      this.#paged = this.#pageFrom = segmentFirst(entry.key) + 1;
+      return read;
+    }
+    this.#paged = this.#pageFrom = read.end;
     if (read.segment.left > 0) this.#segments = added(this.#segments, read.segment);
     for (const kept of read.messages) this.#takeIn(kept);
-    return true;
+    return undefined;
   }
 
-  /** A record cannot be read: what it held waits no longer. */
-  async #writeOff(entry: Entry, unwritten: number): Promise<void> {
+  /** A record cannot be read: what it held waits no longer, and it is deleted. */
+  async #writeOff(entry: Entry, unwritten: number, fault: BrokerError): Promise<void> {
     const from = segmentFirst(entry.key);
     const [start, end] = [from + 1, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
     const [next] = await this.#ledger.read(start, end, 1);
     if (this.#isOver) return;
     const to = next === undefined ? unwritten : segmentFirst(next.key);
-    for (const [first, behind] of this.#done.gapsBelow(to))
-      if (behind > from) this.count -= behind - Math.max(first, from);
+    let lost = 0;
+    for (const [first, behind] of this.#done.gapsBelow(to)) if (behind > from) lost += behind - Math.max(first, from);
     this.#done.addRange(from, to);
-    if (this.count === 0) this.bytes = this.zeroes = 0; // what it held of these is not known
+    this.#passed = added(this.#passed, from);
+    this.count -= lost;
+    if (this.count === 0) this.bytes = this.zeroes = 0;
     this.flowNoted();
+    if (lost === 0) return; // all of it was done, or it was told of before
+    const { host, client } = this.#session;
+    const whose = `${lost} messages for client ${JSON.stringify(client.clientId)} that were accepted are lost with it`;
+    const remedy = 'Let checkStore (embermq store check) tell what else is damaged, or restore a copy.';
+    const error = new BrokerError(fault.code, `${fault.message}. ${whose}. ${remedy}`);
+    host.failed(error, 'reading its queue from the store', client);
   }
 
   /**
-   * The messages of a record that are not done; undefined where it cannot be read, which is told.
+   * The messages of a record that are not done; an error where it cannot be read.
    * @throws BrokerError STORE_TOO_NEW
    */
-  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | undefined {
-    const { host } = this.#session;
+  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | BrokerError {
     const segment = new Segment(segmentFirst(entry.key), true);
     let all: KeptMessage[];
     try {
-      all = readSegment(entry, host);
+      all = readSegment(entry, this.#session.host);
     } catch (error) {
       const fault = error instanceof RecordError ? inStore(this.#ledger.store, error) : (error as BrokerError);
       if (fault.code === 'STORE_TOO_NEW') throw fault;
-      host.failed(fault, 'reading its queue from the store', this.#session);
-      return undefined;
+      return fault;
     }
     const messages = all.filter(({ seq }) => !this.#done.has(seq));
     for (const kept of messages) kept.segment = segment;

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
 import type { BrokerError } from '../../lib/errors.ts';
+import { checkStore } from '../../lib/index.ts';
+import { readFlow } from '../../lib/session/flow-record.ts';
 import { Segment } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Batch } from '../../lib/store/store.ts';
@@ -319,10 +321,10 @@ describe('Messages that are kept', () => {
 });
 
 /** One of three messages that wait, each in a record of its own, becomes what cannot be read, or what a later version wrote. */
-async function spoil(lives: Lives, at: number, isLater: boolean): Promise<void> {
+async function spoil(lives: Lives, at: number, isLater: boolean, qos: 0 | 1 = 1): Promise<void> {
   await lives.leave('a', 't', 1);
   for (const n of numbers(3)) {
-    await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.kit.broker.publish('t', n, { qos });
     await lives.kit.clock.advance(200);
   }
   const { key, value } = (await lives.store.entries()).filter(({ key }) => key[0] === Kind.segment)[at];
@@ -341,7 +343,9 @@ describe('A queue with a record that cannot be read', () => {
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
     assert.deepEqual(texts(), ['0', '2']);
-    assert.deepEqual(told, ['memory: queued messages of session 1, from number 2: the checksum is wrong']);
+    assert.deepEqual(told, [
+      'memory: queued messages of session 1, from number 2: the checksum is wrong. 1 messages for client "a" that were accepted are lost with it. Let checkStore (embermq store check) tell what else is damaged, or restore a copy.'
+    ]);
   });
 
   it('counts no more what was in it', async () => {
@@ -353,6 +357,28 @@ describe('A queue with a record that cannot be read', () => {
     await lives.crash();
     assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 0);
   });
+
+  for (const qos of [0, 1] as const)
+    it(`of QoS ${qos} leaves a sound store once the rest has gone, and is told of once`, async () => {
+      await using lives = await new Lives().begin();
+      await spoil(lives, 1, false, qos);
+      const told: string[] = [];
+      lives.kit.broker.on('error', ({ error }) => told.push(error.message));
+      for (let round = 0; round < 2; round++) {
+        const { client } = await lives.listen({ clientId: 'a', acknowledge: round === 0 ? 'manual' : 'auto' });
+        await lives.kit.clock.advance('1s');
+        await client.disconnect();
+        await lives.kit.clock.advance('1s');
+      }
+      assert.equal(told.length, 1);
+      const copy = await lives.store.copy();
+      assert.deepEqual((await checkStore(copy)).findings, []);
+      const [flow] = (await lives.store.entries()).filter(({ key }) => key[0] === Kind.flow);
+      const { count, bytes, zeroes } = readFlow(flow);
+      assert.deepEqual({ count, bytes, zeroes }, { count: 0, bytes: 0, zeroes: 0 });
+      const queued = (await lives.store.contents()).filter((text) => text.startsWith('queued'));
+      assert.deepEqual(queued, []);
+    });
 
   for (const at of [0, 1, 2])
     it(`is cut to its bound all the same, where that is record ${at + 1} of 3`, async () => {
