@@ -355,6 +355,7 @@ export class SessionLog implements Durable {
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
     this.#segments = NONE;
+    this.#session.awaitingRel = undefined;
     this.#session.unload();
   }
 
@@ -538,17 +539,14 @@ export class SessionLog implements Durable {
         () => this.#endPage(epoch),
         (error: unknown) => this.#pageFailed(epoch, error)
       )
+      .catch((error: unknown) => this.#session.broke(error, 'sending what waits'))
       .finally(() => this.#session.host.work.end());
   }
 
   #endPage(epoch: number): void {
     if (this.#epoch !== epoch) return;
     this.#isPaging = false;
-    try {
-      this.#session.pump();
-    } catch (error) {
-      this.#session.broke(error, 'sending what waits');
-    }
+    this.#session.pump();
   }
 
   /** What is in the store stays there: it goes on when the store does, or on the next connection. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
+import { coreOf } from '../../lib/broker/broker.ts';
 import type { BrokerError } from '../../lib/errors.ts';
 import { checkStore } from '../../lib/index.ts';
 import { readFlow } from '../../lib/session/flow-record.ts';
@@ -300,6 +301,30 @@ describe('Messages that are kept', () => {
     const left = queryObjects(Segment, { format: 'count' }) - before;
     assert.ok(left < 5, `${left} segments`);
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 1);
+  });
+
+  it('that fail to go out when they have been read end their connection alone', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    for (const n of numbers(10)) await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.kit.clock.advance('1s');
+    const told: string[] = [];
+    lives.kit.broker.on('error', ({ error, during }) => told.push(`${during}: ${error.message}`));
+    const session = coreOf(lives.kit.broker).stored('a');
+    assert.ok(session);
+    let pumps = 0;
+    session.pump = () => {
+      if (++pumps === 1) session.log?.page();
+      else throw new Error('out of order');
+    };
+    const { client } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.equal(client.isConnected, false);
+    assert.deepEqual(told, ['sending what waits: out of order']);
+    Reflect.deleteProperty(session, 'pump');
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual(texts(), numbers(10));
   });
 
   it('that were acknowledged before they were written are never written', async () => {
