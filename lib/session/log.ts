@@ -177,7 +177,8 @@ export class SessionLog implements Durable {
 
   /** A message is acknowledged, released or dropped: it is not sent again. */
   finish(kept: KeptMessage): void {
-    if (kept.isDone || this.#isOver) return;
+    // by its number, too: one that was read anew, or was in a record that could not be read, counts once
+    if (kept.isDone || this.#isOver || this.#done.has(kept.seq)) return;
     this.count--;
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
@@ -646,7 +647,9 @@ export class SessionLog implements Durable {
     try {
       all = readSegment(entry, this.#session.host);
     } catch (error) {
-      const fault = error instanceof RecordError ? inStore(this.#ledger.store, error) : (error as BrokerError);
+      const isKnown = error instanceof RecordError;
+      const bad = isKnown ? error : new RecordError('STORE_CORRUPT', entry.key, (error as Error).message);
+      const fault = inStore(this.#ledger.store, bad);
       if (fault.code === 'STORE_TOO_NEW') throw fault;
       return fault;
     }
