@@ -456,7 +456,7 @@ export class SessionLog implements Durable {
   async #drop(slack: number): Promise<void> {
     const session = this.#session;
     const { backlog } = session;
-    if (this.#excess(slack) <= 0) return;
+    if (this.#isOver || this.#excess(slack) <= 0) return;
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
     const parked = this.#parked;
     if (parked === undefined) {
