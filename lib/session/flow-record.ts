@@ -22,12 +22,12 @@ export interface FlowRecord {
   readonly owed: readonly OwedFeed[];
 }
 
-/** Numbers first, for the start of the broker; behind them what the client's return needs. */
+/** Numbers first, for the start of the broker; behind them what the client's return needs. @returns its bytes */
 export function writeFlow(
   draft: Draft,
   session: number,
   { next, head, count, bytes, zeroes, done, parked, owed }: FlowRecord
-): void {
+): number {
   draft.key(Kind.flow).u48(session).value();
   draft.varint(next).varint(head).varint(count).varint(bytes).varint(zeroes);
   draft.varint(done.low).varint(done.ranges);
@@ -42,7 +42,9 @@ export function writeFlow(
     draft.text(filter).varint(from).varint(ahead.length);
     for (const seq of ahead) draft.varint(seq);
   }
+  const { size } = draft;
   draft.put();
+  return size;
 }
 
 /** @throws RecordError */

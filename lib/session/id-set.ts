@@ -31,6 +31,19 @@ export class IdSet {
     return true;
   }
 
+  /** The bits themselves: that of id 0 first, lowest bit of a byte first. */
+  get bits(): Uint8Array {
+    return this.#bits;
+  }
+
+  /** @param bits as another one had them @param size how many of them are set */
+  static of(bits: Uint8Array, size: number): IdSet {
+    const ids = new IdSet();
+    ids.#bits = Uint8Array.from(bits);
+    ids.size = size;
+    return ids;
+  }
+
   /** The ids, in their order. */
   values(): number[] {
     const ids: number[] = [];

@@ -1,4 +1,5 @@
-import type { BrokerError } from '../errors.ts';
+import { BrokerError } from '../errors.ts';
+import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
@@ -11,14 +12,7 @@ import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { Inflight } from './inflight.ts';
 import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
 import { Backlog } from './queue.ts';
-import {
-  KeptMessage as Kept,
-  type KeptMessage,
-  readSegment,
-  type Segment,
-  segmentFirst,
-  writeSegments
-} from './segment.ts';
+import { KeptMessage as Kept, type KeptMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
 import { SeqSet } from './seq-set.ts';
 import type { Session } from './session.ts';
 import { writeSession, writeSubscription } from './session-record.ts';
@@ -34,7 +28,7 @@ const MOST_AT_ONCE = 1_000;
  * What is kept of one session, beside the session: its messages by number, and which of them are done.
  *
  * Numbers below `paged` are in memory (backlog or in flight) or done; those from there on are in the store alone, or on their way into
- * it. While the client is away nothing else is in memory.
+ * it. While the client is away all is there, and in memory is what the flow record says: which numbers are done, and what is parked.
  */
 export class SessionLog implements Durable {
   isDirty = false;
@@ -69,7 +63,8 @@ export class SessionLog implements Durable {
   #pageFrom = 1;
   #pageRecords = 32;
   #isPaging = false;
-  #isTrimming = false;
+  /** Shortening of the queue, and the return of the client, as far as they are under way: one after the other. */
+  #trimming: Promise<void> | undefined;
   #loading: Promise<void> | undefined;
   /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
   #epoch = 0;
@@ -83,6 +78,8 @@ export class SessionLog implements Durable {
   #wanted: Map<number, number> | undefined;
   #isMetaDirty = true;
   #isFlowDirty = true;
+  /** Bytes of the flow record as it was last written: what another one will take. */
+  #flowBytes = 8;
   #filters: Set<string> | undefined;
   #writingFilters: Set<string> | undefined;
   #isOver = false;
@@ -142,13 +139,18 @@ export class SessionLog implements Durable {
   /** What is in flight or awaited has changed, and a packet waits until that is kept. */
   flowChanged(): void {
     this.#isFlowDirty = true;
-    this.#ledger.promise(this, 8);
+    this.#ledger.promise(this, this.#flowCost);
   }
 
   /** The same, and nothing waits. */
   flowNoted(): void {
     this.#isFlowDirty = true;
-    this.#ledger.touch(this);
+    this.#ledger.touch(this, this.#flowCost);
+  }
+
+  /** A commit has one flow record, however much has changed. */
+  get #flowCost(): number {
+    return this.isDirty ? 8 : this.#flowBytes;
   }
 
   /**
@@ -169,18 +171,23 @@ export class SessionLog implements Durable {
     this.#open = added(this.#open, kept);
     this.count++;
     this.bytes += message.bytes;
+    // while nothing can be written, what is done does not gather
+    if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
-    if (qos > 0) this.#ledger.promise(this, message.bytes + ENTRY_BYTES);
-    else this.#ledger.touch(this, message.bytes + ENTRY_BYTES);
+    const bytes = message.bytes + ENTRY_BYTES + this.#flowCost;
+    if (qos > 0) this.#ledger.promise(this, bytes);
+    else this.#ledger.touch(this, bytes);
     return kept;
   }
 
   /** A message is acknowledged, released or dropped: it is not sent again. */
   finish(kept: KeptMessage): void {
-    if (kept.isDone || this.#isOver) return;
+    // by its number, too: one that was read anew, or was in a record that could not be read, counts once
+    if (kept.isDone || this.#isOver || this.#done.has(kept.seq)) return;
     this.count--;
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
+    if (this.count === 0) this.bytes = this.zeroes = 0; // what a record held that could not be read, nobody knows
     kept.finish();
     this.#done.add(kept.seq);
     const { segment } = kept;
@@ -190,8 +197,8 @@ export class SessionLog implements Durable {
 
   #pass(segment: Segment): void {
     this.#passed = added(this.#passed, segment.first);
-    while (this.#segments.length > 0 && this.#segments[0].left === 0 && this.#segments[0].isKept)
-      this.#segments.shift();
+    const at = this.#segments.indexOf(segment); // the first, mostly
+    if (at >= 0) this.#segments.splice(at, 1);
   }
 
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
@@ -240,7 +247,7 @@ export class SessionLog implements Durable {
     const parked = this.#parked ?? this.#returning ?? this.#park();
     const owed = this.#session.feeds?.owed ?? NONE;
     const record = { next: this.#next, head, count, bytes, zeroes, done: this.#done, parked, owed };
-    writeFlow(journal ?? draft, number, record);
+    this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 
   #takeOpen(): KeptMessage[] {
@@ -354,6 +361,7 @@ export class SessionLog implements Durable {
     this.#pageFrom = this.#head;
     this.#paged = this.#done.low;
     this.#segments = NONE;
+    this.#session.awaitingRel = undefined;
     this.#session.unload();
   }
 
@@ -364,7 +372,7 @@ export class SessionLog implements Durable {
 
   #park(): Buffer {
     const { inflight, awaitingRel, undecided } = this.#session;
-    return park(inflight, awaitingRel?.values().filter((id) => !undecided?.has(id)) ?? NONE);
+    return park(inflight, awaitingRel, undecided);
   }
 
   /** What the flow record says, when the broker starts. */
@@ -402,6 +410,7 @@ export class SessionLog implements Durable {
 
   async #load(parked: Buffer): Promise<void> {
     const session = this.#session;
+    await this.#trimming; // two at once would each have messages of their own, and both drop them
     await this.#drop(0);
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
@@ -426,14 +435,15 @@ export class SessionLog implements Durable {
   /** More waits than the zone allows: the oldest go, soon. */
   trim(): void {
     const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
-    if (this.#isTrimming || this.#excess(slack) <= 0) return;
+    if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack) <= 0) return;
     const { host } = this.#session;
-    this.#isTrimming = true;
     host.work.begin();
-    this.#drop(slack)
+    // not within the call: what hears of a drop may publish, and come here again
+    this.#trimming = Promise.resolve()
+      .then(() => this.#drop(slack))
       .catch((error: unknown) => host.failed(error, 'dropping what is too much of its queue', this.#session))
       .finally(() => {
-        this.#isTrimming = false;
+        this.#trimming = undefined;
         host.work.end();
       });
   }
@@ -451,56 +461,69 @@ export class SessionLog implements Durable {
   async #drop(slack: number): Promise<void> {
     const session = this.#session;
     const { backlog } = session;
-    if (this.#excess(slack) <= 0) return;
+    if (this.#isOver || this.#excess(slack) <= 0) return;
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
     const parked = this.#parked;
     if (parked === undefined) {
+      if (session.state !== 'connected' || this.#excess(slack) <= 0) return;
       // what is not in memory comes there first
-      if (session.state === 'connected' && this.#excess(slack) > 0) this.page();
+      if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper());
+      else this.page();
       return;
     }
-    const inflight = new Set<number>();
-    forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
-    const bounds = this.#bounds();
-    const drop = (messages: readonly KeptMessage[]) => {
-      for (const kept of messages) {
-        if (kept.isDone || inflight.has(kept.seq)) continue;
-        if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
-        else if (this.#excess(0) > 0) this.#dropOne(kept);
-      }
-    };
+    const drop = this.#dropper(parked);
+    const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0) <= 0;
     let isAtHead = true;
-    for (let from = this.#pageFrom; bounds !== undefined || this.#excess(0) > 0; ) {
+    for (let from = this.#pageFrom; !isEnough(); ) {
       const unwritten = this.#unwritten;
       // what is in the store can not be looked at then
       if (from >= unwritten || this.#ledger.isFailed) {
-        drop([...this.#unfolded, ...this.#writing, ...this.#open]);
-        this.#open = this.#takeOpen(); // it may be long until they are written
+        this.#dropUnwritten(drop);
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
       const entries = await this.#ledger.read(key, to, READ_TO_DROP);
       if (this.#parked !== parked || this.#isOver) return;
       for (const entry of entries) {
-        if (bounds === undefined && this.#excess(0) <= 0) return;
+        if (isEnough()) return;
         const read = this.#readSegment(entry);
-        if (read === undefined) {
-          await this.#writeOff(entry, unwritten);
+        const isBad = read instanceof BrokerError;
+        if (isBad) {
+          await this.#writeOff(entry, unwritten, read);
           if (this.#parked !== parked || this.#isOver) return;
         } else drop(read.messages);
         from = segmentFirst(entry.key) + 1;
-        isAtHead &&= read === undefined || read.segment.left === 0;
+        isAtHead &&= isBad || read.segment.left === 0;
         if (isAtHead) this.#pageFrom = from; // nobody looks for it again
       }
       if (entries.length < READ_TO_DROP) from = unwritten;
     }
   }
 
-  /** Where messages have priorities: what drops those that are too much, as it would in memory. */
-  #bounds(): Backlog | undefined {
+  /**
+   * What drops those messages, given oldest first, that are too much: where they have priorities, as it would be in memory.
+   * @param parked has those in flight, which stay
+   */
+  #dropper(parked: Buffer = NOTHING_PARKED): (messages: readonly KeptMessage[]) => void {
     const { zoneSettings } = this.#session;
-    if (zoneSettings.mqueuePriorities === undefined) return undefined;
-    return new Backlog(zoneSettings, (_message, _reason, kept) => this.#dropOne(kept as KeptMessage));
+    const inflight = new Set<number>();
+    forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
+    const drop = (_message: Message, _reason: DropReason, kept: KeptMessage | undefined) =>
+      this.#dropOne(kept as KeptMessage);
+    const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
+    return (messages) => {
+      for (const kept of messages) {
+        if (kept.isDone || inflight.has(kept.seq)) continue;
+        if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
+        else if (this.#excess(0) > 0) this.#dropOne(kept);
+      }
+    };
+  }
+
+  /** Of what is in no segment yet; the session itself has those below `pageFrom`. */
+  #dropUnwritten(drop: (messages: readonly KeptMessage[]) => void): void {
+    drop([...this.#unfolded, ...this.#writing, ...this.#open].filter(({ seq }) => seq >= this.#pageFrom));
+    this.#open = this.#takeOpen(); // it may be long until they are written
   }
 
   #dropOne(kept: KeptMessage): void {
@@ -522,6 +545,7 @@ export class SessionLog implements Durable {
         () => this.#endPage(epoch),
         (error: unknown) => this.#pageFailed(epoch, error)
       )
+      .catch((error: unknown) => this.#session.broke(error, 'sending what waits'))
       .finally(() => this.#session.host.work.end());
   }
 
@@ -568,8 +592,9 @@ export class SessionLog implements Durable {
     let bytes = 0;
     for (const entry of entries) {
       bytes += entry.value.length;
-      if (this.#takeInSegment(entry)) continue;
-      await this.#writeOff(entry, unwritten);
+      const fault = this.#takeInSegment(entry);
+      if (fault === undefined) continue;
+      await this.#writeOff(entry, unwritten, fault);
       if (this.#epoch !== epoch) return;
     }
     if (entries.length < limit) this.#paged = this.#pageFrom = unwritten;
@@ -582,45 +607,56 @@ export class SessionLog implements Durable {
     return (this.#unfolded[0] ?? this.#writing[0] ?? this.#open[0])?.seq ?? this.#next;
   }
 
-  /** @returns false if it cannot be read */
-  #takeInSegment(entry: Entry): boolean {
+  /** @returns why it cannot be read, if so */
+  #takeInSegment(entry: Entry): BrokerError | undefined {
     const read = this.#readSegment(entry);
-    this.#paged = this.#pageFrom = read?.end ?? segmentFirst(entry.key) + 1;
-    if (read === undefined) return false;
+    if (read instanceof BrokerError) {
+      this.#paged = this.#pageFrom = segmentFirst(entry.key) + 1;
+      return read;
+    }
+    this.#paged = this.#pageFrom = read.end;
     if (read.segment.left > 0) this.#segments = added(this.#segments, read.segment);
     for (const kept of read.messages) this.#takeIn(kept);
-    return true;
+    return undefined;
   }
 
-  /** A record cannot be read: what it held waits no longer. */
-  async #writeOff(entry: Entry, unwritten: number): Promise<void> {
+  /** A record cannot be read: what it held waits no longer, and it is deleted. */
+  async #writeOff(entry: Entry, unwritten: number, fault: BrokerError): Promise<void> {
     const from = segmentFirst(entry.key);
     const [start, end] = [from + 1, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
     const [next] = await this.#ledger.read(start, end, 1);
     if (this.#isOver) return;
     const to = next === undefined ? unwritten : segmentFirst(next.key);
-    for (const [first, behind] of this.#done.gapsBelow(to))
-      if (behind > from) this.count -= behind - Math.max(first, from);
+    let lost = 0;
+    for (const [first, behind] of this.#done.gapsBelow(to)) if (behind > from) lost += behind - Math.max(first, from);
     this.#done.addRange(from, to);
-    if (this.count === 0) this.bytes = this.zeroes = 0; // what it held of these is not known
+    this.#passed = added(this.#passed, from);
+    this.count -= lost;
+    if (this.count === 0) this.bytes = this.zeroes = 0;
     this.flowNoted();
+    if (lost === 0) return; // all of it was done, or it was told of before
+    const { host, client } = this.#session;
+    const whose = `${lost} messages for client ${JSON.stringify(client.clientId)} that were accepted are lost with it`;
+    const remedy = 'Let checkStore (embermq store check) tell what else is damaged, or restore a copy.';
+    const error = new BrokerError(fault.code, `${fault.message}. ${whose}. ${remedy}`);
+    host.failed(error, 'reading its queue from the store', client);
   }
 
   /**
-   * The messages of a record that are not done; undefined where it cannot be read, which is told.
+   * The messages of a record that are not done; an error where it cannot be read.
    * @throws BrokerError STORE_TOO_NEW
    */
-  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | undefined {
-    const { host } = this.#session;
-    const segment: Segment = { first: segmentFirst(entry.key), left: 0, isKept: true };
+  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | BrokerError {
+    const segment = new Segment(segmentFirst(entry.key), true);
     let all: KeptMessage[];
     try {
-      all = readSegment(entry, host);
+      all = readSegment(entry, this.#session.host);
     } catch (error) {
-      const fault = error instanceof RecordError ? inStore(this.#ledger.store, error) : (error as BrokerError);
+      const isKnown = error instanceof RecordError;
+      const bad = isKnown ? error : new RecordError('STORE_CORRUPT', entry.key, (error as Error).message);
+      const fault = inStore(this.#ledger.store, bad);
       if (fault.code === 'STORE_TOO_NEW') throw fault;
-      host.failed(fault, 'reading its queue from the store', this.#session);
-      return undefined;
+      return fault;
     }
     const messages = all.filter(({ seq }) => !this.#done.has(seq));
     for (const kept of messages) kept.segment = segment;

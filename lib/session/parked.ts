@@ -3,19 +3,32 @@ import { Awaiting, type Inflight } from './inflight.ts';
 
 /*
  * What is in flight and awaited of a session whose client is away, as bytes, which is how the flow record has it: how many are in flight,
- * of each its packet id, what it waits for, flags and number (0: its message is not needed again); how many are awaited, and their ids.
+ * of each its packet id, what it waits for, flags and number (0: its message is not needed again); how many are awaited, and their ids, 16 bit
+ * each, or as the bits of an `IdSet` where that is shorter (from format 2 on): any client may have 65,535 awaited, and they are written with
+ * each commit that its session has a part in.
  */
 
 const FLIGHT_BYTES = 10;
+const ID_BYTES = 2;
 
 export const NOTHING_PARKED = Buffer.alloc(4);
 
-/** @param awaited packet ids that wait for PUBREL */
-export function park(inflight: Inflight | undefined, awaited: readonly number[]): Buffer {
+/**
+ * @param awaiting packet ids that wait for PUBREL
+ * @param undecided those of them that are not to be kept
+ */
+export function park(
+  inflight: Inflight | undefined,
+  awaiting: IdSet | undefined,
+  undecided: ReadonlySet<number> | undefined
+): Buffer {
   // a message that was refused after it had taken an id is not sent again
   const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
-  if (ids.length + awaited.length === 0) return NOTHING_PARKED;
-  const bytes = Buffer.allocUnsafe(4 + ids.length * FLIGHT_BYTES + awaited.length * 2);
+  const awaited = decided(awaiting, undecided);
+  const size = awaited?.size ?? 0;
+  if (ids.length + size === 0) return NOTHING_PARKED;
+  const bits = awaited !== undefined && awaited.bits.length < size * ID_BYTES ? awaited.bits : undefined;
+  const bytes = Buffer.allocUnsafe(4 + ids.length * FLIGHT_BYTES + (bits?.length ?? size * ID_BYTES));
   let at = bytes.writeUInt16BE(ids.length, 0);
   for (const id of ids) {
     const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
@@ -24,9 +37,17 @@ export function park(inflight: Inflight | undefined, awaited: readonly number[])
     bytes[at++] = (inflight as Inflight).flagsOf(id);
     at = bytes.writeUIntBE(seq, at, 6);
   }
-  at = bytes.writeUInt16BE(awaited.length, at);
-  for (const id of awaited) at = bytes.writeUInt16BE(id, at);
+  at = bytes.writeUInt16BE(size, at);
+  if (bits !== undefined) bytes.set(bits, at);
+  else for (const id of awaited?.values() ?? []) at = bytes.writeUInt16BE(id, at);
   return bytes;
+}
+
+function decided(awaiting: IdSet | undefined, undecided: ReadonlySet<number> | undefined): IdSet | undefined {
+  if (awaiting === undefined || undecided === undefined || undecided.size === 0) return awaiting;
+  const ids = new IdSet(awaiting);
+  for (const id of undecided) ids.delete(id);
+  return ids;
 }
 
 function isNeeded(inflight: Inflight, id: number): boolean {
@@ -62,9 +83,10 @@ export function countUnacknowledged(parked: Buffer): number {
 
 /** Packet ids that wait for PUBREL. */
 export function parkedIds(parked: Buffer): IdSet {
-  const ids = new IdSet();
   const { inflight, awaitingRel } = parkedCounts(parked);
   const from = 4 + inflight * FLIGHT_BYTES;
-  for (let at = from; at < from + awaitingRel * 2; at += 2) ids.add(parked.readUInt16BE(at));
+  if (parked.length - from < awaitingRel * ID_BYTES) return IdSet.of(parked.subarray(from), awaitingRel);
+  const ids = new IdSet();
+  for (let at = from; at < parked.length; at += ID_BYTES) ids.add(parked.readUInt16BE(at));
   return ids;
 }

@@ -11,13 +11,18 @@ const RETAIN = 4;
 const IDS = 8;
 
 /** Messages of a session that are kept in one record, as far as they are in memory. */
-export interface Segment {
+export class Segment {
   /** Number of its first message: its key. */
   readonly first: number;
   /** Messages that are not done. */
-  left: number;
+  left = 0;
   /** The commit that holds it is kept. */
   isKept: boolean;
+
+  constructor(first: number, isKept: boolean) {
+    this.first = first;
+    this.isKept = isKept;
+  }
 }
 
 /** A message of one session that is kept in the store, or is about to be. */
@@ -60,7 +65,7 @@ export class KeptMessage {
 export function writeSegments(draft: Draft, session: number, messages: readonly KeptMessage[], isFold = true): void {
   for (let at = 0; at < messages.length; ) {
     const { seq: first } = messages[at];
-    const segment: Segment = { first, left: 0, isKept: false };
+    const segment = new Segment(first, false);
     draft.key(Kind.segment).u48(session).u48(first).value();
     let previous: Publisher | undefined;
     let seq = first;

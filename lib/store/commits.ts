@@ -24,10 +24,10 @@ export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.fro
 
 /**
  * Whether a store that is open is one of ours.
- * @returns when it was made (wall-clock milliseconds), by which it is known again; undefined: it is empty
+ * @returns its format, and when it was made (wall-clock milliseconds), by which it is known again; undefined: it is empty
  * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws
  */
-export async function checkFormat(store: Store): Promise<number | undefined> {
+export async function checkFormat(store: Store): Promise<{ format: number; madeAt: number } | undefined> {
   await checkFinished(store);
   const [entry] = await store.read(kindKey(0), kindKey(0xff), 1);
   if (entry === undefined) return undefined;
@@ -37,9 +37,9 @@ export async function checkFormat(store: Store): Promise<number | undefined> {
       `${store.name}: this is no store of embermq, or its first record is lost. Name another place, or restore a copy.`
     );
   try {
-    const { format, madeAt } = readFormat(entry);
-    checkVersion(store, format);
-    return madeAt;
+    const found = readFormat(entry);
+    checkVersion(store, found.format);
+    return found;
   } catch (error) {
     throw error instanceof RecordError ? inStore(store, error) : error;
   }

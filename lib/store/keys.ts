@@ -48,11 +48,13 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
 };
 
 /**
- * Version of the whole: a store of a higher one is refused. Raised with every new kind and every new version of a record, and written into
+ * Version of the whole: a store of a higher one is refused. Raised with every new kind and every new form or version of a record, and written into
  * an older store before any of these: a start does not look at queued messages, nor at kinds that it does not know. `import` needed none:
  * it lies before the format record and is taken away by the end of an import, and a store that does not begin with its format is refused anyway.
+ *
+ * 2: packet ids that wait for PUBREL may be bits, see `parked.ts`.
  */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** Commit records that are kept. More than LevelDB's log can hold of small batches, so that a gap in it is seen. */
 export const COMMITS_KEPT = 65_536;

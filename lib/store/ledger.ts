@@ -148,8 +148,8 @@ export class Ledger {
     claim(this.store, this, IN_USE);
     try {
       await this.store.open();
-      let madeAt = await checkFormat(this.store);
-      if (this.#madeAt !== undefined) this.#checkSame(madeAt);
+      const found = await checkFormat(this.store);
+      if (this.#madeAt !== undefined) this.#checkSame(found?.madeAt);
       const fold = await foldJournals(this.store);
       const commits = await readCommits(this.store);
       if (this.#madeAt !== undefined) {
@@ -164,8 +164,9 @@ export class Ledger {
         await this.store.commit(fold.draft.batch);
         this.#commit++;
       }
-      if (madeAt === undefined) {
-        madeAt = this.#host.clock.now();
+      const madeAt = found?.madeAt ?? this.#host.clock.now();
+      if (found?.format !== FORMAT) {
+        // before anything that an older version can not read
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).put();
         await this.store.commit(this.#draft.batch);
@@ -490,7 +491,7 @@ export class Ledger {
 
   async #openAgain(): Promise<void> {
     await this.store.open();
-    this.#checkSame(await checkFormat(this.store));
+    this.#checkSame((await checkFormat(this.store))?.madeAt);
     const { last } = await readCommits(this.store);
     this.#checkOurs(last);
     this.#checkLast(last);

@@ -143,8 +143,9 @@ export class Draft {
     return this;
   }
 
-  /** A whole number from 0 to 2^53 - 1, in 7 bits each. */
+  /** A whole number from 0 to 2^53 - 1, in 7 bits each. @throws RangeError for any below: it would be read as another */
   varint(value: number): this {
+    if (!(value >= 0)) throw new RangeError(`a record can not hold ${value} as a whole number`);
     this.need(8);
     const chunk = this.#chunk;
     while (value > 127) {

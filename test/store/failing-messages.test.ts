@@ -322,6 +322,85 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     await mended(kit, store);
   });
 
+  it('does not gather what is done while nothing can be written', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, leakCheck: false, upgradeQos: true });
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+    await reader.subscribe({ topic: 'kept/#', qos: 1 });
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    const before = queryObjects(KeptMessage, { format: 'count' });
+    for (let n = 0; n < 3_000; n++) {
+      void kit.broker.publish('kept/1', `${n}`);
+      if (n % 10 === 0) await turns(5);
+    }
+    await turns(10);
+    const { inflight, mqueueLen } = kit.broker.session('reader').figures();
+    assert.deepEqual({ inflight, mqueueLen }, { inflight: 0, mqueueLen: 0 });
+    const left = queryObjects(KeptMessage, { format: 'count' }) - before;
+    assert.ok(left < 200, `${left} in memory`);
+    await mended(kit, store);
+  });
+
+  it('bounds the queue of a client that is connected and slow while nothing can be written', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, leakCheck: false, maxMqueueLen: 2_500 });
+    const { broker } = kit;
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+    await reader.subscribe({ topic: 'kept/#', qos: 1 });
+    await reader.disconnect();
+    for (let n = 0; n < 2_000; n++) {
+      void broker.publish('kept/1', `${n}`.padEnd(4_000), { qos: 1 });
+      if (n % 50 === 0) await kit.clock.advance('1s');
+    }
+    for (let n = 0; n < 10; n++) void broker.publish('kept/1', `zero ${n}`, { qos: 0 });
+    await kit.clock.advance('1s');
+    const properties = { sessionExpiryInterval: 3_600, receiveMaximum: 1 };
+    await rawClient(broker, { clientId: 'reader', clean: false, properties });
+    await kit.clock.advance('1s');
+    store.fault = 'rejects';
+    await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    const inMemory = queryObjects(KeptMessage, { format: 'count' });
+    for (let n = 0; n < 10_000; n++) {
+      void broker.publish('kept/1', `${n}`);
+      if (n % 100 === 0) await turns(2);
+    }
+    await turns(2);
+    const { mqueueLen } = broker.session('reader').figures();
+    assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} wait`);
+    const more = queryObjects(KeptMessage, { format: 'count' }) - inMemory;
+    assert.ok(more < 2_700, `${more} more in memory`);
+    await mended(kit, store);
+    assert.equal(broker.session('reader').figures().mqueueLen, mqueueLen);
+  });
+
+  it('reads no more from those whose states are large than maxUnwrittenBytes while a commit takes long', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, leakCheck: false, maxUnwrittenBytes: 65_536 });
+    const writers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => rawClient(kit.broker, { clientId: `${n}`, ...RAW_PERSISTENT }))
+    );
+    // every 16th of all packet ids: 8 KiB each
+    const all = (sent: number) => writers.map((_, n) => kit.broker.session(`${n}`).figures().awaitingRel === sent);
+    for (const writer of writers)
+      for (let id = 1; id < 65_536; id += 16) {
+        writer.send(publish('t', '', { qos: 2, messageId: id }));
+        if (id % 4_096 === 1) await turns(1);
+      }
+    await kit.clock.advance('1s');
+    assert.deepEqual(all(4_096), Array(40).fill(true));
+    const fail = store.failLater();
+    for (let id = 2; id <= 4; id++) {
+      for (const writer of writers) writer.send(publish('t', '', { qos: 2, messageId: id }));
+      await turns(3);
+    }
+    const count = all(4_099).filter((isTaken) => isTaken).length;
+    assert.ok(count < 20, `all was read of ${count}`);
+    fail();
+    await mended(kit, store);
+  });
+
   for (const qos of [0, 1] as const)
     it(`reads no more from those who publish with QoS ${qos} than maxUnwrittenBytes while a commit takes long`, async () => {
       const store = new FaultyStore();

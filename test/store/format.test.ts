@@ -3,24 +3,31 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { RECORDS } from '../../lib/broker/records.ts';
 import { checkStore, importStore, memoryStore, type Store } from '../../lib/index.ts';
-import { kindKey } from '../../lib/store/keys.ts';
+import { FORMAT, Kind, kindKey, numberKey } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { payloads } from '../support/wire.ts';
+import { change } from './filled-store.ts';
 
 /**
  * What the first version left behind when it died at this time. Later versions open it: this file stays as it is, and one is added for each
  * format or version of records that comes.
  */
 const DIED_AT = 1_700_000_004_130;
-const LINES = readFileSync(new URL('./format-1.jsonl', import.meta.url), 'utf8')
-  .trim()
-  .split('\n');
 
-async function filled(): Promise<Store> {
+async function filled(format = 1): Promise<Store> {
   const store = memoryStore();
-  await importStore(store, LINES);
+  const text = readFileSync(new URL(`./format-${format}.jsonl`, import.meta.url), 'utf8');
+  await importStore(store, text.trim().split('\n'));
   return store;
+}
+
+async function formatOf(store: Store): Promise<number> {
+  const { kind, read } = RECORDS.format;
+  await store.open();
+  const [entry] = await store.read(kindKey(kind), kindKey(kind + 1), 1);
+  await store.close();
+  return read(entry, { nowMs: 0, wallMs: DIED_AT }).format;
 }
 
 /** The place of each retained message in their order, as it is written. */
@@ -99,6 +106,46 @@ describe('A store of format 1, records of version 1', () => {
       if (gone !== undefined) await kit.broker.publish(gone, '', { qos: 1, retain: true });
       await kit.broker.stop();
       assert.deepEqual(await places(store), { 'kept/1': 1, 'kept/3': 2, 'kept/x': 3 });
+    }
+  });
+
+  it('is of the format of today once a broker has opened it, and made when it was', async () => {
+    const store = await filled();
+    assert.equal(await formatOf(store), 1);
+    for (let round = 0; round < 2; round++) {
+      await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: DIED_AT + 10_000 } });
+      await kit.broker.stop();
+      assert.equal(await formatOf(store), FORMAT);
+      await kit.broker.start(); // the same store again
+    }
+    assert.deepEqual((await checkStore(store)).findings, []);
+  });
+
+  it('stays of its format where a broker refuses it', async () => {
+    const store = await filled();
+    await change(store, (batch) => batch.put(numberKey(Kind.flow, 1), Buffer.from('bad bad')));
+    await assert.rejects(createTestBroker({ store, leakCheck: false }), { code: 'STORE_CORRUPT' });
+    assert.equal(await formatOf(store), 1);
+  });
+});
+
+describe('A store of format 2', () => {
+  it('opens, and knows the many packet ids that wait for PUBREL', async () => {
+    const store = await filled(2);
+    assert.deepEqual((await checkStore(store)).findings, []);
+    await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: 1_700_000_001_000 } });
+    const properties = { sessionExpiryInterval: 3_600 };
+    const writer = await rawClient(kit.broker, { clientId: 'writer', clean: false, properties });
+    assert.equal(kit.broker.session('writer').figures().awaitingRel, 301);
+    for (const [messageId, code] of [
+      [1, 0],
+      [300, 0],
+      [301, 0x92],
+      [400, 0]
+    ]) {
+      writer.send({ cmd: 'pubrel', messageId, reasonCode: 0 });
+      const { reasonCode } = await writer.next('pubcomp');
+      assert.equal(reasonCode, code, `packet id ${messageId}`);
     }
   });
 });

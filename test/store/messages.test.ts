@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { queryObjects } from 'node:v8';
+import { coreOf } from '../../lib/broker/broker.ts';
 import type { BrokerError } from '../../lib/errors.ts';
+import { checkStore } from '../../lib/index.ts';
+import { readFlow } from '../../lib/session/flow-record.ts';
+import { Segment } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Batch } from '../../lib/store/store.ts';
 import { rawClient } from '../support/raw-client.ts';
@@ -276,6 +281,52 @@ describe('Messages that are kept', () => {
     assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} wait`);
   });
 
+  it('leave nothing in memory once they are acknowledged, though one before them never is', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    const properties = { sessionExpiryInterval: 3_600 };
+    const reader = await rawClient(broker, { clientId: 'a', clean: false, properties });
+    await granted(reader, 1, { topic: 't', qos: 1 });
+    await broker.publish('t', 'never acknowledged', { qos: 1 });
+    await reader.next('publish');
+    const before = queryObjects(Segment, { format: 'count' });
+    for (let n = 0; n < 300; n++) {
+      await broker.publish('t', `${n}`, { qos: 1 });
+      const { messageId = 0 } = await reader.next('publish');
+      await clock.advance(200);
+      reader.send({ cmd: 'puback', messageId, reasonCode: 0 });
+      await turns(2);
+    }
+    await clock.advance('1s');
+    const left = queryObjects(Segment, { format: 'count' }) - before;
+    assert.ok(left < 5, `${left} segments`);
+    assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 1);
+  });
+
+  it('that fail to go out when they have been read end their connection alone', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't', 1);
+    for (const n of numbers(10)) await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.kit.clock.advance('1s');
+    const told: string[] = [];
+    lives.kit.broker.on('error', ({ error, during }) => told.push(`${during}: ${error.message}`));
+    const session = coreOf(lives.kit.broker).stored('a');
+    assert.ok(session);
+    let pumps = 0;
+    session.pump = () => {
+      if (++pumps === 1) session.log?.page();
+      else throw new Error('out of order');
+    };
+    const { client } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.equal(client.isConnected, false);
+    assert.deepEqual(told, ['sending what waits: out of order']);
+    Reflect.deleteProperty(session, 'pump');
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual(texts(), numbers(10));
+  });
+
   it('that were acknowledged before they were written are never written', async () => {
     await using lives = await new Lives().begin();
     const { client } = await lives.listen({ clientId: 'a' });
@@ -295,10 +346,10 @@ describe('Messages that are kept', () => {
 });
 
 /** One of three messages that wait, each in a record of its own, becomes what cannot be read, or what a later version wrote. */
-async function spoil(lives: Lives, at: number, isLater: boolean): Promise<void> {
+async function spoil(lives: Lives, at: number, isLater: boolean, qos: 0 | 1 = 1): Promise<void> {
   await lives.leave('a', 't', 1);
   for (const n of numbers(3)) {
-    await lives.kit.broker.publish('t', n, { qos: 1 });
+    await lives.kit.broker.publish('t', n, { qos });
     await lives.kit.clock.advance(200);
   }
   const { key, value } = (await lives.store.entries()).filter(({ key }) => key[0] === Kind.segment)[at];
@@ -317,7 +368,9 @@ describe('A queue with a record that cannot be read', () => {
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
     assert.deepEqual(texts(), ['0', '2']);
-    assert.deepEqual(told, ['memory: queued messages of session 1, from number 2: the checksum is wrong']);
+    assert.deepEqual(told, [
+      'memory: queued messages of session 1, from number 2: the checksum is wrong. 1 messages for client "a" that were accepted are lost with it. Let checkStore (embermq store check) tell what else is damaged, or restore a copy.'
+    ]);
   });
 
   it('counts no more what was in it', async () => {
@@ -329,6 +382,28 @@ describe('A queue with a record that cannot be read', () => {
     await lives.crash();
     assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 0);
   });
+
+  for (const qos of [0, 1] as const)
+    it(`of QoS ${qos} leaves a sound store once the rest has gone, and is told of once`, async () => {
+      await using lives = await new Lives().begin();
+      await spoil(lives, 1, false, qos);
+      const told: string[] = [];
+      lives.kit.broker.on('error', ({ error }) => told.push(error.message));
+      for (let round = 0; round < 2; round++) {
+        const { client } = await lives.listen({ clientId: 'a', acknowledge: round === 0 ? 'manual' : 'auto' });
+        await lives.kit.clock.advance('1s');
+        await client.disconnect();
+        await lives.kit.clock.advance('1s');
+      }
+      assert.equal(told.length, 1);
+      const copy = await lives.store.copy();
+      assert.deepEqual((await checkStore(copy)).findings, []);
+      const [flow] = (await lives.store.entries()).filter(({ key }) => key[0] === Kind.flow);
+      const { count, bytes, zeroes } = readFlow(flow);
+      assert.deepEqual({ count, bytes, zeroes }, { count: 0, bytes: 0, zeroes: 0 });
+      const queued = (await lives.store.contents()).filter((text) => text.startsWith('queued'));
+      assert.deepEqual(queued, []);
+    });
 
   for (const at of [0, 1, 2])
     it(`is cut to its bound all the same, where that is record ${at + 1} of 3`, async () => {
@@ -414,5 +489,28 @@ describe('Bounds of what is kept', () => {
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
     assert.deepEqual(texts(), numbers(10, 90));
+  });
+
+  it('drop each message once where the client is back while its queue is shortened', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 100, mqueuePriorities: { other: 1 } }).begin();
+    await lives.leave('a', '#', 1);
+    const gone: string[] = [];
+    lives.kit.broker.on('message.dropped', ({ message }) => gone.push(`${message.payload}`));
+    // each in a record of its own: more than are read at once
+    for (const n of numbers(195)) {
+      await lives.kit.broker.publish('t', n, { qos: 1 });
+      await lives.kit.clock.advance(200);
+    }
+    lives.store.turnsToRead = () => 5;
+    for (const n of numbers(20, 195)) void lives.kit.broker.publish('t', n, { qos: 1 });
+    const { client, texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('2s');
+    assert.deepEqual(gone, numbers(115));
+    assert.deepEqual(texts(), numbers(100, 115));
+    client.destroy();
+    await lives.crash();
+    const { mqueueLen } = lives.kit.broker.session('a').figures();
+    assert.equal(mqueueLen, 0);
+    await lives.listen({ clientId: 'a' });
   });
 });

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { coreOf } from '../../lib/broker/broker.ts';
 import { ClientSession } from '../../lib/client/session.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { publish } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
 const MESSAGES = ['1', '2', '3'];
@@ -137,5 +140,49 @@ describe('QoS 2 from a persistent session to the app', () => {
     await lives.connect({ clientId: 'p', ...PERSISTENT, session });
     await lives.kit.clock.advance(1000);
     assert.deepEqual(got, [MESSAGES, MESSAGES, MESSAGES]);
+  });
+});
+
+describe('QoS 2 from a persistent session that sends no PUBREL', () => {
+  it('costs some KiB a commit, however many packet ids wait', async () => {
+    await using lives = await new Lives().begin();
+    const writer = await rawClient(lives.kit.broker, { clientId: 'w', version: 4, clean: false });
+    for (let id = 1; id <= 20_000; id++) {
+      writer.send(publish('t', '', { qos: 2, messageId: id }));
+      if (id % 500 === 0) await turns(4);
+    }
+    await lives.kit.clock.advance('1s');
+    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 20_000);
+    const { committed } = lives.store;
+    committed.splice(0);
+    writer.send(publish('t', '', { qos: 2, messageId: 20_001 }));
+    await turns(20);
+    assert.ok(committed.length > 0);
+    const bytes = committed.reduce((sum, batch) => sum + batch.bytes, 0);
+    assert.ok(bytes < 8_192 + 300, `${bytes} bytes`);
+    await lives.crash();
+    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 20_001);
+  });
+
+  it('leaves none of the packet ids in memory while its client is away, and knows them when it is back', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    const options = { clientId: 'w', clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
+    const writer = await rawClient(broker, options);
+    writer.send(publish('t', '', { qos: 2, messageId: 65_000 }));
+    await writer.next('pubrec');
+    writer.stream.destroy();
+    await clock.advance('1s');
+    assert.equal(coreOf(broker).stored('w')?.awaitingRel, undefined);
+    assert.equal(broker.session('w').figures().awaitingRel, 1);
+    const again = await rawClient(broker, options);
+    for (const [messageId, code] of [
+      [65_000, 0],
+      [65_001, 0x92]
+    ]) {
+      again.send({ cmd: 'pubrel', messageId, reasonCode: 0 });
+      const { reasonCode } = await again.next('pubcomp');
+      assert.equal(reasonCode, code);
+    }
   });
 });

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { encodePublish } from '../../lib/packets/encode.ts';
 import { Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
+import { IdSet } from '../../lib/session/id-set.ts';
+import { park, parkedCounts, parkedIds } from '../../lib/session/parked.ts';
 import { KeptMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
 import { SeqSet } from '../../lib/session/seq-set.ts';
 import { Kind } from '../../lib/store/keys.ts';
@@ -88,6 +90,12 @@ describe('A record', () => {
     );
   });
 
+  it('takes no number below 0, which would be read as another', () => {
+    const draft = new Draft();
+    draft.key(Kind.session).u48(1).value();
+    for (const value of [-1, -15, Number.NaN]) assert.throws(() => draft.varint(value), RangeError);
+  });
+
   it('is refused when any byte of it, or of its key, has changed', () => {
     fc.assert(
       fc.property(
@@ -110,6 +118,43 @@ describe('A record', () => {
       ),
       runs('damaged records', 300)
     );
+  });
+});
+
+describe('What is in flight and awaited, as bytes', () => {
+  const ids = fc.oneof(
+    fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { maxLength: 400 }),
+    fc
+      .tuple(fc.nat(60_000), fc.nat(5_000))
+      .map(([from, count]) => Array.from({ length: count }, (_, n) => from + n + 1))
+  );
+
+  it('has every packet id that waits for PUBREL but those that are undecided, in 8 KiB at most', () => {
+    fc.assert(
+      fc.property(ids, fc.nat(5), (given, count) => {
+        const undecided = new Set(given.slice(0, count));
+        const awaiting = new IdSet();
+        for (const id of given) awaiting.add(id);
+        const parked = park(undefined, awaiting, undecided);
+        assert.ok(parked.length <= 4 + 8_192);
+        const read = parkedIds(parked);
+        const expected = given.slice(count).sort((a, b) => a - b);
+        assert.deepEqual(read.values(), expected);
+        assert.deepEqual([read.size, parkedCounts(parked).awaitingRel], [expected.length, expected.length]);
+        assert.equal(awaiting.size, given.length);
+        for (const id of expected) assert.ok(read.delete(id));
+        assert.equal(read.size + read.values().length, 0);
+      }),
+      runs('awaited ids', 100)
+    );
+  });
+
+  it('is read as format 1 has it, each id by itself', () => {
+    const parked = Buffer.alloc(4 + 60_000 * 2);
+    parked.writeUInt16BE(60_000, 2);
+    for (let n = 0; n < 60_000; n++) parked.writeUInt16BE(n + 1, 4 + n * 2);
+    const read = parkedIds(parked);
+    assert.deepEqual([read.size, read.has(60_000), read.has(60_001)], [60_000, true, false]);
   });
 });
 
