@@ -247,6 +247,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     this.auth = undefined;
     host.wheel.disarm(this);
+    this.#carriedOver = undefined;
     this.keepFeeds();
     if (this.log !== undefined) this.stow(this.log);
     this.held = undefined;
