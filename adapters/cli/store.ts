@@ -86,7 +86,7 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS
       name === undefined ? `store needs one of ${names.join(', ')}; ${hint}` : `store can not "${name}"; ${hint}`;
     throw new InvalidInput('COMMAND_UNKNOWN', 'command', `one of ${names.join(', ')}`, name, message);
   }
-  if (folder === undefined || more !== undefined)
+  if (!folder || more !== undefined)
     throw new InvalidInput(
       'FLAG_INVALID',
       'DIR',

@@ -1,5 +1,7 @@
-import { readdir, stat } from 'node:fs/promises';
+import { type BigIntStats, statSync, unlinkSync } from 'node:fs';
+import { readdir, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { claimOf, identityOf, ownerOf } from './owner.ts';
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -10,49 +12,69 @@ const HELD = new Set<string>();
 let lastUse: Promise<void> = Promise.resolve();
 
 /**
- * The file by which LevelDB has a folder: it goes with the folder, so its absence tells that what is written now has no place behind it.
- * LevelDB goes on writing into files that nobody can open any more, and does not notice.
+ * The two files by which a store has a folder. By LOCK LevelDB has it, but the system takes that lock away when any descriptor of the file is
+ * closed in the process: by a copy of the folder that the app makes, by another thread or another copy of this package that asks for the
+ * folder. So OWNER says whose it is.
+ * Both go with the folder, so their absence tells that what is written now has no place behind it: LevelDB goes on writing into files that
+ * nobody can open any more, and does not notice.
  */
 export class FolderLock {
   readonly #folder: string;
   readonly #file: string;
-  /** Of the file when the folder was opened. */
+  readonly #owner: string;
+  /** Of LOCK when the folder was opened. */
   #identity = '';
+  /** Of OWNER as it was written then. */
+  #stamp = '';
   #lookedAtMs = 0;
 
   constructor(folder: string) {
     this.#folder = folder;
     this.#file = join(folder, 'LOCK');
+    this.#owner = join(folder, 'OWNER');
   }
 
   /**
    * Open or repair the folder while no other store of this process does so with one.
-   * @throws Error LEVEL_LOCKED when another store of this process has the folder; what `use` throws
+   * @throws Error LEVEL_LOCKED when another store or process has the folder; what `use` throws
    */
   whileFree(use: () => Promise<void>): Promise<void> {
     const done = lastUse.then(async () => {
-      await this.#checkFree();
+      await this.checkFree();
       await use();
     });
     lastUse = done.catch(() => {});
     return done;
   }
 
-  async #checkFree(): Promise<void> {
-    const identity = await identityOf(this.#file).catch(() => '');
-    if (identity !== this.#identity && HELD.has(identity))
-      throw Object.assign(new Error(`${this.#file} is held`), { code: 'LEVEL_LOCKED' });
+  /** Before LevelDB is asked for it: a process that LevelDB refuses its own folder has lost the lock. @throws Error LEVEL_LOCKED */
+  async checkFree(): Promise<void> {
+    const isHeldHere = HELD.has(await identityOf(this.#file).catch(() => ''));
+    const pid = isHeldHere ? process.pid : await ownerOf(this.#folder, this.#owner, this.#file);
+    if (pid === undefined) return;
+    const holder = pid === process.pid ? 'another store of this process' : 'another process';
+    throw Object.assign(new Error(`${this.#folder} is held`), { code: 'LEVEL_LOCKED', holder: `${holder} (${pid})` });
   }
 
-  /** LevelDB has it. */
+  /** LevelDB has it. @throws Error when that can not be said in the folder */
   async opened(): Promise<void> {
     this.#lookedAtMs = performance.now();
     this.#identity = await identityOf(this.#file).catch(() => '');
     if (this.#identity !== '') HELD.add(this.#identity);
+    // one that was left may be another user's, or lead nowhere
+    await unlink(this.#owner).catch(() => {});
+    await writeFile(this.#owner, await claimOf(process.pid, this.#folder));
+    this.#stamp = stampOf(await stat(this.#owner, { bigint: true }));
   }
 
-  /** LevelDB has given it up. */
+  /** LevelDB has given it up. OWNER is taken away at one go: the next one may just be writing its own. */
   closed(): void {
+    try {
+      if (stampOf(statSync(this.#owner, { bigint: true })) === this.#stamp) unlinkSync(this.#owner);
+    } catch {
+      // it says nothing any more: this process does not have LOCK open
+    }
+    this.#stamp = '';
     HELD.delete(this.#identity);
     this.#identity = '';
   }
@@ -68,9 +90,14 @@ export class FolderLock {
       const why = `its file ${this.#file} is gone (${cause.message}): the folder was deleted or moved while it was open`;
       throw new Error(`${why}. Put it back; what is written meanwhile would be lost`, { cause });
     });
-    if (identity === this.#identity) return;
-    const why = `its file ${this.#file} is another one than when it was opened: the folder was replaced`;
-    throw new Error(`${why}. Put back the one that was there; what is written meanwhile would be lost`);
+    if (identity !== this.#identity) {
+      const why = `its file ${this.#file} is another one than when it was opened: the folder was replaced`;
+      throw new Error(`${why}. Put back the one that was there; what is written meanwhile would be lost`);
+    }
+    const stamp = await stat(this.#owner, { bigint: true }).then(stampOf, () => '');
+    if (stamp === this.#stamp) return;
+    const why = `its file ${this.#owner} is gone or another one than when it was opened: another process has opened the folder`;
+    throw new Error(`${why}. Stop one of the two; what both write would be lost`);
   }
 
   /** What was open must not begin anew. @throws Error FOLDER_GONE when the folder has lost what was in it */
@@ -82,7 +109,7 @@ export class FolderLock {
   }
 }
 
-async function identityOf(file: string): Promise<string> {
-  const { dev, ino } = await stat(file, { bigint: true });
-  return `${dev}:${ino}`;
+/** It tells whether a file was written again; to read it, one more would have to be open, of which there may be no more. */
+function stampOf({ dev, ino, mtimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${mtimeNs}`;
 }

@@ -76,7 +76,9 @@ function folderStore(path: string, sync: boolean, verify: boolean): Store {
     if (verify) await checkFiles(path, sound);
     await makeFolder(path);
     // Not before it is needed: it brings native code with it.
-    return (database ??= new (await import('level')).Level(path, AS_THEY_ARE));
+    const { Level } = await import('level');
+    await lock.checkFree(); // to read the files may have taken seconds; a Level that is made opens by itself
+    return (database ??= new Level(path, AS_THEY_ARE));
   };
   const repair = () => {
     sound.clear();
@@ -206,7 +208,12 @@ class LevelStore implements Store {
     if (this.#mustBeBack) await lock?.checkBack();
     const database = await this.#setup.find();
     await database.open();
-    await lock?.opened();
+    try {
+      await lock?.opened();
+    } catch (error) {
+      await this.#shut(database);
+      throw error;
+    }
     this.#database = database;
     this.#failure = undefined;
   }
@@ -215,13 +222,16 @@ class LevelStore implements Store {
     return this.#inTurn(async () => {
       const database = this.#database;
       this.#database = undefined;
-      // Waits for what is under way.
-      try {
-        await database?.close();
-      } finally {
-        if (database !== undefined) this.#setup.lock?.closed();
-      }
+      if (database !== undefined) await this.#shut(database);
     });
+  }
+
+  async #shut(database: LevelDatabase): Promise<void> {
+    try {
+      await database.close(); // waits for what is under way
+    } finally {
+      this.#setup.lock?.closed();
+    }
   }
 
   #inTurn(change: () => Promise<void>): Promise<void> {

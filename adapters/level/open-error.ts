@@ -24,12 +24,11 @@ const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
  */
 export function openError(name: string, error: unknown, deed: 'opened' | 'read' = 'opened'): BrokerError {
   const origin = innermost(error);
-  if (origin.code === 'LEVEL_LOCKED')
-    return new BrokerError(
-      'STORE_LOCKED',
-      `${name}: in use by another process, or by another store of this one. Stop that one, or name another folder.`,
-      { cause: error }
-    );
+  if (origin.code === 'LEVEL_LOCKED') {
+    const holder = origin.holder ?? 'another process, or by another store of this one';
+    const text = `${name}: in use by ${holder}. Stop that one, or name another folder.`;
+    return new BrokerError('STORE_LOCKED', text, { cause: error });
+  }
   const text = `${origin.code ?? ''} ${origin.message}`;
   const remedy = REMEDIES.find(([sign]) => sign.test(text))?.[1] ?? 'Look at the cause, or name another folder.';
   return new BrokerError('STORE_UNUSABLE', `${name}: the store can not be ${deed}: ${origin.message}. ${remedy}`, {
@@ -38,7 +37,7 @@ export function openError(name: string, error: unknown, deed: 'opened' | 'read' 
 }
 
 /** abstract-level says that a database is not open, and its cause says why. */
-function innermost(error: unknown): Error & { readonly code?: string } {
+function innermost(error: unknown): Error & { readonly code?: string; readonly holder?: string } {
   if (!(error instanceof Error)) return new Error(String(error));
   return error.cause === undefined ? error : innermost(error.cause);
 }

@@ -119,7 +119,7 @@ describe('serve', () => {
       const second = testShell();
       assert.equal(await runCommand(['serve', ...PORTS, '--data-dir', folder], second), 1);
       const told = second.err();
-      assert.ok(told.startsWith(`embermq: ${folder}: in use by another process`), told);
+      assert.ok(told.startsWith(`embermq: ${folder}: in use by another store of this process`), told);
       assert.match(told, /Stop that one, or name another folder/);
       assert.equal(second.signalListeners.size, 0);
     } finally {

@@ -176,7 +176,7 @@ describe('store', () => {
     assert.match(err, /^[^\r]*: \d+ records\n$/);
   });
 
-  it('says so when another process has the folder', async () => {
+  it('says so when another store has the folder', async () => {
     const folder = await filled();
     const lines = (await run(['export', folder])).out;
     const store = levelStore(folder);
@@ -185,7 +185,7 @@ describe('store', () => {
       for (const deed of ['check', 'stats', 'export', 'import']) {
         const { code, err } = await run([deed, folder], lines);
         assert.equal(code, 1);
-        assert.match(err, new RegExp(`^embermq: ${folder}: in use by another process.*Stop that one`));
+        assert.match(err, new RegExp(`^embermq: ${folder}: in use by another store of this process.*Stop that one`));
       }
     } finally {
       await store.close();
@@ -250,6 +250,7 @@ describe('store', () => {
       [[], /store needs one of check, stats, export, import/],
       [['chek', 'x'], /did you mean "check"\?/],
       [['check'], /store check needs one folder/],
+      [['check', ''], /store check needs one folder/],
       [['check', 'a', 'b'], /store check needs one folder/],
       [['check', 'a', '--repare'], /did you mean --repair\?/],
       [['stats', 'a', '--repair'], /--repair is for store check, not stats/]
