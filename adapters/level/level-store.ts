@@ -1,5 +1,5 @@
-import { readdir } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import {
   type Batch,
   type Entry,
@@ -11,7 +11,7 @@ import {
   type Store
 } from '../../lib/index.ts';
 import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
-import { makeFolder } from './folder.ts';
+import { makeFolder, namesIn } from './folder.ts';
 import { FolderLock } from './folder-lock.ts';
 import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
@@ -94,11 +94,17 @@ async function checkFiles(path: string, sound: Set<string>): Promise<void> {
   throw Object.assign(new Error(`its file ${damage.file} ${what}${others}`), { code: 'LEVEL_CORRUPTION' });
 }
 
-/** LevelDB takes a folder that has lost its file CURRENT for a new one, and deletes what is in it. */
+/**
+ * LevelDB takes a folder that has lost its file CURRENT for a new one, and deletes what is in it; of one that names no manifest it says
+ * whatever the system says of that name.
+ */
 async function checkHead(path: string): Promise<void> {
-  const names: string[] = await readdir(path).catch(() => []);
-  if (!names.includes('CURRENT') && names.some((name) => /^\d+\.(ldb|sst|log)$/.test(name)))
-    throw Object.assign(new Error('its file CURRENT is missing'), { code: 'LEVEL_CORRUPTION' });
+  const names = await namesIn(path);
+  const damaged = (why: string) => Object.assign(new Error(`its file CURRENT ${why}`), { code: 'LEVEL_CORRUPTION' });
+  if (names.includes('CURRENT')) {
+    const text = await readFile(join(path, 'CURRENT'), 'latin1');
+    if (!/^MANIFEST-\d+\n$/.test(text)) throw damaged('is damaged: it names no manifest');
+  } else if (names.some((name) => /^\d+\.(ldb|sst|log)$/.test(name))) throw damaged('is missing');
 }
 
 /** Bytes; some tenths of a second. */
@@ -184,7 +190,7 @@ class LevelStore implements Store {
     try {
       await (lock === undefined ? repair() : lock.whileFree(repair));
     } catch (error) {
-      throw openError(this.name, error);
+      throw openError(this.name, error, 'repaired');
     }
   }
 

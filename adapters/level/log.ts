@@ -3,6 +3,8 @@ import { isMasked, isMaskedSomewhere } from './crc32c.ts';
 const BLOCK_BYTES = 32_768;
 /** Checksum, length, kind. */
 const HEADER_BYTES = 7;
+/** A record is a batch: sequence number of its first change, 64 bit, how many they are, 32 bit, and they. */
+const BATCH_HEAD_BYTES = 12;
 const FULL = 1;
 const FIRST = 2;
 const LAST = 4;
@@ -51,6 +53,17 @@ export function* recordsOf(log: Buffer): Generator<Buffer, void> {
     parts.push(bytes);
     if (kind === FULL || kind === LAST) yield Buffer.concat(parts);
   }
+}
+
+/** Whether its first record is whole and says something, so that LevelDB has something to read there whatever follows. */
+export function beginsSound(log: Buffer): boolean {
+  let bytes = 0;
+  for (const part of partsOf(log)) {
+    if (!part.isSound) return false;
+    bytes += part.bytes.length;
+    if (part.kind === FULL || part.kind === LAST) return bytes > BATCH_HEAD_BYTES;
+  }
+  return false;
 }
 
 /** What was written a page at a time ends with pages of zeros where power was lost. */

@@ -27,7 +27,7 @@ import { type TableEntry, Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
 
 /** Why a store does not open, where a repair may help. */
-const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_UNUSABLE']);
+const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED']);
 /**
  * How often the time is written while clients are connected. After a crash their sessions expire as if they had been connected for so
  * long after the last commit: late rather than early.
@@ -75,7 +75,7 @@ export class Persistence {
 
   /**
    * Open the store; at the first time, bring back what is in it.
-   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW; what the store throws
+   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws, such as STORE_DAMAGED
    */
   async open(): Promise<void> {
     if (this.#isLoaded) {

@@ -67,15 +67,15 @@ export interface CheckOptions {
 /**
  * Read every record of a store that no broker has open, and see whether all is there and fits together. Nothing is written unless
  * something is to be repaired.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker,
- *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
+ * @throws BrokerError STORE_DAMAGED where it does not open and nothing is to be repaired, or can be; STORE_LOCKED, STORE_UNUSABLE,
+ *   STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker, IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
 export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
   return withClaim(store, 'checked', async () => {
     try {
       return await withOpen(store, () => checkOpen(store, options, undefined));
     } catch (error) {
-      const isDamaged = error instanceof BrokerError && error.code === 'STORE_UNUSABLE';
+      const isDamaged = error instanceof BrokerError && error.code === 'STORE_DAMAGED';
       if (options.repair !== true || !isDamaged || store.repair === undefined) throw error;
       await store.repair();
       return withOpen(store, () => checkOpen(store, options, error.message));

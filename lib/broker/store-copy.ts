@@ -25,7 +25,7 @@ interface ExportedRecord {
  * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
  * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record: without it an
  * export is not whole.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
+ * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
  *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
 export async function* exportStore(

@@ -35,7 +35,7 @@ const OF_SESSIONS: ReadonlySet<RecordName> = new Set(['session', 'subscription',
 /**
  * Count what is in a store that no broker has open.
  * @param options.sessions how many sessions to name; default 10
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record, IMPORT_UNFINISHED; StateError
+ * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record, IMPORT_UNFINISHED; StateError
  *   STORE_IN_USE; what the store throws
  */
 export async function storeStatistics(

@@ -44,7 +44,9 @@ export interface Store {
   readonly name: string;
   /**
    * Make it ready; at the first time, make it. Also after `close`. Opening what is open does nothing.
-   * @throws BrokerError STORE_LOCKED when another process has it, STORE_UNUSABLE when it cannot be opened; `cause` has the original
+   * @throws BrokerError STORE_LOCKED when another process has it; STORE_DAMAGED when what it has kept is lost or not as it was written, and
+   *   only then; STORE_UNUSABLE when it cannot be opened for another reason, such as a full disk or a right that is wanting. `cause` has the
+   *   original
    */
   open(): Promise<void>;
   /**
@@ -58,13 +60,14 @@ export interface Store {
    * Entries whose key is at least `from` and less than `to`, in order.
    * @param limit most entries to give; at least 1. Fewer than that come only when there are no more
    * @returns buffers of the caller's own
-   * @throws StateError STORE_CLOSED when it is not open; what the medium says
+   * @throws StateError STORE_CLOSED when it is not open; BrokerError STORE_DAMAGED as `open` does; what the medium says
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
   /**
    * Make openable again what is damaged, without what can not be saved; it is not open meanwhile. Called only when `open` or `read` failed with
-   * STORE_UNUSABLE, or the store's records are faulty, and the user has said that he wants to go on. Left out where there is nothing that
-   * could be done.
+   * STORE_DAMAGED and the user has said that he wants to go on. What is sound must stay, also where the repair fails. Left out where there
+   * is nothing that could be done.
+   * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE; what the medium says
    */
   repair?(): Promise<void>;
   /**

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { RECORDS } from '../../lib/broker/records.ts';
-import { checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
+import { BrokerError, checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
 import { beginJournal } from '../../lib/store/journal.ts';
 import { describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
@@ -328,6 +328,37 @@ describe('checkStore', () => {
     assert.ok((number as number) > of(Kind.session, 1).key.readUIntBE(1, 6));
     assert.deepEqual((await checkStore(store)).findings, []);
   });
+});
+
+describe('a store of somebody else that does not open', () => {
+  for (const [code, isRepairable] of [
+    ['STORE_DAMAGED', true],
+    ['STORE_UNUSABLE', false],
+    ['STORE_LOCKED', false]
+  ] as const)
+    it(`is ${isRepairable ? '' : 'not '}asked to repair itself when it says ${code}`, async () => {
+      for (const run of [
+        (store: Store) => checkStore(store, { repair: true }),
+        async (store: Store) => {
+          const kit = new TestBroker({ ...ALL_KINDS, store, repairStore: true, leakCheck: false });
+          kit.broker.on('error', () => undefined);
+          await kit.broker.start();
+          await kit[Symbol.asyncDispose]();
+        }
+      ]) {
+        const store = await copy();
+        const { open } = store;
+        let repairs = 0;
+        store.open = () => Promise.reject(new BrokerError(code, 'the copy: not now'));
+        store.repair = async () => {
+          repairs++;
+          store.open = open;
+        };
+        if (isRepairable) await run(store);
+        else await assert.rejects(run(store), { code });
+        assert.equal(repairs, isRepairable ? 1 : 0);
+      }
+    });
 });
 
 describe('storeStatistics', () => {
