@@ -13,7 +13,7 @@ import {
   writeCommit
 } from '../store/commits.ts';
 import { type Fold, foldJournals } from '../store/journal.ts';
-import { describeKey, FORMAT, Kind } from '../store/keys.ts';
+import { COMMITS_KEPT, describeKey, FORMAT, Kind } from '../store/keys.ts';
 import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError, RecordReader } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
@@ -132,6 +132,8 @@ class Check {
   readonly #removals: ((draft: Draft) => void)[] = [];
   readonly #repairs: ((draft: Draft) => void)[] = [];
   #hasFormat = false;
+  /** Commits of this repair. */
+  #made = 0;
 
   constructor(store: Store, commits: Commits, fold: Fold) {
     this.#store = store;
@@ -140,7 +142,10 @@ class Check {
     this.#seeJournaled(Kind.flow);
     for (const [from, to] of commits.gaps) {
       this.find('COMMITS_MISSING', from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
-      for (let number = from; number <= to; number++) this.#repairs.push((draft) => writeCommit(draft, number, 0));
+      for (let number = from; number <= to; number++)
+        this.#repairs.push((draft) => {
+          if (!this.#isTaken(number % COMMITS_KEPT)) writeCommit(draft, number, 0);
+        });
     }
   }
 
@@ -258,7 +263,16 @@ class Check {
 
   /** What is bad goes first: something else may be written in its place. */
   #delete(key: Buffer): void {
-    this.#removals.push((draft) => draft.batch.delete(key));
+    const slot = key[0] === Kind.commit && key.length === 3 ? key.readUInt16BE(1) : undefined;
+    this.#removals.push((draft) => {
+      if (slot === undefined || !this.#isTaken(slot)) draft.batch.delete(key);
+    });
+  }
+
+  /** Whether the record of a commit of this repair is in a slot: the one that was there, or should have been, is no longer among those kept. */
+  #isTaken(slot: number): boolean {
+    const { last } = this.commits;
+    return (slot - ((last + 1) % COMMITS_KEPT) + COMMITS_KEPT) % COMMITS_KEPT < this.#made;
   }
 
   /** All has been seen: what fits together? */
@@ -312,26 +326,25 @@ class Check {
   }
 
   async repair(): Promise<void> {
-    const removed = await this.#write(this.#removals, this.commits.last);
+    await this.#write(this.#removals);
     const { draft } = this.#fold;
-    const folded = draft.batch.length > 0 ? await this.#commit(draft, removed) : removed;
-    await this.#write(this.#repairs, folded);
+    if (draft.batch.length > 0) await this.#commit(draft);
+    await this.#write(this.#repairs);
   }
 
-  /** Each batch is a commit of its own. @param last number of the one before @returns number of the last one */
-  async #write(writes: readonly ((draft: Draft) => void)[], last: number): Promise<number> {
+  async #write(writes: readonly ((draft: Draft) => void)[]): Promise<void> {
     const draft = new Draft();
     for (let at = 0; at < writes.length; at += REPAIRS_AT_ONCE) {
       draft.clear();
       for (const write of writes.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
-      last = await this.#commit(draft, last);
+      await this.#commit(draft);
     }
-    return last;
   }
 
-  async #commit(draft: Draft, last: number): Promise<number> {
-    writeCommit(draft, last + 1, this.commits.lastWallMs);
+  async #commit(draft: Draft): Promise<void> {
+    this.#made++;
+    // last of its batch: its slot may be one that is mended
+    writeCommit(draft, this.commits.last + this.#made, this.commits.lastWallMs);
     await this.#store.commit(draft.batch);
-    return last + 1;
   }
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { RECORDS } from '../../lib/broker/records.ts';
 import { BrokerError, checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
+import { writeCommit } from '../../lib/store/commits.ts';
 import { beginJournal } from '../../lib/store/journal.ts';
-import { describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
+import { COMMITS_KEPT, describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
@@ -162,6 +163,39 @@ describe('checkStore', () => {
       { code: 'COMMITS_MISSING', text: `commit ${number + 4} is missing` }
     ]);
     await repairs(store, /commits \d+ to \d+ are missing; commit \d+ is missing/);
+  });
+
+  for (const also of ['nothing else', 'another record', 'a journal to fold'] as const)
+    it(`mends a store that lacks the oldest commits that are kept, and ${also}`, async () => {
+      const store = await copy();
+      const last = 70_000;
+      const { key, value } = journal();
+      await change(store, (batch) => {
+        const draft = new Draft();
+        for (let number = last - COMMITS_KEPT + 1; number <= last; number++) writeCommit(draft, number, 1e12);
+        for (const [at, commit] of draft.batch.keys.entries())
+          if (at >= 2_500) batch.put(commit, draft.batch.values[at] as Buffer);
+          else batch.delete(commit);
+        if (also === 'another record') batch.put(of(Kind.retained).key, Buffer.from('garbage'));
+        if (also === 'a journal to fold') batch.put(key, value);
+      });
+      await repairs(store, /commits 4465 to 6964 are missing/);
+    });
+
+  it('does not take out the record of a commit that a repair has made, in a slot that was bad', async () => {
+    const store = await copy();
+    const last = 70_000;
+    await change(store, (batch) => {
+      const draft = new Draft();
+      for (let number = last - COMMITS_KEPT + 1; number <= last; number++) writeCommit(draft, number, 1e12);
+      for (const [at, key] of draft.batch.keys.entries()) {
+        const slot = key.readUInt16BE(1);
+        const isBad = slot >= 3_000 && slot < 6_000 && slot !== last % COMMITS_KEPT;
+        batch.put(key, isBad ? Buffer.from('garbage') : (draft.batch.values[at] as Buffer));
+      }
+    });
+    assert.ok((await checkStore(store, { repair: true })).isRepaired);
+    assert.deepEqual((await checkStore(store)).findings, []);
   });
 
   it('names what belongs to a session that is missing, and takes it out', async () => {
