@@ -41,7 +41,7 @@ export interface LedgerHost {
   /** Call `turnEnded` when the turn ends. */
   turnLater(): void;
   storeFailed(error: BrokerError): void;
-  storeRecovered(failedForMs: number): void;
+  storeRecovered(): void;
   failed(error: unknown, during: string): void;
 }
 
@@ -80,7 +80,7 @@ export class Ledger {
   /** Bytes that wait to be written, and those of the commit under way: rough, for `isFull`. */
   #gathered = 0;
   #leaving = 0;
-  readonly maxUnwritten: number;
+  readonly #maxUnwritten: number;
   readonly store: Store;
   readonly #host: LedgerHost;
   readonly #draft = new Draft();
@@ -107,8 +107,10 @@ export class Ledger {
   #written: Durable[] = [];
   readonly #waiters = new Set<Waiter>();
   readonly #lazy: Alarm;
+  /** Closing and opening a store that failed, until it is open or the ledger is closed. */
+  #reopening: Promise<void> | undefined;
   #reopenTimer: unknown;
-  #failedAtMs = 0;
+  #endPause: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
   /** Raised by `close`: what goes on of before must not touch what is opened after. */
   #life = 0;
@@ -124,7 +126,7 @@ export class Ledger {
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
     this.#host = host;
-    this.maxUnwritten = maxUnwritten;
+    this.#maxUnwritten = maxUnwritten;
     this.#lazy = alarm(() => this.#hurry());
     this.#foldLater = alarm(() => {
       this.#mustFold = true;
@@ -206,7 +208,7 @@ export class Ledger {
 
   /** So much waits to be written that publishers should. */
   get isFull(): boolean {
-    return this.#gathered + this.#leaving > this.maxUnwritten;
+    return this.#gathered + this.#leaving > this.#maxUnwritten;
   }
 
   /** It has changed; nobody waits for that. @param bytes what it will take, roughly */
@@ -427,15 +429,12 @@ export class Ledger {
     for (const item of this.#dirty) this.#guard(() => item.lost());
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
-    if (isNew) {
-      this.#failedAtMs = this.#host.clock.monotonic();
-      this.#host.storeFailed(error);
-    }
+    if (isNew) this.#host.storeFailed(error);
     // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
     const ticket = this.ticket;
     this.#ticket++;
     this.#tell((waiter) => waiter.commitFailed(ticket, error));
-    void this.#reopen();
+    this.#reopening = this.#reopen();
   }
 
   /**
@@ -452,6 +451,7 @@ export class Ledger {
       const delayMs = this.#reopenMs;
       this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
       await new Promise<void>((resolve) => {
+        this.#endPause = resolve;
         this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
       });
       if (this.#life !== life) return;
@@ -511,7 +511,7 @@ export class Ledger {
     this.isFailed = this.#isTrial = false;
     this.#isCommitKnown = true;
     this.#reopenMs = FIRST_REOPEN_MS;
-    this.#host.storeRecovered(this.#host.clock.monotonic() - this.#failedAtMs);
+    this.#host.storeRecovered();
   }
 
   /** `close` is under way: a commit may hang for long. */
@@ -542,6 +542,8 @@ export class Ledger {
     this.isOpen = false;
     const { clock, wheel } = this.#host;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
+    this.#endPause?.();
+    await this.#reopening; // what is being opened can be closed then
     wheel.disarm(this.#lazy);
     wheel.disarm(this.#foldLater);
     const isLost = this.isFailed && this.#dirty.length > 0;

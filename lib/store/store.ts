@@ -37,7 +37,7 @@ export class Batch {
  * kept, and when it goes, is not a store's business.
  *
  * The broker calls `open` first and `commit` one at a time, `read` also meanwhile; after a commit that failed it calls `close` and
- * `open` on the same store, until it opens. `storeContract` of `embermq/testing` tries an implementation.
+ * `open` on the same store, until it opens. It calls none of `open`, `close` and `repair` before the last of these has settled. `storeContract` of `embermq/testing` tries an implementation.
  */
 export interface Store {
   /** How the store is named in errors and events, such as its folder. */
