@@ -17,6 +17,7 @@ import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
 import { findDamage } from './tables.ts';
 
+/** How `levelStore` uses its database; names and values are checked when it is called. */
 export interface LevelStoreOptions {
   /**
    * What a commit survives: `process` (default) the end of the process, however it ends; `power` also the end of the machine, for which
@@ -25,7 +26,8 @@ export interface LevelStoreOptions {
   durability?: 'process' | 'power';
   /**
    * Compare the checksums of all files of a folder when it is opened (default true; some 300 MB a second). LevelDB does not look at those of
-   * tables: over one with a changed bit it leaves out records without a word, or ends the process.
+   * tables: over one with a changed bit it leaves out records without a word, or ends the process. Of a database that is handed in nothing is
+   * compared.
    */
   verify?: boolean;
 }

@@ -1,6 +1,7 @@
 import { systemClock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
 import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
+import { NOTHING_PARKED } from '../session/parked.ts';
 import { segmentFirst } from '../session/segment.ts';
 import { SeqSet } from '../session/seq-set.ts';
 import {
@@ -18,6 +19,7 @@ import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError, RecordReader } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, recordName } from './records.ts';
+import { COMMITS_LOST } from './store-faults.ts';
 import { type StoreProgress, slicesOf, withClaim, withOpen } from './store-scan.ts';
 
 /** Something about a store that is not as a broker leaves it. */
@@ -54,13 +56,14 @@ export interface StoreReport {
   readonly isRepaired: boolean;
 }
 
+/** How `checkStore` goes about it. */
 export interface CheckOptions {
   /**
    * Take out what is bad, default false. What is left is what a broker can go on with: a session whose state is lost keeps its
    * messages, and may get some of them again.
    */
   readonly repair?: boolean;
-  /** Called now and then. */
+  /** Called every few hundred records with how far the reading is, and with all at the end; what it throws ends the check. Default: nobody is told. */
   readonly onProgress?: (progress: StoreProgress) => void;
 }
 
@@ -140,6 +143,10 @@ class Check {
     this.commits = commits;
     this.#fold = fold;
     this.#seeJournaled(Kind.flow);
+    if (commits.areLost) {
+      this.find('COMMITS_MISSING', COMMITS_LOST);
+      this.#repairs.push(() => {}); // the repair is a commit, the first one
+    }
     for (const [from, to] of commits.gaps) {
       this.find('COMMITS_MISSING', from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
       for (let number = from; number <= to; number++)
@@ -320,7 +327,7 @@ class Check {
     else return;
     for (const [from, to] of gaps) done.addRange(from, to);
     const head = Math.min(flow?.head ?? next, first, next);
-    const parked = flow?.parked ?? Buffer.alloc(4);
+    const parked = flow?.parked ?? NOTHING_PARKED;
     const owed = flow?.owed ?? [];
     this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked, owed }));
   }

@@ -1,6 +1,14 @@
 import { systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
-import { checkFormat, checkVersion, IMPORT_MARK, inStore, isUnfinished, readFormat } from '../store/commits.ts';
+import {
+  checkFormat,
+  checkVersion,
+  IMPORT_MARK,
+  inStore,
+  isUnfinished,
+  readFormat,
+  refusedFor
+} from '../store/commits.ts';
 import { describeKey, Kind, kindKey } from '../store/keys.ts';
 import { release } from '../store/owners.ts';
 import { RecordError, RecordReader } from '../store/record.ts';
@@ -67,7 +75,7 @@ function exported(store: Store, entry: Entry): ExportedRecord {
     return { kind, key: key.toString('base64'), value: value.toString('base64'), ...(content && { content }) };
   } catch (error) {
     const fault = error instanceof RecordError ? error : new RecordError('STORE_CORRUPT', key, String(error));
-    throw inStore(store, fault);
+    throw refusedFor(store, fault);
   }
 }
 

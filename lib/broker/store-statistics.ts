@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import { checkFormat, inStore } from '../store/commits.ts';
+import { checkFormat, refusedFor } from '../store/commits.ts';
 import { RecordError } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, type RecordName, recordName } from './records.ts';
@@ -58,7 +58,7 @@ export async function storeStatistics(
     try {
       see(entry);
     } catch (error) {
-      throw error instanceof RecordError ? inStore(store, error) : error;
+      throw error instanceof RecordError ? refusedFor(store, error) : error;
     }
   };
   const seeAll = async () => {

@@ -48,6 +48,8 @@ export interface LedgerHost {
 const IN_USE = 'a broker of this process has it. Stop that one first, or give each a store of its own.';
 const STILL_CLOSING =
   'what the stop before left to be written has not come to an end. Start again when the disk answers, or end this process.';
+const LAST_LOST =
+  'the last changes could not be written; none of them was acknowledged. See to its disk before the next start.';
 /** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
 const LAZY_MS = 50;
 /** A commit that takes longer is told of, once. */
@@ -133,7 +135,7 @@ export class Ledger {
       this.#hurry();
     });
     this.#slow = alarm(() => {
-      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged`;
+      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged. See to its disk.`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
   }
@@ -265,7 +267,7 @@ export class Ledger {
   refusal(): BrokerError {
     return new BrokerError(
       'STORE_FAILED',
-      `${this.store.name}: can not be written now, so nothing is accepted that has to be kept`
+      `${this.store.name}: can not be written now, so nothing is accepted that has to be kept. It is tried again by itself; see to its disk.`
     );
   }
 
@@ -415,7 +417,11 @@ export class Ledger {
 
   #fail(cause: unknown, written: readonly Durable[]): void {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const error = new BrokerError('STORE_FAILED', `${this.store.name}: a commit failed: ${why}`, { cause });
+    const error = new BrokerError(
+      'STORE_FAILED',
+      `${this.store.name}: a commit failed: ${why}. See to its disk; it is tried again by itself`,
+      { cause }
+    );
     const isNew = !this.isFailed;
     this.isFailed = true;
     this.#isCommitKnown = false;
@@ -500,7 +506,7 @@ export class Ledger {
   /** The last commit that was kept has to be there; one more may be, of which nobody knew whether it was. */
   #checkLast(last: number): void {
     if (last < this.#commit) {
-      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} were kept and are missing since it was opened again`;
+      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} were kept and are missing since it was opened again. What they held is lost; the next start names them, and goes on without them if the option repairStore says so.`;
       this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
     }
     // what is missing stays a gap, which the next start finds
@@ -556,7 +562,7 @@ export class Ledger {
     } finally {
       release(this.store);
     }
-    if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
+    if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: ${LAST_LOST}`);
   }
 }
 

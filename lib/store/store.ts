@@ -15,16 +15,19 @@ export class Batch {
   /** Of all keys and values. */
   bytes = 0;
 
+  /** How many changes. */
   get length(): number {
     return this.keys.length;
   }
 
+  /** Keep a value under a key, in place of the one that is there. */
   put(key: Buffer, value: Buffer): void {
     this.keys.push(key);
     this.values.push(value);
     this.bytes += key.length + value.length;
   }
 
+  /** Take a key out with its value; nothing happens where it is not there. */
   delete(key: Buffer): void {
     this.keys.push(key);
     this.values.push(undefined);

@@ -182,6 +182,25 @@ describe('checkStore', () => {
       await repairs(store, /commits 4465 to 6964 are missing/);
     });
 
+  it('finds that the records of all commits are missing, which a broker refuses', async () => {
+    const store = await copy();
+    await change(store, (batch) => {
+      for (const { key } of entries.filter(({ key }) => key[0] === Kind.commit)) batch.delete(key);
+    });
+    assert.deepEqual((await checkStore(store)).findings, [
+      { code: 'COMMITS_MISSING', text: 'the records of all commits are missing' }
+    ]);
+    await repairs(store, /the records of all commits are missing\. Restore a copy/);
+  });
+
+  it('finds nothing in a store that was only opened', async () => {
+    const store = memoryStore();
+    const kit = await createTestBroker({ store, leakCheck: false });
+    await kit[Symbol.asyncDispose]();
+    assert.deepEqual((await checkStore(store)).findings, []);
+    await (await createTestBroker({ store, leakCheck: false }))[Symbol.asyncDispose]();
+  });
+
   it('does not take out the record of a commit that a repair has made, in a slot that was bad', async () => {
     const store = await copy();
     const last = 70_000;
@@ -426,7 +445,10 @@ describe('storeStatistics', () => {
       await change(store, (batch) => batch.put(flow.key, value));
       await assert.rejects(storeStatistics(store), {
         code,
-        message: /^the copy: the state of messages of session \d+: /
+        message:
+          code === 'STORE_CORRUPT'
+            ? /^the copy: the state of messages of session \d+: .*repair/
+            : /^the copy: the state/
       });
     }
   });
@@ -566,7 +588,8 @@ describe('exportStore and importStore', () => {
     await change(store, (batch) => batch.put(key, flipped(value)));
     await assert.rejects(exported(store), {
       code: 'STORE_CORRUPT',
-      message: /^the copy: retained message "kept\/0": the checksum/
+      message:
+        /^the copy: retained message "kept\/0": the checksum is wrong\. Restore a copy, or go on .*store check --repair/
     });
   });
 });
