@@ -1,6 +1,6 @@
 // Runs the tests: all of them, or those whose path contains one of the words on the command line (`npm test -- topics`).
 // `node --test` finds no `.ts` files by itself on Node 20 and calls an empty run a success, hence this file.
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { run } from 'node:test';
@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /**
  * Folders whose files share processes, as they leave nothing behind in one: compiling the sources once for some files
- * and not for each is half of their time. All other files have a process to themselves.
+ * and not for each is half of their time. All other files have a process to themselves, and those that count the objects in one.
  */
 const TOGETHER = ['broker', 'cli', 'client', 'conformance', 'level', 'net', 'packets', 'session', 'store', 'topics'];
 const FILES_PER_PROCESS = 7;
@@ -45,9 +45,9 @@ results.compose(new spec()).pipe(process.stdout);
 
 /** What to run: files of tests, and modules that import some of them. */
 function programs() {
-  const alone = files.filter((file) => !TOGETHER.includes(folderOf(file)));
+  const alone = files.filter((file) => !TOGETHER.includes(folderOf(file)) || countsObjects(file));
   const shared = TOGETHER.flatMap((name) => {
-    const inFolder = files.filter((file) => folderOf(file) === name);
+    const inFolder = files.filter((file) => folderOf(file) === name && !countsObjects(file));
     const count = Math.ceil(inFolder.length / FILES_PER_PROCESS);
     return Array.from({ length: count }, (_, i) => {
       const program = join(folder, `${name}-${i + 1}.mjs`);
@@ -57,6 +57,10 @@ function programs() {
     });
   });
   return [...shared, ...alone];
+}
+
+function countsObjects(file) {
+  return readFileSync(file, 'utf8').includes('queryObjects');
 }
 
 function folderOf(file) {

@@ -1,6 +1,7 @@
 import { type BigIntStats, statSync, unlinkSync } from 'node:fs';
-import { readdir, stat, unlink, writeFile } from 'node:fs/promises';
+import { stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { namesIn } from './folder.ts';
 import { claimOf, identityOf, ownerOf } from './owner.ts';
 
 const LOOK_EVERY_MS = 1_000;
@@ -102,8 +103,7 @@ export class FolderLock {
 
   /** What was open must not begin anew. @throws Error FOLDER_GONE when the folder has lost what was in it */
   async checkBack(): Promise<void> {
-    const names: string[] = await readdir(this.#folder).catch(() => []);
-    if (names.includes('CURRENT')) return;
+    if ((await namesIn(this.#folder)).includes('CURRENT')) return;
     const text = 'it was deleted or moved while it was open, and is not made anew';
     throw Object.assign(new Error(text), { code: 'FOLDER_GONE' });
   }

@@ -1,4 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
@@ -12,6 +12,14 @@ export async function makeFolder(path: string): Promise<void> {
   await mkdir(path).catch(async (error: NodeJS.ErrnoException) => {
     // another process may have made it meanwhile
     if (error.code !== 'EEXIST' || !(await isFolder(path))) throw error;
+  });
+}
+
+/** Names in a folder; none where there is no folder. @throws what else keeps it from being read: not seeing a file is not its absence */
+export async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
+    throw error;
   });
 }
 

@@ -1,5 +1,5 @@
-import { readdir } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import {
   type Batch,
   type Entry,
@@ -11,12 +11,13 @@ import {
   type Store
 } from '../../lib/index.ts';
 import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
-import { makeFolder } from './folder.ts';
+import { makeFolder, namesIn } from './folder.ts';
 import { FolderLock } from './folder-lock.ts';
 import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
 import { findDamage } from './tables.ts';
 
+/** How `levelStore` uses its database; names and values are checked when it is called. */
 export interface LevelStoreOptions {
   /**
    * What a commit survives: `process` (default) the end of the process, however it ends; `power` also the end of the machine, for which
@@ -25,7 +26,8 @@ export interface LevelStoreOptions {
   durability?: 'process' | 'power';
   /**
    * Compare the checksums of all files of a folder when it is opened (default true; some 300 MB a second). LevelDB does not look at those of
-   * tables: over one with a changed bit it leaves out records without a word, or ends the process.
+   * tables: over one with a changed bit it leaves out records without a word, or ends the process. Of a database that is handed in nothing is
+   * compared.
    */
   verify?: boolean;
 }
@@ -96,11 +98,17 @@ async function checkFiles(path: string, sound: Set<string>): Promise<void> {
   throw Object.assign(new Error(`its file ${damage.file} ${what}${others}`), { code: 'LEVEL_CORRUPTION' });
 }
 
-/** LevelDB takes a folder that has lost its file CURRENT for a new one, and deletes what is in it. */
+/**
+ * LevelDB takes a folder that has lost its file CURRENT for a new one, and deletes what is in it; of one that names no manifest it says
+ * whatever the system says of that name.
+ */
 async function checkHead(path: string): Promise<void> {
-  const names: string[] = await readdir(path).catch(() => []);
-  if (!names.includes('CURRENT') && names.some((name) => /^\d+\.(ldb|sst|log)$/.test(name)))
-    throw Object.assign(new Error('its file CURRENT is missing'), { code: 'LEVEL_CORRUPTION' });
+  const names = await namesIn(path);
+  const damaged = (why: string) => Object.assign(new Error(`its file CURRENT ${why}`), { code: 'LEVEL_CORRUPTION' });
+  if (names.includes('CURRENT')) {
+    const text = await readFile(join(path, 'CURRENT'), 'latin1');
+    if (!/^MANIFEST-\d+\n$/.test(text)) throw damaged('is damaged: it names no manifest');
+  } else if (names.some((name) => /^\d+\.(ldb|sst|log)$/.test(name))) throw damaged('is missing');
 }
 
 /** Bytes; some tenths of a second. */
@@ -186,7 +194,7 @@ class LevelStore implements Store {
     try {
       await (lock === undefined ? repair() : lock.whileFree(repair));
     } catch (error) {
-      throw openError(this.name, error);
+      throw openError(this.name, error, 'repaired');
     }
   }
 

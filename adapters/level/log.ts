@@ -3,8 +3,11 @@ import { isMasked, isMaskedSomewhere } from './crc32c.ts';
 const BLOCK_BYTES = 32_768;
 /** Checksum, length, kind. */
 const HEADER_BYTES = 7;
+/** A record is a batch: sequence number of its first change, 64 bit, how many they are, 32 bit, and they. */
+const BATCH_HEAD_BYTES = 12;
 const FULL = 1;
 const FIRST = 2;
+const MIDDLE = 3;
 const LAST = 4;
 
 /** A record, or a part of one where it spans blocks. */
@@ -53,6 +56,17 @@ export function* recordsOf(log: Buffer): Generator<Buffer, void> {
   }
 }
 
+/** Whether its first record is whole and says something, so that LevelDB has something to read there whatever follows. */
+export function beginsSound(log: Buffer): boolean {
+  let bytes = 0;
+  for (const part of partsOf(log)) {
+    if (!part.isSound) return false;
+    bytes += part.bytes.length;
+    if (part.kind === FULL || part.kind === LAST) return bytes > BATCH_HEAD_BYTES;
+  }
+  return false;
+}
+
 /** What was written a page at a time ends with pages of zeros where power was lost. */
 const PAGE_BYTES = 4_096;
 
@@ -61,10 +75,15 @@ const PAGE_BYTES = 4_096;
  * was killed leaves no other end.
  */
 export function damageOfLog(log: Buffer): { why: string } | undefined {
-  for (const { at, end, isSound } of partsOf(log)) {
-    if (isSound) continue;
+  const chain = new Chain();
+  for (const part of partsOf(log)) {
+    const { at, end, isSound } = part;
+    if (isSound) {
+      chain.add(part);
+      continue;
+    }
     const isInZeros = (end < Infinity ? end : at + HEADER_BYTES) > zerosFrom(log);
-    if (isInZeros || (end < Infinity && end > log.length && isCutOff(log, at))) return undefined;
+    if (isInZeros || (end < Infinity && end > log.length && isCutOff(log, part, chain))) return undefined;
     return { why: `its record at byte ${at} is not as it was written` };
   }
   return undefined;
@@ -78,10 +97,39 @@ function zerosFrom(log: Buffer): number {
   return page < log.length ? page : Infinity;
 }
 
-/** The last record, which is longer than what there is of it: is that so, or is its length wrong? */
-function isCutOff(log: Buffer, at: number): boolean {
-  if (isMaskedSomewhere(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, log.length)) return false;
-  for (let behind = at + 1; behind + HEADER_BYTES <= log.length; behind++)
-    if (partAt(log, behind).isSound) return false;
-  return true;
+/**
+ * The last part is longer than what there is of it: has LevelDB begun it so, or is its length wrong? In what there is nothing tells, since
+ * whoever publishes chooses it: a record there may be a payload. So its beginning has to be what LevelDB would have written at this
+ * place, and its checksum not that of a shorter one.
+ */
+function isCutOff(log: Buffer, { kind, bytes, at, end }: Part, chain: Chain): boolean {
+  if (!chain.goesOnWith(kind, bytes)) return false;
+  // a part that is not a record's last one has a length by its place
+  if (kind === FIRST || kind === MIDDLE) return end === blockEndOf(at);
+  return !isMaskedSomewhere(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, log.length);
+}
+
+/** The parts of a log so far, as far as they say what comes next. */
+class Chain {
+  /** A record has begun and not ended. */
+  #isInside = false;
+  /** The beginning of the last record. */
+  #head: Buffer | undefined;
+
+  add({ kind, bytes }: Part): void {
+    if (kind === FULL || kind === FIRST) this.#head = bytes.subarray(0, BATCH_HEAD_BYTES);
+    // the record began at the end of a block, with less than this
+    else if (this.#head !== undefined && this.#head.length < BATCH_HEAD_BYTES)
+      this.#head = Buffer.concat([this.#head, bytes]).subarray(0, BATCH_HEAD_BYTES);
+    this.#isInside = kind === FIRST || kind === MIDDLE;
+  }
+
+  /** Changes are numbered without a gap. */
+  goesOnWith(kind: number, bytes: Buffer): boolean {
+    const isBeginning = kind === FULL || kind === FIRST;
+    if (isBeginning === this.#isInside) return false;
+    const head = this.#head;
+    if (!isBeginning || bytes.length < 8 || head === undefined || head.length < BATCH_HEAD_BYTES) return true;
+    return bytes.readBigUInt64LE(0) === head.readBigUInt64LE(0) + BigInt(head.readUInt32LE(8));
+  }
 }

@@ -16,15 +16,19 @@ export interface Manifest {
   readonly firstLog: number | undefined;
 }
 
-/** Read the manifest that is in force, as far as it goes: what is wrong with it LevelDB says itself. */
+/**
+ * Read the manifest that is in force, as far as it goes: what is wrong with it LevelDB says itself.
+ * @throws what keeps it from being read although it is there
+ */
 export async function readManifest(folder: string): Promise<Manifest> {
   const tables = new Map<number, number>();
   const logs = { first: Infinity, previous: 0 };
   try {
     const name = (await readFile(join(folder, 'CURRENT'), 'latin1')).trim();
     for (const edit of recordsOf(await readFile(join(folder, name)))) apply(edit, tables, logs);
-  } catch {
-    // as far as it goes
+  } catch (error) {
+    const { syscall, code } = error as NodeJS.ErrnoException;
+    if (syscall !== undefined && code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
   }
   return {
     tables,

@@ -11,29 +11,39 @@ const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
   [/EEXIST|ENOTDIR|not a directory/i, 'A file is where a folder should be: name another folder.'],
   [/ENOSPC|EDQUOT|no space|quota/i, 'Make room on its disk.'],
   [/ENOENT.*mkdir|(LOCK|dbtmp): no such file/i, 'Nothing can be made there: name another folder.'],
-  [/EMFILE|ENFILE|too many open files/i, 'Raise the limit of open files.'],
-  [
-    /LEVEL_CORRUPTION|LEVEL_IO_ERROR.*no such file/i,
-    'Its files are damaged: restore the folder from a copy, or go on without what is lost (option repairStore, embermq store check --repair).'
-  ]
+  [/EMFILE|ENFILE|too many open files/i, 'Raise the limit of open files.']
 ];
 
+const NOT_AS_WRITTEN =
+  'Its files are damaged: restore the folder from a copy, or go on without what is lost (option repairStore, embermq store check --repair).';
+
 /**
- * Why a database did not open, or could not be read, for people.
- * @returns BrokerError STORE_LOCKED or STORE_UNUSABLE
+ * Why a database did not open, or could not be read or repaired, for people.
+ * @returns BrokerError STORE_LOCKED; STORE_DAMAGED where its files are not as they were written, and nowhere else; STORE_UNUSABLE
  */
-export function openError(name: string, error: unknown, deed: 'opened' | 'read' = 'opened'): BrokerError {
+export function openError(name: string, error: unknown, deed: 'opened' | 'read' | 'repaired' = 'opened'): BrokerError {
   const origin = innermost(error);
   if (origin.code === 'LEVEL_LOCKED') {
     const holder = origin.holder ?? 'another process, or by another store of this one';
     const text = `${name}: in use by ${holder}. Stop that one, or name another folder.`;
     return new BrokerError('STORE_LOCKED', text, { cause: error });
   }
+  const isDamage = isDamaged(origin);
   const text = `${origin.code ?? ''} ${origin.message}`;
-  const remedy = REMEDIES.find(([sign]) => sign.test(text))?.[1] ?? 'Look at the cause, or name another folder.';
-  return new BrokerError('STORE_UNUSABLE', `${name}: the store can not be ${deed}: ${origin.message}. ${remedy}`, {
-    cause: error
-  });
+  const known = isDamage ? NOT_AS_WRITTEN : REMEDIES.find(([sign]) => sign.test(text))?.[1];
+  const why = `the store can not be ${deed}: ${origin.message}`;
+  return new BrokerError(
+    isDamage ? 'STORE_DAMAGED' : 'STORE_UNUSABLE',
+    `${name}: ${why}. ${known ?? 'Look at the cause, or name another folder.'}`,
+    { cause: error }
+  );
+}
+
+/** A repair takes out what it can not read, so a disk that is full, or a right that is wanting, must not look like damage. */
+function isDamaged({ code, message }: Error & { readonly code?: string }): boolean {
+  if (code === 'LEVEL_CORRUPTION') return true;
+  // these two LevelDB makes itself
+  return code === 'LEVEL_IO_ERROR' && /: no such file/i.test(message) && !/(LOCK|dbtmp): no such file/i.test(message);
 }
 
 /** abstract-level says that a database is not open, and its cause says why. */

@@ -1,6 +1,7 @@
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMasked } from './crc32c.ts';
+import { namesIn } from './folder.ts';
 import { damageOfLog } from './log.ts';
 import { readManifest } from './manifest.ts';
 import { uncompressed } from './snappy.ts';
@@ -54,8 +55,7 @@ export async function findDamagedTables(folder: string): Promise<Damage[]> {
 }
 
 async function numbered(folder: string): Promise<{ name: string; number: number }[]> {
-  const names: string[] = await readdir(folder).catch(() => []);
-  const found = names.filter((name) => /^\d+\.(ldb|sst|log)$/.test(name));
+  const found = (await namesIn(folder)).filter((name) => /^\d+\.(ldb|sst|log)$/.test(name));
   return found.map((name) => ({ name, number: Number.parseInt(name, 10) })).sort((a, b) => a.number - b.number);
 }
 
@@ -69,8 +69,11 @@ async function damageIn(
   bytes: number | undefined,
   room: { bytes: Buffer }
 ): Promise<Damage | undefined> {
-  const file = await open(join(folder, name)).catch(() => undefined);
-  if (file === undefined) return undefined; // another process has the folder, or LevelDB will say why
+  const file = await open(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  });
+  if (file === undefined) return undefined; // another process has the folder, and has just deleted it
   try {
     const { size } = await file.stat();
     if (bytes !== undefined && size !== bytes)

@@ -132,7 +132,7 @@ export class Broker {
   /**
    * Open the attached listeners and begin. Clients that come before the last one is open wait for it. `start` and `stop` are carried out in
    * the order of their calls.
-   * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_CORRUPT, STORE_TOO_NEW,
+   * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_DAMAGED, STORE_CORRUPT, STORE_TOO_NEW,
    *   IMPORT_UNFINISHED, or StateError STORE_IN_USE (also 10 s later if the last stop could not close it and it still does not answer), or STORE_CHANGED where another broker has written to it since the last stop, or another store is in its place; the signal's reason. Then nothing is left open
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {

@@ -21,13 +21,13 @@ import type { RetainedEntry } from './retained.ts';
 import { RetainedRecords } from './retained-records.ts';
 import { Space } from './space.ts';
 import { checkStore } from './store-check.ts';
-import { Faults, listed } from './store-faults.ts';
+import { COMMITS_LOST, Faults, listed } from './store-faults.ts';
 import { Sweeper } from './sweeper.ts';
 import { type TableEntry, Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
 
 /** Why a store does not open, where a repair may help. */
-const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_UNUSABLE']);
+const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED']);
 /**
  * How often the time is written while clients are connected. After a crash their sessions expire as if they had been connected for so
  * long after the last commit: late rather than early.
@@ -75,7 +75,7 @@ export class Persistence {
 
   /**
    * Open the store; at the first time, bring back what is in it.
-   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW; what the store throws
+   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws, such as STORE_DAMAGED
    */
   async open(): Promise<void> {
     if (this.#isLoaded) {
@@ -109,12 +109,13 @@ export class Persistence {
    * besides. The broker knows nothing of it yet.
    * @throws BrokerError STORE_CORRUPT naming what is bad or missing
    */
-  async #read({ gaps, bad, lastWallMs }: Commits, fold: Fold): Promise<Content> {
+  async #read({ gaps, bad, areLost, lastWallMs }: Commits, fold: Fold): Promise<Content> {
     const core = this.#core;
     core.readTime();
     const { wallMs } = core;
     const aliveWallMs = Math.min(wallMs, lastWallMs === 0 ? wallMs : lastWallMs + PULSE_MS);
     const faults = new Faults(this.#store);
+    if (areLost) faults.add(COMMITS_LOST);
     for (const [from, to] of gaps)
       faults.add(from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
     for (const key of bad) faults.addKey(key);

@@ -1,6 +1,7 @@
 import { systemClock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
 import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
+import { NOTHING_PARKED } from '../session/parked.ts';
 import { segmentFirst } from '../session/segment.ts';
 import { SeqSet } from '../session/seq-set.ts';
 import {
@@ -13,11 +14,12 @@ import {
   writeCommit
 } from '../store/commits.ts';
 import { type Fold, foldJournals } from '../store/journal.ts';
-import { describeKey, FORMAT, Kind } from '../store/keys.ts';
+import { COMMITS_KEPT, describeKey, FORMAT, Kind } from '../store/keys.ts';
 import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError, RecordReader } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, recordName } from './records.ts';
+import { COMMITS_LOST } from './store-faults.ts';
 import { type StoreProgress, slicesOf, withClaim, withOpen } from './store-scan.ts';
 
 /** Something about a store that is not as a broker leaves it. */
@@ -54,28 +56,29 @@ export interface StoreReport {
   readonly isRepaired: boolean;
 }
 
+/** How `checkStore` goes about it. */
 export interface CheckOptions {
   /**
    * Take out what is bad, default false. What is left is what a broker can go on with: a session whose state is lost keeps its
    * messages, and may get some of them again.
    */
   readonly repair?: boolean;
-  /** Called now and then. */
+  /** Called every few hundred records with how far the reading is, and with all at the end; what it throws ends the check. Default: nobody is told. */
   readonly onProgress?: (progress: StoreProgress) => void;
 }
 
 /**
  * Read every record of a store that no broker has open, and see whether all is there and fits together. Nothing is written unless
  * something is to be repaired.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker,
- *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
+ * @throws BrokerError STORE_DAMAGED where it does not open and nothing is to be repaired, or can be; STORE_LOCKED, STORE_UNUSABLE,
+ *   STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker, IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
 export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
   return withClaim(store, 'checked', async () => {
     try {
       return await withOpen(store, () => checkOpen(store, options, undefined));
     } catch (error) {
-      const isDamaged = error instanceof BrokerError && error.code === 'STORE_UNUSABLE';
+      const isDamaged = error instanceof BrokerError && error.code === 'STORE_DAMAGED';
       if (options.repair !== true || !isDamaged || store.repair === undefined) throw error;
       await store.repair();
       return withOpen(store, () => checkOpen(store, options, error.message));
@@ -132,15 +135,24 @@ class Check {
   readonly #removals: ((draft: Draft) => void)[] = [];
   readonly #repairs: ((draft: Draft) => void)[] = [];
   #hasFormat = false;
+  /** Commits of this repair. */
+  #made = 0;
 
   constructor(store: Store, commits: Commits, fold: Fold) {
     this.#store = store;
     this.commits = commits;
     this.#fold = fold;
     this.#seeJournaled(Kind.flow);
+    if (commits.areLost) {
+      this.find('COMMITS_MISSING', COMMITS_LOST);
+      this.#repairs.push(() => {}); // the repair is a commit, the first one
+    }
     for (const [from, to] of commits.gaps) {
       this.find('COMMITS_MISSING', from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
-      for (let number = from; number <= to; number++) this.#repairs.push((draft) => writeCommit(draft, number, 0));
+      for (let number = from; number <= to; number++)
+        this.#repairs.push((draft) => {
+          if (!this.#isTaken(number % COMMITS_KEPT)) writeCommit(draft, number, 0);
+        });
     }
   }
 
@@ -258,7 +270,16 @@ class Check {
 
   /** What is bad goes first: something else may be written in its place. */
   #delete(key: Buffer): void {
-    this.#removals.push((draft) => draft.batch.delete(key));
+    const slot = key[0] === Kind.commit && key.length === 3 ? key.readUInt16BE(1) : undefined;
+    this.#removals.push((draft) => {
+      if (slot === undefined || !this.#isTaken(slot)) draft.batch.delete(key);
+    });
+  }
+
+  /** Whether the record of a commit of this repair is in a slot: the one that was there, or should have been, is no longer among those kept. */
+  #isTaken(slot: number): boolean {
+    const { last } = this.commits;
+    return (slot - ((last + 1) % COMMITS_KEPT) + COMMITS_KEPT) % COMMITS_KEPT < this.#made;
   }
 
   /** All has been seen: what fits together? */
@@ -306,32 +327,31 @@ class Check {
     else return;
     for (const [from, to] of gaps) done.addRange(from, to);
     const head = Math.min(flow?.head ?? next, first, next);
-    const parked = flow?.parked ?? Buffer.alloc(4);
+    const parked = flow?.parked ?? NOTHING_PARKED;
     const owed = flow?.owed ?? [];
     this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked, owed }));
   }
 
   async repair(): Promise<void> {
-    const removed = await this.#write(this.#removals, this.commits.last);
+    await this.#write(this.#removals);
     const { draft } = this.#fold;
-    const folded = draft.batch.length > 0 ? await this.#commit(draft, removed) : removed;
-    await this.#write(this.#repairs, folded);
+    if (draft.batch.length > 0) await this.#commit(draft);
+    await this.#write(this.#repairs);
   }
 
-  /** Each batch is a commit of its own. @param last number of the one before @returns number of the last one */
-  async #write(writes: readonly ((draft: Draft) => void)[], last: number): Promise<number> {
+  async #write(writes: readonly ((draft: Draft) => void)[]): Promise<void> {
     const draft = new Draft();
     for (let at = 0; at < writes.length; at += REPAIRS_AT_ONCE) {
       draft.clear();
       for (const write of writes.slice(at, at + REPAIRS_AT_ONCE)) write(draft);
-      last = await this.#commit(draft, last);
+      await this.#commit(draft);
     }
-    return last;
   }
 
-  async #commit(draft: Draft, last: number): Promise<number> {
-    writeCommit(draft, last + 1, this.commits.lastWallMs);
+  async #commit(draft: Draft): Promise<void> {
+    this.#made++;
+    // last of its batch: its slot may be one that is mended
+    writeCommit(draft, this.commits.last + this.#made, this.commits.lastWallMs);
     await this.#store.commit(draft.batch);
-    return last + 1;
   }
 }

@@ -1,6 +1,14 @@
 import { systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
-import { checkFormat, checkVersion, IMPORT_MARK, inStore, isUnfinished, readFormat } from '../store/commits.ts';
+import {
+  checkFormat,
+  checkVersion,
+  IMPORT_MARK,
+  inStore,
+  isUnfinished,
+  readFormat,
+  refusedFor
+} from '../store/commits.ts';
 import { describeKey, Kind, kindKey } from '../store/keys.ts';
 import { release } from '../store/owners.ts';
 import { RecordError, RecordReader } from '../store/record.ts';
@@ -25,7 +33,7 @@ interface ExportedRecord {
  * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
  * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record: without it an
  * export is not whole.
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
+ * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
  *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
 export async function* exportStore(
@@ -67,7 +75,7 @@ function exported(store: Store, entry: Entry): ExportedRecord {
     return { kind, key: key.toString('base64'), value: value.toString('base64'), ...(content && { content }) };
   } catch (error) {
     const fault = error instanceof RecordError ? error : new RecordError('STORE_CORRUPT', key, String(error));
-    throw inStore(store, fault);
+    throw refusedFor(store, fault);
   }
 }
 

@@ -1,9 +1,11 @@
 import { BrokerError } from '../errors.ts';
-import { inStore } from '../store/commits.ts';
+import { inStore, REPAIR_REMEDY } from '../store/commits.ts';
 import { describeKey } from '../store/keys.ts';
 import { RecordError } from '../store/record.ts';
 import type { Store } from '../store/store.ts';
 
+/** How it is said that no record of a commit is left. */
+export const COMMITS_LOST = 'the records of all commits are missing';
 /** Faults that are named in an error. */
 const NAMED_FAULTS = 10;
 
@@ -46,8 +48,7 @@ export class Faults {
     if (this.#count === 0) return;
     throw new BrokerError(
       'STORE_CORRUPT',
-      `${this.#store.name}: ${listed(this.#texts, this.#count)}. Restore a copy, or start with the option ` +
-        'repairStore to go on without what is lost.'
+      `${this.#store.name}: ${listed(this.#texts, this.#count)}. ${REPAIR_REMEDY}`
     );
   }
 }

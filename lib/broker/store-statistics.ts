@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts';
-import { checkFormat, inStore } from '../store/commits.ts';
+import { checkFormat, refusedFor } from '../store/commits.ts';
 import { RecordError } from '../store/record.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, type RecordName, recordName } from './records.ts';
@@ -35,7 +35,7 @@ const OF_SESSIONS: ReadonlySet<RecordName> = new Set(['session', 'subscription',
 /**
  * Count what is in a store that no broker has open.
  * @param options.sessions how many sessions to name; default 10
- * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record, IMPORT_UNFINISHED; StateError
+ * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record, IMPORT_UNFINISHED; StateError
  *   STORE_IN_USE; what the store throws
  */
 export async function storeStatistics(
@@ -58,7 +58,7 @@ export async function storeStatistics(
     try {
       see(entry);
     } catch (error) {
-      throw error instanceof RecordError ? inStore(store, error) : error;
+      throw error instanceof RecordError ? refusedFor(store, error) : error;
     }
   };
   const seeAll = async () => {

@@ -13,12 +13,17 @@ export interface Commits {
   readonly gaps: readonly (readonly [from: number, to: number])[];
   /** Keys of commit records that cannot be read. */
   readonly bad: readonly Buffer[];
+  /** There is none that can be read, and other records: each of them came with one. */
+  readonly areLost: boolean;
 }
 
 /** A store, or a line of an export. */
 type Named = Pick<Store, 'name'>;
 
 const READ_AT_ONCE = 1_000;
+/** What to do about records that are lost or cannot be read. */
+export const REPAIR_REMEDY =
+  'Restore a copy, or go on without what is lost (option repairStore, checkStore with repair, embermq store check --repair).';
 /** Is in a store as long as an import goes on. */
 export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.from('embermq import') };
 
@@ -41,7 +46,7 @@ export async function checkFormat(store: Store): Promise<{ format: number; madeA
     checkVersion(store, found.format);
     return found;
   } catch (error) {
-    throw error instanceof RecordError ? inStore(store, error) : error;
+    throw error instanceof RecordError ? refusedFor(store, error) : error;
   }
 }
 
@@ -72,6 +77,12 @@ export function checkVersion({ name }: Named, format: number): void {
 /** An error that says in which store the record is, and what it holds. */
 export function inStore({ name }: Named, { code, key, message }: RecordError): BrokerError {
   return new BrokerError(code, `${name}: ${describeKey(key)}: ${message}`);
+}
+
+/** The same, where nothing goes on with a record that cannot be read. */
+export function refusedFor(store: Store, error: RecordError): BrokerError {
+  const { code, message } = inStore(store, error);
+  return new BrokerError(code, code === 'STORE_CORRUPT' ? `${message}. ${REPAIR_REMEDY}` : message);
 }
 
 /** @throws RecordError */
@@ -125,7 +136,8 @@ export async function readCommits(store: Store): Promise<Commits> {
     if (gap?.[1] === number - 1) gap[1] = number;
     else gaps.push([number, number]);
   }
-  return { last, lastWallMs, gaps, bad };
+  const [other] = last > 0 ? [] : await store.read(kindKey(Kind.commit + 1), kindKey(0xff), 1);
+  return { last, lastWallMs, gaps, bad, areLost: other !== undefined };
 }
 
 /** Every entry of a kind, in slices. @param to where to end, before the end of the kind */

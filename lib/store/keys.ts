@@ -52,6 +52,11 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
  * an older store before any of these: a start does not look at queued messages, nor at kinds that it does not know. `import` needed none:
  * it lies before the format record and is taken away by the end of an import, and a store that does not begin with its format is refused anyway.
  *
+ * A field at the end of a record needs neither a new version nor this, where one that is missing has a meaning and a version that does not
+ * know it may go on without: readers stop behind what they know, and what such a version writes again lacks the field. So it is with
+ * `seq` of retained messages, `owed` of a flow and `owedBefore` of a subscription. Segments and journals are read to their end: to them
+ * nothing can be appended.
+ *
  * 2: packet ids that wait for PUBREL may be bits, see `parked.ts`.
  */
 export const FORMAT = 2;

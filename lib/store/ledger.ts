@@ -41,13 +41,15 @@ export interface LedgerHost {
   /** Call `turnEnded` when the turn ends. */
   turnLater(): void;
   storeFailed(error: BrokerError): void;
-  storeRecovered(failedForMs: number): void;
+  storeRecovered(): void;
   failed(error: unknown, during: string): void;
 }
 
 const IN_USE = 'a broker of this process has it. Stop that one first, or give each a store of its own.';
 const STILL_CLOSING =
   'what the stop before left to be written has not come to an end. Start again when the disk answers, or end this process.';
+const LAST_LOST =
+  'the last changes could not be written; none of them was acknowledged. See to its disk before the next start.';
 /** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
 const LAZY_MS = 50;
 /** A commit that takes longer is told of, once. */
@@ -82,7 +84,7 @@ export class Ledger {
   /** Bytes that wait to be written, and those of the commit under way: rough, for `isFull`. */
   #gathered = 0;
   #leaving = 0;
-  readonly maxUnwritten: number;
+  readonly #maxUnwritten: number;
   readonly store: Store;
   readonly #host: LedgerHost;
   readonly #draft = new Draft();
@@ -109,8 +111,10 @@ export class Ledger {
   #written: Durable[] = [];
   readonly #waiters = new Set<Waiter>();
   readonly #lazy: Alarm;
+  /** Closing and opening a store that failed, until it is open or the ledger is closed. */
+  #reopening: Promise<void> | undefined;
   #reopenTimer: unknown;
-  #failedAtMs = 0;
+  #endPause: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
   /** Raised by `close`: what goes on of before must not touch what is opened after. */
   #life = 0;
@@ -126,14 +130,14 @@ export class Ledger {
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
     this.#host = host;
-    this.maxUnwritten = maxUnwritten;
+    this.#maxUnwritten = maxUnwritten;
     this.#lazy = alarm(() => this.#hurry());
     this.#foldLater = alarm(() => {
       this.#mustFold = true;
       this.#hurry();
     });
     this.#slow = alarm(() => {
-      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged`;
+      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged. See to its disk.`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
   }
@@ -214,7 +218,7 @@ export class Ledger {
 
   /** So much waits to be written that publishers should. */
   get isFull(): boolean {
-    return this.#gathered + this.#leaving > this.maxUnwritten;
+    return this.#gathered + this.#leaving > this.#maxUnwritten;
   }
 
   /** It has changed; nobody waits for that. @param bytes what it will take, roughly */
@@ -276,7 +280,7 @@ export class Ledger {
   refusal(): BrokerError {
     return new BrokerError(
       'STORE_FAILED',
-      `${this.store.name}: can not be written now, so nothing is accepted that has to be kept`
+      `${this.store.name}: can not be written now, so nothing is accepted that has to be kept. It is tried again by itself; see to its disk.`
     );
   }
 
@@ -426,7 +430,11 @@ export class Ledger {
 
   #fail(cause: unknown, written: readonly Durable[]): void {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const error = new BrokerError('STORE_FAILED', `${this.store.name}: a commit failed: ${why}`, { cause });
+    const error = new BrokerError(
+      'STORE_FAILED',
+      `${this.store.name}: a commit failed: ${why}. See to its disk; it is tried again by itself`,
+      { cause }
+    );
     const isNew = !this.isFailed;
     this.isFailed = true;
     this.#isCommitKnown = false;
@@ -440,17 +448,14 @@ export class Ledger {
     for (const item of this.#dirty) this.#guard(() => item.lost());
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
-    if (isNew) {
-      this.#failedAtMs = this.#host.clock.monotonic();
-      this.#host.storeFailed(error);
-    }
+    if (isNew) this.#host.storeFailed(error);
     // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
     const ticket = this.ticket;
     this.#ticket++;
     if (isNew) this.#refused.push([this.settled + 1, ticket]);
     else (this.#refused.at(-1) as [number, number])[1] = ticket;
     this.#tell((waiter) => waiter.commitFailed(ticket, error));
-    void this.#reopen();
+    this.#reopening = this.#reopen();
   }
 
   /**
@@ -467,6 +472,7 @@ export class Ledger {
       const delayMs = this.#reopenMs;
       this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
       await new Promise<void>((resolve) => {
+        this.#endPause = resolve;
         this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
       });
       if (this.#life !== life) return;
@@ -515,7 +521,7 @@ export class Ledger {
   /** The last commit that was kept has to be there; one more may be, of which nobody knew whether it was. */
   #checkLast(last: number): void {
     if (last < this.#commit) {
-      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} were kept and are missing since it was opened again`;
+      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} were kept and are missing since it was opened again. What they held is lost; the next start names them, and goes on without them if the option repairStore says so.`;
       this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
     }
     // what is missing stays a gap, which the next start finds
@@ -526,7 +532,7 @@ export class Ledger {
     this.isFailed = this.#isTrial = false;
     this.#isCommitKnown = true;
     this.#reopenMs = FIRST_REOPEN_MS;
-    this.#host.storeRecovered(this.#host.clock.monotonic() - this.#failedAtMs);
+    this.#host.storeRecovered();
   }
 
   /** `close` is under way: a commit may hang for long. */
@@ -557,6 +563,8 @@ export class Ledger {
     this.isOpen = false;
     const { clock, wheel } = this.#host;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
+    this.#endPause?.();
+    await this.#reopening; // what is being opened can be closed then
     wheel.disarm(this.#lazy);
     wheel.disarm(this.#foldLater);
     const isLost = this.isFailed && this.#dirty.length > 0;
@@ -569,7 +577,7 @@ export class Ledger {
     } finally {
       release(this.store);
     }
-    if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: the last changes could not be written`);
+    if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: ${LAST_LOST}`);
   }
 }
 

@@ -15,16 +15,19 @@ export class Batch {
   /** Of all keys and values. */
   bytes = 0;
 
+  /** How many changes. */
   get length(): number {
     return this.keys.length;
   }
 
+  /** Keep a value under a key, in place of the one that is there. */
   put(key: Buffer, value: Buffer): void {
     this.keys.push(key);
     this.values.push(value);
     this.bytes += key.length + value.length;
   }
 
+  /** Take a key out with its value; nothing happens where it is not there. */
   delete(key: Buffer): void {
     this.keys.push(key);
     this.values.push(undefined);
@@ -37,14 +40,16 @@ export class Batch {
  * kept, and when it goes, is not a store's business.
  *
  * The broker calls `open` first and `commit` one at a time, `read` also meanwhile; after a commit that failed it calls `close` and
- * `open` on the same store, until it opens. `storeContract` of `embermq/testing` tries an implementation.
+ * `open` on the same store, until it opens. It calls none of `open`, `close` and `repair` before the last of these has settled. `storeContract` of `embermq/testing` tries an implementation.
  */
 export interface Store {
   /** How the store is named in errors and events, such as its folder. */
   readonly name: string;
   /**
    * Make it ready; at the first time, make it. Also after `close`. Opening what is open does nothing.
-   * @throws BrokerError STORE_LOCKED when another process has it, STORE_UNUSABLE when it cannot be opened; `cause` has the original
+   * @throws BrokerError STORE_LOCKED when another process has it; STORE_DAMAGED when what it has kept is lost or not as it was written, and
+   *   only then; STORE_UNUSABLE when it cannot be opened for another reason, such as a full disk or a right that is wanting. `cause` has the
+   *   original
    */
   open(): Promise<void>;
   /**
@@ -58,13 +63,14 @@ export interface Store {
    * Entries whose key is at least `from` and less than `to`, in order.
    * @param limit most entries to give; at least 1. Fewer than that come only when there are no more
    * @returns buffers of the caller's own
-   * @throws StateError STORE_CLOSED when it is not open; what the medium says
+   * @throws StateError STORE_CLOSED when it is not open; BrokerError STORE_DAMAGED as `open` does; what the medium says
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
   /**
    * Make openable again what is damaged, without what can not be saved; it is not open meanwhile. Called only when `open` or `read` failed with
-   * STORE_UNUSABLE, or the store's records are faulty, and the user has said that he wants to go on. Left out where there is nothing that
-   * could be done.
+   * STORE_DAMAGED and the user has said that he wants to go on. What is sound must stay, also where the repair fails. Left out where there
+   * is nothing that could be done.
+   * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE; what the medium says
    */
   repair?(): Promise<void>;
   /**

@@ -95,7 +95,12 @@ describe('serve', () => {
       assert.equal(await code, 1);
       const told = shell.err();
       assert.match(told, /the folder was deleted or moved while it was open/);
-      assert.ok(told.endsWith(`\nembermq: ${folder}: the last changes could not be written\n`), told);
+      assert.ok(
+        told.endsWith(
+          `\nembermq: ${folder}: the last changes could not be written; none of them was acknowledged. See to its disk before the next start.\n`
+        ),
+        told
+      );
     } finally {
       rmSync(home, { recursive: true });
     }

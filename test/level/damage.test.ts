@@ -166,7 +166,7 @@ async function outcome(how: string, mayBeShortened: boolean): Promise<'refused' 
   } catch (error) {
     await store.close();
     if (!(error instanceof BrokerError)) throw error;
-    assert.ok(['STORE_UNUSABLE', 'STORE_CORRUPT'].includes(error.code), `${how}: ${error.message}`);
+    assert.ok(['STORE_DAMAGED', 'STORE_CORRUPT'].includes(error.code), `${how}: ${error.message}`);
     assert.ok(error.message.startsWith(`${damaged}: `), `${how}: ${error.message}`);
     await goesOn(store, how);
     return 'refused';

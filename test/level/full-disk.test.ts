@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
+import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
 import { type Broker, checkStore, createBroker } from '../../lib/index.ts';
 
@@ -22,18 +23,134 @@ async function waiting(broker: Broker, count: number): Promise<string[]> {
   return got;
 }
 
+/** undefined: none can be mounted here, and the test is left out. */
+function smallDisk(t: TestContext, size: string): { path: string; [Symbol.dispose](): void } | undefined {
+  const path = mkdtempSync(join(tmpdir(), 'embermq-full-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path], { stdio: 'pipe' });
+  } catch (error) {
+    rmSync(path, { recursive: true });
+    t.skip(`no small disk can be mounted here: ${(error as Error).message.trim()}`);
+    return undefined;
+  }
+  return {
+    path,
+    [Symbol.dispose]() {
+      execFileSync('umount', ['-l', path]);
+      rmSync(path, { recursive: true });
+    }
+  };
+}
+
+/** Write until there is no room for a byte. */
+function fill(file: string): void {
+  for (let size = 1_048_576; size >= 1; size = Math.floor(size / 2)) {
+    try {
+      for (;;) writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
+    } catch {
+      // what there was room for is written
+    }
+  }
+}
+
+/** What a process leaves that is killed: 20 retained messages, which are in the log alone, and a table before. */
+async function killedWith20(folder: string): Promise<void> {
+  const living = `${folder}-living`;
+  const broker = createBroker({ store: levelStore(living) });
+  await broker.start();
+  await broker.table('before').set('a', 1);
+  await broker.stop();
+  await broker.start();
+  for (let n = 0; n < 20; n++)
+    await broker.publish({ topic: `kept/${n}`, payload: Buffer.alloc(20_000, 65 + n), qos: 1, retain: true });
+  cpSync(living, folder, { recursive: true });
+  await broker.stop();
+  rmSync(living, { recursive: true });
+}
+
+/** What is in a folder's files, but for those in which LevelDB says what it does. */
+function filesOf(folder: string): Record<string, string> {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => !/^LOG/.test(name));
+  return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), 'base64')]));
+}
+
+async function start(folder: string, repairStore: boolean): Promise<{ retained: number; told: string[] }> {
+  const broker = createBroker({ store: levelStore(folder), repairStore });
+  const told: string[] = [];
+  broker.on('error', ({ error }) => told.push((error as Error).message));
+  await broker.start();
+  let retained = 0;
+  for await (const _ of broker.retained('kept/#')) retained++;
+  assert.equal(broker.table('before').get('a'), 1);
+  await broker.stop();
+  return { retained, told };
+}
+
+const NO_ROOM = { code: 'STORE_UNUSABLE', message: /no space left.*Make room on its disk/i };
+
+describe('a folder on a disk that is full', () => {
+  it('is not repaired where nothing is damaged, and has all that was acknowledged when there is room', async (t) => {
+    using disk = smallDisk(t, '4m');
+    if (disk === undefined) return;
+    const folder = join(disk.path, 'data');
+    await killedWith20(folder);
+    fill(join(disk.path, 'ballast'));
+    const before = filesOf(folder);
+    for (const repairStore of [false, true]) await assert.rejects(start(folder, repairStore), NO_ROOM);
+    await assert.rejects(checkStore(levelStore(folder), { repair: true }), NO_ROOM);
+    assert.deepEqual(filesOf(folder), before);
+    rmSync(join(disk.path, 'ballast'));
+    assert.deepEqual(await start(folder, false), { retained: 20, told: [] });
+  });
+
+  it('is not repaired before there is room for that, and loses nothing until then', async (t) => {
+    using disk = smallDisk(t, '6m');
+    if (disk === undefined) return;
+    const folder = join(disk.path, 'data');
+    await killedWith20(folder);
+    writeFileSync(join(folder, 'CURRENT'), 'garbage');
+    fill(join(disk.path, 'ballast'));
+    const before = filesOf(folder);
+    await assert.rejects(start(folder, false), { code: 'STORE_DAMAGED', message: /CURRENT is damaged/ });
+    for (let n = 0; n < 2; n++) await assert.rejects(start(folder, true), NO_ROOM);
+    assert.deepEqual(filesOf(folder), before);
+    rmSync(join(disk.path, 'ballast'));
+    const { retained, told } = await start(folder, true);
+    assert.equal(retained, 20);
+    assert.equal(told.length, 1);
+    assert.match(told[0], /going on without what is lost: .*CURRENT is damaged/);
+  });
+
+  it('keeps what it has when the disk fills up in the middle of a repair, and does not open until one has ended', async (t) => {
+    using disk = smallDisk(t, '6m');
+    if (disk === undefined) return;
+    const folder = join(disk.path, 'data');
+    await killedWith20(folder);
+    writeFileSync(join(folder, 'CURRENT'), 'garbage');
+    const repairing = Level as unknown as { repair(location: string): Promise<void> };
+    const original = repairing.repair;
+    t.mock.method(repairing, 'repair', (location: string) => {
+      fill(join(disk.path, 'ballast'));
+      return original.call(Level, location);
+    });
+    const records = () => readdirSync(folder).filter((name) => /\.(log|ldb)$/.test(name));
+    const before = records();
+    await assert.rejects(start(folder, true), { code: 'STORE_UNUSABLE', message: /can not be repaired/ });
+    assert.deepEqual(records(), before);
+    assert.equal(existsSync(join(folder, 'CURRENT')), false);
+    t.mock.restoreAll();
+    rmSync(join(disk.path, 'ballast'));
+    await assert.rejects(start(folder, false), { code: 'STORE_DAMAGED', message: /CURRENT is missing/ });
+    assert.equal((await start(folder, true)).retained, 20);
+  });
+});
+
 describe('a broker on a disk that fills up', () => {
   it('refuses what does not fit, goes on by itself when there is room, and has all that it accepted', async (t) => {
-    const disk = mkdtempSync(join(tmpdir(), 'embermq-full-'));
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk], { stdio: 'pipe' });
-    } catch (error) {
-      rmSync(disk, { recursive: true });
-      t.skip(`no small disk can be mounted here: ${(error as Error).message.trim()}`);
-      return;
-    }
-    const ballast = join(disk, 'ballast');
-    const store = levelStore(join(disk, 'data'));
+    using disk = smallDisk(t, '3m');
+    if (disk === undefined) return;
+    const ballast = join(disk.path, 'ballast');
+    const store = levelStore(join(disk.path, 'data'));
     const broker = createBroker({ store });
     const told: string[] = [];
     const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive
@@ -73,8 +190,6 @@ describe('a broker on a disk that fills up', () => {
     } finally {
       await broker.stop().catch(() => undefined);
       clearInterval(alive);
-      execFileSync('umount', ['-l', disk]);
-      rmSync(disk, { recursive: true });
     }
   });
 });

@@ -257,8 +257,27 @@ describe('a level store in a folder', () => {
     }
   });
 
+  it('takes no file for missing in a folder that it may not look into', async () => {
+    const folder = await written();
+    chmodSync(folder, 0o311);
+    chmodSync(home, 0o755);
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.(65_534);
+    try {
+      await refused(
+        folder,
+        'STORE_UNUSABLE',
+        /permission denied/i,
+        /Give this process the right to read and write there/
+      );
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+    }
+  });
+
   const damages: readonly [what: string, damage: (folder: string) => void][] = [
     ['CURRENT says something else', (folder) => writeFileSync(join(folder, 'CURRENT'), 'garbage')],
+    ['CURRENT names another folder', (folder) => writeFileSync(join(folder, 'CURRENT'), '..\n')],
     ['CURRENT is empty', (folder) => writeFileSync(join(folder, 'CURRENT'), '')],
     ['CURRENT is gone', (folder) => rmSync(join(folder, 'CURRENT'))],
     ['the manifest is gone', (folder) => rmSync(named(folder, /^MANIFEST/))],
@@ -275,7 +294,7 @@ describe('a level store in a folder', () => {
       const before = records();
       await refused(
         folder,
-        'STORE_UNUSABLE',
+        'STORE_DAMAGED',
         /Its files are damaged: restore the folder from a copy, or go on without what is lost/
       );
       assert.deepEqual(records(), before);
@@ -286,7 +305,7 @@ describe('a level store in a folder', () => {
     const folder = await written();
     const log = named(folder, /\.log$/);
     rmSync(log);
-    await refused(folder, 'STORE_UNUSABLE', new RegExp(`its file ${basename(log)} is missing\\.`));
+    await refused(folder, 'STORE_DAMAGED', new RegExp(`its file ${basename(log)} is missing\\.`));
     const store = levelStore(folder);
     await store.repair?.();
     await store.open();
@@ -450,7 +469,7 @@ describe('a level store in a folder', () => {
     const current = readFileSync(join(folder, 'CURRENT'));
     rmSync(join(folder, 'CURRENT'));
     const store = levelStore(folder);
-    await assert.rejects(store.open(), { code: 'STORE_UNUSABLE' });
+    await assert.rejects(store.open(), { code: 'STORE_DAMAGED' });
     writeFileSync(join(folder, 'CURRENT'), current);
     await store.open();
     assert.deepEqual(await keysOf(store), ['a', 'b']);

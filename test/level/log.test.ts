@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { crc32c } from '../../adapters/level/crc32c.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { damageOfLog } from '../../adapters/level/log.ts';
 import { Batch } from '../../lib/index.ts';
@@ -10,14 +11,40 @@ import { Batch } from '../../lib/index.ts';
 const home = mkdtempSync(join(tmpdir(), 'embermq-log-'));
 after(() => rmSync(home, { recursive: true, force: true }));
 
-/** LevelDB's log after commits with values of these sizes, as a process that was killed leaves it. */
-async function logOf(...sizes: readonly number[]): Promise<Buffer> {
-  const folder = join(home, `${sizes}`);
+let folders = 0;
+
+/** A whole record of so many bytes, as anybody can send it in a payload. */
+function record(bytes: number, sequence = 1): Buffer {
+  const made = Buffer.alloc(7 + bytes, 0x61);
+  made.writeUInt16LE(bytes, 4);
+  made[6] = 1;
+  if (bytes >= 12) {
+    made.writeBigUInt64LE(BigInt(sequence), 7);
+    made.writeUInt32LE(1, 15);
+  }
+  const sum = crc32c(made, 6, made.length);
+  made.writeUInt32LE((((sum >>> 15) | (sum << 17)) + 0xa282ead8) >>> 0, 0);
+  return made;
+}
+
+const emptyRecord = record(0);
+
+/** Where records begin in a log of one block. */
+function recordsAt(log: Buffer): [at: number, record: Buffer][] {
+  const found: [number, Buffer][] = [];
+  for (let at = 0; at < log.length; at += 7 + log.readUInt16LE(at + 4))
+    found.push([at, log.subarray(at + 7, at + 7 + log.readUInt16LE(at + 4))]);
+  return found;
+}
+
+/** LevelDB's log after commits with these values, or values of these sizes, as a process that was killed leaves it. */
+async function logOf(...values: readonly (number | Buffer)[]): Promise<Buffer> {
+  const folder = join(home, `${folders++}`);
   const store = levelStore(folder);
   await store.open();
-  for (const [n, size] of sizes.entries()) {
+  for (const [n, value] of values.entries()) {
     const batch = new Batch();
-    batch.put(Buffer.of(n), Buffer.alloc(size, `${n} of some text`));
+    batch.put(Buffer.of(n), typeof value === 'number' ? Buffer.alloc(value, `${n} of some text`) : value);
     await store.commit(batch);
   }
   const copy = `${folder}-copy`;
@@ -52,6 +79,28 @@ describe('A log of LevelDB', () => {
     for (let at = 0; at < short.length; at++) for (let bit = 0; bit < 8; bit++) damaged(short, at, bit);
     for (let at = 0; at < long.length; at += 1_009) damaged(long, at, at % 8);
     for (let at = 32_768; at < 32_775; at++) for (let bit = 0; bit < 8; bit++) damaged(long, at, bit);
+  });
+
+  it('is sound wherever the writing ended, whatever the payload says that was cut off', async () => {
+    const planted = await logOf(20, Buffer.alloc(20_000, emptyRecord), Buffer.alloc(70_000, record(30)));
+    // a batch of its own, with any sequence number
+    const batches = Buffer.concat(Array.from({ length: 500 }, (_, n) => record(13, n)));
+    for (const log of [planted, await logOf(20, batches, 9_000)])
+      for (let end = 0; end <= log.length; end += 89)
+        assert.equal(damageOfLog(log.subarray(0, end)), undefined, `${end} of ${log.length}`);
+  });
+
+  it('is damaged where the length of a record says more than there is, and where another one stands in its place', () => {
+    const log = Buffer.from(short);
+    for (const [at, { length }] of recordsAt(log)) {
+      log.writeUInt16LE(length + log.length, at + 4);
+      assert.ok(damageOfLog(log), `the length at ${at}`);
+      // its checksum with it, as no single bit does
+      log[at] ^= 0xff;
+      log[at + 7] ^= 0xff;
+      if (at > 0) assert.ok(damageOfLog(log), `the head at ${at}`);
+      short.copy(log);
+    }
   });
 
   it('ends where pages of zeros begin, which a loss of power leaves, and is damaged where zeros stand amid it', () => {

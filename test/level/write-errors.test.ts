@@ -91,7 +91,7 @@ describe('a broker over a level database whose writes fail (injected at the writ
         writer.send(publish('live', 'QoS 0'));
         await until(kit, () => disk.refused > 3); // it is tried again meanwhile, in vain
         assert.deepEqual(got, ['retained', 'QoS 0']);
-        const message = `${folder}: a commit failed: ${disk.error.message}. What would have to be kept is refused until`;
+        const message = `${folder}: a commit failed: ${disk.error.message}. See to its disk; it is tried again by itself. What would`;
         assert.deepEqual(
           told.splice(0).map((line) => line.slice(0, message.length)),
           ['alarm: alert', message, 'failed']

@@ -184,6 +184,49 @@ describe('A broker whose store failed', () => {
     }
   });
 
+  it('opens and closes it one after the other, and leaves it closed, when it is stopped while it opens it again', async () => {
+    const store = new FaultyStore();
+    const [open, close] = [store.open.bind(store), store.close.bind(store)];
+    const { promise: mayOpen, resolve: goOn } = held<void>();
+    const calls: string[] = [];
+    const noted = async (what: string, run: () => Promise<void>) => {
+      calls.push(what);
+      await run();
+      calls.push(`${what} done`);
+    };
+    store.close = () => noted('close', close);
+    const clock = new ManualClock();
+    const broker = new Broker({ store, clock });
+    broker.on('error', () => {});
+    await broker.start();
+    store.open = () => noted('open', () => mayOpen.then(open));
+    store.fault = 'rejects';
+    await assert.rejects(broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
+    for (let n = 0; n < 100 && !calls.includes('open'); n++) {
+      clock.advance(100);
+      await turns();
+    }
+    const stopped = broker.stop({ timeoutMs: 0 }).catch(() => undefined);
+    await turns(50);
+    await assert.rejects(checkStore(store), { code: 'STORE_IN_USE' });
+    goOn();
+    await stopped;
+    assert.deepEqual(calls, ['close', 'close done', 'open', 'open done', 'close', 'close done']);
+    assert.deepEqual((await checkStore(store)).findings, []);
+  });
+
+  it('does not wait for the next try when it is stopped', async () => {
+    const { kit, store } = await stage();
+    store.fault = 'rejects';
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
+    await kit.clock.advance('1m');
+    const { opens } = store;
+    await assert.rejects(kit.broker.stop({ timeoutMs: 0 }), /not everything could be closed/);
+    await kit.clock.advance('1m');
+    assert.equal(store.opens, opens);
+    await kit[Symbol.asyncDispose]();
+  });
+
   it('says which commits are missing that were kept, and leaves the gap for the next start', async () => {
     const { kit, store, told } = await stage();
     await kit.broker.publish('kept/1', 'x', { qos: 1 });

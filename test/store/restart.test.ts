@@ -112,7 +112,7 @@ describe('A broker that starts again', () => {
     await second.start();
   });
 
-  it('is not disturbed by what was still opening its store again when it stopped', async () => {
+  it('is not disturbed by what was still opening its store again when it was stopped', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false });
     const { broker, clock } = kit;
@@ -121,11 +121,14 @@ describe('A broker that starts again', () => {
     const { isUnderWay, fail } = failOpening(store);
     const passed = clock.advance('1s'); // time stands still while a store opens
     await isUnderWay;
-    await assert.rejects(broker.stop(), ({ errors }) => errors[0].code === 'STORE_FAILED');
+    const stopped = assert.rejects(broker.stop(), ({ errors }) => errors[0].code === 'STORE_FAILED');
+    const started = broker.start();
+    await turns();
     store.fault = undefined;
-    await broker.start();
     fail();
     await passed;
+    await stopped;
+    await started;
     await broker.table('t').set('k', 2);
     assert.equal(broker.table('t').get('k'), 2);
   });

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { RECORDS } from '../../lib/broker/records.ts';
-import { checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
+import { BrokerError, checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
+import { writeCommit } from '../../lib/store/commits.ts';
 import { beginJournal } from '../../lib/store/journal.ts';
-import { describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
+import { COMMITS_KEPT, describeKey, FORMAT, Kind, numberKey } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
@@ -162,6 +163,58 @@ describe('checkStore', () => {
       { code: 'COMMITS_MISSING', text: `commit ${number + 4} is missing` }
     ]);
     await repairs(store, /commits \d+ to \d+ are missing; commit \d+ is missing/);
+  });
+
+  for (const also of ['nothing else', 'another record', 'a journal to fold'] as const)
+    it(`mends a store that lacks the oldest commits that are kept, and ${also}`, async () => {
+      const store = await copy();
+      const last = 70_000;
+      const { key, value } = journal();
+      await change(store, (batch) => {
+        const draft = new Draft();
+        for (let number = last - COMMITS_KEPT + 1; number <= last; number++) writeCommit(draft, number, 1e12);
+        for (const [at, commit] of draft.batch.keys.entries())
+          if (at >= 2_500) batch.put(commit, draft.batch.values[at] as Buffer);
+          else batch.delete(commit);
+        if (also === 'another record') batch.put(of(Kind.retained).key, Buffer.from('garbage'));
+        if (also === 'a journal to fold') batch.put(key, value);
+      });
+      await repairs(store, /commits 4465 to 6964 are missing/);
+    });
+
+  it('finds that the records of all commits are missing, which a broker refuses', async () => {
+    const store = await copy();
+    await change(store, (batch) => {
+      for (const { key } of entries.filter(({ key }) => key[0] === Kind.commit)) batch.delete(key);
+    });
+    assert.deepEqual((await checkStore(store)).findings, [
+      { code: 'COMMITS_MISSING', text: 'the records of all commits are missing' }
+    ]);
+    await repairs(store, /the records of all commits are missing\. Restore a copy/);
+  });
+
+  it('finds nothing in a store that was only opened', async () => {
+    const store = memoryStore();
+    const kit = await createTestBroker({ store, leakCheck: false });
+    await kit[Symbol.asyncDispose]();
+    assert.deepEqual((await checkStore(store)).findings, []);
+    await (await createTestBroker({ store, leakCheck: false }))[Symbol.asyncDispose]();
+  });
+
+  it('does not take out the record of a commit that a repair has made, in a slot that was bad', async () => {
+    const store = await copy();
+    const last = 70_000;
+    await change(store, (batch) => {
+      const draft = new Draft();
+      for (let number = last - COMMITS_KEPT + 1; number <= last; number++) writeCommit(draft, number, 1e12);
+      for (const [at, key] of draft.batch.keys.entries()) {
+        const slot = key.readUInt16BE(1);
+        const isBad = slot >= 3_000 && slot < 6_000 && slot !== last % COMMITS_KEPT;
+        batch.put(key, isBad ? Buffer.from('garbage') : (draft.batch.values[at] as Buffer));
+      }
+    });
+    assert.ok((await checkStore(store, { repair: true })).isRepaired);
+    assert.deepEqual((await checkStore(store)).findings, []);
   });
 
   it('names what belongs to a session that is missing, and takes it out', async () => {
@@ -330,6 +383,37 @@ describe('checkStore', () => {
   });
 });
 
+describe('a store of somebody else that does not open', () => {
+  for (const [code, isRepairable] of [
+    ['STORE_DAMAGED', true],
+    ['STORE_UNUSABLE', false],
+    ['STORE_LOCKED', false]
+  ] as const)
+    it(`is ${isRepairable ? '' : 'not '}asked to repair itself when it says ${code}`, async () => {
+      for (const run of [
+        (store: Store) => checkStore(store, { repair: true }),
+        async (store: Store) => {
+          const kit = new TestBroker({ ...ALL_KINDS, store, repairStore: true, leakCheck: false });
+          kit.broker.on('error', () => undefined);
+          await kit.broker.start();
+          await kit[Symbol.asyncDispose]();
+        }
+      ]) {
+        const store = await copy();
+        const { open } = store;
+        let repairs = 0;
+        store.open = () => Promise.reject(new BrokerError(code, 'the copy: not now'));
+        store.repair = async () => {
+          repairs++;
+          store.open = open;
+        };
+        if (isRepairable) await run(store);
+        else await assert.rejects(run(store), { code });
+        assert.equal(repairs, isRepairable ? 1 : 0);
+      }
+    });
+});
+
 describe('storeStatistics', () => {
   it('counts by kind and names the sessions that take the most', async () => {
     const { kinds, largestSessions, records, bytes } = await storeStatistics(await copy());
@@ -361,7 +445,10 @@ describe('storeStatistics', () => {
       await change(store, (batch) => batch.put(flow.key, value));
       await assert.rejects(storeStatistics(store), {
         code,
-        message: /^the copy: the state of messages of session \d+: /
+        message:
+          code === 'STORE_CORRUPT'
+            ? /^the copy: the state of messages of session \d+: .*repair/
+            : /^the copy: the state/
       });
     }
   });
@@ -501,7 +588,8 @@ describe('exportStore and importStore', () => {
     await change(store, (batch) => batch.put(key, flipped(value)));
     await assert.rejects(exported(store), {
       code: 'STORE_CORRUPT',
-      message: /^the copy: retained message "kept\/0": the checksum/
+      message:
+        /^the copy: retained message "kept\/0": the checksum is wrong\. Restore a copy, or go on .*store check --repair/
     });
   });
 });
