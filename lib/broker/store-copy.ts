@@ -27,12 +27,14 @@ interface ExportedRecord {
   readonly value: string;
   /** What it says, for people. An import does not look at it. */
   readonly content?: object;
+  /** In the last line: how many lines there are. */
+  readonly records?: number;
 }
 
 /**
  * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
- * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record: without it an
- * export is not whole.
+ * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record, with `records`,
+ * how many lines there are: without it an export is not whole.
  * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
  *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
  */
@@ -54,14 +56,16 @@ async function* linesOf(
   onProgress: ((progress: StoreProgress) => void) | undefined
 ): AsyncGenerator<string, void> {
   await checkFormat(store);
-  let last: string | undefined;
+  let last: ExportedRecord | undefined;
+  let records = 0;
   for await (const entries of slicesOf(store, onProgress))
     for (const entry of entries) {
-      const line = JSON.stringify(exported(store, entry));
-      if (entry.key[0] === Kind.format) last = line;
-      else yield line;
+      records++;
+      const record = exported(store, entry);
+      if (entry.key[0] === Kind.format) last = record;
+      else yield JSON.stringify(record);
     }
-  if (last !== undefined) yield last;
+  if (last !== undefined) yield JSON.stringify({ ...last, records });
 }
 
 function exported(store: Store, entry: Entry): ExportedRecord {
@@ -174,9 +178,13 @@ async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncG
     number++;
     if (line.trim() === '') continue;
     if (format !== undefined) throw wrong(line, number, 'it comes behind the last line of an export, of kind format');
-    const entry = imported(line, number);
+    const { entry, count } = imported(line, number);
     records++;
     bytes += entry.key.length + entry.value.length;
+    if (count !== undefined && count !== records) {
+      const why = `the export had ${count} records, and ${records} came: lines are missing, or there twice`;
+      throw wrong(line, number, `${why}. Where that is meant, take out the "records" of this line`);
+    }
     // without it nothing opens what is half there
     if (entry.key[0] === Kind.format) format = entry;
     else batch.put(entry.key, entry.value);
@@ -197,7 +205,8 @@ async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncG
   yield { batch, progress: { records, bytes } };
 }
 
-function imported(line: string, number: number): Entry {
+/** @returns also how many records the export has, where the line says so */
+function imported(line: string, number: number): { entry: Entry; count: number | undefined } {
   let record: Partial<ExportedRecord>;
   try {
     record = JSON.parse(line.trim()); // without a byte order mark
@@ -217,7 +226,7 @@ function imported(line: string, number: number): Entry {
     if ((fault as BrokerError).code === 'STORE_TOO_NEW') throw fault;
     throw wrong(line, number, `${describeKey(entry.key)}: ${(error as Error).message}`);
   }
-  return entry;
+  return { entry, count: record.records };
 }
 
 function wrong(line: string, number: number, why: string): InvalidInput {

@@ -433,6 +433,10 @@ describe('storeStatistics', () => {
       ]
     );
     assert.equal((await storeStatistics(await copy(), { sessions: 1 })).largestSessions.length, 1);
+    const store = await copy();
+    await change(store, (batch) => batch.delete(of(Kind.session).key));
+    const left = (await storeStatistics(store)).largestSessions;
+    assert.equal(left.length, largestSessions.length - 1, 'what is left of one that is over is not among them');
   });
 
   it('refuses what it cannot read, by name', async () => {
@@ -505,6 +509,20 @@ describe('exportStore and importStore', () => {
       code: 'IMPORT_INVALID',
       message: `line ${lines.length + 2}: it comes behind the last line of an export, of kind format`
     });
+  });
+
+  it('take no export for whole in which a line is missing or there twice, unless its count is taken out', async () => {
+    const lines = await exported(await copy());
+    const at = lines.findIndex((line) => line.includes('"kind":"retained"'));
+    const without = lines.toSpliced(at, 1);
+    for (const wrong of [without, lines.toSpliced(at, 0, lines[at])])
+      await assert.rejects(importStore(memoryStore(), wrong), {
+        code: 'IMPORT_INVALID',
+        message: `line ${wrong.length}: the export had ${lines.length} records, and ${wrong.length} came: lines are missing, or there twice. Where that is meant, take out the "records" of this line`
+      });
+    const { records: _, ...last } = JSON.parse(lines.at(-1) as string);
+    const { records } = await importStore(memoryStore(), [...without.slice(0, -1), JSON.stringify(last)]);
+    assert.equal(records, lines.length - 1);
   });
 
   it('name the line of a record that a later version has written', async () => {
