@@ -11,7 +11,19 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
  * Folders whose files share processes, as they leave nothing behind in one: compiling the sources once for some files
  * and not for each is half of their time. All other files have a process to themselves, and those that count the objects in one.
  */
-const TOGETHER = ['broker', 'cli', 'client', 'conformance', 'level', 'net', 'packets', 'session', 'store', 'topics'];
+const TOGETHER = [
+  '',
+  'broker',
+  'cli',
+  'client',
+  'conformance',
+  'level',
+  'net',
+  'packets',
+  'session',
+  'store',
+  'topics'
+];
 const FILES_PER_PROCESS = 7;
 
 const here = import.meta.dirname;
@@ -50,7 +62,7 @@ function programs() {
     const inFolder = files.filter((file) => folderOf(file) === name && !countsObjects(file));
     const count = Math.ceil(inFolder.length / FILES_PER_PROCESS);
     return Array.from({ length: count }, (_, i) => {
-      const program = join(folder, `${name}-${i + 1}.mjs`);
+      const program = join(folder, `${name || 'root'}-${i + 1}.mjs`);
       const imported = inFolder.filter((_, at) => at % count === i);
       writeFileSync(program, imported.map((file) => `import '${pathToFileURL(file)}';\n`).join(''));
       return program;

@@ -9,7 +9,7 @@ describe('Messages that replace each other while nothing is sent', () => {
   it('are forgotten, when an app publishes them and waits for nothing but its calls', async () => {
     await using it = await bed();
     const before = memory();
-    for (let at = 0; at < 100_000; at++) await it.broker.publish('sensors/attic', String(at), { retain: true });
+    for (let at = 0; at < 60_000; at++) await it.broker.publish('sensors/attic', String(at), { retain: true });
     const grown = memory() - before;
     assert.ok(grown < MOST_BYTES, `${grown} bytes more`);
   });
