@@ -1,5 +1,5 @@
 import { type BigIntStats, statSync, unlinkSync } from 'node:fs';
-import { stat, unlink, writeFile } from 'node:fs/promises';
+import { readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from './folder.ts';
 import { claimOf, identityOf, ownerOf } from './owner.ts';
@@ -25,7 +25,8 @@ export class FolderLock {
   readonly #owner: string;
   /** Of LOCK when the folder was opened. */
   #identity = '';
-  /** Of OWNER as it was written then. */
+  /** What OWNER was made to say then, and of the file as it was after that. */
+  #claim = '';
   #stamp = '';
   #lookedAtMs = 0;
 
@@ -64,7 +65,8 @@ export class FolderLock {
     if (this.#identity !== '') HELD.add(this.#identity);
     // one that was left may be another user's, or lead nowhere
     await unlink(this.#owner).catch(() => {});
-    await writeFile(this.#owner, await claimOf(process.pid, this.#folder));
+    this.#claim = await claimOf(process.pid, this.#folder);
+    await writeFile(this.#owner, this.#claim);
     this.#stamp = stampOf(await stat(this.#owner, { bigint: true }));
   }
 
@@ -97,6 +99,11 @@ export class FolderLock {
     }
     const stamp = await stat(this.#owner, { bigint: true }).then(stampOf, () => '');
     if (stamp === this.#stamp) return;
+    // it was only touched, or is on a file system that tells its time now in one way and now in another
+    if ((await readFile(this.#owner, 'utf8').catch(() => '')) === this.#claim) {
+      this.#stamp = stamp;
+      return;
+    }
     const why = `its file ${this.#owner} is gone or another one than when it was opened: another process has opened the folder`;
     throw new Error(`${why}. Stop one of the two; what both write would be lost`);
   }
@@ -109,7 +116,7 @@ export class FolderLock {
   }
 }
 
-/** It tells whether a file was written again; to read it, one more would have to be open, of which there may be no more. */
+/** It tells that a file was not written again, without reading it: for that one more would have to be open, of which there may be no more. */
 function stampOf({ dev, ino, mtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${mtimeNs}`;
 }

@@ -8,6 +8,7 @@ const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
     'Give this process the right to read and write there, or name another folder.'
   ],
   [/EROFS|read-only/i, 'Make the file system writable, or name another folder.'],
+  [/EISDIR/i, 'A folder is where a file should be: take it away.'],
   [/EEXIST|ENOTDIR|not a directory/i, 'A file is where a folder should be: name another folder.'],
   [/ENOSPC|EDQUOT|no space|quota/i, 'Make room on its disk.'],
   [/ENOENT.*mkdir|(LOCK|dbtmp): no such file/i, 'Nothing can be made there: name another folder.'],

@@ -66,6 +66,9 @@ const FOLD_BYTES = 262_144;
 const FOLD_COMMITS = 1_000;
 const FOLD_ITEMS = 2_000;
 
+/** Times that commits failed of which it is known what was refused: no message waits for as many. */
+const FAILURES_REMEMBERED = 1_000;
+
 /**
  * Group commit. Whatever changed since the last commit leaves as one batch, at the end of the turn; while it is under way the next one
  * gathers. An acknowledgement that promises something takes the `ticket` of the commit that will hold it and waits for that.
@@ -452,8 +455,10 @@ export class Ledger {
     // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
     const ticket = this.ticket;
     this.#ticket++;
-    if (isNew) this.#refused.push([this.settled + 1, ticket]);
-    else (this.#refused.at(-1) as [number, number])[1] = ticket;
+    if (isNew) {
+      this.#refused.push([this.settled + 1, ticket]);
+      if (this.#refused.length > FAILURES_REMEMBERED) this.#refused.shift();
+    } else (this.#refused.at(-1) as [number, number])[1] = ticket;
     this.#tell((waiter) => waiter.commitFailed(ticket, error));
     this.#reopening = this.#reopen();
   }

@@ -16,6 +16,7 @@ import {
   rmdirSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -311,6 +312,26 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     rmdirSync(owner);
     await store.open();
     assert.deepEqual(await keysOf(store), ['a']);
+    await store.close();
+  });
+
+  it('takes commits, and is left without OWNER, where that was only touched', async (t) => {
+    const { folder, store } = await opened();
+    const owner = join(folder, 'OWNER');
+    utimesSync(owner, 1, 1);
+    oneSecondLater(t);
+    await store.commit(batchOf('b'));
+    await store.close();
+    assert.equal(existsSync(owner), false);
+  });
+
+  it('names what is in the way of OWNER, and what to do', async () => {
+    const { folder, store } = await opened();
+    await store.close();
+    mkdirSync(join(folder, 'OWNER'));
+    await assert.rejects(store.open(), { code: 'STORE_UNUSABLE', message: /OWNER.* take it away/ });
+    rmdirSync(join(folder, 'OWNER'));
+    await store.open();
     await store.close();
   });
 
