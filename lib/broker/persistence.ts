@@ -294,7 +294,7 @@ export class Persistence {
       record.isOver = true;
       record.changed();
     };
-    void done.then((isDone) => {
+    const decided = done.then((isDone) => {
       const publishAgain = () => {
         this.#core.publishWill(session, will);
         end();
@@ -303,6 +303,7 @@ export class Persistence {
       else if (this.#core.isRunning) publishAgain();
       else this.#orphans.push(publishAgain);
     });
+    decided.catch((error: unknown) => this.#core.failed(error, 'publishing a will', session));
   }
 
   sweep(session: number): void {

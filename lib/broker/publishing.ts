@@ -330,10 +330,16 @@ export class Publishing {
     const broker = this.#broker;
     const { ledger, life } = broker;
     if (ledger !== undefined && message.ticket > ledger.settled)
-      return ledger.kept(message.ticket).then(
-        () => broker.life === life && (this.release(message, topic) ?? true),
-        () => true // it was refused
-      );
+      return ledger
+        .kept(message.ticket)
+        .then(
+          () => broker.life === life && (this.release(message, topic) ?? true),
+          () => true // it was refused
+        )
+        .catch((error: unknown) => {
+          broker.failed(error, 'publishing a delayed message', undefined);
+          return true;
+        });
     broker.readTime();
     const due = this.retopic(message, topic);
     const decided = this.#change(due, broker.routeOf(topic), message.origin as Session | undefined, 0);

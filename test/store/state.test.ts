@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBroker } from '../../lib/broker/broker.ts';
+import { coreOf, createBroker } from '../../lib/broker/broker.ts';
 import { describeKey } from '../../lib/store/keys.ts';
+import type { Ledger } from '../../lib/store/ledger.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
@@ -162,6 +163,23 @@ describe('Delayed messages that are kept', () => {
     await lives.kit.clock.advance(1000);
     assert.deepEqual(again.texts(), []);
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('delayed')).length, 0);
+  });
+
+  it('are told of, and end nothing, when the delivery of one breaks whose commit was slower than its delay', async (t) => {
+    await using lives = await new Lives().begin();
+    const { broker } = lives.kit;
+    const errors: string[] = [];
+    broker.on('error', ({ error, during }) => errors.push(`${during}: ${(error as Error).message}`));
+    const { publishing, ledger } = coreOf(broker);
+    t.mock.method(publishing, 'route', () => {
+      throw new Error('broken');
+    });
+    const message = publishing.make({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined);
+    message.ticket = (ledger as Ledger).ticket;
+    const released = publishing.release(message, 't');
+    await broker.table('any').set('commit', 1);
+    assert.equal(await released, true);
+    assert.deepEqual(errors, ['publishing a delayed message: broken']);
   });
 
   it('that are delayed come no later than their delay after a start, though the clock was set back meanwhile', async () => {
