@@ -348,6 +348,20 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
     assert.deepEqual(await stage.all(), ['a=1', 'b=2']);
     assert.deepEqual(entries.map(shown), ['x=x', 'x=x']);
+  },
+
+  'says how many bytes are free while it is open, if it says so at all': async (stage) => {
+    const { store } = stage;
+    if (store.freeBytes === undefined) return;
+    const refused = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
+    const asked = async () => (await store.freeBytes?.()) as number;
+    await assert.rejects(asked(), refused);
+    await store.open();
+    assert.ok(Number.isFinite(await asked()), 'a number of bytes');
+    const [free] = await Promise.all([asked(), stage.put(...numbered(2000)), stage.all()]);
+    assert.ok(Number.isFinite(free), 'a number of bytes, also while it commits and reads');
+    await stage.store.close();
+    await assert.rejects(asked(), refused);
   }
 };
 

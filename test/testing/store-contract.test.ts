@@ -194,6 +194,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
       return { read: async (...range) => (kept ??= await sound.read(...range)) };
     }
   ],
+  ['says how many bytes are free while it is open, if it says so at all', () => ({ freeBytes: async () => 1 })],
   [
     'keeps all of a commit that failed or nothing, and what was there before',
     (sound) => ({
