@@ -4,7 +4,7 @@ import { createBroker, type Hooks } from 'embermq';
 const tokens = new Map([['meter-7', 'secret']]);
 
 const hooks: Hooks = {
-  // No opinion (undefined) leaves the decision to the next hook, and in the end to the option allowAnonymous.
+  // No opinion (undefined) leaves the decision to the next hook. Without any opinion the client is refused, unless allowAnonymous: true is set.
   async authenticate({ client, password }) {
     if (tokens.get(client.clientId) === password?.toString()) return { allow: true, username: client.clientId };
     return { allow: false, reasonCode: 0x86 };

@@ -2,11 +2,12 @@ import type { ClientInfo, ConnectionMeta } from './client-info.ts';
 import type { Clock } from './clock.ts';
 import { BrokerError, InvalidInput } from './errors.ts';
 import type { SubscriptionOptions } from './events.ts';
-import { unknownName } from './options-table.ts';
+import { nearest, unknownName } from './options-table.ts';
 import type { Message, MessageInput } from './packets/message.ts';
 import { ReasonCode } from './packets/reason-codes.ts';
 import type { ConnectPacket, UserProperty } from './packets/types.ts';
 import type { WorkCount } from './work.ts';
+import type { Zone } from './zone.ts';
 
 /** What a hook may answer now or later. */
 export type Awaitable<T> = T | PromiseLike<T>;
@@ -59,12 +60,16 @@ export interface Challenge {
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a good hook
 export type NoOpinion = undefined | void;
 
-/** true: let it; false: refuse; undefined: no opinion, ask the next hook. */
+/**
+ * true or `{ allow: true }`: allowed; false or a refusal: refused; undefined: no opinion, the next hook is asked. Where no hook has an
+ * opinion, the option `aclNomatch` decides for the authorize hooks, and `allowAnonymous` for authenticate.
+ */
 export type Verdict = boolean | NoOpinion | Refusal;
 
 /**
  * The hooks, in the order in which they run. All may be synchronous or return a promise, except `deliver`. A hook that throws, rejects
- * or takes longer than `hookTimeout` refuses that one operation, and an `error` event tells of it.
+ * or takes longer than `hookTimeout` (HOOK_TIMEOUT) refuses that one operation, and so does one that answers with an unknown key or a
+ * value of the wrong kind (HOOK_ANSWER_INVALID, with the nearest known key); an `error` event reports it.
  *
  * CONNECT: preConnect, authenticate. SUBSCRIBE: authorizeSubscribe for each filter. PUBLISH (clients and wills): authorizePublish, publish.
  * Delivery: deliver. Where several functions are registered for a hook they run in order of registration; the first opinion of
@@ -78,11 +83,21 @@ export interface Hooks {
     readonly client: ClientInfo;
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;
-  /** Who is it? Without an opinion from any hook, `allowAnonymous` decides; an Authentication Method nobody knows is refused with 0x8C. */
+  /**
+   * Who is it? Without an opinion from any hook the client is refused, unless `allowAnonymous: true` is written out; an Authentication
+   * Method nobody knows is refused with 0x8C.
+   */
   authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
-  /** May this client (or its will) publish this? */
+  /**
+   * May this client (or its will) publish this? Without an opinion from any hook the message is refused, unless `aclNomatch: 'allow'` is
+   * written out. A delayed message is asked about when it is accepted. What the app publishes with `broker.publish` is not asked about.
+   */
   authorizePublish?(request: { readonly client: ClientInfo; readonly message: Message }): Awaitable<Verdict>;
-  /** May it subscribe? A number 0 to 2 lowers the granted QoS; 0x80 or above is the refusal's code. */
+  /**
+   * May it subscribe? A number 0 to 2 lowers the granted QoS; 0x80 or above is the refusal's code. Without an opinion from any hook the
+   * subscription is refused, unless `aclNomatch: 'allow'` is written out. `autoSubscriptions` and what the app subscribes on a client's
+   * behalf are not asked about.
+   */
   authorizeSubscribe?(request: {
     readonly client: ClientInfo;
     readonly filter: string;
@@ -219,18 +234,20 @@ export class HookRegistry {
   ): A | Promise<A> {
     try {
       const answer = hook(request);
-      return typeof (answer as PromiseLike<A> | undefined)?.then === 'function'
-        ? this.#within(name, answer as PromiseLike<A>, onFailure, client, abort)
-        : (answer as A);
+      if (typeof (answer as PromiseLike<A> | undefined)?.then === 'function')
+        return this.#within(name, answer as PromiseLike<A>, request, onFailure, client, abort);
+      checkAnswer(name, answer, request);
+      return answer as A;
     } catch (error) {
       this.#report(error, `hook ${name}`, client);
       return onFailure;
     }
   }
 
-  #within<A>(
+  #within<Q, A>(
     name: HookName,
     answer: PromiseLike<A>,
+    request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
     abort: AbortController | undefined
@@ -257,14 +274,59 @@ export class HookRegistry {
         abort?.abort(error);
       }, this.#timeoutMs);
       // A thenable of the app's own may throw from `then`.
-      Promise.resolve(answer).then(settle, fail);
+      Promise.resolve(answer)
+        .then((value) => {
+          if (isOpen) checkAnswer(name, value, request);
+          settle(value);
+        })
+        .catch(fail);
     });
+  }
+}
+
+const REFUSAL_KEYS: readonly string[] = ['allow', 'reasonCode', 'reasonString', 'serverReference'];
+
+/** What an answer that is an object may have in it, by hook. */
+const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
+  preConnect: REFUSAL_KEYS,
+  authenticate: [...REFUSAL_KEYS, 'username', 'isSuperuser', 'data', 'userProperties', 'challenge'],
+  authorizePublish: REFUSAL_KEYS,
+  authorizeSubscribe: REFUSAL_KEYS,
+  publish: [...REFUSAL_KEYS, 'topic', 'payload', 'qos', 'retain', 'properties'],
+  deliver: []
+};
+
+/** @throws InvalidInput HOOK_ANSWER_INVALID for an unknown key, with the nearest known one, or a value of a kind the hook does not know */
+function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
+  if (answer == null || typeof answer === 'boolean') return;
+  if (typeof answer !== 'object') {
+    const isFree = name === 'publish' || name === 'deliver'; // anything that is no refusal keeps the message
+    if (isFree || (name === 'authorizeSubscribe' && typeof answer === 'number')) return;
+    throw new InvalidInput('HOOK_ANSWER_INVALID', name, 'true, false, undefined or an object', answer);
+  }
+  const keys = ANSWER_KEYS[name];
+  for (const key of Object.keys(answer)) {
+    // a publish hook may spread the message that it was given
+    if (keys.includes(key) || (name === 'publish' && key in (request as { message: object }).message)) continue;
+    const near = nearest(key, keys);
+    const hint =
+      near === undefined ? `known are ${keys.join(', ') || 'true, false and undefined'}` : `did you mean "${near}"?`;
+    const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
+    throw new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);
   }
 }
 
 /** Whether a hook's answer is still to come. */
 export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
+}
+
+/**
+ * Is an operation allowed on which no authorize hook has an opinion? Once a hook of its kind is registered, only where the option says so.
+ * @param hooks the authorizePublish or the authorizeSubscribe hooks
+ */
+export function allowsUnmatched({ aclNomatch }: Zone, hooks: readonly unknown[]): boolean {
+  return aclNomatch === undefined ? hooks.length === 0 : aclNomatch === 'allow';
 }
 
 /** A refusal as a hook gave it, made sound: a code that refuses, texts that are texts. A server reference alone means 0x9C. */

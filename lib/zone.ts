@@ -62,8 +62,18 @@ export const ZONE_OPTIONS = {
     { check: checkVersions }
   ),
   useUsernameAsClientid: row('boolean', false, 'The user name takes the place of the client id.'),
-  allowAnonymous: row('boolean', true, 'Let clients in that no authenticate hook has an opinion on.'),
+  allowAnonymous: row(
+    'boolean',
+    undefined as boolean | undefined,
+    'Let clients in that no authenticate hook has an opinion on.'
+  ),
   bypassAuthPlugins: row('boolean', false, 'Skip the authenticate hooks for connections of this zone.'),
+  aclNomatch: row(
+    'choice',
+    undefined as 'allow' | 'deny' | undefined,
+    'What happens to a PUBLISH (a will, too) or a subscription that no authorizePublish or authorizeSubscribe hook has an opinion on.',
+    { choices: ['allow', 'deny'] }
+  ),
   aclDenyAction: row('choice', 'ignore' as 'ignore' | 'disconnect', 'What follows a refused PUBLISH.', {
     choices: ['ignore', 'disconnect']
   }),

@@ -12,8 +12,12 @@ const path = join(root, 'README.md');
 const readme = readFileSync(path, 'utf8');
 const tables = { zone: ZONE_OPTIONS, broker: BROKER_OPTIONS } as Readonly<Record<string, OptionTable>>;
 
-/** Defaults that depend on the machine are told in words. */
-const IN_WORDS: Readonly<Record<string, string>> = { memoryHighWatermark: '85 % of the heap Node may have' };
+/** Defaults that depend on the machine, or on the hooks that are registered, are described in words. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  memoryHighWatermark: '85 % of the heap Node may have',
+  allowAnonymous: '`true` without an authenticate hook, else `false`',
+  aclNomatch: '`allow` without a hook of that kind, else `deny`'
+};
 
 function markdown(table: OptionTable): string {
   const rows = Object.entries(table).map(([name, row]) => {

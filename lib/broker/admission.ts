@@ -10,7 +10,7 @@ import { type Connection, Pause } from '../session/connection.ts';
 import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
-import { Authentication, isTrusted } from './authentication.ts';
+import { Authentication, admitsAnonymous, isTrusted } from './authentication.ts';
 import type { Core } from './core.ts';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
@@ -89,7 +89,9 @@ export class Admission {
     metrics.counts[Metric.clientAuthenticate]++;
     const { properties = {} } = packet;
     const isPlain =
-      hooks.authenticate.length === 0 && session.authMethod === undefined && session.zoneSettings.allowAnonymous;
+      hooks.authenticate.length === 0 &&
+      session.authMethod === undefined &&
+      admitsAnonymous(session.zoneSettings, hooks);
     if (isPlain || isTrusted(link.meta, session.zoneSettings)) {
       if (isPlain && session.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, link, packet, { allow: true });
@@ -142,7 +144,7 @@ export class Admission {
       checkClientId(session);
       session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? session.zoneSettings.mountpoint);
     }
-    session.isSuperuser = approval.isSuperuser ?? false;
+    session.isSuperuser = approval.isSuperuser === true; // 'false' and the like give no rights
     if (broker.isShedding)
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     agree(session, packet);
@@ -302,7 +304,7 @@ export class Admission {
       approved: (approval) => {
         if (!isCurrent()) return;
         session.auth = undefined;
-        if (approval.isSuperuser !== undefined) session.isSuperuser = approval.isSuperuser;
+        if (approval.isSuperuser !== undefined) session.isSuperuser = approval.isSuperuser === true;
         session.send('reauthenticated');
         sendAuth(session, link, ReasonCode.success, authMethod, approval.data);
       },

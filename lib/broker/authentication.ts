@@ -87,6 +87,8 @@ export class Authentication implements AuthExchange {
   #ask(data: Buffer | undefined): void {
     this.#request.data = data;
     const request = { ...this.#request };
+    // decided when the hooks are asked: one that is removed while it works must not admit anybody
+    const admits = admitsAnonymous(this.#session.zoneSettings, this.#hooks);
     const answer = this.#hooks.first<AuthenticateRequest, Answer>(
       'authenticate',
       this.#hooks.authenticate,
@@ -96,7 +98,7 @@ export class Authentication implements AuthExchange {
       this.#abort
     );
     if (!isThenable(answer)) {
-      this.#settle(answer);
+      this.#settle(answer, admits);
       return;
     }
     this.#isWaiting = true;
@@ -104,7 +106,7 @@ export class Authentication implements AuthExchange {
     answer.then((value) => {
       this.#isWaiting = false;
       try {
-        this.#settle(value);
+        this.#settle(value, admits);
       } catch (error) {
         if (error instanceof ProtocolError) this.#session.fail(error);
         else this.#session.broke(error, 'authentication');
@@ -113,17 +115,16 @@ export class Authentication implements AuthExchange {
     });
   }
 
-  #settle(answer: Answer): void {
-    const { zoneSettings, username, authMethod } = this.#session;
+  /** @param admits what holds where no hook has an opinion */
+  #settle(answer: Answer, admits: boolean): void {
+    const { username, authMethod } = this.#session;
     if (answer === true) this.#outcome.approved({ allow: true });
     else if (answer === false) this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
     else if (answer === undefined) {
       if (authMethod !== undefined)
         this.#outcome.refused({ allow: false, reasonCode: ReasonCode.badAuthenticationMethod }); // [MQTT-4.12.0-1]
-      else if (zoneSettings.allowAnonymous) this.#outcome.approved({ allow: true });
+      else if (admits) this.#outcome.approved({ allow: true });
       else this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
-    } else if (typeof answer !== 'object' || answer === null) {
-      this.#misunderstood(answer);
     } else if ('challenge' in answer) {
       if (authMethod === undefined)
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
@@ -149,6 +150,11 @@ export class Authentication implements AuthExchange {
 /** Does this connection need no authentication at all? */
 export function isTrusted(meta: ConnectionMeta, { bypassAuthPlugins }: Zone): boolean {
   return meta.authenticated === true || bypassAuthPlugins;
+}
+
+/** Is a client let in on whom no authenticate hook has an opinion? Once a hook is registered, only where the option says so. */
+export function admitsAnonymous({ allowAnonymous }: Zone, { authenticate }: HookRegistry): boolean {
+  return allowAnonymous ?? authenticate.length === 0;
 }
 
 function refusalCode(username: string | undefined): number {

@@ -104,6 +104,8 @@ export class Core implements SessionHost {
   isTapped = false;
   hasPublishHooks = false;
   readonly hasRewrites: boolean;
+  /** A zone says `aclNomatch: 'deny'`, which refuses without any hook. */
+  readonly #hasDenyingZone: boolean;
   readonly #owner: object;
   readonly #admission: Admission;
   readonly #rewrite: Rewrite;
@@ -151,6 +153,7 @@ export class Core implements SessionHost {
     this.retained = new RetainedMessages(this, settings);
     this.#rewrite = compileRewrite(settings.rewrite);
     this.hasRewrites = !this.#rewrite.isEmpty;
+    this.#hasDenyingZone = [...settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
     this.#memory = new Memory(
       settings.memoryHighWatermark,
       this.wheel,
@@ -337,7 +340,8 @@ export class Core implements SessionHost {
   #watch(): void {
     if (this.hooks === undefined) return;
     const { heard } = this.events;
-    this.hasPublishHooks = this.hooks.authorizePublish.length > 0 || this.hooks.publish.length > 0;
+    this.hasPublishHooks =
+      this.hooks.authorizePublish.length > 0 || this.hooks.publish.length > 0 || this.#hasDenyingZone;
     this.isLaneOpen =
       !this.hasPublishHooks &&
       this.hooks.deliver.length === 0 &&

@@ -1,7 +1,7 @@
 import type { ClientInfo } from '../client-info.ts';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../errors.ts';
 import type { DropReason } from '../events.ts';
-import { type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
@@ -32,8 +32,9 @@ export class Publishing {
   /** Ask the authorizePublish and publish hooks, in this order. Synchronous as long as they are. */
   decide(message: Message, route: Route, client: Session | undefined): PublishDecision | Promise<PublishDecision> {
     const { hooks, metrics } = this.#broker;
-    if (client === undefined || client.isSuperuser || hooks.authorizePublish.length === 0)
-      return this.#change(message, route, client, 0);
+    if (client === undefined || client.isSuperuser) return this.#change(message, route, client, 0);
+    const isAllowed = allowsUnmatched(client.zoneSettings, hooks.authorizePublish);
+    if (isAllowed && hooks.authorizePublish.length === 0) return this.#change(message, route, client, 0);
     metrics.counts[Metric.clientCheckAcl]++;
     const question = { client: client as ClientInfo, message: this.#inner(message, route) };
     const verdict = hooks.first<typeof question, Verdict>(
@@ -44,7 +45,7 @@ export class Publishing {
       client
     );
     const act = (answer: Verdict | undefined) => {
-      const code = refusalCode(answer);
+      const code = refusalCode(answer ?? isAllowed);
       return code === 0 ? this.#change(message, route, client, 0) : { message, route, reasonCode: code };
     };
     if (!isThenable(verdict)) return act(verdict);
@@ -436,9 +437,9 @@ function boundProperties({ properties, expiryInterval }: Message): MessageInput[
   return expiryInterval < 0 ? properties : { ...properties, messageExpiryInterval: expiryInterval };
 }
 
-function refusalCode(answer: Verdict | undefined): number {
-  if (answer === undefined || isApproval(answer)) return 0;
-  return typeof answer === 'object' && answer !== null ? codeOf(answer) : ReasonCode.notAuthorized;
+function refusalCode(answer: Verdict): number {
+  if (isApproval(answer)) return 0;
+  return typeof answer === 'object' ? codeOf(answer) : ReasonCode.notAuthorized;
 }
 
 /** The code of a hook's refusal: one that an acknowledgement can carry [MQTT-3.4.2-1], and never one that means success. */

@@ -1,6 +1,6 @@
 import { InvalidInput, ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
-import { isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
+import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
@@ -145,7 +145,8 @@ export class Subscribing {
     const filter = this.#broker.rewrite(request.topic, 'subscribe');
     const fault = this.#check(session, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
-    if (hooks.authorizeSubscribe.length === 0 || session.isSuperuser)
+    const isAllowed = session.isSuperuser || allowsUnmatched(session.zoneSettings, hooks.authorizeSubscribe);
+    if (isAllowed && (session.isSuperuser || hooks.authorizeSubscribe.length === 0))
       return this.#grant(session, filter, request, request.qos, ids, feeds);
     metrics.counts[Metric.clientCheckAcl]++;
     const question = { client: session, filter, options };
@@ -157,7 +158,7 @@ export class Subscribing {
       session
     );
     const act = (answer: Verdict | number | undefined): number => {
-      const code = this.#codeOf(answer, request.qos, session);
+      const code = this.#codeOf(answer ?? isAllowed, request.qos, session);
       if (session.link !== link) return ReasonCode.unspecifiedError; // there will be no SUBACK
       return code >= 0x80
         ? this.#refused(session, code)
@@ -167,8 +168,8 @@ export class Subscribing {
   }
 
   /** What an authorizeSubscribe hook's answer comes to in the SUBACK. */
-  #codeOf(answer: Verdict | number | undefined, asked: QoS, session: Session): number {
-    if (answer === undefined || isApproval(answer)) return asked;
+  #codeOf(answer: Verdict | number, asked: QoS, session: Session): number {
+    if (isApproval(answer)) return asked;
     if (typeof answer === 'number' && answer <= 2 && isAllowedCode('suback', answer)) return Math.min(asked, answer);
     const code =
       typeof answer === 'number' ? answer : ((answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized);

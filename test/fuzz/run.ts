@@ -52,7 +52,7 @@ const authenticate: Hook<'authenticate'> = ({ method, round }) => {
 /** The ways in which a broker handles packets: as they lie; with hooks; one by one, changed on the way and everybody watching. */
 const KINDS: readonly Kind[] = [
   { options: {}, hasMethod: false, isWatched: false },
-  { options: { hooks: { authenticate } }, hasMethod: true, isWatched: false },
+  { options: { allowAnonymous: true, hooks: { authenticate } }, hasMethod: true, isWatched: false },
   {
     hasMethod: true,
     isWatched: true,
@@ -64,6 +64,8 @@ const KINDS: readonly Kind[] = [
       retryInterval: 2_000,
       autoSubscriptions: [{ topic: 'own/a', qos: 1 }],
       zones: { observer: { mountpoint: '' } },
+      allowAnonymous: true,
+      aclNomatch: 'allow',
       hooks: {
         authenticate,
         authorizeSubscribe: ({ filter }) => (filter.startsWith('later') ? Promise.resolve(1) : undefined),

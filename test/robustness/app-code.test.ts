@@ -46,7 +46,7 @@ describe('a hook that misbehaves', () => {
     for (const hook of ['preConnect', 'authenticate'] as const) {
       it(`refuses that one CONNECT: ${hook} ${how}`, async () => {
         const onlyBad = (({ client: { clientId } }: { client: { clientId: string } }) =>
-          clientId === 'bad' ? answer() : undefined) as Hooks['preConnect'];
+          clientId === 'bad' ? answer() : true) as Hooks['preConnect'];
         await using it = await bed({ hooks: { [hook]: onlyBad } });
         const other = await client(it.broker);
         const peer = new Peer(it.broker, 5);
@@ -66,7 +66,7 @@ describe('a hook that misbehaves', () => {
     for (const hook of ['authorizePublish', 'publish'] as const) {
       it(`refuses that one PUBLISH: ${hook} ${how}`, async () => {
         const onlyBad = (({ message }: { message: { topic: string } }) =>
-          message.topic === 'bad' ? answer() : undefined) as Hooks['authorizePublish'];
+          message.topic === 'bad' ? answer() : true) as Hooks['authorizePublish'];
         await using it = await bed({ hooks: { [hook]: onlyBad } });
         const observer = await client(it.broker);
         observer.say(subscribe(1, 0, '#'));
@@ -90,7 +90,7 @@ describe('a hook that misbehaves', () => {
 
       it(`drops that one will: ${hook} ${how}`, async () => {
         const onlyBad = (({ message }: { message: { topic: string } }) =>
-          message.topic === 'bad' ? answer() : undefined) as Hooks['authorizePublish'];
+          message.topic === 'bad' ? answer() : true) as Hooks['authorizePublish'];
         await using it = await bed({ hooks: { [hook]: onlyBad } });
         const observer = await client(it.broker);
         observer.say(subscribe(1, 0, '#'));
@@ -106,7 +106,7 @@ describe('a hook that misbehaves', () => {
 
     it(`refuses that one filter: authorizeSubscribe ${how}`, async () => {
       await using it = await bed({
-        hooks: { authorizeSubscribe: ({ filter }) => (filter === 'bad' ? answer() : undefined) }
+        hooks: { authorizeSubscribe: ({ filter }) => (filter === 'bad' ? answer() : true) }
       });
       const peer = await client(it.broker);
       peer.say(subscribe(1, 1, 'good', 'bad', 'fine'), { cmd: 'pingreq' });
@@ -144,7 +144,7 @@ describe('a hook that misbehaves', () => {
     await using it = await bed({
       maxHeldBytes: 10_000,
       maxPacketSize: 10_000,
-      hooks: { authorizePublish: ({ message }) => (message.topic === 'bad' ? new Promise(() => {}) : undefined) }
+      hooks: { authorizePublish: ({ message }) => (message.topic === 'bad' ? new Promise(() => {}) : true) }
     });
     const other = await client(it.broker);
     const peer = await client(it.broker);

@@ -41,7 +41,7 @@ describe('a stream that breaks', () => {
         await using it = await bed({
           hooks: {
             authenticate: ({ username, method }) =>
-              username === 'slow' ? new Promise(() => {}) : method === undefined ? undefined : { challenge: undefined }
+              username === 'slow' ? new Promise(() => {}) : method === undefined ? true : { challenge: undefined }
           }
         });
         const { broker, pass, failures } = it;

@@ -207,14 +207,14 @@ describe('A broker whose store fails', () => {
   it('acknowledges no SUBSCRIBE of which it has granted a part before a commit failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
-    const answer = held<undefined>();
-    kit.broker.hook('authorizeSubscribe', ({ filter }) => (filter === 'second' ? answer.promise : undefined));
+    const answer = held<boolean>();
+    kit.broker.hook('authorizeSubscribe', ({ filter }) => (filter === 'second' ? answer.promise : true));
     const client = await rawClient(kit.broker, { clientId: 'c', ...RAW_PERSISTENT });
     await kit.clock.advance('1s');
     store.fault = 'rejects';
     client.send(subscribe(1, ['first', 'second']));
     await turns();
-    answer.resolve(undefined);
+    answer.resolve(true);
     const packets = await client.closed();
     assert.deepEqual(
       packets.map(({ cmd }) => cmd),

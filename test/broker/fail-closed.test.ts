@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { HookName, Hooks } from '../../lib/hooks.ts';
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { VirtualClock } from '../../lib/testing/clock.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { granted, held, publish, refusedConnect, startBroker, turns } from '../support/wire.ts';
+
+/** A function without an opinion, at once and later. */
+const SILENT: Readonly<Record<string, () => undefined>> = {
+  'at once': () => undefined,
+  later: async () => undefined
+} as never;
+
+function errorsOf(broker: Broker): string[] {
+  const errors: string[] = [];
+  broker.on('error', ({ error, during }) =>
+    errors.push(`${during}: ${(error as { code?: string }).code} ${error.message}`)
+  );
+  return errors;
+}
+
+/** Payloads that come to the app while a client publishes 'x' to "a" at QoS 1, and the code of the acknowledgement. */
+async function published(broker: Broker): Promise<[heard: number, code: number]> {
+  let heard = 0;
+  const stop = broker.subscribe('a', () => heard++);
+  const client = await rawClient(broker);
+  client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+  const { reasonCode } = await client.next('puback');
+  stop();
+  client.stream.destroy();
+  return [heard, reasonCode];
+}
+
+async function subscribed(broker: Broker): Promise<number> {
+  const client = await rawClient(broker);
+  const [code] = await granted(client, 1, 'a');
+  client.stream.destroy();
+  return code;
+}
+
+describe('without an opinion of any authenticate hook', () => {
+  for (const [when, silent] of Object.entries(SILENT)) {
+    it(`a client is refused once a hook is registered (no answer ${when})`, async () => {
+      await using broker = await startBroker({ hooks: { authenticate: silent } });
+      assert.equal(
+        (await refusedConnect(broker, { username: 'ann', password: Buffer.from('wrong') })).reasonCode,
+        0x86
+      );
+      assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
+      await assert.rejects(broker.connect(), { code: 'CONNECT_REFUSED', reasonCode: 0x87 });
+    });
+
+    it(`a client is let in where allowAnonymous is written out (no answer ${when})`, async () => {
+      await using broker = await startBroker({ allowAnonymous: true, hooks: { authenticate: silent } });
+      await rawClient(broker);
+    });
+  }
+
+  it('a client is let in while no hook is registered, also before the first and after the last', async () => {
+    await using broker = await startBroker();
+    await rawClient(broker);
+    const remove = broker.hook('authenticate', () => undefined);
+    assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
+    remove();
+    await rawClient(broker);
+  });
+
+  it('a client is refused whose only hook is removed while it works', async () => {
+    const answer = held<undefined>();
+    await using broker = await startBroker();
+    const remove = broker.hook('authenticate', () => answer.promise);
+    const outcome = refusedConnect(broker);
+    await turns();
+    remove();
+    answer.resolve(undefined);
+    assert.equal((await outcome).reasonCode, 0x87);
+  });
+
+  it('the setting of the zone decides, over the one at the top', async () => {
+    await using broker = await startBroker({
+      zones: { inner: { allowAnonymous: true }, trusted: { bypassAuthPlugins: true } },
+      hooks: { authenticate: () => undefined }
+    });
+    assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
+    await broker.connect({ connection: { zone: 'inner' } });
+    await broker.connect({ connection: { zone: 'trusted' } });
+  });
+
+  it('a hook of another kind changes nothing', async () => {
+    await using broker = await startBroker({ hooks: { preConnect: () => undefined, authorizePublish: () => true } });
+    await rawClient(broker);
+  });
+});
+
+describe('without an opinion of any authorize hook', () => {
+  for (const [when, silent] of Object.entries(SILENT)) {
+    it(`publishing is refused once an authorizePublish hook is registered, subscribing is not (no answer ${when})`, async () => {
+      await using broker = await startBroker({ hooks: { authorizePublish: silent } });
+      assert.deepEqual(await published(broker), [0, 0x87]);
+      assert.equal(await subscribed(broker), 0);
+    });
+
+    it(`subscribing is refused once an authorizeSubscribe hook is registered, publishing is not (no answer ${when})`, async () => {
+      await using broker = await startBroker({ hooks: { authorizeSubscribe: silent } });
+      assert.equal(await subscribed(broker), 0x87);
+      assert.deepEqual(await published(broker), [1, 0]);
+    });
+
+    it(`both are allowed where aclNomatch is written out (no answer ${when})`, async () => {
+      const hooks = { authorizePublish: silent, authorizeSubscribe: silent };
+      await using broker = await startBroker({ acl_nomatch: 'allow', hooks } as object);
+      assert.deepEqual(await published(broker), [1, 0]);
+      assert.equal(await subscribed(broker), 0);
+    });
+  }
+
+  it('both are refused where aclNomatch is deny, without any hook, and only in that zone', async () => {
+    await using broker = await startBroker({ zones: { external: { aclNomatch: 'deny' }, inner: {} } });
+    assert.deepEqual(await published(broker), [0, 0x87]);
+    assert.equal(await subscribed(broker), 0x87);
+    const inner = await broker.connect({ connection: { zone: 'inner' } });
+    await inner.subscribe('a');
+    await inner.publish('a', 'x', { qos: 1 });
+  });
+
+  it('the rule holds from the time a hook is registered until it is removed', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    client.send(publish('b', 'x')); // the connection has its fast path
+    assert.deepEqual(await published(broker), [1, 0]);
+    const removals = [
+      broker.hook('authorizePublish', () => undefined),
+      broker.hook('authorizeSubscribe', () => undefined)
+    ];
+    assert.deepEqual(await published(broker), [0, 0x87]);
+    assert.equal(await subscribed(broker), 0x87);
+    for (const remove of removals) remove();
+    assert.deepEqual(await published(broker), [1, 0]);
+    assert.equal(await subscribed(broker), 0);
+  });
+
+  it('a message and a subscription are refused whose only hook is removed while it works', async () => {
+    const answer = held<undefined>();
+    await using broker = await startBroker();
+    const client = await rawClient(broker);
+    const removals = (['authorizePublish', 'authorizeSubscribe'] as const).map((name) =>
+      broker.hook(name, () => answer.promise)
+    );
+    const other = await rawClient(broker);
+    client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+    const code = granted(other, 1, 'a');
+    await turns();
+    for (const remove of removals) remove();
+    answer.resolve(undefined);
+    assert.equal((await client.next('puback')).reasonCode, 0x87);
+    assert.deepEqual(await code, [0x87]);
+  });
+
+  it('a will is refused, and neither what the app publishes nor what it or the broker subscribes for a client', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    const silent = () => undefined;
+    await using broker = await startBroker({
+      clock,
+      hooks: { authorizePublish: silent, authorizeSubscribe: silent },
+      autoSubscriptions: [{ topic: 'auto' }]
+    });
+    const heard: string[] = [];
+    broker.subscribe('#', ({ topic }) => heard.push(topic));
+    const client = await rawClient(broker, {
+      clientId: 'c',
+      will: { topic: 'will', payload: Buffer.from('x'), qos: 0, retain: false }
+    });
+    broker.session('c').subscribe('given');
+    await broker.publish('auto', 'x');
+    await broker.publish('given', 'x');
+    assert.deepEqual([(await client.next('publish')).topic, (await client.next('publish')).topic], ['auto', 'given']);
+    client.stream.destroy();
+    await turns();
+    assert.deepEqual(heard, ['auto', 'given']);
+  });
+
+  it('a delayed message is refused when it comes, and published at its time if its publisher was allowed to send it', async () => {
+    const clock = new VirtualClock({ patienceMs: 1 });
+    await using broker = await startBroker({
+      clock,
+      hooks: { authorizePublish: ({ message }) => message.topic === 'allowed' || undefined }
+    });
+    const heard: string[] = [];
+    broker.subscribe('#', ({ topic }) => heard.push(topic));
+    const client = await rawClient(broker);
+    for (const [at, topic] of ['allowed', 'other'].entries()) {
+      client.send(publish(`$delayed/5/${topic}`, 'x', { qos: 1, messageId: at + 1 }));
+      assert.equal((await client.next('puback')).reasonCode, topic === 'allowed' ? 0x10 : 0x87);
+    }
+    broker.hook('authorizePublish', () => false, { isFirst: true });
+    await clock.advance('6s');
+    assert.deepEqual(heard, ['allowed']);
+  });
+});
+
+describe('an unknown key in what a hook answers', () => {
+  const misspelt: readonly [HookName, object, suggestion: RegExp][] = [
+    ['preConnect', { allow: true, resonCode: 0 }, /"resonCode"; did you mean "reasonCode"/],
+    ['authenticate', { allow: true, superuser: true }, /"superuser"; did you mean "isSuperuser"/],
+    ['authenticate', { alow: true }, /"alow"; did you mean "allow"/],
+    ['authorizePublish', { allow: true, isSuperuser: true }, /"isSuperuser"; known are allow, reasonCode/],
+    ['authorizeSubscribe', { allowed: true }, /"allowed"; did you mean "allow"/],
+    ['publish', { topic: 'a', paylod: 'changed' }, /"paylod"; did you mean "payload"/],
+    ['deliver', { allow: true }, /"allow"; known are true, false and undefined/]
+  ];
+
+  for (const [name, answer, suggestion] of misspelt) {
+    for (const isLate of name === 'deliver' ? [false] : [false, true]) {
+      it(`refuses the operation with HOOK_ANSWER_INVALID and a suggestion: ${name} ${JSON.stringify(answer)}${isLate ? ', later' : ''}`, async () => {
+        const hooks = { [name]: () => (isLate ? Promise.resolve(answer) : answer) } as Hooks;
+        await using broker = await startBroker({ hooks });
+        const errors = errorsOf(broker);
+        if (name === 'preConnect' || name === 'authenticate') await refusedConnect(broker);
+        else if (name === 'authorizeSubscribe') assert.equal(await subscribed(broker), 0x80);
+        else if (name === 'deliver') {
+          const client = await rawClient(broker);
+          await granted(client, 1, 'a');
+          await broker.publish('a', 'x');
+          await turns();
+          assert.equal(client.received.filter(({ cmd }) => cmd === 'publish').length, 0);
+        } else assert.deepEqual(await published(broker), [0, 0x83]);
+        assert.equal(errors.length, 1);
+        assert.match(errors[0], /^hook \w+: HOOK_ANSWER_INVALID /);
+        assert.match(errors[0], suggestion);
+      });
+    }
+  }
+
+  it('is none where a publish hook spreads the message that it was given', async () => {
+    await using broker = await startBroker({
+      hooks: { publish: ({ message }) => ({ ...message, payload: 'changed' }) }
+    });
+    const payloads: string[] = [];
+    broker.subscribe('a', ({ payload }) => payloads.push(`${payload}`));
+    await broker.publish('a', 'x');
+    assert.deepEqual(payloads, ['changed']);
+  });
+
+  it('is reported for an answer of the wrong kind, too', async () => {
+    for (const name of ['preConnect', 'authenticate', 'authorizePublish', 'authorizeSubscribe'] as const) {
+      await using broker = await startBroker();
+      const errors = errorsOf(broker);
+      const client = await rawClient(broker);
+      broker.hook(name, () => 'yes' as never);
+      if (name === 'authorizePublish') {
+        client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
+        assert.equal((await client.next('puback')).reasonCode, 0x83);
+      } else if (name === 'authorizeSubscribe') assert.deepEqual(await granted(client, 1, 'a'), [0x80]);
+      else await refusedConnect(broker);
+      assert.equal(errors.length, 1, errors.join());
+      assert.match(errors[0], /HOOK_ANSWER_INVALID/);
+    }
+  });
+});
+
+describe('the options that decide where no hook does', () => {
+  it('are refused with OPTION_INVALID where their value is none of the known ones', () => {
+    assert.throws(() => createBroker({ aclNomatch: 'maybe' as never }), { code: 'OPTION_INVALID' });
+    assert.throws(() => createBroker({ allowAnonymous: 'maybe' as never }), { code: 'OPTION_INVALID' });
+  });
+});
