@@ -115,17 +115,21 @@ export class TlsEndpoint {
     const { requestCert, rejectUnauthorized, alpn } = settings;
     const pskCallback = (socket: TLSSocket, identity: string) => this.#findKey(socket, identity);
     const SNICallback: TlsServerOptions['SNICallback'] = (name, done) => done(null, contextFor?.(name));
+    // From Node 24 on, rejectUnauthorized also refuses clients that proved a pre-shared key, as they show no certificate. So beside
+    // pre-shared keys the certificate is checked here, after the handshake.
+    const hasKeys = usesKeys(settings);
+    const needsCertificate = hasKeys && requestCert && rejectUnauthorized;
     const server = createServer({
       ...context,
       requestCert,
-      rejectUnauthorized,
+      rejectUnauthorized: rejectUnauthorized && !hasKeys,
       ALPNProtocols: [...alpn],
       // The gate's own time limit comes first.
       handshakeTimeout: Math.min(this.#gate.settings.handshakeTimeout + 1000, LONGEST_TIMEOUT_MS),
       ...(contextFor === undefined ? {} : { SNICallback }),
-      ...(usesKeys(settings) ? { pskCallback } : {})
+      ...(hasKeys ? { pskCallback } : {})
     });
-    server.on('secureConnection', (socket) => this.#secured(socket, next));
+    server.on('secureConnection', (socket) => this.#secured(socket, needsCertificate, next));
     // The socket's close tells the gate; without a listener nothing else would happen either, this says so.
     server.on('tlsClientError', ignore);
     return server;
@@ -143,7 +147,7 @@ export class TlsEndpoint {
     }
   }
 
-  #secured(socket: TLSSocket, next: Stage): void {
+  #secured(socket: TLSSocket, needsCertificate: boolean, next: Stage): void {
     socket.on('error', ignore);
     const found = this.#handshaking.get(endsOf(socket));
     found?.forget();
@@ -158,7 +162,12 @@ export class TlsEndpoint {
       arrival.username = identity;
       arrival.isAuthenticated = true;
     } else {
-      arrival.certificate = verifiedCertificate(socket) ?? arrival.certificate;
+      const certificate = verifiedCertificate(socket);
+      if (certificate === undefined && needsCertificate) {
+        this.#gate.refuse(arrival, 'tls_failed');
+        return;
+      }
+      arrival.certificate = certificate ?? arrival.certificate;
     }
     next(arrival);
   }

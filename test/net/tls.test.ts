@@ -608,6 +608,27 @@ describe('pre-shared keys', () => {
       await closed(dial(listener, only));
     });
 
+    it(`beside a client CA, refuse who has neither a key nor a verified certificate over ${version}: tls_failed`, async () => {
+      const { ca, stranger } = certificates;
+      const listener = await open({ psk: keys, ca: ca.cert });
+      const only = { minVersion: version, maxVersion: version };
+      await refused(dial(listener, only));
+      await refused(dial(listener, { cert: stranger.cert, key: stranger.key, ...only }));
+      await refused(dialWithKey(listener, 'device-7', 'ff', only));
+      assert.deepEqual(listener.info().shutdownCount, { tls_failed: 3 });
+    });
+
+    it(`beside a client CA, let everybody in over ${version} with rejectUnauthorized: false`, async () => {
+      const { ca, stranger } = certificates;
+      const listener = await open({ psk: keys, ca: ca.cert, rejectUnauthorized: false });
+      const only = { minVersion: version, maxVersion: version };
+      for (const shown of [{}, { cert: stranger.cert, key: stranger.key }]) {
+        dial(listener, { ...shown, ...only });
+        const { meta } = await broker.next();
+        assert.deepEqual([meta.username, meta.authenticated, meta.certificate], [undefined, false, undefined]);
+      }
+    });
+
     it(`end the handshake over ${version} where the identity is unknown or the key is wrong`, async () => {
       const listener = await openForKeys({ psk: keys });
       const only = { minVersion: version, maxVersion: version };
