@@ -1,26 +1,44 @@
 // `npm run crash`: kill brokers under load, start them again on what they left, and see whether they kept what they promised. How many
 // rounds: the first argument, 200 by default. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
+//
+// Before that, every data folder that a release has left (`store/fixtures`) is opened by brokers that are killed, and then has to have
+// everything in it. With `--from BUILD` half of the folders of the rounds are begun by that earlier release.
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { FolderLife } from './crash/folder-life.ts';
+import { upgradeRound } from './crash/upgrade.ts';
+import { OLD_FOLDERS } from './store/old-folder.ts';
 
 /** Rounds on one folder, with the same clients. */
 const ROUNDS_OF_A_FOLDER = 10;
 /** On every so many folders the broker is in an app, which publishes and whose clock is moved while the broker is down. */
 const IN_APP = 2;
 
-const rounds = Number(process.argv[2] ?? 200);
+const { values, positionals } = parseArgs({ options: { from: { type: 'string' } }, allowPositionals: true });
+const rounds = Number(positionals[0] ?? 200);
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 if (!Number.isInteger(rounds) || rounds < 1 || !Number.isInteger(seed)) {
-  process.stderr.write('usage: npm run crash -- [rounds], with SEED=<whole number> to repeat a plan\n');
+  process.stderr.write(
+    'usage: npm run crash -- [rounds] [--from BUILD], with SEED=<whole number> to repeat a plan; BUILD: folder of a built earlier release\n'
+  );
   process.exit(2);
 }
 process.stdout.write(`crash: ${rounds} rounds, SEED=${seed}\n`);
 let kills = 0;
 let messages = 0;
+for (const name of OLD_FOLDERS) {
+  const startMs = performance.now();
+  const killed = await upgradeRound(name, seed);
+  kills += killed;
+  const seconds = (performance.now() - startMs) / 1000;
+  process.stdout.write(`  upgrade from ${name}: everything is there after ${killed} kills, ${seconds.toFixed(1)} s\n`);
+}
 for (let done = 0, at = 0; done < rounds; at++) {
   // the seed of each folder names the run that begins with it, and whether it is an app's
   const own = seed + at;
   const isApp = own % IN_APP === 0;
-  const life = new FolderLife(own, isApp);
+  const from = at % 4 < 2 ? values.from : undefined;
+  const life = new FolderLife(own, isApp, from && resolve(from));
   const startMs = performance.now();
   const outcome = await life.run(Math.min(ROUNDS_OF_A_FOLDER, rounds - done));
   done += outcome.rounds;
@@ -28,7 +46,7 @@ for (let done = 0, at = 0; done < rounds; at++) {
   messages += outcome.messages;
   const seconds = (performance.now() - startMs) / 1000;
   process.stdout.write(
-    `  SEED=${own}${isApp ? ', in an app, clock moved' : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
+    `  SEED=${own}${isApp ? ', in an app, clock moved' : ''}${from ? `, begun by ${from}` : ''}: ${outcome.rounds} rounds, ${outcome.kills} kills, ${outcome.messages} messages, ${seconds.toFixed(1)} s\n`
   );
   if (outcome.faults.length > 0) {
     process.stdout.write(

@@ -1,10 +1,13 @@
-// A broker in an app, whose wall clock may be ahead and which publishes what it is sent: `node app-broker.mjs FOLDER SETTINGS`. The built
-// package, as the command would run it.
-import { createBroker, systemClock } from 'embermq';
-import { levelStore } from 'embermq/level';
-import { listen } from 'embermq/net';
+// A broker in an app, whose wall clock may be ahead and which publishes what it is sent: `node app-broker.mjs BUILD FOLDER SETTINGS`, with the
+// built package in BUILD.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
-const [folder, settings] = process.argv.slice(2);
+const [build, folder, settings] = process.argv.slice(2);
+const load = (path) => import(pathToFileURL(join(build, 'dist', path)).href);
+const { createBroker, systemClock } = await load('lib/index.js');
+const { levelStore } = await load('adapters/level/index.js');
+const { listen } = await load('adapters/net/index.js');
 const { durability, priorities, aheadMs } = JSON.parse(settings);
 const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
 const broker = createBroker({ store: levelStore(folder, { durability }), mqueuePriorities: priorities, clock });

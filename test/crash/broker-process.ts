@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import type { QoS } from '../../lib/packets/types.ts';
 
 const root = join(import.meta.dirname, '../..');
-const COMMAND = join(root, 'dist/adapters/cli/main.js');
 const APP = join(import.meta.dirname, 'app-broker.mjs');
 /** Real time after which a broker that is not ready is a failure. */
 const PATIENCE_MS = 20_000;
@@ -15,6 +14,8 @@ export interface BrokerSettings {
   readonly priorities: Readonly<Record<string, number>>;
   /** How far its wall clock is ahead, in an app of its own; undefined: `embermq serve` itself. */
   readonly aheadMs: number | undefined;
+  /** Folder of another build than this one's, such as an earlier release. */
+  readonly build?: string;
 }
 
 /** What an app publishes by the broker's own API. */
@@ -36,7 +37,7 @@ export class BrokerProcess {
   #lastId = 0;
 
   constructor(folder: string, settings: BrokerSettings) {
-    const { durability, priorities, aheadMs } = settings;
+    const { durability, priorities, aheadMs, build = root } = settings;
     const isApp = aheadMs !== undefined;
     const flags = {
       '--data-dir': folder,
@@ -44,8 +45,16 @@ export class BrokerProcess {
       '--mqueue-priorities': JSON.stringify(priorities)
     };
     const args = isApp
-      ? [APP, folder, JSON.stringify(settings)]
-      : [COMMAND, 'serve', ...Object.entries(flags).flat(), '--mqtt-port', '0', '--ws-port', 'off'];
+      ? [APP, build, folder, JSON.stringify(settings)]
+      : [
+          join(build, 'dist/adapters/cli/main.js'),
+          'serve',
+          ...Object.entries(flags).flat(),
+          '--mqtt-port',
+          '0',
+          '--ws-port',
+          'off'
+        ];
     this.child = spawn(process.execPath, args, {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe', isApp ? 'ipc' : 'ignore']

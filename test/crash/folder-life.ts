@@ -56,8 +56,11 @@ export class FolderLife {
   #broker: BrokerProcess | undefined;
   #kills = 0;
   #rounds = 0;
+  readonly #from: string | undefined;
 
-  constructor(seed: number, isApp: boolean) {
+  /** @param from folder of a build of an earlier release, which has the data folder until it is killed for the first time */
+  constructor(seed: number, isApp: boolean, from?: string) {
+    this.#from = from;
     this.#random = new Random(seed);
     const world = this.#world;
     const random = () => new Random(this.#random.below(2 ** 31));
@@ -220,11 +223,12 @@ export class FolderLife {
       const settings = {
         durability: random.pick(DURABILITIES),
         priorities: random.pick(PRIORITIES),
-        aheadMs: this.#app === undefined ? undefined : world.aheadMs
+        aheadMs: this.#app === undefined ? undefined : world.aheadMs,
+        build: this.#kills === 0 ? this.#from : undefined
       };
       this.#broker = new BrokerProcess(this.folder, settings);
       const ready = this.#broker.ready();
-      if (random.once(6)) {
+      if (random.once(6) && settings.build === undefined) {
         // it does not even come up
         await sleep(random.below(400));
         await this.#broker.kill();
