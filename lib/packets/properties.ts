@@ -1,11 +1,9 @@
 import { InvalidInput, ProtocolError } from '../errors.ts';
 import { BodyReader } from './body-reader.ts';
 import {
-  aliasZero,
   BY_ID,
   badFlag,
   badResponseTopic,
-  cutOff,
   doubledProperty,
   foreignProperty,
   type IndexedRow,
@@ -17,14 +15,15 @@ import {
 } from './property-table.ts';
 import { ReasonCode } from './reason-codes.ts';
 import type { Properties, UserProperty } from './types.ts';
-import { badString, checkUtf8 } from './utf8.ts';
+import { checkUtf8 } from './utf8.ts';
 import { readVarint, VARINT_MAX, varintEnd, varintLength, writeVarint } from './varint.ts';
 import { byteLength, writeBinary, writeString } from './write.ts';
 
 type Writable = { -readonly [name in keyof Properties]: Properties[name] };
 
 /**
- * Read the property block `buf[start, end)` (without the length in front of it) as one of `set`.
+ * Read the property block `buf[start, end)` (without the length in front of it) as one of `set`. All of it is read before anything in it
+ * is judged: a block that cannot be parsed is malformed, whatever else is wrong with it.
  *
  * @param into filled instead of a new object
  * @throws ProtocolError 0x81 for an unknown id, a value that does not fit, ill-formed UTF-8; 0x82 for a property that may not stand
@@ -41,15 +40,18 @@ export function readProperties(
   const reader = new BodyReader(buf, start, end);
   const place = SET_BITS[set];
   let seen = 0;
+  let refusal: ProtocolError | undefined;
   while (reader.at < end) {
     const id = reader.varint();
     const found = BY_ID[id];
     if (found === undefined) throw unknownProperty(id);
-    if ((found.allowedIn & place) === 0) throw foreignProperty(found.name, set);
-    if ((seen & found.seen) !== 0 && (found.repeatableIn & place) === 0) throw doubledProperty(found.name);
+    const badValue = readValue(reader, found, into);
+    if ((found.allowedIn & place) === 0) refusal ??= foreignProperty(found.name, set);
+    else if ((seen & found.seen) !== 0 && (found.repeatableIn & place) === 0) refusal ??= doubledProperty(found.name);
+    else if (badValue !== undefined) refusal ??= badValue;
     seen |= found.seen;
-    readValue(reader, found, into);
   }
+  if (refusal !== undefined) throw refusal;
   if (into.authenticationData !== undefined && into.authenticationMethod === undefined) {
     throw new ProtocolError(
       ReasonCode.protocolError,
@@ -59,44 +61,50 @@ export function readProperties(
   return into;
 }
 
-function readValue(reader: BodyReader, row: IndexedRow, into: Writable): void {
+/**
+ * @returns why the value is refused, if it is
+ * @throws ProtocolError 0x81 when it cannot be parsed
+ */
+function readValue(reader: BodyReader, row: IndexedRow, into: Writable): ProtocolError | undefined {
   const { name } = row;
   switch (row.type) {
     case 'flag': {
       const value = reader.u8(name);
-      if (value > 1) throw badFlag(name, value);
       put(into, name, value);
-      return;
+      return value > 1 ? badFlag(name, value) : undefined;
     }
-    case 'u16':
-      put(into, name, nonZero(row, reader.u16(name)));
-      return;
-    case 'u32':
-      put(into, name, nonZero(row, reader.u32(name)));
-      return;
+    case 'u16': {
+      const value = reader.u16(name);
+      put(into, name, value);
+      return refusedZero(row, value);
+    }
+    case 'u32': {
+      const value = reader.u32(name);
+      put(into, name, value);
+      return refusedZero(row, value);
+    }
     case 'varint': {
-      const value = nonZero(row, reader.varint());
+      const value = reader.varint();
       const identifiers = into.subscriptionIdentifier as number[] | undefined;
       if (identifiers === undefined) into.subscriptionIdentifier = [value];
       else identifiers.push(value);
-      return;
+      return refusedZero(row, value);
     }
     case 'string': {
       const value = reader.string(name);
-      if (name === 'responseTopic' && (value === '' || value.includes('#') || value.includes('+'))) {
-        throw badResponseTopic();
-      }
       put(into, name, value);
-      return;
+      const isBad = name === 'responseTopic' && (value === '' || value.includes('#') || value.includes('+'));
+      return isBad ? badResponseTopic() : undefined;
     }
     case 'binary':
       put(into, name, reader.binary(name));
-      return;
+      return undefined;
     case 'pair': {
       const pair: UserProperty = [reader.string('user property name'), reader.string('user property value')];
       const pairs = into.userProperties as UserProperty[] | undefined;
       if (pairs === undefined) into.userProperties = [pair];
       else pairs.push(pair);
+      return undefined;
     }
   }
 }
@@ -106,11 +114,9 @@ function put(into: Writable, name: keyof Properties, value: number | string | Bu
   (into as Record<string, unknown>)[name] = value;
 }
 
-function nonZero(row: IndexedRow, value: number): number {
-  if (value === 0 && row.refuseZero !== undefined) {
-    throw new ProtocolError(row.refuseZero, `${row.name}: 0 is not allowed; leave it out or send 1 or more`);
-  }
-  return value;
+function refusedZero(row: IndexedRow, value: number): ProtocolError | undefined {
+  if (value !== 0 || row.refuseZero === undefined) return undefined;
+  return new ProtocolError(row.refuseZero, `${row.name}: 0 is not allowed; leave it out or send 1 or more`);
 }
 
 /** Bytes that `writeProperties` will write: the block alone, without the length in front of it. */
@@ -241,8 +247,8 @@ const USER = 64;
 
 /**
  * Check the property block of a client's PUBLISH and note in `scan` what the broker acts on. The same rules and errors as
- * `readProperties(..., 'publish')`, but nothing is allocated (a string of 128 bytes or more costs a view) unless it throws; then `scan` is not
- * to be used.
+ * `readProperties(..., 'publish')`, which names what is wrong; nothing is allocated (a string of 128 bytes or more costs a view) unless it
+ * throws; then `scan` is not to be used.
  */
 export function scanPublishProperties(buf: Buffer, start: number, end: number, scan: PublishScan): void {
   if (scan.seen !== 0) clearScan(scan);
@@ -251,68 +257,62 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
   let seen = 0;
   let at = start;
   while (at < end) {
-    const id = buf[at++];
-    switch (id) {
-      case 0x01: {
-        if ((seen & PAYLOAD_FORMAT) !== 0) throw doubledProperty('payloadFormatIndicator');
-        if (at >= end) throw cutOff('payloadFormatIndicator');
+    switch (buf[at++]) {
+      case 0x01:
+        if ((seen & PAYLOAD_FORMAT) !== 0 || at >= end || buf[at] > 1) throw faultOf(buf, start, end);
         seen |= PAYLOAD_FORMAT;
-        const value = buf[at++];
-        if (value > 1) throw badFlag('payloadFormatIndicator', value);
-        scan.payloadFormatIndicator = value;
+        scan.payloadFormatIndicator = buf[at++];
         break;
-      }
       case 0x02:
-        if ((seen & EXPIRY) !== 0) throw doubledProperty('messageExpiryInterval');
-        if (end - at < 4) throw cutOff('messageExpiryInterval');
+        if ((seen & EXPIRY) !== 0 || end - at < 4) throw faultOf(buf, start, end);
         seen |= EXPIRY;
         scan.messageExpiryInterval = ((buf[at] << 24) | (buf[at + 1] << 16) | (buf[at + 2] << 8) | buf[at + 3]) >>> 0;
         at += 4;
         break;
       case 0x03:
-        if ((seen & CONTENT_TYPE) !== 0) throw doubledProperty('contentType');
+        if ((seen & CONTENT_TYPE) !== 0) throw faultOf(buf, start, end);
         seen |= CONTENT_TYPE;
-        at = scanString(buf, at, end, 'contentType');
+        at = scanString(buf, at, end);
         break;
       case 0x08: {
-        if ((seen & RESPONSE_TOPIC) !== 0) throw doubledProperty('responseTopic');
+        if ((seen & RESPONSE_TOPIC) !== 0) throw faultOf(buf, start, end);
         seen |= RESPONSE_TOPIC;
         const topic = at + 2;
-        at = scanString(buf, at, end, 'responseTopic');
-        if (at === topic || hasWildcard(buf, topic, at)) throw badResponseTopic();
+        at = scanString(buf, at, end);
+        if (at > end || at === topic || hasWildcard(buf, topic, at)) throw faultOf(buf, start, end);
         break;
       }
-      case 0x09: {
-        if ((seen & CORRELATION) !== 0) throw doubledProperty('correlationData');
+      case 0x09:
+        if ((seen & CORRELATION) !== 0 || end - at < 2) throw faultOf(buf, start, end);
         seen |= CORRELATION;
-        if (end - at < 2) throw cutOff('correlationData');
-        const length = (buf[at] << 8) | buf[at + 1];
-        at += 2;
-        if (end - at < length) throw cutOff('correlationData');
-        at += length;
+        at += 2 + ((buf[at] << 8) | buf[at + 1]);
         break;
-      }
       case 0x23: {
-        if ((seen & ALIAS) !== 0) throw doubledProperty('topicAlias');
-        if (end - at < 2) throw cutOff('topicAlias');
+        if ((seen & ALIAS) !== 0 || end - at < 2) throw faultOf(buf, start, end);
         seen |= ALIAS;
         const alias = (buf[at] << 8) | buf[at + 1];
-        if (alias === 0) throw aliasZero();
+        if (alias === 0) throw faultOf(buf, start, end);
         scan.topicAlias = alias;
         at += 2;
         break;
       }
       case 0x26:
         seen |= USER;
-        at = scanString(buf, at, end, 'user property name');
-        at = scanString(buf, at, end, 'user property value');
+        at = scanString(buf, at, end);
+        if (at <= end) at = scanString(buf, at, end);
         break;
       default:
-        // leave the choice of the code to the table
-        throw notInPublish(buf, at - 1, end);
+        throw faultOf(buf, start, end);
     }
   }
+  if (at !== end) throw faultOf(buf, start, end);
   scan.seen = seen;
+}
+
+/** What is wrong with a block: the slow reader says. @throws ProtocolError as `readProperties` */
+function faultOf(buf: Buffer, start: number, end: number): ProtocolError {
+  readProperties(buf, start, end, 'publish');
+  return new ProtocolError(ReasonCode.malformedPacket, 'PUBLISH: its properties cannot be read');
 }
 
 function clearScan(scan: PublishScan): void {
@@ -322,15 +322,15 @@ function clearScan(scan: PublishScan): void {
   scan.seen = 0;
 }
 
-/** @returns the offset behind the string */
-function scanString(buf: Buffer, at: number, end: number, what: string): number {
-  if (end - at < 2) throw cutOff(what);
+/** @returns the offset behind the string; past `end`: it is cut off or ill-formed */
+function scanString(buf: Buffer, at: number, end: number): number {
+  if (end - at < 2) return CUT_OFF;
   const start = at + 2;
   const stop = start + ((buf[at] << 8) | buf[at + 1]);
-  if (stop > end) throw cutOff(what);
-  if (!checkUtf8(buf, start, stop)) throw badString(what);
-  return stop;
+  return stop <= end && checkUtf8(buf, start, stop) ? stop : CUT_OFF;
 }
+
+const CUT_OFF = 0x7fff_ffff;
 
 /** Whether `buf[start, end)` has a `#` or a `+`. */
 function hasWildcard(buf: Buffer, start: number, end: number): boolean {
@@ -407,10 +407,4 @@ function propertyEnd(buf: Buffer, at: number, end: number): number {
     default:
       return at + 3 + ((buf[at + 1] << 8) | buf[at + 2]);
   }
-}
-
-function notInPublish(buf: Buffer, at: number, end: number): ProtocolError {
-  const id = readVarint(buf, at, end);
-  const found = BY_ID[id];
-  return found === undefined ? unknownProperty(id) : foreignProperty(found.name, 'publish');
 }

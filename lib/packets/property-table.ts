@@ -169,17 +169,3 @@ export function badResponseTopic(): ProtocolError {
     'responseTopic: empty or with a wildcard; name a topic without "#" and "+"'
   );
 }
-
-export function aliasZero(): ProtocolError {
-  return new ProtocolError(
-    ReasonCode.topicAliasInvalid,
-    'topicAlias: 0 is not allowed; leave it out or send 1 or more'
-  );
-}
-
-export function cutOff(what: string): ProtocolError {
-  return new ProtocolError(
-    ReasonCode.malformedPacket,
-    `${what}: the properties end inside it; correct the property length`
-  );
-}

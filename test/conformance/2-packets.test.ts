@@ -364,17 +364,16 @@ describe('Properties', () => {
     for (const [name, , make] of PACKETS) await refuses(broker, make(Buffer.from([0xff, 0x7f, 1])), 0x81, name);
   });
 
-  it('[MQTT-4.13.1-1] closes with 0x81 when a property is cut off by the property length', async () => {
+  it('[MQTT-4.13.1-1] closes with 0x81 when a property is cut off by the property length, also where it may not stand', async () => {
     await using broker = await startBroker();
-    for (const [id, name, value, places] of PROPERTIES) {
+    for (const [id, name, value] of PROPERTIES) {
       for (const kept of new Set([0, 1, value.length - 1])) {
         if (kept >= value.length) continue;
         const block = property(id, value.subarray(0, kept));
         const what = `${name}, ${kept} bytes`;
-        if (places.includes('connect')) await refusesConnect(broker, connectWith(block), 0x81, what);
-        if (places.includes('will')) await refusesConnect(broker, willWith(block), 0x81, what);
-        for (const [packet, place, make] of PACKETS)
-          if (places.includes(place)) await refuses(broker, make(block), 0x81, `${what} in ${packet}`);
+        await refusesConnect(broker, connectWith(block), 0x81, what);
+        await refusesConnect(broker, willWith(block), 0x81, what);
+        for (const [packet, , make] of PACKETS) await refuses(broker, make(block), 0x81, `${what} in ${packet}`);
       }
     }
   });

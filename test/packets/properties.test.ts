@@ -284,6 +284,41 @@ describe('writeProperties', () => {
   }
 });
 
+describe('a property block with several faults', () => {
+  for (const set of SETS) {
+    it(`is malformed (0x81) in ${set} where a property that may not stand there is cut off as well`, () => {
+      for (const row of PROPERTIES.filter((it) => !isAllowed(it, set))) {
+        const own = body(row.id, SAMPLES[row.type].bytes);
+        for (let end = 1; end < own.length; end += 1)
+          assert.throws(() => readProperties(own, 0, end, set), refusal(0x81), `${row.name}, ${end} bytes`);
+        assert.throws(() => read(own, set), refusal(0x82, /not allowed in/), row.name);
+      }
+    });
+  }
+
+  it('is malformed (0x81) where a refused value, a second copy or alias 0 stands before what cannot be parsed', () => {
+    const scan = newPublishScan();
+    const refusals = [
+      body(0x01, 2),
+      body(0x01, 1, 0x01, 1),
+      body(0x23, 0, 0),
+      body(0x08, 'a/+'),
+      body(0x11, 0, 0, 0, 1)
+    ];
+    for (const refused of refusals) {
+      assert.throws(
+        () => read(refused, 'publish'),
+        (error: ProtocolError) => error.reasonCode !== 0x81
+      );
+      for (const cut of [body(0x02, 0, 0), body(0x26, 'name'), body(0x7f), body(0x03, 0, 1, 0xff)]) {
+        const block = Buffer.concat([refused, cut]);
+        assert.throws(() => read(block, 'publish'), refusal(0x81), block.toString('hex'));
+        assert.throws(() => scanPublishProperties(block, 0, block.length, scan), refusal(0x81), block.toString('hex'));
+      }
+    }
+  });
+});
+
 describe('scanPublishProperties', () => {
   it('notes what the broker acts on', () => {
     const scan = newPublishScan();
