@@ -41,7 +41,7 @@ export function decodeServerPacket(
   end: number,
   version: ProtocolVersion
 ): Packet {
-  checkFlags(type, flags);
+  checkFlags(type, flags, version);
   switch (type) {
     case PacketType.connack:
       return decodeConnack(buf, start, end, version);

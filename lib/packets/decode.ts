@@ -48,14 +48,23 @@ const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
   return type === PacketType.publish ? 0b0011_1100_0011_1111 : 1 << flags;
 });
 
+const DUP = 0x08;
+
+/** The same for MQTT 3.1, where a packet that is sent again has DUP if its QoS bits are 01 (V3.1 section 2.1). */
+const ALLOWED_FLAGS_31: readonly number[] = ALLOWED_FLAGS.map((allowed, type) =>
+  HEADER_FLAGS[type] === 2 ? allowed | (1 << (2 | DUP)) : allowed
+);
+
 /**
- * Check the low four bits of a packet's first byte. Whether that type may come from that side is not looked at.
+ * Check the low four bits of a packet's first byte. Whether that type may come from that side is not checked.
  *
  * @param type the high four bits, 0..15
+ * @param version of the connection: MQTT 3.1 (3) also allows DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE
  * @throws ProtocolError 0x81 for type 0, reserved bits [MQTT-2.1.3-1] and QoS 3 [MQTT-3.3.1-4]; 0x82 for DUP with QoS 0 [MQTT-3.3.1-2]
  */
-export function checkFlags(type: number, flags: number): void {
-  if ((ALLOWED_FLAGS[type] & (1 << flags)) === 0) throw badFlags(type, flags);
+export function checkFlags(type: number, flags: number, version: ProtocolVersion): void {
+  const allowed = version === 3 ? ALLOWED_FLAGS_31 : ALLOWED_FLAGS;
+  if ((allowed[type] & (1 << flags)) === 0) throw badFlags(type, flags);
 }
 
 function badFlags(type: number, flags: number): ProtocolError {
@@ -340,7 +349,7 @@ export function decodeClientPacket(
   end: number,
   version: ProtocolVersion
 ): Packet {
-  checkFlags(type, flags);
+  checkFlags(type, flags, version);
   switch (type) {
     case PacketType.connect:
       return decodeConnect(buf, start, end);

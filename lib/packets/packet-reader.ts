@@ -98,7 +98,7 @@ export class PacketReader {
   #take(): Packet | undefined {
     let buf = this.#gather(Math.min(this.#waiting, LONGEST_HEADER));
     const at = this.#at;
-    checkFlags(buf[at] >> 4, buf[at] & 0x0f);
+    checkFlags(buf[at] >> 4, buf[at] & 0x0f, this.#version ?? 5);
     if (this.#version === undefined && buf[at] >> 4 !== PacketType.connect) {
       throw refused(`packet type ${buf[at] >> 4}: the first packet must be CONNECT`); // [MQTT-3.1.0-1]
     }

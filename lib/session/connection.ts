@@ -358,7 +358,7 @@ export class Connection {
     counts[Metric.packetsReceived]++;
     counts[RECEIVED[type]]++;
     if (this.host.isTapped) this.host.tapReceived(this, chunk.subarray(at, end));
-    checkFlags(type, flags);
+    checkFlags(type, flags, this.session.protocolVersion);
     this.table[type](this.session, flags, chunk, at, body, end);
   }
 

@@ -101,6 +101,36 @@ for (const version of [4, 3] as const) {
   });
 }
 
+describe('DUP in MQTT 3.1', () => {
+  const REPEATED = { subscribe: '8a 06 0001 0001 61 00', unsubscribe: 'aa 05 0002 0001 61', pubrel: '6a 02 0003' };
+
+  it('[MQTT31-dup] serves a PUBREL, SUBSCRIBE or UNSUBSCRIBE that has DUP (V3.1 section 2.1)', async () => {
+    await using test = await timedBroker();
+    const client = await rawClient(test.broker, { version: 3 });
+    client.sendBytes(REPEATED.subscribe);
+    assert.deepEqual(told(await client.rest()), ['suback']);
+    client.send(publish('a', 'x', { qos: 2, messageId: 3 }));
+    assert.deepEqual(told(await client.rest()), ['publish q0 a=x', 'pubrec 3']);
+    client.sendBytes(REPEATED.pubrel);
+    client.sendBytes(REPEATED.unsubscribe);
+    assert.deepEqual(told(await client.rest()), ['pubcomp 3', 'unsuback']);
+  });
+
+  it('[MQTT31-dup] [MQTT3-2.2.2-2] closes where another bit is set, and for DUP in 3.1.1', async () => {
+    await using test = await timedBroker();
+    for (const bytes of Object.values(REPEATED)) {
+      const old = await rawClient(test.broker, { version: 3 });
+      const retained = Buffer.from(bytes.replaceAll(' ', ''), 'hex');
+      retained[0] |= 1;
+      old.send(retained);
+      assert.deepEqual(await old.refused(0), [], bytes);
+      const client = await rawClient(test.broker, { version: 4 });
+      client.sendBytes(bytes);
+      assert.deepEqual(await client.refused(0), [], bytes);
+    }
+  });
+});
+
 describe('3.1.1 beside 5.0', () => {
   it('[MQTT3-no-v5] tells a 3.x client of takeover and shutdown by the close alone', async () => {
     await using test = await timedBroker();

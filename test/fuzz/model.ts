@@ -108,7 +108,7 @@ function read(bytes: Buffer, known: Known, limits: Limits, packets: ReadPacket[]
     const end = body.at + body.length;
     if (end - at > limits.maxPacketSize) throw new End('refused', 0x95);
     if (end > bytes.length) throw new End('waiting');
-    checkFlags(type, bytes[at] & 15);
+    checkFlags(type, bytes[at] & 15, known.version ?? 5);
     checkPlace(type, known);
     if (known.state === 'authenticating' && type === 14) throw new End('left');
     if (known.state === 'new') known.version = versionOf(bytes, body.at, end);

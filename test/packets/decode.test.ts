@@ -504,15 +504,30 @@ describe('decodePublish', () => {
   });
 });
 
+/** Types whose QoS bits are 01. */
+const REPEATED: readonly number[] = [PacketType.pubrel, PacketType.subscribe, PacketType.unsubscribe];
+
 describe('checkFlags', () => {
   it('takes the flags of each type and refuses all others with 0x81 [MQTT-2.1.3-1], [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1], [MQTT-3.14.1-1], [MQTT-3.15.1-1]', () => {
+    for (const version of [4, 5] as const) {
+      for (let type = 1; type < 16; type += 1) {
+        if (type === PacketType.publish) continue;
+        const right = REPEATED.includes(type) ? 2 : 0;
+        for (let flags = 0; flags < 16; flags += 1) {
+          if (flags === right) checkFlags(type, flags, version);
+          else assert.throws(() => checkFlags(type, flags, version), refusal(0x81), `type ${type}, flags ${flags}`);
+        }
+      }
+    }
+  });
+
+  it('also takes DUP with the QoS bits 01 in MQTT 3.1, for PUBREL, SUBSCRIBE and UNSUBSCRIBE (V3.1 section 2.1)', () => {
     for (let type = 1; type < 16; type += 1) {
       if (type === PacketType.publish) continue;
-      const right =
-        type === PacketType.pubrel || type === PacketType.subscribe || type === PacketType.unsubscribe ? 2 : 0;
+      const right = REPEATED.includes(type) ? [0b0010, 0b1010] : [0];
       for (let flags = 0; flags < 16; flags += 1) {
-        if (flags === right) checkFlags(type, flags);
-        else assert.throws(() => checkFlags(type, flags), refusal(0x81), `type ${type}, flags ${flags}`);
+        if (right.includes(flags)) checkFlags(type, flags, 3);
+        else assert.throws(() => checkFlags(type, flags, 3), refusal(0x81), `type ${type}, flags ${flags}`);
       }
     }
   });
@@ -520,15 +535,15 @@ describe('checkFlags', () => {
   it('refuses QoS 3 with 0x81 [MQTT-3.3.1-4] and DUP with QoS 0 with 0x82 [MQTT-3.3.1-2]', () => {
     for (let flags = 0; flags < 16; flags += 1) {
       const qos = (flags >> 1) & 3;
-      if (qos === 3) assert.throws(() => checkFlags(PacketType.publish, flags), refusal(0x81, /QoS 3/));
+      if (qos === 3) assert.throws(() => checkFlags(PacketType.publish, flags, 5), refusal(0x81, /QoS 3/));
       else if (qos === 0 && flags >= 8)
-        assert.throws(() => checkFlags(PacketType.publish, flags), refusal(0x82, /DUP/));
-      else checkFlags(PacketType.publish, flags);
+        assert.throws(() => checkFlags(PacketType.publish, flags, 5), refusal(0x82, /DUP/));
+      else checkFlags(PacketType.publish, flags, 5);
     }
   });
 
   it('refuses type 0 with 0x81', () => {
-    for (let flags = 0; flags < 16; flags += 1) assert.throws(() => checkFlags(0, flags), refusal(0x81));
+    for (let flags = 0; flags < 16; flags += 1) assert.throws(() => checkFlags(0, flags, 3), refusal(0x81));
   });
 });
 

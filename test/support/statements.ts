@@ -355,6 +355,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ['no-session-present', 'S', 'the first byte of CONNACK is 0'],
     ['suback', 'S', 'SUBACK has no 0x80'],
     ['qos-3', 'S', 'QoS 3 closes the connection'],
+    ['dup', 'S', 'PUBREL, SUBSCRIBE and UNSUBSCRIBE may have DUP (section 2.1)'],
     ['bridge', 'S', 'bit 7 of the level marks a bridge']
   ])
 ];
