@@ -4,6 +4,7 @@ export type { Acceptor, Disconnected, RefusalReason } from './gate.ts';
 export { type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';
 export type { ListenerOptions, TcpOptions, UnixOptions } from './options.ts';
+export type { OriginCheck } from './origins.ts';
 export { type PresharedKey, type PresharedKeys, parsePskFile } from './psk.ts';
 export type { Pem, ServerCertificate, TlsMaterial, TlsSettings } from './tls-options.ts';
 export {
@@ -17,4 +18,4 @@ export {
   ws,
   wss
 } from './transport.ts';
-export type { OriginCheck, WebSocketSettings } from './websocket.ts';
+export type { WebSocketSettings } from './websocket.ts';

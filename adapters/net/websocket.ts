@@ -12,21 +12,20 @@ import {
   type Size
 } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
-import { checkTexts } from './options.ts';
+import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 import { WebSocketStream } from './websocket-stream.ts';
-
-/** May a page of this origin connect? `origin` is undefined where the client sends none: it is no browser. */
-export type OriginCheck = (origin: string | undefined, request: IncomingMessage) => boolean;
 
 /** How MQTT is spoken over WebSocket. */
 export interface WebSocketSettings {
   /** Path of the URL, as it stands in requests: with a leading slash, percent-encoded, without a query. Default `/mqtt`. */
   path?: string;
   /**
-   * Origins of web pages that may connect, such as `https://app.example`, or a function that decides. Clients that are no browsers send no
-   * origin and pass a list. Default: any.
+   * Web pages that may connect besides those of loopback origins: origins such as `https://app.example`, `null` for pages without an origin
+   * (files, sandboxed frames), `*` or `any` for all pages. A function decides alone, and is also asked about clients that send no origin.
+   * Default: pages of `http(s)://localhost`, `*.localhost`, `127.0.0.0/8` and `[::1]` with any port, and clients that send no origin because
+   * they are not browsers. Others are refused with 403, also where the Host header has the same name, which DNS rebinding makes so.
    */
-  origins?: readonly string[] | OriginCheck;
+  origins?: string | readonly string[] | OriginCheck;
   /** Refuse clients that offer none of the subprotocols `mqtt`, `mqttv3.1.1` and `mqttv3.1` [MQTT-6.0.0-3]. Default true. */
   requireSubprotocol?: boolean;
   /**
@@ -42,9 +41,7 @@ export interface WebSocketSettings {
 
 export const WEBSOCKET_OPTIONS = {
   path: row('text', '/mqtt', 'Path of the URL.', { aliases: ['mqttPath', 'mqtt_path'], check: checkPath }),
-  origins: row('object', undefined as readonly string[] | OriginCheck | undefined, 'Origins that may connect.', {
-    check: checkOrigins
-  }),
+  origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect, besides loopback ones.', { check: checkOrigins }),
   requireSubprotocol: row('boolean', true, 'Refuse clients without an MQTT subprotocol.'),
   maxPayload: row(
     'size',
@@ -122,17 +119,15 @@ export class WebSocketEndpoint {
   #refusal(request: IncomingMessage): number | undefined {
     const { origins, requireSubprotocol, path } = this.#settings;
     if (pathOf(request) !== path) return 404;
-    if (origins !== undefined && !this.#isWelcome(origins, request)) return 403;
+    if (!this.#isWelcome(origins, request)) return 403;
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
     // The specification leaves open how to refuse; a client reads "bad request" as its own mistake.
     return requireSubprotocol && !SUBPROTOCOLS.some((name) => offered.includes(name)) ? 400 : undefined;
   }
 
-  #isWelcome(origins: readonly string[] | OriginCheck, request: IncomingMessage): boolean {
-    const { origin } = request.headers;
-    if (typeof origins !== 'function') return origin === undefined || origins.includes(origin);
+  #isWelcome(origins: OriginCheck, request: IncomingMessage): boolean {
     try {
-      return origins(origin, request) === true;
+      return origins(request.headers.origin, request) === true;
     } catch (error) {
       this.#gate.report(error, 'checking an origin');
       return false;
@@ -213,20 +208,4 @@ function checkPath(value: unknown, field: string): string {
   const url = 'http://host';
   if (path.startsWith('/') && URL.canParse(path, url) && new URL(path, url).pathname === path) return path;
   throw new InvalidInput('OPTION_INVALID', field, 'the path of a URL, such as "/mqtt"', path);
-}
-
-function checkOrigins(value: unknown, field: string): readonly string[] | OriginCheck {
-  if (typeof value === 'function') return value as OriginCheck;
-  const list = checkTexts(value, field);
-  for (const origin of list) {
-    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
-      throw new InvalidInput(
-        'OPTION_INVALID',
-        field,
-        'origins as browsers send them, such as "https://app.example"',
-        origin
-      );
-    }
-  }
-  return list;
 }

@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http';
+import { InvalidInput } from '../../lib/index.ts';
+import { checkTexts } from './options.ts';
+
+/** May a page of this origin connect? `origin` is undefined if the client sends none, so it is not a browser. */
+export type OriginCheck = (origin: string | undefined, request: IncomingMessage) => boolean;
+
+/** Hosts whose pages come from this machine. Browsers resolve `localhost` and every name below it to loopback [RFC 6761 6.3]. */
+const LOOPBACK_HOST = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+/** Origins of schemes that the URL standard gives no origin, such as `capacitor://localhost`. */
+const OTHER_SCHEME = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*$/;
+const ANY: readonly string[] = ['*', 'any'];
+
+/** The default: clients that are not browsers, and pages that this machine serves. */
+export const LOOPBACK_ORIGINS: OriginCheck = (origin) => origin === undefined || isLoopback(origin);
+
+/** Read the option `origins`. @throws InvalidInput OPTION_INVALID */
+export function checkOrigins(value: unknown, field: string): OriginCheck {
+  if (typeof value === 'function') return value as OriginCheck;
+  const list = checkTexts(value, field);
+  const wrong = list.find((origin) => !ANY.includes(origin) && !isOrigin(origin));
+  if (wrong !== undefined) {
+    const expected = 'origins as browsers send them, such as "https://app.example", or "any"';
+    throw new InvalidInput('OPTION_INVALID', field, expected, wrong);
+  }
+  if (list.some((origin) => ANY.includes(origin))) return () => true;
+  const more = new Set(list);
+  return (origin, request) => LOOPBACK_ORIGINS(origin, request) || more.has(origin as string);
+}
+
+/** The host of the origin itself is compared, never with the Host header: a name that an attacker's DNS leads to loopback stands in both. */
+function isLoopback(origin: string): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { protocol, hostname, origin: canonical } = new URL(origin);
+  return /^https?:$/.test(protocol) && canonical === origin && LOOPBACK_HOST.test(hostname);
+}
+
+function isOrigin(text: string): boolean {
+  if (text === 'null') return true;
+  if (!URL.canParse(text)) return false;
+  const { origin } = new URL(text);
+  return origin === 'null' ? OTHER_SCHEME.test(text) : origin === text;
+}
