@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '..');
 
 /** The rooms of lib from the lowest to the highest. A file may import from its own row and from those above it in this list. */
 const ROWS: readonly (readonly string[])[] = [
-  ['errors', 'clock', 'options-table', 'work', 'timing-wheel', 'replay'],
+  ['errors', 'clock', 'options-table', 'work', 'timing-wheel', 'replay', 'async-dispose'],
   ['packets', 'topics', 'events', 'metrics', 'hooks', 'client-info', 'listener', 'zone', 'store'],
   ['session', 'client'],
   ['broker'],
@@ -22,7 +22,7 @@ const NARROWER: Readonly<Record<string, readonly string[]>> = {
   packets: ['errors'],
   topics: ['errors'],
   store: ['packets', 'errors', 'clock', 'work', 'timing-wheel'],
-  client: ['packets', 'topics', 'events', 'errors', 'clock', 'options-table', 'work']
+  client: ['packets', 'topics', 'events', 'errors', 'clock', 'options-table', 'work', 'async-dispose']
 };
 
 /** Files that may re-export. */

@@ -1,3 +1,4 @@
+import '../async-dispose.ts';
 import type { Duplex } from 'node:stream';
 // By name from this module they are out of the reach of a test framework's fake timers.
 import { clearTimeout, setTimeout } from 'node:timers';
@@ -49,6 +50,8 @@ export interface StopOptions {
 
 /** The inside of a broker. No public name: for the project's own tests, which look at what nobody else can see. */
 export let coreOf: (broker: Broker) => Core;
+/** The filters of `broker.subscribe` and `broker.messages` that have not ended, one for each handler. No public name: for the test kit. */
+export let handledFiltersOf: (broker: Broker) => string[];
 
 /**
  * An MQTT broker in this process. It opens no port: listeners (`embermq/net`), a Duplex of yours (`handle`) or nothing but this
@@ -81,6 +84,7 @@ export class Broker {
 
   static {
     coreOf = (broker) => broker.#core;
+    handledFiltersOf = (broker) => [...broker.#handlers].flatMap(([filter, known]) => [...known].map(() => filter));
   }
 
   /**

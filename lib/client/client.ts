@@ -1,3 +1,4 @@
+import '../async-dispose.ts';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';

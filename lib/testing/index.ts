@@ -3,7 +3,14 @@
  */
 export { type ArmedTimer, VirtualClock, type VirtualClockOptions } from './clock.ts';
 export { ExpectationFailed, type ExpectOptions, type SeenMessage } from './expectation.ts';
-export { createTestBroker, LeakError, type LinkTarget, TestBroker, type TestBrokerOptions } from './kit.ts';
+export {
+  createTestBroker,
+  LeakError,
+  type LeakPolicy,
+  type LinkTarget,
+  TestBroker,
+  type TestBrokerOptions
+} from './kit.ts';
 export type { Command, PacketChoice } from './lane.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
 export { type StoreCase, type StoreContractOptions, storeContract } from './store-contract.ts';

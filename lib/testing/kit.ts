@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { Broker } from '../broker/broker.ts';
+import { Broker, coreOf, handledFiltersOf } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/options.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
@@ -15,19 +15,34 @@ import { Link, type LoggedPacket } from './link.ts';
 export interface TestBrokerOptions extends Omit<BrokerOptions, 'clock'> {
   /** A clock of your own, or options of the one that is made. */
   readonly clock?: VirtualClock | VirtualClockOptions;
-  /** Complain at dispose of what was left open. Default true. */
+  /**
+   * What happens at dispose when the app under test has left something behind: handlers of `broker.subscribe` and `broker.messages`, clients
+   * of `broker.connect` and streams of `broker.stream`, timers of `kit.clock`, expectations that nobody awaited. `warn` (default): a process
+   * warning with the code TEST_LEAKS; `error`: dispose throws a LeakError; `ignore`: nothing. Clients and streams of the kit itself are no
+   * leaks, they end with it; neither are event listeners and hooks, which end with the broker.
+   *
+   * With `error`, a test that fails and leaves something behind fails with a SuppressedError: its property `suppressed` is the test's own
+   * error, `error` the LeakError.
+   */
+  readonly leaks?: LeakPolicy;
+  /** false: the same as `leaks: 'ignore'`. */
   readonly leakCheck?: boolean;
 }
 
-/** What a test left behind. `code` is TEST_LEAKS; one line of the message for each of `leaks`. */
+/** What to do about leaks. */
+export type LeakPolicy = 'warn' | 'error' | 'ignore';
+
+/** What the app under test left behind. `code` is TEST_LEAKS; one line of the message for each of `leaks`. */
 export class LeakError extends BrokerError {
   readonly leaks: readonly string[];
 
   constructor(leaks: readonly string[]) {
-    super('TEST_LEAKS', `the test left ${leaks.length} thing(s) behind (option leakCheck):\n  ${leaks.join('\n  ')}`);
+    super('TEST_LEAKS', `the test left ${leaks.length} thing(s) behind (option leaks):\n  ${leaks.join('\n  ')}`);
     this.leaks = leaks;
   }
 }
+
+const POLICIES: readonly LeakPolicy[] = ['warn', 'error', 'ignore'];
 
 /** A client in the kit: its id (the newest connection counts), the client itself, or its stream. */
 export type LinkTarget = string | Client | Duplex;
@@ -66,9 +81,11 @@ export class TestBroker {
     readonly set: (run: () => void, delayMs?: number) => number;
     readonly clear: (id: number) => void;
   };
-  readonly #leakCheck: boolean;
+  readonly #policy: LeakPolicy;
   readonly #links: Link[] = [];
   readonly #byEnd = new Map<object, Link>();
+  /** The broker's ends of what the kit handed out. */
+  readonly #ends = new WeakSet<Duplex>();
   readonly #expectations = new Set<Expectation>();
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
@@ -78,9 +95,11 @@ export class TestBroker {
   #lastClient = 0;
 
   constructor(options: TestBrokerOptions = {}) {
-    const { clock, leakCheck = true, ...rest } = options;
+    const { clock, leakCheck = true, leaks = leakCheck ? 'warn' : 'ignore', ...rest } = options;
+    if (!POLICIES.includes(leaks))
+      throw new InvalidInput('OPTION_INVALID', 'leaks', `one of ${POLICIES.join(', ')}`, leaks);
     this.clock = clock instanceof VirtualClock ? clock : new VirtualClock(clock);
-    this.#leakCheck = leakCheck;
+    this.#policy = leaks;
     this.broker = new Broker({ timerResolution: 1, memoryHighWatermark: 0, ...rest, clock: this.clock });
     this.clock.attach(this.broker.work);
     this.mqttTimers = {
@@ -112,7 +131,10 @@ export class TestBroker {
       );
       return client;
     }
-    const link = new Link(end, this.broker.stream(connection), this.clock);
+    const [ours, theirs] = duplexPair(this.broker.work);
+    this.#ends.add(ours);
+    this.broker.handle(ours, { transport: 'local', ...connection });
+    const link = new Link(end, theirs, this.clock);
     this.#links.push(link);
     this.#byEnd.set(client, link);
     return client;
@@ -178,22 +200,35 @@ export class TestBroker {
     return this.#expect(filter, options, (expectation) => expectation.staysAway());
   }
 
-  /** Cut what is open, stop the broker. @throws LeakError TEST_LEAKS for clients, timers of the clock and expectations left */
+  /**
+   * Cut what the kit handed out, and stop the broker. What the app under test left behind is reported as the option `leaks` says.
+   * @throws LeakError TEST_LEAKS with `leaks: 'error'`
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.clock.settle();
-    const leaks = this.#leakCheck ? this.#leaks() : [];
+    const leaks = this.#policy === 'ignore' ? [] : this.#leaks();
     for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
     for (const link of this.#links) link.cut();
     await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
     this.clock.detach(this.broker.work);
-    if (leaks.length > 0) throw new LeakError(leaks);
+    if (leaks.length === 0) return;
+    const error = new LeakError(leaks);
+    if (this.#policy === 'error') throw error;
+    process.emitWarning(error.message, { type: 'TestLeakWarning', code: error.code });
   }
 
   #leaks(): string[] {
-    const open = this.#links.filter(({ isOpen }) => isOpen);
+    const open = [...coreOf(this.broker).links].filter(
+      ({ stream, meta }) => meta.transport === 'local' && !this.#ends.has(stream)
+    );
     return [
       ...open.map(
-        ({ clientId }) => `client "${clientId}" is still connected: disconnect it, or declare it with "await using"`
+        ({ session: { clientId } }) =>
+          `client "${clientId}" of broker.connect or broker.stream is still connected: disconnect it`
+      ),
+      ...handledFiltersOf(this.broker).map(
+        (filter) =>
+          `a handler of "${filter}" (broker.subscribe, broker.messages) is still subscribed: call what subscribe returned, or use the option signal`
       ),
       ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
       ...[...this.#expectations].map(({ filter }) => `an expectation on "${filter}" was not awaited`)

@@ -4,7 +4,14 @@ import { readFile } from 'node:fs/promises';
 import { describe, it, mock } from 'node:test';
 import mqtt from 'mqtt';
 import type { ReceivedMessage, Refused } from '../../lib/client/options.ts';
-import { createTestBroker, ExpectationFailed, LeakError, VirtualClock } from '../../lib/testing/index.ts';
+import {
+  createTestBroker,
+  ExpectationFailed,
+  LeakError,
+  type TestBroker,
+  type TestBrokerOptions,
+  VirtualClock
+} from '../../lib/testing/index.ts';
 import { cpuMs } from '../support/cpu.ts';
 
 const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
@@ -469,39 +476,98 @@ describe('faults of a link', () => {
   });
 });
 
+/** The warnings of the process while something runs. */
+async function warningsOf(run: () => Promise<unknown>): Promise<(Error & { code?: string })[]> {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  try {
+    await run();
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off('warning', note);
+  }
+  return warnings;
+}
+
+/** A kit in which an app has left one of each kind of thing behind. */
+async function messyKit(options: TestBrokerOptions): Promise<TestBroker> {
+  const kit = await createTestBroker(options);
+  await kit.broker.connect({ clientId: 'forgotten', keepalive: 10 });
+  kit.broker.stream();
+  kit.broker.subscribe('heard', () => {});
+  void kit.broker.messages('read').next();
+  kit.clock.setTimeout(() => {}, 5_000);
+  void kit.expectMessage('never', { within: '1h' }).catch(() => {});
+  return kit;
+}
+
+const LEAKS = [
+  /client "forgotten" of broker.connect or broker.stream is still connected/,
+  /client "" of broker.connect or broker.stream is still connected/,
+  /a handler of "heard" .* is still subscribed/,
+  /a handler of "read" .* is still subscribed/,
+  /due in 5000 ms, set at .*kit\.test\.ts/,
+  /expectation on "never"/
+];
+
 describe('the leak check', () => {
-  it('names clients, timers and expectations that were left, and still releases everything', async () => {
-    const kit = await createTestBroker();
-    const client = await kit.connect({ clientId: 'forgotten', keepalive: 10 });
-    kit.clock.setTimeout(() => {}, 5_000);
-    let isOver = false;
-    const pending = kit.expectMessage('never', { within: '1h' }).catch(() => {
-      isOver = true;
-    });
+  it('throws LeakError TEST_LEAKS with leaks: "error", names what the app left behind, and still releases everything', async () => {
+    const kit = await messyKit({ leaks: 'error' });
     await assert.rejects(kit[Symbol.asyncDispose](), (error) => {
       assert.ok(error instanceof LeakError);
-      assert.equal(error.leaks.length, 3);
-      assert.match(error.message, /client "forgotten" is still connected/);
-      assert.match(error.message, /due in 5000 ms, set at .*kit\.test\.ts/);
-      assert.match(error.message, /expectation on "never"/);
+      assert.equal(error.code, 'TEST_LEAKS');
+      assert.equal(error.leaks.length, LEAKS.length);
+      for (const [at, pattern] of LEAKS.entries()) assert.match(error.leaks[at], pattern);
       return true;
     });
     await kit.clock.settle();
-    assert.equal(client.isConnected, false);
     assert.equal(kit.broker.state, 'disconnected');
-    await pending;
-    assert.equal(isOver, true);
   });
 
-  it('finds nothing after a tidy test, and can be switched off', async () => {
-    const tidy = await createTestBroker();
-    const client = await tidy.connect({ keepalive: 60 });
+  it('warns with the code TEST_LEAKS by default, and is silent with leaks: "ignore" and leakCheck: false', async () => {
+    const [warning, ...others] = await warningsOf(async () => {
+      for (const options of [{}, { leaks: 'ignore' }, { leakCheck: false }] as const) {
+        const kit = await messyKit(options);
+        await kit[Symbol.asyncDispose]();
+      }
+    });
+    assert.deepEqual(others, []);
+    assert.deepEqual([warning.name, warning.code], ['TestLeakWarning', 'TEST_LEAKS']);
+    for (const pattern of LEAKS) assert.match(warning.message, pattern);
+  });
+
+  it('finds nothing in what the kit itself handed out, and in what was ended', async () => {
+    const kit = await createTestBroker({ leaks: 'error' });
+    const open = await kit.connect({ keepalive: 60 });
+    kit.stream();
+    kit.broker.on('client.connected', () => {});
+    kit.broker.hook('deliver', () => true);
+    const client = await kit.broker.connect();
     await client.disconnect();
-    tidy.clock.clearTimeout(tidy.clock.setTimeout(() => {}, 5));
-    await tidy[Symbol.asyncDispose]();
-    const messy = await createTestBroker({ leakCheck: false });
-    await messy.connect();
-    await messy[Symbol.asyncDispose]();
+    kit.broker.subscribe('a', () => {})();
+    const aborted = new AbortController();
+    kit.broker.subscribe('a', () => {}, { signal: aborted.signal });
+    aborted.abort();
+    kit.clock.clearTimeout(kit.clock.setTimeout(() => {}, 5));
+    await kit[Symbol.asyncDispose]();
+    await kit.clock.settle();
+    assert.equal(open.isConnected, false, 'it ends with the kit');
+  });
+
+  it('does not hide the error of a failing test behind that of a client of the kit', async () => {
+    for (const leaks of ['warn', 'error'] as const) {
+      const failing = async () => {
+        await using kit = await createTestBroker({ leaks });
+        await kit.connect();
+        assert.equal(1, 2);
+      };
+      await assert.rejects(failing, { name: 'AssertionError', actual: 1, expected: 2 });
+    }
+  });
+
+  it('refuses a policy that does not exist with OPTION_INVALID', async () => {
+    await assert.rejects(createTestBroker({ leaks: 'throw' as never }), hasCode('OPTION_INVALID'));
   });
 });
 

@@ -1,0 +1,23 @@
+// Not a test of the suite: leak-report.test.ts runs it under node:test and reads the report.
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { createTestBroker } from '../../lib/testing/index.ts';
+
+it('fails with a client of the kit still connected', async () => {
+  await using kit = await createTestBroker();
+  const client = await kit.connect();
+  assert.equal(client.isConnected, true);
+  assert.equal(1, 2);
+});
+
+it('fails with something that the app left behind', async () => {
+  await using kit = await createTestBroker();
+  await kit.broker.connect({ clientId: 'forgotten' });
+  assert.equal(3, 4);
+});
+
+it('fails where leaks are errors, too', async () => {
+  await using kit = await createTestBroker({ leaks: 'error' });
+  await kit.broker.connect({ clientId: 'forgotten' });
+  assert.equal(5, 6);
+});

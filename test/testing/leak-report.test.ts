@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+
+const root = join(import.meta.dirname, '../..');
+
+/** What node:test prints for failing-example.ts. */
+function report(): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  const flags = ['--import', 'tsx', '--conditions=embermq-source', '--test-reporter=spec', '--test'];
+  const env = { ...process.env };
+  delete env.NODE_TEST_CONTEXT; // else it reports to this process and prints nothing
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [...flags, 'test/testing/failing-example.ts'],
+      { cwd: root, env },
+      (_failed, stdout, stderr) => resolve({ stdout, stderr })
+    );
+  });
+}
+
+describe('under node:test a failing test of the kit', () => {
+  it('shows its own assertion, with leaks: "error" beside the LeakError', async () => {
+    const { stdout, stderr } = await report();
+    assert.match(stdout, /fail 3/);
+    assert.match(stdout, /1 !== 2/);
+    assert.match(stdout, /3 !== 4/);
+    assert.match(stdout, /5 !== 6/);
+    assert.match(stdout + stderr, /\[TEST_LEAKS\] TestLeakWarning: .*\n.*client "forgotten"/);
+    assert.match(stdout, /LeakError/);
+  });
+});
