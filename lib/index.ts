@@ -56,7 +56,13 @@ export type {
   Refusal,
   Verdict
 } from './hooks.ts';
-export type { ListenerAddress, ListenerFigures, ListenerHandle, ListenerProtocol } from './listener.ts';
+export type {
+  GatheringStream,
+  ListenerAddress,
+  ListenerFigures,
+  ListenerHandle,
+  ListenerProtocol
+} from './listener.ts';
 export {
   COUNTERS,
   type CounterName,

@@ -20,6 +20,17 @@ export interface ListenerFigures {
   readonly shutdownCount: Readonly<Record<string, number>>;
 }
 
+/**
+ * What a stream may have that gathers bytes before it hands them on, as a WebSocket's messages are: until its client is let in it keeps to
+ * the zone's `maxConnectSize` by itself, and the broker tells it how far that is.
+ */
+export interface GatheringStream {
+  /** A packet before CONNACK is complete. What comes behind it is no reason to fail: at the bound it stays in the network. */
+  packetTaken?(): void;
+  /** The CONNECT is accepted: the bound is lifted. */
+  admitted?(): void;
+}
+
 /** A listener as the broker knows it: opened by `start`, closed first by `stop`. The broker itself opens no port. */
 export interface ListenerHandle {
   /** Unique name, for example `tcp:1883`, `ws:8083`, `unix:/run/x.sock`. */

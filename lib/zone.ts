@@ -22,6 +22,12 @@ export const ZONE_OPTIONS = {
     'Largest packet accepted, decided at the fixed header (0x95). Announced to v5 clients.',
     { unit: 'bytes', min: 16, max: 268_435_460 }
   ),
+  maxConnectSize: row(
+    'size',
+    65_536,
+    'Most bytes a connection may occupy until its CONNECT is accepted, WebSocket frames included. A larger CONNECT is refused (0x95; 3.x: closed).',
+    { unit: 'bytes', min: 64, max: 268_435_460 }
+  ),
   maxClientidLen: row('integer', 4_096, 'Longest client id (0x85).', { unit: 'bytes of UTF-8', min: 23, max: 65_535 }),
   serverKeepalive: row('duration', 0, 'Keep alive forced on v5 clients (Server Keep Alive); 0 leaves it to them.', {
     unit: 's',

@@ -71,7 +71,7 @@ class AttachedListener implements Listener {
     this.protocol = isSecure ? 'mqtt:wss' : 'mqtt:ws';
     this.#http = http;
     this.#gate = new Gate(acceptor, this.name, options);
-    this.#endpoint = new WebSocketEndpoint(this.#gate, options, acceptor.zone(options.zone).maxPacketSize);
+    this.#endpoint = new WebSocketEndpoint(this.#gate, options, acceptor.zone(options.zone));
     this.#usernameFrom = options.usernameFrom;
   }
 

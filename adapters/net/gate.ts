@@ -9,6 +9,12 @@ import type {
   ProtocolVersion
 } from '../../lib/index.ts';
 
+/** What a listener needs of a zone. */
+export interface ZoneSizes {
+  readonly maxPacketSize: number;
+  readonly maxConnectSize: number;
+}
+
 /** What a listener needs of a broker. `Broker` fits; so does a stub in a test. */
 export interface Acceptor {
   /** Time of handshakes and rates. */
@@ -16,7 +22,7 @@ export interface Acceptor {
   /** `connected` once it has started. */
   readonly state: string;
   /** Settings of a zone. Throws InvalidInput ZONE_UNKNOWN. */
-  zone(name: string | undefined): { readonly maxPacketSize: number };
+  zone(name: string | undefined): ZoneSizes;
   /** Take a connection: its bytes and what the listener knows of it. */
   handle(stream: Duplex, meta: ConnectionMeta): void;
   /** Open this listener at the next start, close it at the next stop. */

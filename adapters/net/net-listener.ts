@@ -53,12 +53,11 @@ export class NetListener implements Listener {
     this.#transport = transport;
     this.name = common.name ?? freeName(acceptor, `${kind}:${'path' in place ? place.path : place.port}`);
     this.protocol = PROTOCOLS[kind];
-    const { maxPacketSize } = acceptor.zone(common.zone);
+    const zone = acceptor.zone(common.zone);
     this.#gate = new Gate(acceptor, this.name, common);
     this.#tls = tls === undefined ? undefined : new TlsEndpoint(this.#gate, tls);
     let stage: Stage = (arrival) => this.#gate.handOver(arrival);
-    if (webSocket !== undefined)
-      stage = upgradeStage(new WebSocketEndpoint(this.#gate, webSocket, maxPacketSize), stage);
+    if (webSocket !== undefined) stage = upgradeStage(new WebSocketEndpoint(this.#gate, webSocket, zone), stage);
     if (common.usernameFrom !== undefined) stage = usernameStage(this.#gate, common.usernameFrom, stage);
     this.#inner = stage;
   }

@@ -1,7 +1,8 @@
 import type { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { ProtocolError, ReasonCode } from '../../lib/index.ts';
+import { type GatheringStream, ProtocolError, ReasonCode } from '../../lib/index.ts';
+import { FrameMeter } from './frame-meter.ts';
 
 /** Chunks that wait are sent as one frame up to this size. */
 const FRAME_BYTES = 65_536;
@@ -16,23 +17,37 @@ const CLOSED = 3;
 const STREAM = Symbol('stream');
 
 type Carrier = WebSocket & { [STREAM]: WebSocketStream };
+type Metered = Duplex & { [STREAM]: WebSocketStream };
 
 /**
  * The bytes in and out of a WebSocket as a Duplex. A packet may be split over frames and a frame may hold several packets
  * [MQTT-6.0.0-2]; a text frame ends the connection with 1003 [MQTT-6.0.0-1]. Writing waits for the socket below, reading pauses it.
  * A peer that breaks a rule destroys it with a `ProtocolError`: its connection ends, and nobody's else.
  */
-export class WebSocketStream extends Duplex {
+export class WebSocketStream extends Duplex implements GatheringStream {
   readonly #socket: WebSocket;
   readonly #carrier: Duplex;
   /** A close frame says why: the socket is left to ws until the frame is out, at most for its close timeout. */
   #isRefused = false;
   /** Something came since the last ping. */
   isAlive = true;
+  /** Until the broker has let the client in. */
+  #meter: FrameMeter | undefined = new FrameMeter();
+  readonly #maxConnectSize: number;
+  /** The CONNECT is not complete: more than the bound is refused, not left to the network. */
+  #isAwaited = true;
+  /** The bound is reached: nothing is read until the client is let in. */
+  #isThrottled = false;
 
-  /** @param carrier the socket below */
-  constructor(socket: WebSocket, carrier: Duplex) {
+  /**
+   * @param carrier the socket below
+   * @param maxConnectSize memory it may take until the broker has let the client in
+   */
+  constructor(socket: WebSocket, carrier: Duplex, maxConnectSize: number) {
     super({ allowHalfOpen: false });
+    this.#maxConnectSize = maxConnectSize;
+    (carrier as Metered)[STREAM] = this;
+    carrier.on('data', metered); // ws hears each chunk before: a packet that is complete has been handed on
     this.#socket = socket;
     this.#carrier = carrier;
     (socket as Carrier)[STREAM] = this;
@@ -55,14 +70,50 @@ export class WebSocketStream extends Duplex {
   }
 
   /** End the connection with a code of RFC 6455 7.4.1, because the peer broke a rule. */
-  refuse(code: number, reason: string): void {
+  refuse(code: number, reason: string, reasonCode: number = ReasonCode.protocolError): void {
     this.#isRefused = true;
     this.#socket.close(code, reason);
-    this.destroy(new ProtocolError(ReasonCode.protocolError, `WebSocket closed with ${code}: ${reason}`));
+    this.destroy(new ProtocolError(reasonCode, `WebSocket closed with ${code}: ${reason}`));
+  }
+
+  /** Some bytes have come from the socket below, and the client is not let in yet. */
+  meter(chunk: Buffer): void {
+    const meter = this.#meter;
+    if (meter === undefined) return;
+    meter.note(chunk);
+    if (meter.occupied <= this.#maxConnectSize || this.#isThrottled) return;
+    if (this.#isAwaited && !this.writableEnded && !this.destroyed) this.#refuseConnect(meter);
+    this.#isThrottled = true;
+    this.#socket.pause();
+  }
+
+  /** The broker can answer a CONNECT that says itself how large it is; else this can only be told by WebSocket. */
+  #refuseConnect(meter: FrameMeter): void {
+    const beginning = meter.beginning();
+    if (beginning.length > 0) this.push(beginning);
+    if (!this.writableEnded && !this.destroyed) {
+      this.refuse(1009, 'too much before CONNECT (option maxConnectSize)', ReasonCode.packetTooLarge);
+    }
+  }
+
+  /** See `GatheringStream`. */
+  packetTaken(): void {
+    this.#isAwaited = false;
+    if (this.#meter !== undefined) this.#meter.occupied = 0;
+  }
+
+  /** See `GatheringStream`. */
+  admitted(): void {
+    this.#meter = undefined;
+    this.#carrier.off('data', metered);
+    if (!this.#isThrottled) return;
+    this.#isThrottled = false;
+    if (!this.destroyed) this.#socket.resume();
   }
 
   receive(data: Buffer): void {
     this.isAlive = true;
+    this.#meter?.delivered();
     if (!this.destroyed && !this.push(data)) this.#socket.pause();
   }
 
@@ -74,7 +125,7 @@ export class WebSocketStream extends Duplex {
   }
 
   override _read(): void {
-    if (this.#socket.isPaused) this.#socket.resume();
+    if (this.#socket.isPaused && !this.#isThrottled) this.#socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
@@ -104,6 +155,10 @@ function received(this: Carrier, data: unknown, isBinary: boolean): void {
   const stream = this[STREAM];
   if (isBinary) stream.receive(data as Buffer);
   else if (!stream.destroyed) stream.refuse(1003, 'MQTT needs binary frames');
+}
+
+function metered(this: Metered, chunk: Buffer): void {
+  this[STREAM].meter(chunk);
 }
 
 function signOfLife(this: Carrier): void {

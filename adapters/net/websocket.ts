@@ -11,7 +11,7 @@ import {
   optionRow as row,
   type Size
 } from '../../lib/index.ts';
-import type { Arrival, Gate, Stage } from './gate.ts';
+import type { Arrival, Gate, Stage, ZoneSizes } from './gate.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
@@ -33,7 +33,10 @@ export interface WebSocketSettings {
    * packets in one. Default: 4 times the zone's `maxPacketSize`.
    */
   maxPayload?: Size;
-  /** Compress frames, at the price of memory and time for each connection. Default false. */
+  /**
+   * Compress frames, at the price of memory and time for each connection. `maxConnectSize` counts them as they come: inflated, a message
+   * before CONNECT may be as large as `maxPayload`. Default false.
+   */
   perMessageDeflate?: boolean;
   /** Send a ping so often, and close a connection from which nothing came since the last. Default 0: MQTT's keep alive does that. */
   pingInterval?: Duration;
@@ -67,13 +70,15 @@ const CLOSE_TIMEOUT_MS = 3_000;
 export class WebSocketEndpoint {
   readonly #gate: Gate;
   readonly #settings: WebSocketRead;
+  readonly #maxConnectSize: number;
   readonly #server: WebSocketServer;
   readonly #pinged = new Set<WebSocketStream>();
   #pingTimer: unknown;
 
-  /** @param maxPacketSize of the listener's zone */
-  constructor(gate: Gate, settings: WebSocketRead, maxPacketSize: number) {
+  /** @param sizes of the listener's zone */
+  constructor(gate: Gate, settings: WebSocketRead, { maxPacketSize, maxConnectSize }: ZoneSizes) {
     this.#gate = gate;
+    this.#maxConnectSize = maxConnectSize;
     this.#settings = settings;
     const { maxPayload = MESSAGE_PACKETS * maxPacketSize, perMessageDeflate } = settings;
     // closeTimeout is newer than the type definitions of ws.
@@ -135,7 +140,7 @@ export class WebSocketEndpoint {
   }
 
   #stream(webSocket: WebSocket, carrier: Duplex): WebSocketStream {
-    const stream = new WebSocketStream(webSocket, carrier);
+    const stream = new WebSocketStream(webSocket, carrier, this.#maxConnectSize);
     if (this.#settings.pingInterval > 0) this.#watchOver(stream);
     return stream;
   }

@@ -126,7 +126,7 @@ export function subscribeFrame(filters: readonly string[], { v5, qos, id }: Subs
 
 export const DISCONNECT_FRAME: Buffer = Buffer.from([0xe0, 0]);
 
-function packet(head: number, parts: readonly Buffer[]): Buffer {
+export function packet(head: number, parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
   const length: number[] = [];
   let left = body.length;
@@ -137,7 +137,7 @@ function packet(head: number, parts: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from([head, ...length]), body]);
 }
 
-function text(value: string): Buffer {
+export function text(value: string): Buffer {
   const bytes = Buffer.from(value);
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 }

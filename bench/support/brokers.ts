@@ -31,7 +31,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = packageRoot();
 
 /** mosquitto without a file and without bounds that would drop messages; 1000 in flight because 0 stalls QoS 2 in version 2.0. */
-const MOSQUITTO_SETTINGS = [
+export const MOSQUITTO_SETTINGS = [
   'allow_anonymous true',
   'persistence false',
   'max_inflight_messages 1000',

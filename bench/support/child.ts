@@ -78,7 +78,8 @@ export async function runProgram(path: string, args: readonly string[], cores: C
   return output();
 }
 
-interface Started {
+/** A process and what it has printed. */
+export interface Started {
   readonly child: ChildProcess;
   output(): string;
 }
@@ -100,7 +101,8 @@ function pinned(command: readonly string[], core: number | undefined): readonly 
   return core === undefined ? command : ['taskset', '-c', String(core), ...command];
 }
 
-async function listening({ child, output }: Started, port: number): Promise<void> {
+/** Wait until the process accepts connections. */
+export async function listening({ child, output }: Started, port: number): Promise<void> {
   const until = performance.now() + 20_000;
   while (performance.now() < until && child.exitCode === null) {
     if (await accepts(port)) return;
@@ -141,7 +143,8 @@ async function end(child: ChildProcess): Promise<void> {
   clearTimeout(kill);
 }
 
-function freePort(): Promise<number> {
+/** A port that nobody listens on just now. */
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);

@@ -157,7 +157,10 @@ export class Core implements SessionHost {
     this.#memory = new Memory(
       settings.memoryHighWatermark,
       this.wheel,
-      (isShort) => this.#shed(isShort),
+      (isShort, isChange) => {
+        if (isShort) this.#closeUnadmitted();
+        if (isChange) this.#shed(isShort);
+      },
       settings.memoryUsage
     );
     this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
@@ -725,9 +728,22 @@ export class Core implements SessionHost {
     this.later(() => this.#removeSlice(session, left));
   }
 
+  /** Memory is short: connections whose CONNECT has not been accepted go first. */
+  #closeUnadmitted(): void {
+    const text = 'the broker is short of memory (option memoryHighWatermark)';
+    for (const link of this.links) {
+      const { session } = link;
+      if (link.isClosed || session.state !== 'idle') continue;
+      const isHeard = link.answerVersion !== undefined;
+      session.fail(new ProtocolError(ReasonCode.serverBusy, text));
+      if (!isHeard) link.destroy();
+    }
+  }
+
   #shed(isShort: boolean): void {
     const id = 'memory_high_watermark';
-    const summary = 'memory in use is above memoryHighWatermark: no new connections, QoS 0 messages are not queued';
+    const summary =
+      'memory in use is above memoryHighWatermark: connections without an accepted CONNECT are closed, no new ones, QoS 0 messages are not queued';
     const desc = { severity: 'critical', title: 'memory is short', summary, timestamp: this.clock.now() } as const;
     this.#sys?.alarm(isShort ? 'alert' : 'clear', { id, desc });
     if (!isShort) return;

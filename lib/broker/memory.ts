@@ -10,23 +10,24 @@ export class Memory extends Bell {
   isShort = false;
   readonly #highWatermark: number;
   readonly #wheel: TimingWheel;
-  readonly #onChange: (isShort: boolean) => void;
+  readonly #onLook: (isShort: boolean, isChange: boolean) => void;
   readonly #used: () => number;
 
   /**
    * @param highWatermark bytes of heap and buffers; 0: never short
+   * @param onLook told of every change, and while memory is short of every look
    * @param used bytes in use; the process's by default
    */
   constructor(
     highWatermark: number,
     wheel: TimingWheel,
-    onChange: (isShort: boolean) => void,
+    onLook: (isShort: boolean, isChange: boolean) => void,
     used: () => number = usedBytes
   ) {
     super();
     this.#highWatermark = highWatermark;
     this.#wheel = wheel;
-    this.#onChange = onChange;
+    this.#onLook = onLook;
     this.#used = used;
   }
 
@@ -38,9 +39,9 @@ export class Memory extends Bell {
     this.#wheel.arm(this, LOOK_EVERY_MS);
     const used = this.#used();
     const isShort = used >= (this.isShort ? this.#highWatermark * RELIEF : this.#highWatermark);
-    if (isShort === this.isShort) return;
+    const isChange = isShort !== this.isShort;
     this.isShort = isShort;
-    this.#onChange(isShort);
+    if (isShort || isChange) this.#onLook(isShort, isChange);
   }
 }
 

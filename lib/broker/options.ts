@@ -41,7 +41,7 @@ export const BROKER_OPTIONS = {
   maxHeldBytes: row(
     'size',
     1_048_576,
-    'Bytes of a connection kept while a hook decides, beside what its stream buffers.',
+    'Bytes of a connection kept while a hook decides, beside one chunk and what its stream buffers.',
     { unit: 'bytes', min: 1024 }
   ),
   maxConnections: row(
@@ -79,7 +79,7 @@ export const BROKER_OPTIONS = {
   memoryHighWatermark: row(
     'size',
     Math.floor(getHeapStatistics().heap_size_limit * 0.85),
-    'Heap and buffers in use from which the broker sheds: no new connections, no QoS 0 in backlogs; 0: never.',
+    'Heap and buffers in use from which the broker sheds: connections whose CONNECT is not accepted are closed, no new ones, no QoS 0 in backlogs; 0: never.',
     { unit: 'bytes' }
   ),
   routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {

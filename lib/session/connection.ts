@@ -3,8 +3,9 @@ import type { ConnectionMeta } from '../client-info.ts';
 import { ProtocolError } from '../errors.ts';
 import type { DisconnectReason } from '../events.ts';
 import { asError } from '../events.ts';
+import type { GatheringStream } from '../listener.ts';
 import { Metric } from '../metrics.ts';
-import { checkFlags } from '../packets/decode.ts';
+import { checkFlags, peekConnectVersion } from '../packets/decode.ts';
 import type { Frame } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import { PacketType, type ProtocolVersion } from '../packets/types.ts';
@@ -47,7 +48,7 @@ interface ForeignTopic {
   route: Route | undefined;
 }
 
-type Attached = Duplex & { [CONNECTION]?: Connection };
+type Attached = Duplex & GatheringStream & { [CONNECTION]?: Connection };
 
 /** Whether a connection reads this stream, or has read it. */
 export function isAttached(stream: Duplex): boolean {
@@ -73,6 +74,7 @@ export class Connection {
   answerVersion: ProtocolVersion | undefined = undefined;
   /** Layout of PUBLISH packets while the client is live; 0: not live, or its topics are not taken as they come. */
   laneLayout: 0 | 4 | 5 = 0;
+  /** Largest packet; until the CONNECT is accepted the zone's `maxConnectSize` bounds it, too. */
   maxPacketSize: number;
   isClosed = false;
   /** CONNACK success has gone out: from now on a close is told by DISCONNECT, before by CONNACK [MQTT-3.14.0-1]. */
@@ -214,8 +216,10 @@ export class Connection {
 
   /** Keep what may not be read yet: a hook decides on an earlier packet. */
   #hold(chunk: Buffer): void {
+    const wasRestrained = this.#isRestrained;
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    if (this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
+    // one chunk may pass every bound; a stream that was told to pause delivers no other
+    if (wasRestrained && this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
       this.session.fail(
         new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
         'quota'
@@ -223,8 +227,12 @@ export class Connection {
     } else this.#restrain();
   }
 
+  get #isRestrained(): boolean {
+    return this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.host.maxHeldBytes);
+  }
+
   #restrain(): void {
-    if (this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.host.maxHeldBytes)) this.stream.pause();
+    if (this.#isRestrained) this.stream.pause();
   }
 
   /** Read the packets from `at` on. */
@@ -269,10 +277,7 @@ export class Connection {
           throw new ProtocolError(ReasonCode.protocolError, 'the first packet must be CONNECT'); // [MQTT-3.1.0-1]
         }
         if (end - at > this.maxPacketSize) {
-          throw new ProtocolError(
-            ReasonCode.packetTooLarge,
-            `packet of ${end - at} bytes, ${this.maxPacketSize} are allowed (option maxPacketSize)`
-          );
+          throw this.#tooLarge(chunk, body, end - at);
         }
         if (end > length) {
           if (run !== undefined) {
@@ -348,6 +353,25 @@ export class Connection {
     }
     this.#rest = keep(chunk, at);
     this.#restrain();
+  }
+
+  #tooLarge(chunk: Buffer, body: number, size: number): ProtocolError {
+    if (this.table === BEFORE_CONNECT) this.answerVersion = peekConnectVersion(chunk, body, chunk.length);
+    const option = this.isWelcomed ? 'maxPacketSize' : 'maxConnectSize, at most maxPacketSize';
+    const text = `packet of ${size} bytes, ${this.maxPacketSize} are allowed (option ${option})`;
+    return new ProtocolError(ReasonCode.packetTooLarge, text);
+  }
+
+  /** A packet before CONNACK has come. */
+  packetTaken(): void {
+    (this.stream as Attached).packetTaken?.();
+  }
+
+  /** The CONNECT is accepted. */
+  admitted(maxPacketSize: number): void {
+    this.isWelcomed = true;
+    this.maxPacketSize = maxPacketSize;
+    (this.stream as Attached).admitted?.();
   }
 
   #packet(first: number, chunk: Buffer, at: number, body: number, end: number): void {

@@ -115,7 +115,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     super(host, zone);
     this.connection = meta;
     this.acceptedMs = host.nowMs;
-    if (stream !== undefined) this.link = new Connection(stream, meta, host, this, zone.maxPacketSize);
+    if (stream !== undefined)
+      this.link = new Connection(stream, meta, host, this, Math.min(zone.maxConnectSize, zone.maxPacketSize));
   }
 
   /** It was kept when the process ended. @param aliveWallMs until then the process may have lived, and it was connected, if it was */
@@ -224,7 +225,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   /** CONNACK success is out. */
   welcomed(): void {
     const link = this.link as Connection;
-    link.isWelcomed = true;
+    link.admitted(this.zoneSettings.maxPacketSize);
     link.isBlocked = false;
     this.updateLane();
     this.#beginRetry(this.host.clock.monotonic());

@@ -1,8 +1,14 @@
 import { createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { mock } from 'node:test';
-import type { Acceptor } from '../../adapters/net/index.ts';
-import { type Clock, type ConnectionMeta, type ListenerHandle, systemClock } from '../../lib/index.ts';
+import type { Acceptor, ZoneSizes } from '../../adapters/net/index.ts';
+import {
+  type Clock,
+  type ConnectionMeta,
+  type GatheringStream,
+  type ListenerHandle,
+  systemClock
+} from '../../lib/index.ts';
 
 export interface Taken {
   readonly stream: Duplex;
@@ -13,6 +19,8 @@ export interface Taken {
 export class StubBroker implements Acceptor {
   clock: Clock = systemClock;
   state = 'connected';
+  /** Whether every client is let in at once, so that nothing bounds its stream. */
+  admits = true;
   attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
   readonly reports: { error: Error; during: string }[] = [];
@@ -22,6 +30,7 @@ export class StubBroker implements Acceptor {
 
   handle(stream: Duplex, meta: ConnectionMeta): void {
     stream.on('error', () => {});
+    if (this.admits) (stream as GatheringStream).admitted?.();
     const taken = { stream, meta };
     this.taken.push(taken);
     const waiting = this.#waiting.shift();
@@ -41,8 +50,8 @@ export class StubBroker implements Acceptor {
     return this.attached;
   }
 
-  zone(): { maxPacketSize: number } {
-    return { maxPacketSize: 1_048_576 };
+  zone(): ZoneSizes {
+    return { maxPacketSize: 1_048_576, maxConnectSize: 65_536 };
   }
 
   on(): void {}

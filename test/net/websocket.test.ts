@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
 import { attachWebSocket, type Listener, listen, type WsOptions, ws } from '../../adapters/net/index.ts';
-import type { BrokerError } from '../../lib/index.ts';
+import { type BrokerError, createBroker, type GatheringStream, ReasonCode } from '../../lib/index.ts';
 import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
 let broker: StubBroker;
@@ -103,6 +103,89 @@ afterEach(async () => {
     server.closeAllConnections();
     server.close();
   }
+});
+
+describe('a WebSocket whose CONNECT is not accepted', () => {
+  const masked = (head: number, payload: Buffer) =>
+    Buffer.concat([Buffer.from([head, 0xfe, payload.length >> 8, payload.length & 255, 0, 0, 0, 0]), payload]);
+
+  /** The code of the close frame that comes next. */
+  async function closeCode(socket: Socket): Promise<number> {
+    const head = await readBytes(socket, 4);
+    assert.equal(head[0], 0x88);
+    return head.readUInt16BE(2);
+  }
+
+  beforeEach(() => {
+    broker.admits = false;
+  });
+
+  it('is closed with 1009 once its fragments take more than maxConnectSize', async () => {
+    broker.zone = () => ({ maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
+    const { socket, stream } = await rawPair();
+    const failed = once(stream, 'error');
+    stream.resume();
+    socket.write(masked(2, Buffer.alloc(5_000)));
+    socket.write(masked(0, Buffer.alloc(6_000)));
+    assert.equal(await closeCode(socket), 1009);
+    const [error] = await failed;
+    assert.equal(error.reasonCode, ReasonCode.packetTooLarge);
+    assert.match(error.message, /maxConnectSize/);
+  });
+
+  it('is closed with 1009 for fragments of one byte long before their bytes are maxConnectSize', async () => {
+    const { socket, stream } = await rawPair();
+    stream.on('error', () => {}).resume();
+    const fragments = Array.from({ length: 2_000 }, (_, at) => frame(at === 0 ? 2 : 0, Buffer.alloc(1), false));
+    assert.ok(Buffer.concat(fragments).length < 20_000);
+    socket.write(Buffer.concat(fragments));
+    assert.equal(await closeCode(socket), 1009);
+  });
+
+  it('is read no further behind its CONNECT than maxConnectSize, and read on when that is accepted', async () => {
+    const { socket, stream } = await rawPair();
+    let received = 0;
+    stream.on('data', (chunk: Buffer) => {
+      if (received === 0) (stream as GatheringStream).packetTaken?.();
+      received += chunk.length;
+    });
+    socket.write(frame(2, Buffer.alloc(100)));
+    await turnsUntil(() => received > 0);
+    // more than the buffers of both sockets take
+    const messages = Array.from({ length: 600 }, () => masked(0x82, Buffer.alloc(60_000)));
+    socket.write(Buffer.concat(messages));
+    await turnsUntil(() => received > 60_000);
+    for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate);
+    assert.ok(received < 400_000, `${received} bytes were read`);
+    assert.ok(socket.writableLength > 0, 'the rest is left to the network');
+    (stream as GatheringStream).admitted?.();
+    await turnsUntil(() => received === 100 + 600 * 60_000);
+  });
+
+  it('is answered with CONNACK 0x95 where its CONNECT says that it is larger than maxConnectSize', async () => {
+    const real = createBroker();
+    await real.start();
+    try {
+      const listener = await listen(real, ws({ port: 0 }));
+      const socket = connect(listener.port as number, '127.0.0.1');
+      sockets.push(socket);
+      socket.write(UPGRADE);
+      let head = '';
+      while (!head.endsWith('\r\n\r\n')) head += (await readBytes(socket, 1)).toString('latin1');
+      const packet = Buffer.concat([Buffer.from('10f0a20400044d51545405', 'hex'), Buffer.alloc(69_989)]);
+      const frame = Buffer.alloc(14 + packet.length);
+      frame.set([0x82, 0xff]);
+      frame.writeUIntBE(packet.length, 4, 6);
+      frame.set([1, 2, 3, 4], 10);
+      for (let at = 0; at < packet.length; at++) frame[14 + at] = packet[at] ^ (1 + (at & 3));
+      socket.write(frame);
+      const [, length] = await readBytes(socket, 2);
+      const answer = await readBytes(socket, length);
+      assert.deepEqual([answer[0], answer[3]], [0x20, 0x95]);
+    } finally {
+      await real.stop({ timeoutMs: 0 });
+    }
+  });
 });
 
 describe('a WebSocket listener', () => {
@@ -341,7 +424,7 @@ describe('a WebSocket listener', () => {
   });
 
   it('takes messages of several packets of the greatest size the zone allows', async () => {
-    broker.zone = () => ({ maxPacketSize: 50 });
+    broker.zone = () => ({ maxPacketSize: 50, maxConnectSize: 65_536 });
     const { client, stream } = await pair();
     client.send(Buffer.alloc(200));
     await readBytes(stream, 200);

@@ -17,7 +17,7 @@ describe('1,000 connections that announce 256 MB', () => {
   });
 
   it('take no memory and are closed by the CONNECT timeout, trickling or silent', async () => {
-    await using it = await bed({ maxPacketSize: 268_435_460 });
+    await using it = await bed({ maxPacketSize: 268_435_460, maxConnectSize: 268_435_460 });
     const { broker, pass, failures } = it;
     const observer = await client(broker);
     const peers = Array.from({ length: 1_000 }, () => new Peer(broker, 5));

@@ -21,7 +21,9 @@ export function onConnect(
   const link = session.link as Connection;
   link.answerVersion = peekConnectVersion(buf, body, end);
   try {
-    session.host.onConnect(session, decodeConnect(buf, body, end));
+    const packet = decodeConnect(buf, body, end);
+    link.packetTaken();
+    session.host.onConnect(session, packet);
   } catch (error) {
     if (error instanceof UnsupportedVersion) link.answerVersion = error.answerAs; // [MQTT-3.1.2-2]
     throw error;
@@ -77,6 +79,7 @@ export function onAuthWhileConnecting(
   if (packet.properties?.authenticationMethod !== auth.method) {
     throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the method must be that of CONNECT'); // [MQTT-4.12.0-5]
   }
+  session.link?.packetTaken();
   auth.receive(packet.properties.authenticationData);
 }
 

@@ -1,0 +1,264 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { connectFrame, packet, subscribeFrame, text } from './load/frames.ts';
+import { findProgram, MOSQUITTO_SETTINGS } from './support/brokers.ts';
+import { freePort, listening } from './support/child.ts';
+import { residentBytes } from './support/proc.ts';
+
+/**
+ * Resident memory of a broker process before, during and after bursts: `node dist-bench/bench/memory.js --help`. Linux only.
+ * embermq runs as a user runs it, as `embermq serve --memory`.
+ */
+const HELP = `node dist-bench/bench/memory.js [options]
+
+  --only REGEX      rows whose name it matches
+  --brokers A,B     of embermq, mosquitto (both)
+  --after SECONDS   how long after the burst memory is looked at (10)
+  --command FILE    the command of embermq that is measured (dist/adapters/cli/main.js)
+  --node FLAGS      flags for its node, separated by blanks`;
+
+const MB = 1e6;
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string', default: '.' },
+    brokers: { type: 'string', default: 'embermq,mosquitto' },
+    after: { type: 'string', default: '10' },
+    command: { type: 'string', default: 'dist/adapters/cli/main.js' },
+    node: { type: 'string', default: '' },
+    help: { type: 'boolean', default: false }
+  }
+});
+
+interface Target {
+  readonly port: number;
+  readonly webSocketPort: number;
+}
+
+/** A burst; what it returns is left open until memory has been looked at. */
+type Burst = (target: Target) => Promise<readonly Socket[]>;
+
+const ROWS: Readonly<Record<string, Burst>> = {
+  '1,000 TCP connections that send 1 MB of a CONNECT': beforeConnect,
+  '300 WebSockets that send 4 MB of fragments': fragments,
+  '100 readers that stop during 64 MB, then read': slowReaders,
+  '60 offline sessions with 4 MB each, then read': offlineFlood
+};
+
+async function measure(name: string, broker: string, burst: Burst): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
+  const target = { port: await freePort(), webSocketPort: await freePort() };
+  const child = spawnBroker(broker, target, folder);
+  try {
+    await listening({ child, output: () => '' }, target.port);
+    await sleep(2_000);
+    const pid = child.pid as number;
+    const idle = residentBytes(pid);
+    let peak = idle;
+    const look = setInterval(() => {
+      peak = Math.max(peak, residentBytes(pid));
+    }, 20);
+    const sockets = await burst(target);
+    await sleep(Number(options.after) * 1000);
+    clearInterval(look);
+    const after = residentBytes(pid);
+    const cells = [idle, peak, after, after - idle].map((bytes) => (bytes / MB).toFixed(0));
+    console.log(`| ${[name, broker, ...cells].join(' | ')} |`);
+    for (const socket of sockets) socket.destroy();
+  } finally {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function spawnBroker(broker: string, { port, webSocketPort }: Target, folder: string): ChildProcess {
+  if (broker === 'embermq') {
+    const flags = ['--memory', '--mqtt-port', `${port}`, '--ws-port', `${webSocketPort}`, '--max-mqueue-len', '0'];
+    const node = options.node.split(' ').filter((flag) => flag !== '');
+    return spawn(process.execPath, [...node, options.command, 'serve', ...flags, '--max-mqueue-bytes', '0'], {
+      stdio: 'ignore'
+    });
+  }
+  const path = findProgram('mosquitto');
+  if (path === undefined) throw new Error('mosquitto: not found');
+  const file = join(folder, 'mosquitto.conf');
+  const listeners = [`listener ${port} 127.0.0.1`, `listener ${webSocketPort} 127.0.0.1`, 'protocol websockets'];
+  writeFileSync(file, [...listeners, ...MOSQUITTO_SETTINGS, ''].join('\n'));
+  return spawn(path, ['-c', file], { stdio: 'ignore' });
+}
+
+/** Headers that announce 1 MB, and nearly all of it. */
+async function beforeConnect({ port }: Target): Promise<Socket[]> {
+  const begun = packet(0x10, [text('MQTT'), Buffer.from([5, 2, 0, 0]), Buffer.alloc(1_048_000)]).subarray(0, -10);
+  return flood(port, 1_000, () => [begun]);
+}
+
+/** Fragments of a message whose last one never comes. */
+async function fragments({ webSocketPort }: Target): Promise<Socket[]> {
+  const upgrade = [
+    'GET /mqtt HTTP/1.1',
+    'Host: localhost',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol: mqtt',
+    '\r\n'
+  ].join('\r\n');
+  const fragment = (opcode: number) =>
+    Buffer.concat([Buffer.from([opcode, 0xfe, 0xfa, 0, 0, 0, 0, 0]), Buffer.alloc(64_000, 0x10)]);
+  const rest = Array.from({ length: 64 }, () => fragment(0));
+  return flood(webSocketPort, 300, () => [Buffer.from(upgrade), fragment(2), ...rest]);
+}
+
+async function flood(port: number, count: number, bytes: () => readonly Buffer[]): Promise<Socket[]> {
+  const sockets = Array.from({ length: count }, () => connect({ port, host: '127.0.0.1' }));
+  const sent = sockets.map(async (socket) => {
+    socket.on('error', () => {}).resume();
+    await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
+    const isWritten = new Promise((resolve) => {
+      socket.once('close', resolve);
+      socket.write(Buffer.concat(bytes()), resolve);
+    });
+    await Promise.race([isWritten, sleep(20_000)]);
+  });
+  await Promise.all(sent);
+  return sockets;
+}
+
+const PAYLOAD_BYTES = 1_000;
+
+async function slowReaders({ port }: Target): Promise<Socket[]> {
+  const readers = await Promise.all(Array.from({ length: 100 }, (_, at) => Peer.connect(port, `reader${at}`)));
+  for (const reader of readers) await reader.subscribe('burst');
+  for (const { socket } of readers) socket.pause();
+  const publisher = await Peer.connect(port, 'publisher');
+  await publisher.publish('burst', 64_000);
+  for (const { socket } of readers) socket.resume();
+  for (const reader of readers) await reader.received(64_000);
+  return [publisher, ...readers].map(({ socket }) => socket);
+}
+
+async function offlineFlood({ port }: Target): Promise<Socket[]> {
+  const ids = Array.from({ length: 60 }, (_, at) => `offline${at}`);
+  for (const id of ids) {
+    const peer = await Peer.connect(port, id, false);
+    await peer.subscribe(id);
+    await peer.leave();
+  }
+  const publisher = await Peer.connect(port, 'publisher');
+  for (const id of ids) await publisher.publish(id, 4_000);
+  await publisher.leave();
+  for (const id of ids) {
+    const peer = await Peer.connect(port, id, false);
+    await peer.received(4_000);
+    await peer.leave();
+  }
+  return [];
+}
+
+/** A client that acknowledges what it gets, at QoS 1 under MQTT 3.1.1. */
+class Peer {
+  readonly socket: Socket;
+  #rest: Buffer = Buffer.alloc(0);
+  #controls = 0;
+  #messages = 0;
+  #lastId = 0;
+  #wake: () => void = () => {};
+
+  static async connect(port: number, id: string, clean = true): Promise<Peer> {
+    const peer = new Peer(port);
+    peer.socket.write(connectFrame(id, { v5: false, clean }));
+    await peer.#until(() => peer.#controls > 0);
+    return peer;
+  }
+
+  constructor(port: number) {
+    this.socket = connect({ port, host: '127.0.0.1' });
+    this.socket.on('data', (chunk) => this.#read(chunk));
+    this.socket.on('error', () => {});
+    this.socket.on('close', () => this.#wake());
+  }
+
+  async subscribe(filter: string): Promise<void> {
+    const before = this.#controls;
+    this.socket.write(subscribeFrame([filter], { v5: false, qos: 1, id: 1 }));
+    await this.#until(() => this.#controls > before);
+  }
+
+  /** At most 500 of them without an acknowledgement. */
+  async publish(topic: string, count: number): Promise<void> {
+    const before = this.#controls;
+    for (let sent = 0; sent < count; ) {
+      const batch: Buffer[] = [];
+      for (; batch.length < 100 && sent < count; sent++) {
+        const id = (this.#lastId = (this.#lastId % 60_000) + 1);
+        const payload = Buffer.alloc(PAYLOAD_BYTES, 97 + (id % 26));
+        batch.push(packet(0x32, [text(topic), Buffer.from([id >> 8, id & 255]), payload]));
+      }
+      this.socket.write(Buffer.concat(batch));
+      await this.#until(() => sent - (this.#controls - before) <= 400);
+    }
+    await this.#until(() => this.#controls - before >= count);
+  }
+
+  received(count: number): Promise<void> {
+    return this.#until(() => this.#messages >= count);
+  }
+
+  async leave(): Promise<void> {
+    this.socket.end(Buffer.from([0xe0, 0]));
+    if (!this.socket.closed) await once(this.socket, 'close');
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      if (this.socket.destroyed) throw new Error('the broker closed the connection');
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    const answers: number[] = [];
+    let at = 0;
+    while (bytes.length - at >= 2) {
+      let body = at + 1;
+      let length = 0;
+      for (let shift = 0; body < bytes.length; shift += 7) {
+        const byte = bytes[body++];
+        length |= (byte & 127) << shift;
+        if (byte < 128) break;
+      }
+      if (body + length > bytes.length) break;
+      if (bytes[at] >> 4 === 3) {
+        const idAt = body + 2 + bytes.readUInt16BE(body);
+        answers.push(0x40, 2, bytes[idAt], bytes[idAt + 1]);
+        this.#messages++;
+      } else this.#controls++;
+      at = body + length;
+    }
+    this.#rest = Buffer.from(bytes.subarray(at));
+    if (answers.length > 0) this.socket.write(Buffer.from(answers));
+    this.#wake();
+  }
+}
+
+if (options.help) console.log(HELP);
+else {
+  console.log(
+    '| burst | broker | idle MB | peak MB | after MB | over idle MB |\n| --- | --- | --- | --- | --- | --- |'
+  );
+  for (const [name, burst] of Object.entries(ROWS)) {
+    if (!new RegExp(options.only).test(name)) continue;
+    for (const broker of options.brokers.split(',')) await measure(name, broker, burst);
+  }
+}

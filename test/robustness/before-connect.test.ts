@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encode } from '../../lib/packets/encode.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, connect, isServed, memory, payloads, publish, subscribe } from './support.ts';
+
+/** A CONNECT whose packet has exactly so many bytes. */
+function connectOf(bytes: number, version: 4 | 5): Buffer {
+  const sized = (length: number) =>
+    encode(connect({ version, clientId: 'large', username: 'u', password: Buffer.alloc(length) }), version);
+  return sized(bytes - sized(bytes - 100).length + bytes - 100);
+}
+
+describe('a CONNECT', () => {
+  it('of maxConnectSize bytes is accepted, and later packets may have maxPacketSize', async () => {
+    await using it = await bed({ maxConnectSize: 2_000, maxPacketSize: 100_000 });
+    const observer = await client(it.broker);
+    observer.say(subscribe(1, 0, 'a'));
+    const peer = new Peer(it.broker, 5);
+    peer.say(connectOf(2_000, 5));
+    peer.say(publish('a', Buffer.alloc(90_000, 'x')));
+    await turns(2);
+    assert.equal(payloads(observer)[0]?.length, 90_000);
+    assert.ok(await isServed(peer));
+  });
+
+  it('of more than maxConnectSize bytes is refused with CONNACK 0x95 before its body has come', async () => {
+    await using it = await bed();
+    const peer = new Peer(it.broker, 5);
+    peer.say(connectOf(65_537, 5).subarray(0, 20));
+    await turns(2);
+    const [answer] = peer.take();
+    assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x95, JSON.stringify(answer));
+    assert.match(answer.properties?.reasonString ?? '', /maxConnectSize/);
+    assert.ok(peer.isClosed);
+  });
+
+  it('of more than maxConnectSize bytes ends the connection without CONNACK under 3.1.1, which has no code for it', async () => {
+    await using it = await bed();
+    const peer = new Peer(it.broker, 4);
+    peer.say(connectOf(65_537, 4));
+    await turns(2);
+    assert.deepEqual(peer.take(), []);
+    assert.ok(peer.isClosed);
+  });
+
+  it('that comes byte by byte takes less than maxConnectSize of memory from each of 50 connections', async () => {
+    await using it = await bed();
+    const bytes = connectOf(20_000, 5);
+    const peers = Array.from({ length: 50 }, () => new Peer(it.broker, 5));
+    await turns(1); // they are read
+    const before = memory();
+    // each its own memory, as a socket's reads are
+    for (const peer of peers)
+      for (let at = 0; at < 19_999; at++) peer.wire.say(Buffer.from(bytes.subarray(at, at + 1)));
+    const taken = (memory() - before) / 50;
+    assert.ok(taken < 65_536, `${taken} bytes for each`);
+    peers[0].say(bytes.subarray(19_999));
+    await turns(2);
+    assert.equal(peers[0].take()[0]?.cmd, 'connack');
+  });
+});
+
+describe('what a client sends behind its CONNECT without waiting', () => {
+  it('is no reason to refuse it, however much it is, and is read in order once a hook has let it in', async () => {
+    let decide = (_: boolean) => {};
+    const decision = new Promise<boolean>((resolve) => {
+      decide = resolve;
+    });
+    await using it = await bed({ maxHeldBytes: 1_024, maxPacketSize: 1_000, hooks: { authenticate: () => decision } });
+    let heard = 0;
+    it.broker.subscribe('a', ({ payload }) => assert.equal(payload.readUInt32BE(), heard++));
+    const peer = new Peer(it.broker, 5);
+    peer.say(connect());
+    const number = Buffer.alloc(900);
+    const frame = (at: number) => {
+      number.writeUInt32BE(at);
+      return encode(publish('a', Buffer.from(number)), 5);
+    };
+    peer.say(frame(0));
+    for (let at = 1; at < 1_000; at += 100)
+      peer.wire.say(Buffer.concat(Array.from({ length: Math.min(100, 1_000 - at) }, (_, more) => frame(at + more))));
+    await turns(2);
+    assert.ok(!peer.isClosed);
+    assert.ok(peer.wire.readableLength > 800_000, `${peer.wire.readableLength} bytes are left to the network`);
+    decide(true);
+    await turns(20);
+    assert.equal(heard, 1_000);
+    assert.equal(peer.take()[0]?.cmd, 'connack');
+  });
+
+  it('does not hide that it has gone, while it is little', async () => {
+    const signals: AbortSignal[] = [];
+    const never = new Promise<boolean>(() => {});
+    await using it = await bed({
+      hooks: {
+        preConnect: ({ signal }) => {
+          signals.push(signal);
+          return never;
+        }
+      }
+    });
+    const peer = new Peer(it.broker, 5);
+    peer.say(connect());
+    peer.wire.destroy();
+    await turns(2);
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      [true]
+    );
+  });
+});
+
+describe('memory above memoryHighWatermark', () => {
+  it('closes the connections whose CONNECT is not accepted, with 0x89 where they have sent one, and no others', async () => {
+    let used = 0;
+    await using it = await bed({
+      memoryHighWatermark: 1_000,
+      memoryUsage: () => used,
+      hooks: { authenticate: ({ client: { clientId } }) => clientId === 'in' || new Promise<boolean>(() => {}) }
+    });
+    const admitted = await client(it.broker, { clientId: 'in' });
+    const [silent, begun, asked] = Array.from({ length: 3 }, () => new Peer(it.broker, 5));
+    begun.say(connectOf(1_000, 5).subarray(0, 500));
+    asked.say(connect({ clientId: 'asked' }));
+    await it.pass(1_100);
+    assert.ok(![silent, begun, asked].some(({ isClosed }) => isClosed));
+    used = 1_000;
+    await it.pass(1_100);
+    assert.ok([silent, begun, asked].every(({ isClosed }) => isClosed));
+    assert.deepEqual([silent.take(), begun.take()], [[], []]);
+    const [answer] = asked.take();
+    assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89, JSON.stringify(answer));
+    const late = new Peer(it.broker, 5);
+    await it.pass(1_100);
+    assert.ok(late.isClosed, 'also one that comes while memory is short');
+    assert.ok(await isServed(admitted));
+  });
+});
