@@ -56,7 +56,8 @@ export class NotAuthorized extends BrokerError {
 /** Asked while in the wrong state, for example publishing on a broker that is not started. */
 export class StateError extends BrokerError {}
 
-function show(value: unknown): string {
+/** A value as it stands in a message, cut off where it is long. */
+export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
   if (typeof value === 'function') return 'a function';
   // JSON has no NaN, no Infinity, no bigint

@@ -1,4 +1,4 @@
-import { InvalidInput } from './errors.ts';
+import { InvalidInput, show } from './errors.ts';
 
 /**
  * Tables of options: every option is a row with its default, unit and range; reading options walks the rows. `read` turns what a user
@@ -38,6 +38,7 @@ export interface OptionRow<T = unknown> {
     | 'filters'
     | 'sessions';
   readonly min?: number;
+  /** Of a text in bytes of UTF-8. */
   readonly max?: number;
   readonly choices?: readonly string[];
   /** Documented names that mean the same, besides the snake_case of the name itself. */
@@ -69,6 +70,9 @@ export interface Rate {
   readonly perMs: number;
 }
 
+/** Bytes of UTF-8 in a string, where its row has no bound of its own: what a string of MQTT may have. */
+const MAX_TEXT_BYTES = 65_535;
+
 const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1000,
@@ -81,6 +85,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, b: 1, kb: 1024, mb
 
 /** Milliseconds in a text such as `90s`, `1m30s`, `2h`; undefined when it is none. */
 export function parseDuration(text: string): number | undefined {
+  if (text.length > MAX_TEXT_BYTES) return undefined; // a regular expression has but so much stack
   const trimmed = text.trim().toLowerCase();
   if (trimmed === 'infinity') return Infinity;
   if (!/^(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$/.test(trimmed)) return undefined;
@@ -151,7 +156,7 @@ export function unknownKey(key: string, known: readonly string[], where: string)
   const near = nearest(key, known);
   const hint = near === undefined ? '' : `; did you mean "${near}"?`;
   const place = where === '' ? '' : ` in ${where}`;
-  return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option "${key}"${place}${hint}`);
+  return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option ${show(key)}${place}${hint}`);
 }
 
 /** The row that a user's key means, be it camelCase, documented spelling or alias; undefined: none. */
@@ -177,10 +182,13 @@ function readValue(row: OptionRow, value: unknown, field: string): unknown {
   const fail = (expected: string): never => {
     throw new InvalidInput('OPTION_INVALID', field, expected, value);
   };
+  const { max = MAX_TEXT_BYTES } = row.kind === 'text' ? row : {};
+  if (typeof value === 'string' && row.kind !== 'object' && Buffer.byteLength(value) > max)
+    return fail(`a string of at most ${max} bytes`);
   switch (row.kind) {
     case 'boolean':
-      if (value === true || value === 'true' || value === 'on') return true;
-      if (value === false || value === 'false' || value === 'off') return false;
+      if (value === true || ['true', 'on', '1'].includes(value as string)) return true;
+      if (value === false || ['false', 'off', '0'].includes(value as string)) return false;
       return fail('true or false');
     case 'integer':
     case 'number': {
@@ -245,6 +253,7 @@ export function unknownName(code: string, field: string, name: unknown, known: r
 
 /** The known name nearest to a misspelt one; undefined when none is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (word.length > 100) return undefined; // comparing takes time in proportion
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {

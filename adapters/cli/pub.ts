@@ -9,7 +9,11 @@ import { MESSAGE_PROPERTY_FLAGS, messageProperties, qosFlag } from './session-fl
 
 const OWN_FLAGS = {
   topic: flag('text', undefined as string | undefined, 'topic to publish to', { short: 't', value: 'TOPIC' }),
-  message: flag('text', undefined as string | undefined, 'the payload', { short: 'm', value: 'TEXT' }),
+  message: flag('text', undefined as string | undefined, 'the payload', {
+    short: 'm',
+    value: 'TEXT',
+    max: Number.MAX_SAFE_INTEGER
+  }),
   file: flag('text', undefined as string | undefined, 'the payload is what this file holds', {
     short: 'f',
     value: 'FILE'

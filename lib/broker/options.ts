@@ -27,6 +27,7 @@ export interface AutoSubscription {
 export const BROKER_OPTIONS = {
   node: row('text', 'embermq@127.0.0.1', 'Name of this node, in every record and in `$SYS`.', {
     aliases: ['node.name'],
+    max: 1024,
     check: checkNode
   }),
   timerResolution: row('duration', 100, 'Tick of the timing wheel: how late a timeout may be.', {
