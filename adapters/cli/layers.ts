@@ -1,6 +1,7 @@
 import { extname } from 'node:path';
 import { BrokerError, documentedName, InvalidInput, optionName, unknownKey } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
+import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
 
 /** Options as they were written in one place, by camelCase name. */
@@ -62,14 +63,21 @@ function fromText(table: FlagTable, name: string, text: string, place: string): 
  * @throws BrokerError FILE_UNREADABLE, PACKAGE_MISSING; InvalidInput CONFIG_INVALID, OPTION_UNKNOWN
  */
 export async function fileLayer(shell: Shell, path: string, table: FlagTable): Promise<Layer> {
-  const text = String(await readFileFor(shell, path));
+  const text = configText(path, await readFileFor(shell, path, MAX_CONFIG_BYTES));
   const parsed = await parse(shell, path, text);
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+  if (!isObject(parsed)) {
     throw new InvalidInput('CONFIG_INVALID', path, 'an object of options', parsed);
   }
   const spelled = new Map<string, string>();
   const given: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(parsed)) place(given, spelled, table, path, key, value);
+  const zones = new Map<string, object>();
+  for (const [key, value] of Object.entries(parsed)) {
+    // The documented settings file has one name for each setting: zone.external.max_inflight
+    const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(key) ?? [];
+    if (zone !== undefined) zones.set(zone, { ...zones.get(zone), [setting]: value });
+    else place(given, spelled, table, path, key, value);
+  }
+  if (zones.size > 0) given.zones = withZones(given.zones, zones, path);
   return { given, spelled: (name) => `${path}: ${spelled.get(name) ?? name}` };
 }
 
@@ -81,13 +89,6 @@ function place(
   key: string,
   value: unknown
 ): void {
-  const zone = /^zone\.([^.]+)\.(.+)$/.exec(key);
-  if (zone !== null) {
-    const zones = { ...(given.zones as Record<string, object> | undefined) };
-    zones[zone[1]] = { ...zones[zone[1]], [zone[2]]: value };
-    given.zones = zones;
-    return;
-  }
   const name = optionName(table, key.startsWith('mqtt.') ? key.slice(5) : key);
   if (IN_CODE.has(key)) {
     throw new InvalidInput(
@@ -99,17 +100,46 @@ function place(
     );
   }
   if (name === undefined) throw unknownKey(key, Object.keys(table), path);
+  const other = spelled.get(name);
+  if (other !== undefined) throw repeated(path, `"${key}" and "${other}" are one option`);
   given[name] = value;
   spelled.set(name, key);
 }
 
+/** Both ways to write settings of zones, whichever stands first. */
+function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: string): unknown {
+  if (given !== undefined && !isObject(given)) return given; // refused where options are read
+  const zones = new Map(Object.entries(given ?? {}));
+  for (const [name, settings] of dotted) {
+    const table = zones.get(name);
+    if (table !== undefined && !isObject(table)) continue; // refused likewise
+    const twice = Object.keys(settings).find((setting) => Object.hasOwn(table ?? {}, setting));
+    if (twice !== undefined) throw repeated(path, `"${twice}" of zone "${name}" is written twice`);
+    zones.set(name, { ...table, ...settings });
+  }
+  return Object.fromEntries(zones);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function repeated(path: string, fault: string): InvalidInput {
+  return new InvalidInput('CONFIG_INVALID', path, 'every option once', undefined, `${path}: ${fault}; leave one out`);
+}
+
 async function parse(shell: Shell, path: string, text: string): Promise<unknown> {
-  const { parse } = /^\.ya?ml$/.test(extname(path)) ? await yaml(shell) : JSON;
+  const isYaml = /^\.ya?ml$/.test(extname(path)); // whose parser refuses a key that is repeated
+  const { parse } = isYaml ? await yaml(shell) : JSON;
+  let parsed: unknown;
   try {
-    return parse(text);
+    parsed = parse(text);
   } catch (error) {
     throw new InvalidInput('CONFIG_INVALID', path, 'JSON or YAML', undefined, `${path}: ${(error as Error).message}`);
   }
+  const key = isYaml ? undefined : repeatedKey(text);
+  if (key !== undefined) throw repeated(path, `"${key.slice(0, 80)}" is written twice in one object`);
+  return parsed;
 }
 
 async function yaml(shell: Shell): Promise<{ parse(text: string): unknown }> {

@@ -1,0 +1,59 @@
+import { constants } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+import { InvalidInput } from '../../lib/index.ts';
+
+/** A config file is read whole, and every key is looked at: a longer one is hardly one. */
+export const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Contents of a file.
+ * @param maxBytes with a bound, only a regular file within it is read: reading a pipe or a device may never end
+ */
+export async function readFileUpTo(path: string, maxBytes = Infinity): Promise<Buffer> {
+  if (maxBytes === Infinity) return readFile(path);
+  // Opening a named pipe would wait for somebody who writes to it.
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const found = await file.stat();
+    if (found.isDirectory()) throw new Error('it is a directory');
+    if (!found.isFile()) throw new Error('it is a pipe, a socket or a device; a regular file is needed');
+    if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes; at most ${maxBytes} are read`);
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * The text of a config file, without a byte order mark.
+ * @throws InvalidInput CONFIG_INVALID for what is not UTF-8
+ */
+export function configText(path: string, bytes: Buffer): string {
+  const refuse = (fault: string) =>
+    new InvalidInput('CONFIG_INVALID', path, 'UTF-8', undefined, `${path}: ${fault}; save it as UTF-8`);
+  const hasWideMark = [0xfffe, 0xfeff].includes(bytes.length < 2 ? 0 : bytes.readUInt16BE());
+  if (hasWideMark || bytes.subarray(0, 2).includes(0)) throw refuse('the text is in UTF-16');
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw refuse('the text is not UTF-8');
+  }
+}
+
+/** A key that stands twice in one object of a JSON text that is well-formed. `JSON.parse` would keep the last without a word. */
+export function repeatedKey(json: string): string | undefined {
+  const open: Set<string>[] = []; // of an array empty
+  let text = '';
+  for (const [token] of json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:]/g)) {
+    if (token === '{' || token === '[') open.push(new Set());
+    else if (token === '}' || token === ']') open.pop();
+    else if (token !== ':') text = token;
+    else {
+      const keys = open.at(-1) as Set<string>;
+      const key = JSON.parse(text) as string;
+      if (keys.has(key)) return key;
+      keys.add(key);
+    }
+  }
+  return undefined;
+}
