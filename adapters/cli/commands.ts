@@ -17,8 +17,15 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
  * @returns the exit code: 0, 1 where something failed, 2 where the command line or the configuration is wrong
  */
 export async function runCommand(args: readonly string[], shell: Shell): Promise<number> {
+  const running: { command?: Command } = {};
+  // An error event without a listener would end the process.
+  shell.stderr.on('error', () => {});
+  shell.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (running.command?.outlivesOutput) tell(shell, `standard output can not be written to: ${message}`);
+    else shell.exit(code === 'EPIPE' ? 141 : 1); // as `embermq sub ... | head` has it
+  });
   try {
-    return await dispatch(args, shell);
+    return await dispatch(args, shell, running);
   } catch (error) {
     // a broker that stops tells all that went wrong
     const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
@@ -28,14 +35,19 @@ export async function runCommand(args: readonly string[], shell: Shell): Promise
   }
 }
 
-async function dispatch([name, ...args]: readonly string[], shell: Shell): Promise<number> {
+async function dispatch(
+  [name, ...args]: readonly string[],
+  shell: Shell,
+  running: { command?: Command }
+): Promise<number> {
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') return help(args[0], shell);
-  if (name === 'version' || name === '--version') {
+  if (name === 'version' || name === '--version' || name === '-v') {
     shell.stdout.write(`embermq ${version()}\n`);
     return 0;
   }
   const command = await find(name);
   if (args.includes('--help')) return help(name, shell);
+  running.command = command;
   return command.run(args, shell);
 }
 
@@ -56,7 +68,7 @@ async function overview(): Promise<string> {
   return [
     ...lines,
     '  help     what a command takes: embermq help serve; all options: embermq help options',
-    '  version  the version'
+    '  version  the version; also embermq -v'
   ].join('\n');
 }
 

@@ -1,11 +1,8 @@
 #!/usr/bin/env node
 import { fstatSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from './commands.ts';
-
-// Whoever read our output has gone (`embermq sub ... | head`): end as a process would that knows SIGPIPE.
-process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(code === 'EPIPE' ? 141 : 1));
+import { readFileUpTo } from './config-text.ts';
 
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
@@ -17,12 +14,16 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   },
   stdout: process.stdout,
   stderr: process.stderr,
-  readFile: (path) => readFile(path),
+  readFile: readFileUpTo,
   importPackage: (name) => import(name),
   delay: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
   onSignal(listener) {
     process.on('SIGINT', listener).on('SIGTERM', listener);
     return () => process.off('SIGINT', listener).off('SIGTERM', listener);
+  },
+  onHangup(listener) {
+    process.on('SIGHUP', listener);
+    return () => process.on('SIGHUP', () => {}).off('SIGHUP', listener);
   },
   exit: (code) => process.exit(code)
 });

@@ -4,27 +4,27 @@ import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
 /** A port of the command: a number, where 0 takes a free one, or `off`. */
 export type Port = number | 'off';
 
+const FILE = { value: 'FILE', check: notEmpty('a file') };
+
 /** What the command itself can be told. Each is a flag, a key of the config file and an environment variable. */
 export const SERVE_OPTIONS = {
-  host: flag('text', '127.0.0.1', 'address to bind', { value: 'ADDRESS' }),
+  host: flag('text', '127.0.0.1', 'address to bind', { value: 'ADDRESS', check: notEmpty('an address') }),
   mqttPort: port(1883, 'MQTT over TCP'),
-  mqttsPort: port('off', 'MQTT over TLS; needs --cert and --key'),
+  mqttsPort: port('off', 'MQTT over TLS; with --cert and --key 8883, unless --wss-port is given'),
   wsPort: port(8083, 'MQTT over WebSocket, path /mqtt'),
   wssPort: port('off', 'MQTT over secure WebSocket; needs --cert and --key'),
-  cert: flag('text', undefined as string | undefined, 'certificate chain of the TLS listeners, PEM', { value: 'FILE' }),
-  key: flag('text', undefined as string | undefined, 'private key of the certificate, PEM', { value: 'FILE' }),
+  cert: flag('text', undefined as string | undefined, 'certificate chain of the TLS listeners, PEM', FILE),
+  key: flag('text', undefined as string | undefined, 'private key of the certificate, PEM', FILE),
   ca: flag(
     'text',
     undefined as string | undefined,
     'let in only clients with a certificate of these authorities, PEM',
-    {
-      value: 'FILE'
-    }
+    FILE
   ),
   drainTimeout: timeFlag(10_000, 'how long SIGTERM waits for clients to take what is theirs'),
   dataDir: flag('text', './data', 'folder of the state that survives this process; made if it is not there', {
     value: 'DIR',
-    check: checkFolder
+    check: notEmpty('a folder')
   }),
   durability: flag(
     'choice',
@@ -51,8 +51,8 @@ export const SERVE_OPTIONS = {
 /** Only on the command line and in the environment: it says where the rest is. */
 export const CONFIG_FLAG = {
   config: flag('text', undefined as string | undefined, 'read options from a JSON or YAML file', {
-    short: 'c',
-    value: 'FILE'
+    ...FILE,
+    short: 'c'
   })
 };
 
@@ -70,9 +70,11 @@ function port(value: Port, about: string) {
   return flag('object', value, `${about}; 0 takes a free one, off leaves it out`, { check: checkPort, value: 'PORT' });
 }
 
-function checkFolder(value: unknown, field: string): unknown {
-  if (value === '') throw new InvalidInput('OPTION_INVALID', field, 'a folder', value);
-  return value;
+function notEmpty(expected: string) {
+  return (value: unknown, field: string): unknown => {
+    if (value === '') throw new InvalidInput('OPTION_INVALID', field, expected, value);
+    return value;
+  };
 }
 
 function checkPort(value: unknown, field: string): Port {

@@ -1,16 +1,21 @@
 import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../lib/index.ts';
+import { type Transport, tcp, tls, unix, ws, wss } from '../net/index.ts';
 import type { Shell } from './command.ts';
+import { checkExposure } from './exposure.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from './flags.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layers.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts';
 
 /** A listener to open. */
 export interface PlannedListener {
-  readonly kind: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
   /** Its name in the `ready` line; undefined: it has its own name there. */
   readonly label?: string;
-  /** Options of the listener as `embermq/net` takes them. */
-  readonly options: Readonly<Record<string, unknown>>;
+  /** How a message names the place where it was written. */
+  readonly place: string;
+  /** Its options, read and checked. */
+  readonly transport: Transport;
+  /** On a default port that nobody asked for: left out where another program has it. */
+  readonly isOptional?: boolean;
 }
 
 /** What `embermq serve` is to do. */
@@ -34,7 +39,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   refuseWords(words, 'serve');
   const fromFlags = flagLayer(WITH_CONFIG, flags);
   const fromEnvironment = environmentLayer(shell.env, WITH_CONFIG);
-  const config = { ...fromEnvironment.given, ...fromFlags.given }.config as string | undefined;
+  const { config } = readConfigFlag([fromFlags, fromEnvironment]);
   const fromFile = config === undefined ? undefined : await fileLayer(shell, config, IN_FILE);
   const layers = [fromFile, fromEnvironment, fromFlags].filter((layer) => layer !== undefined);
   const merged: Record<string, unknown> = {};
@@ -45,13 +50,19 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   }
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
   const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
-  const listeners = [...portListeners(own), ...furtherListeners(merged.listeners, config)];
+  const listeners = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
   if (listeners.length === 0) {
     const message = 'nothing to listen on: every port is off, and no config file names listeners';
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
-  for (const listener of listeners) checkExposure(listener, broker);
+  for (const { place, transport } of listeners) checkExposure(place, transport, broker);
   return { own, broker, listeners };
+}
+
+/** The config file that flags or environment name. */
+function readConfigFlag(layers: readonly Layer[]): FlagValues<typeof CONFIG_FLAG> {
+  const { given, spelled } = layers.find(({ given }) => 'config' in given) ?? layers[0];
+  return readAs(CONFIG_FLAG, pick(given, CONFIG_FLAG), spelled) as FlagValues<typeof CONFIG_FLAG>;
 }
 
 /** What `memory` leaves nothing to do for: whoever gives one wants state to be kept. */
@@ -89,81 +100,58 @@ function pick(given: Readonly<Record<string, unknown>>, table: object): Record<s
   return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(table, name)));
 }
 
-function portListeners(own: ServeSettings['own']): PlannedListener[] {
+/** Where MQTT over TLS is found by convention. */
+const MQTTS_PORT = 8883;
+
+function portListeners(own: ServeSettings['own'], written: Readonly<Record<string, unknown>>): PlannedListener[] {
   const { host, cert, key, ca } = own;
-  const hasTls = own.mqttsPort !== 'off' || own.wssPort !== 'off';
+  const isDefault = (name: string) => !(name in written);
+  const isTlsImplied = isDefault('mqttsPort') && own.wssPort === 'off' && (cert ?? key) !== undefined;
+  const mqttsPort = isTlsImplied ? MQTTS_PORT : own.mqttsPort;
+  const hasTls = mqttsPort !== 'off' || own.wssPort !== 'off';
   if (hasTls && (cert === undefined || key === undefined)) {
-    throw new InvalidInput(
-      'OPTION_MISSING',
-      'cert',
-      '--cert and --key',
-      cert,
-      'a TLS listener needs --cert FILE and --key FILE'
-    );
+    const message = 'a TLS listener needs --cert FILE and --key FILE';
+    throw new InvalidInput('OPTION_MISSING', 'cert', '--cert and --key', cert, message);
   }
   if (!hasTls && (cert ?? key ?? ca) !== undefined) {
-    throw new InvalidInput(
-      'OPTION_MISSING',
-      'mqttsPort',
-      'a TLS port',
-      'off',
-      '--cert, --key and --ca are for --mqtts-port or --wss-port'
-    );
+    const message =
+      '--cert, --key and --ca are for a TLS listener: give --cert and --key, and turn --mqtts-port or --wss-port on';
+    throw new InvalidInput('OPTION_MISSING', 'mqttsPort', 'a TLS port', 'off', message);
   }
   // A renewed certificate is put in the place of the old one: it is taken without a restart.
-  const tls = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
+  const secure = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
   const plans = [
-    { kind: 'tcp', label: 'mqtt', port: own.mqttPort, more: {} },
-    { kind: 'tls', label: 'mqtts', port: own.mqttsPort, more: tls },
-    { kind: 'ws', label: 'ws', port: own.wsPort, more: {} },
-    { kind: 'wss', label: 'wss', port: own.wssPort, more: tls }
+    { kind: 'tcp', label: 'mqtt', port: own.mqttPort, more: {}, isOptional: false },
+    { kind: 'tls', label: 'mqtts', port: mqttsPort, more: secure, isOptional: isDefault('mqttsPort') },
+    { kind: 'ws', label: 'ws', port: own.wsPort, more: {}, isOptional: isDefault('wsPort') },
+    { kind: 'wss', label: 'wss', port: own.wssPort, more: secure, isOptional: false }
   ] as const;
   return plans
     .filter(({ port }) => port !== 'off')
-    .map(({ kind, label, port, more }) => ({ kind, label, options: { port, host, ...more } }));
+    .map(({ kind, label, port, more, isOptional }) => {
+      const transport = KINDS[kind]({ port, host, ...more });
+      return { label, place: '--host', transport, isOptional };
+    });
 }
 
-const KINDS = ['tcp', 'tls', 'ws', 'wss', 'unix'];
+const KINDS = { tcp, tls, ws, wss, unix } as Readonly<Record<string, (options: unknown) => Transport>>;
 
 /** `listeners` of the config file: options of `embermq/net`, and `kind`. */
 function furtherListeners(list: unknown, config: string | undefined): PlannedListener[] {
   if (list === undefined) return [];
   if (!Array.isArray(list)) throw new InvalidInput('OPTION_INVALID', `${config}: listeners`, 'a list', list);
   return list.map((entry: unknown, at) => {
+    const place = `${config}: listeners[${at}]`;
     const { kind, ...options } = (entry ?? {}) as Record<string, unknown>;
-    if (!KINDS.includes(kind as string)) {
-      throw new InvalidInput('OPTION_INVALID', `${config}: listeners[${at}].kind`, `one of ${KINDS.join(', ')}`, kind);
+    if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) {
+      throw new InvalidInput('OPTION_INVALID', `${place}.kind`, `one of ${Object.keys(KINDS).join(', ')}`, kind);
     }
-    return { kind: kind as PlannedListener['kind'], options };
+    try {
+      return { place, transport: KINDS[kind](options) };
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      const { code, field, expected, got, message } = error;
+      throw new InvalidInput(code, field, expected, got, `${place}: ${message}`);
+    }
   });
-}
-
-/**
- * A broker that other machines can reach lets nobody in by accident: who opens it to all says so.
- * @throws InvalidInput ANONYMOUS_EXPOSED
- */
-function checkExposure({ kind, options }: PlannedListener, broker: BrokerOptions): void {
-  const { host = '127.0.0.1', zone = 'external' } = options as { host?: string; zone?: string };
-  if (kind === 'unix' || isLoopback(host) || asksForIdentity(options)) return;
-  const settings = (broker.zones?.[zone] ?? {}) as Record<string, unknown>;
-  if ((settings.allowAnonymous ?? settings.allow_anonymous ?? broker.allowAnonymous) !== undefined) return;
-  throw new InvalidInput(
-    'ANONYMOUS_EXPOSED',
-    'host',
-    'loopback, or allowAnonymous written out',
-    host,
-    `${host} can be reached from other machines, and anybody could connect: ask for client certificates (--ca), ` +
-      'or write allowAnonymous: true (--allow-anonymous) if that is wanted'
-  );
-}
-
-/** Client certificates that must verify, or nothing but pre-shared keys. */
-function asksForIdentity(options: PlannedListener['options']): boolean {
-  const { ca, caFile, rejectUnauthorized, psk, pskFile, cert, certFile } = options;
-  const asksForCertificate = (ca ?? caFile) !== undefined && rejectUnauthorized !== false;
-  return asksForCertificate || ((psk ?? pskFile) !== undefined && (cert ?? certFile) === undefined);
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }

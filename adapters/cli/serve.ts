@@ -1,11 +1,12 @@
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
-import { type Listening, listen, tcp, tls, unix, ws, wss } from '../net/index.ts';
+import { listen } from '../net/index.ts';
 import { type Command, type Shell, tell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
+import { type Opened, openOptional, places, reloadAtHangup } from './serve-listeners.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
-import { type PlannedListener, readServeSettings, type ServeSettings } from './serve-settings.ts';
+import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 
 const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -16,7 +17,8 @@ export const serve: Command = {
 
 Runs an MQTT broker. When everything accepts, one line goes to standard output: "ready" and, as JSON, the real ports and the
 process id.
-All else goes to standard error. SIGTERM and SIGINT drain and end with code 0; a second one ends at once.
+All else goes to standard error. SIGTERM and SIGINT drain and end with code 0; a second one ends at once. SIGHUP reloads the certificates
+of the TLS listeners; where the new ones are not valid, the error is reported and the previous ones stay in force.
 Sessions, queued and retained messages are kept in --data-dir and are there again after any end, kill -9 included; --memory keeps nothing.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
@@ -25,21 +27,28 @@ Each can also stand in the config file (mqttPort) and in the environment (${spel
 library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags go over the
 environment, the environment over the file; so goes --data-dir, --durability or --verify-store over a "memory" of these, and --memory over
 theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
+  outlivesOutput: true,
   async run(args, shell) {
-    const settings = await readServeSettings(args, shell);
+    const opened: Opened[] = [];
+    const ignoreHangups = reloadAtHangup(shell, opened);
     const { first, release } = hearSignals(shell);
     try {
+      const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore } = settings.own;
       const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore });
-      const { broker, ready } = prepare(settings, store, shell);
+      const broker = prepare(settings, store, shell);
+      const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
+      for (const plan of needed) opened.push({ plan, listening: listen(broker, plan.transport) });
       await broker.start();
-      shell.stdout.write(`ready ${JSON.stringify({ ...ready(), pid: shell.pid })}\n`);
+      await openOptional(settings.listeners, broker, opened, shell);
+      shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) tell(shell, `state is kept in ${store.name}`);
       tell(shell, `${await first}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });
       return 0;
     } finally {
       release();
+      ignoreHangups();
     }
   }
 };
@@ -58,28 +67,12 @@ function hearSignals(shell: Shell): { first: Promise<string>; release: () => voi
   return { first, release };
 }
 
-function prepare(
-  settings: ServeSettings,
-  store: Store | undefined,
-  shell: Shell
-): { broker: Broker; ready: () => Record<string, unknown> } {
+function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
   const broker = createBroker({ ...settings.broker, ...(store === undefined ? {} : { store }) });
   broker.on('error', ({ error, during }) => tell(shell, `error in ${during}: ${error.stack ?? error.message}`));
   broker.on('store.recovered', () => tell(shell, 'the store is written again'));
   if (settings.own.verbose) tellClients(broker, shell);
-  const listeners = settings.listeners.map((plan) => ({ plan, listening: listen(broker, described(plan)) }));
-  return { broker, ready: () => Object.fromEntries(listeners.map(({ plan, listening }) => placeOf(plan, listening))) };
-}
-
-function described({ kind, options }: PlannedListener) {
-  const transports = { tcp, tls, ws, wss, unix } as Readonly<
-    Record<string, (options: never) => ReturnType<typeof tcp>>
-  >;
-  return transports[kind](options as never);
-}
-
-function placeOf({ label }: PlannedListener, listening: Listening): [string, unknown] {
-  return [label ?? listening.name, listening.port ?? listening.address?.path];
+  return broker;
 }
 
 function tellClients(broker: Broker, shell: Shell): void {

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { readServeSettings } from '../../adapters/cli/serve-settings.ts';
+import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { testShell } from './shell.ts';
 
 /** Settings of a command line, an environment and a config file. */
@@ -11,22 +15,26 @@ function read(args: string[], { env = {}, file }: { env?: Record<string, string>
   return readServeSettings(file === undefined ? args : ['--config', 'e.json', ...args], shell);
 }
 
+/** Kind, name and address of each listener. */
+function outlined(listeners: readonly PlannedListener[]): unknown[] {
+  return listeners.map(({ label, transport: { kind, place } }) => {
+    return 'path' in place ? [kind, label, place.path] : [kind, label, place.host, place.port];
+  });
+}
+
 describe('options of serve', () => {
   it('opens MQTT on 1883 and WebSocket on 8083 of loopback when nothing is said', async () => {
     const { listeners, broker } = await read([]);
-    assert.deepEqual(listeners, [
-      { kind: 'tcp', label: 'mqtt', options: { port: 1883, host: '127.0.0.1' } },
-      { kind: 'ws', label: 'ws', options: { port: 8083, host: '127.0.0.1' } }
+    assert.deepEqual(outlined(listeners), [
+      ['tcp', 'mqtt', '127.0.0.1', 1883],
+      ['ws', 'ws', '127.0.0.1', 8083]
     ]);
     assert.deepEqual(broker, {});
   });
 
   it('takes 0 for a free port and off for none', async () => {
     const { listeners } = await read(['--mqtt-port', '0', '--ws-port', 'off']);
-    assert.deepEqual(
-      listeners.map(({ label, options }) => [label, options.port]),
-      [['mqtt', 0]]
-    );
+    assert.deepEqual(outlined(listeners), [['tcp', 'mqtt', '127.0.0.1', 0]]);
     await assert.rejects(read(['--mqtt-port', '70000']), {
       message: /^--mqtt-port: expected a port from 0 to 65535, or off, got "70000"/
     });
@@ -44,7 +52,7 @@ describe('options of serve', () => {
     const env = { EMBERMQ_MAX_INFLIGHT: '8', EMBERMQ_MQTT_PORT: '2', EMBERMQ_NODE: 'a@env' };
     const { broker, listeners } = await read(['--mqtt-port', '3', '--node', 'a@flag'], { env, file });
     assert.deepEqual(broker, { maxPacketSize: '1KB', maxInflight: '8', node: 'a@flag' });
-    assert.equal(listeners[0].options.port, 3);
+    assert.deepEqual(outlined(listeners)[0], ['tcp', 'mqtt', '127.0.0.1', 3]);
   });
 
   it('reads zones and lists from the file, from the documented dotted keys, and as JSON from the environment', async () => {
@@ -112,6 +120,112 @@ describe('options of serve', () => {
     await assert.rejects(read([], { file: '[]' }), { code: 'CONFIG_INVALID' });
   });
 
+  it('CONFIG_INVALID: takes a config file in UTF-8, with a byte order mark or without, and names any other encoding', async () => {
+    const text = '{"node":"a@b"}';
+    const readBytes = (bytes: Buffer, name = 'e.json') => {
+      const shell = testShell();
+      shell.files.set(name, bytes);
+      return readServeSettings(['--config', name], shell);
+    };
+    const marked = await readBytes(Buffer.from(`\ufeff${text}`));
+    assert.equal(marked.broker.node, 'a@b');
+    assert.equal((await readBytes(Buffer.from('\ufeffnode: a@b\n'), 'e.yaml')).broker.node, 'a@b');
+    const wide = Buffer.from(`\ufeff${text}`, 'utf16le');
+    for (const bytes of [wide, wide.subarray(2), Buffer.from(wide).swap16(), Buffer.from(wide.subarray(2)).swap16()])
+      await assert.rejects(readBytes(bytes), {
+        code: 'CONFIG_INVALID',
+        message: 'e.json: the text is in UTF-16; save it as UTF-8'
+      });
+    await assert.rejects(readBytes(Buffer.from('{"node":"\xe9"}', 'latin1')), {
+      code: 'CONFIG_INVALID',
+      message: 'e.json: the text is not UTF-8; save it as UTF-8'
+    });
+    await assert.rejects(readBytes(Buffer.alloc(0)), { code: 'CONFIG_INVALID', message: /^e\.json: / });
+  });
+
+  it('FILE_UNREADABLE: says what a config file is that it does not read: too long, a folder, a pipe, a device', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embermq-config-'));
+    const unreadable = async (path: string, fault: RegExp) =>
+      assert.rejects(read(['--config', path]), ({ code, message }: Error & { code: string }) => {
+        assert.equal(code, 'FILE_UNREADABLE');
+        assert.ok(message.startsWith(`can not read ${path}: `), message);
+        assert.match(message, fault);
+        return true;
+      });
+    try {
+      const long = join(folder, 'long.json');
+      writeFileSync(long, '');
+      truncateSync(long, 600 * 1024 * 1024); // sparse; longer than any string may be (ERR_STRING_TOO_LONG)
+      await unreadable(long, /it has 629145600 bytes; at most 16777216 are read/);
+      await unreadable(folder, /it is a directory/);
+      if (process.platform !== 'win32') {
+        execFileSync('mkfifo', [join(folder, 'pipe')]);
+        await unreadable(join(folder, 'pipe'), /it is a pipe, a socket or a device/);
+        await unreadable('/dev/zero', /it is a pipe, a socket or a device/);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('CONFIG_INVALID: refuses an option that is written twice, whatever its spelling', async () => {
+    const twice = {
+      '{"host":"127.0.0.1","node":"a@b","host":"0.0.0.0"}': /"host" is written twice in one object/,
+      '{"zones":{"a":{"maxInflight":1},"a":{}}}': /"a" is written twice/,
+      '{"zones":{"a":{"maxInflight":1,"max\\u0049nflight":2}}}': /"maxInflight" is written twice/,
+      '{"maxInflight":1,"max_inflight":2}': /"max_inflight" and "maxInflight" are one option/,
+      '{"zone.a.maxInflight":1,"zones":{"a":{"maxInflight":2}}}': /"maxInflight" of zone "a" is written twice/
+    };
+    for (const [file, message] of Object.entries(twice))
+      await assert.rejects(read([], { file }), { code: 'CONFIG_INVALID', message });
+    const { broker } = await read([], {
+      file: '{"zone.a.maxInflight":1,"zones":{"b":{"maxInflight":2},"a":{"upgradeQos":true}},"rewrite":[{"a":[]},{"a":"\\"{:"}]}'
+    });
+    assert.deepEqual(broker.zones, { a: { upgradeQos: true, maxInflight: 1 }, b: { maxInflight: 2 } });
+  });
+
+  it('answers texts and nesting out of all proportion with an error that can be read', async () => {
+    const long = 'n'.repeat(15 * 1024 * 1024);
+    const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
+    const wrong: [file: string, code: string, message: RegExp][] = [
+      [
+        `{"node":"${long}"}`,
+        'OPTION_INVALID',
+        /^e\.json: node: expected a string of at most 1024 bytes, got "n+\.\.\."$/
+      ],
+      [`{"mountpoint":"${long}"}`, 'OPTION_INVALID', /^e\.json: mountpoint: expected a string of at most 65535 bytes/],
+      [
+        `{"drainTimeout":"${'1s'.repeat(5_000_000)}"}`,
+        'DURATION_INVALID',
+        /^e\.json: drainTimeout: expected a duration/
+      ],
+      [`{"host":"${long}"}`, 'OPTION_INVALID', /expected a string of at most 65535 bytes/],
+      [
+        `{"maxPacketSize":"${long}"}`,
+        'OPTION_INVALID',
+        /^e\.json: maxPacketSize: expected a string of at most 65535 bytes/
+      ],
+      [
+        `{"sysInterval":"${'1s'.repeat(5_000_000)}"}`,
+        'OPTION_INVALID',
+        /^e\.json: sysInterval: expected a string of at most 65535 bytes/
+      ],
+      [`{"${long}":1}`, 'OPTION_UNKNOWN', /^unknown option "n+\.\.\." in e\.json$/],
+      [`{"${long}":1,"${long}":1}`, 'CONFIG_INVALID', /^e\.json: "n{80}" is written twice/],
+      [`{"zones":${deep}}`, 'OPTION_INVALID', /zones: expected an object/],
+      [`{"autoSubscriptions":${deep}}`, 'OPTION_INVALID', /autoSubscriptions/],
+      [`{"listeners":${deep}}`, 'OPTION_INVALID', /listeners\[0\]\.kind/]
+    ];
+    for (const [file, code, message] of wrong) {
+      await assert.rejects(read([], { file }), (error: Error & { code: string }) => {
+        assert.equal(error.code, code);
+        assert.match(error.message, message);
+        assert.ok(error.message.length < 500, `${error.message.length} characters`);
+        return true;
+      });
+    }
+  });
+
   it('reads YAML, and names the package to add where yaml is not installed', async () => {
     const shell = testShell();
     shell.files.set('e.yaml', 'node: a@b\nzones:\n  inner: { maxInflight: 3 } # few\n');
@@ -145,10 +259,63 @@ describe('options of serve', () => {
     await read(['--host', '0.0.0.0'], { file: { 'zone.external.allow_anonymous': true } });
     const psk = { kind: 'tls', port: 0, host: '::', pskFile: 'keys' };
     await read([], { file: { listeners: [psk] } });
-    await assert.rejects(read([], { file: { listeners: [{ ...psk, certFile: 'c' }] } }), {
+    await assert.rejects(read([], { file: { listeners: [{ ...psk, certFile: 'c', keyFile: 'k' }] } }), {
       code: 'ANONYMOUS_EXPOSED'
     });
-    for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) await read(['--host', host]);
+    for (const host of ['127.0.0.1', '127.1.2.3', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'])
+      await read(['--host', host]);
+    for (const host of ['::ffff:0.0.0.0', '::ffff:10.0.0.1', '127.0.0.1.example', '127.1.2.999', 'broker.local', '::'])
+      await assert.rejects(read(['--host', host]), { code: 'ANONYMOUS_EXPOSED' }, host);
+    for (const [variable, text] of Object.entries({ EMBERMQ_HOST: '', EMBERMQ_CONFIG: '', EMBERMQ_CERT: '' }))
+      await assert.rejects(read([], { env: { [variable]: text } }), {
+        code: 'OPTION_INVALID',
+        message: /expected an? /
+      });
+  });
+
+  it('ANONYMOUS_EXPOSED: decides on the options of a listener as they are read, however they are written', async () => {
+    const files = { certFile: 'c', keyFile: 'k' };
+    const withCa = { ...files, caFile: 'a' };
+    const listen = (options: object, more: object = {}) =>
+      read([], { file: { listeners: [{ kind: 'tls', port: 0, host: '0.0.0.0', ...options }], ...more } });
+    const refused: [options: object, more?: object][] = [
+      [files],
+      [{ ...withCa, requestCert: false }],
+      [{ ...withCa, request_cert: 'off' }],
+      [{ ...withCa, rejectUnauthorized: false }],
+      [{ ...withCa, reject_unauthorized: 'off' }],
+      [{ ...withCa, fail_if_no_peer_cert: '0' }],
+      [{ ...files, requestCert: true }],
+      [{ ...files, caFile: [] }],
+      [{ ...files, ca: [] }],
+      [{ ...files, pskFile: 'p' }],
+      [{ certfile: 'c', keyfile: 'k', 'psk.file.path': 'p' }],
+      [{ pskFile: 'p', ciphers: 'ALL:@SECLEVEL=0' }],
+      [{ pskFile: 'p', ciphers: 'PSK,aNULL' }],
+      [files, { zones: { external: { bypassAuthPlugins: true, allowAnonymous: false } } }],
+      [files, { allow_anonymous: false, 'zone.external.bypass_auth_plugins': 'on' }],
+      [files, { zones: { inner: { allowAnonymous: true } } }],
+      [{ ...files, zone: 'constructor' }],
+      [{ kind: 'wss', ...files }],
+      [{ kind: 'tcp' }, { 'zone.__proto__.allow_anonymous': true }]
+    ];
+    for (const [options, more] of refused) {
+      const expected = { code: 'ANONYMOUS_EXPOSED', message: /^e\.json: listeners\[0\]: 0\.0\.0\.0 can be reached/ };
+      await assert.rejects(listen(options, more), expected, JSON.stringify([options, more]));
+    }
+    const admitted: [options: object, more?: object][] = [
+      [withCa],
+      [{ ...files, cacertfile: ['a'], requestCert: 'on' }],
+      [{ ...withCa, pskFile: 'p' }],
+      [{ pskFile: 'p', ciphers: 'DHE-PSK-AES128-GCM-SHA256:!aNULL:@SECLEVEL=1:TLS_AES_128_GCM_SHA256' }],
+      [files, { zones: { external: { allow_anonymous: 'off' } } }],
+      [files, { allowAnonymous: false }],
+      [{ ...files, zone: 'inner' }, { 'zone.inner.allow_anonymous': true }],
+      [withCa, { bypassAuthPlugins: true }],
+      [{ kind: 'tcp' }, { allowAnonymous: true, bypassAuthPlugins: true }]
+    ];
+    for (const [options, more] of admitted)
+      await assert.doesNotReject(listen(options, more), JSON.stringify([options, more]));
   });
 
   it('wants certificate and key for TLS, and TLS for certificate and key', async () => {
@@ -156,7 +323,13 @@ describe('options of serve', () => {
       code: 'OPTION_MISSING',
       message: /--cert FILE and --key FILE/
     });
-    await assert.rejects(read(['--cert', 'c']), { code: 'OPTION_MISSING', message: /--mqtts-port or --wss-port/ });
+    for (const args of [
+      ['--cert', 'c'],
+      ['--key', 'k'],
+      ['--ca', 'a'],
+      ['--cert', 'c', '--key', 'k', '--mqtts-port', 'off']
+    ])
+      await assert.rejects(read(args), { code: 'OPTION_MISSING', message: /--cert.*--key/ }, args.join(' '));
     const { listeners } = await read([
       '--mqtts-port',
       '0',
@@ -175,18 +348,29 @@ describe('options of serve', () => {
       '--ws-port',
       'off'
     ]);
-    const options = {
-      port: 0,
-      host: '0.0.0.0',
-      certFile: 'c',
-      keyFile: 'k',
-      caFile: 'a',
-      watchInterval: '1m'
-    };
-    assert.deepEqual(listeners, [
-      { kind: 'tls', label: 'mqtts', options },
-      { kind: 'wss', label: 'wss', options }
+    assert.deepEqual(outlined(listeners), [
+      ['tls', 'mqtts', '0.0.0.0', 0],
+      ['wss', 'wss', '0.0.0.0', 0]
     ]);
+    for (const { transport } of listeners) {
+      const { certFile, keyFile, caFile, watchInterval } = transport.tls ?? {};
+      assert.deepEqual([certFile, keyFile, caFile, watchInterval], ['c', 'k', ['a'], 60_000]);
+    }
+  });
+
+  it('opens MQTT over TLS on 8883 for --cert and --key alone, and only what is asked for beside another TLS port', async () => {
+    const files = ['--cert', 'c', '--key', 'k'];
+    const tlsOf = async (...args: string[]) => {
+      const { listeners } = await read([...files, ...args]);
+      return listeners.filter(({ transport }) => transport.tls !== undefined);
+    };
+    const [implied, ...others] = await tlsOf();
+    assert.deepEqual(outlined([implied]), [['tls', 'mqtts', '127.0.0.1', 8883]]);
+    assert.deepEqual(others, []);
+    assert.equal(implied.isOptional, true);
+    assert.equal((await tlsOf('--mqtts-port', '8883'))[0].isOptional, false);
+    assert.deepEqual(outlined(await tlsOf('--wss-port', '8084')), [['wss', 'wss', '127.0.0.1', 8084]]);
+    assert.deepEqual(outlined(await tlsOf('--wss-port', 'off')), [['tls', 'mqtts', '127.0.0.1', 8883]]);
   });
 
   it('keeps state in ./data unless the flags, the environment or the file say otherwise', async () => {
@@ -233,6 +417,11 @@ describe('options of serve', () => {
     const memoryOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.memory;
     const inMemory = { memory: true };
     const inFolder = { dataDir: 'a', durability: 'power' };
+    for (const [text, memory] of [
+      ['1', true],
+      ['0', false]
+    ] as const)
+      assert.equal(await memoryOf([], { env: { EMBERMQ_MEMORY: text } }), memory);
     assert.equal(await memoryOf(['--memory'], { file: inFolder, env: { EMBERMQ_DATA_DIR: 'b' } }), true);
     assert.equal(await memoryOf(['--data-dir', 'c'], { file: inMemory }), false);
     assert.equal(await memoryOf(['--durability', 'power'], { env: { EMBERMQ_MEMORY: 'true' } }), false);
@@ -245,9 +434,15 @@ describe('options of serve', () => {
     const { listeners } = await read(['--mqtt-port', 'off', '--ws-port', 'off'], {
       file: { listeners: [{ kind: 'unix', path: '/run/e.sock' }] }
     });
-    assert.deepEqual(listeners, [{ kind: 'unix', options: { path: '/run/e.sock' } }]);
+    assert.deepEqual(outlined(listeners), [['unix', undefined, '/run/e.sock']]);
     await assert.rejects(read([], { file: { listeners: [{ kind: 'udp' }] } }), {
       message: /listeners\[0\]\.kind: expected one of tcp/
     });
+    await assert.rejects(read([], { file: { listeners: [{ kind: 'tcp', port: 0, prot: 1 }] } }), {
+      code: 'OPTION_UNKNOWN',
+      message: /^e\.json: listeners\[0\]: unknown option "prot"/
+    });
+    const proto = '{"listeners":[{"kind":"tcp","port":0,"__proto__":{"host":"0.0.0.0"}}]}';
+    await assert.rejects(read([], { file: proto }), { code: 'OPTION_UNKNOWN', message: /"__proto__"/ });
   });
 });

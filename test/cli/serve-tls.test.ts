@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
@@ -44,6 +45,44 @@ describe('serve with TLS', () => {
 
   it('refuses who has none', async () => {
     assert.equal((await pub(['-p', String(ready.mqtts), '--ca', certificates.ca.certFile])).code, 1);
+  });
+
+  it('reloads the certificates of all TLS listeners at SIGHUP; where the new ones are not valid, it says so and keeps the old', async () => {
+    const { certFile, keyFile } = certificates.client;
+    const files = ['--ca', certificates.ca.certFile, '--cert', certFile, '--key', keyFile];
+    const isServed = async () => (await pub(['-p', String(ready.mqtts), ...files])).code === 0;
+    const told = async (pattern: RegExp) => {
+      let text = '';
+      while ((text.match(pattern)?.length ?? 0) < 2) {
+        text += shell.err();
+        if (shell.stderr.readableLength === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+      return text;
+    };
+    const good = readFileSync(certificates.server.certFile);
+    const other = makeCertificates();
+    try {
+      writeFileSync(certificates.server.certFile, 'no certificate');
+      shell.hangUp();
+      const fault = await told(/^SIGHUP: certificates of listener .*; the previous ones stay in force$/gm);
+      assert.deepEqual(fault.match(/listener \w+/g), ['listener tls', 'listener wss']);
+      assert.equal(await isServed(), true);
+      // Of an authority that the client does not know: refused, so these are the ones in force.
+      writeFileSync(certificates.server.certFile, readFileSync(other.server.certFile));
+      const key = readFileSync(certificates.server.keyFile);
+      writeFileSync(certificates.server.keyFile, readFileSync(other.server.keyFile));
+      for (let n = 0; n < 5; n++) shell.hangUp();
+      await told(/^SIGHUP: certificates of listener \S+ reloaded$/gm);
+      assert.equal(await isServed(), false);
+      writeFileSync(certificates.server.certFile, good);
+      writeFileSync(certificates.server.keyFile, key);
+      shell.hangUp();
+      await told(/^SIGHUP: certificates of listener \S+ reloaded$/gm);
+    } finally {
+      writeFileSync(certificates.server.certFile, good);
+      other[Symbol.dispose]();
+    }
+    assert.equal(await isServed(), true);
   });
 
   it('is not believed by a client that does not know the authority, unless with --insecure', async () => {

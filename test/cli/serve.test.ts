@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, it } from 'node:test';
 import { connectAsync } from 'mqtt';
+import { tell } from '../../adapters/cli/command.ts';
 import { runCommand } from '../../adapters/cli/commands.ts';
+import { serve } from '../../adapters/cli/serve.ts';
+import { openOptional, places } from '../../adapters/cli/serve-listeners.ts';
+import { listen, tcp, ws } from '../../adapters/net/index.ts';
+import { createBroker } from '../../lib/index.ts';
 import { mosquitto, withMosquitto } from './mosquitto.ts';
 import { CommandProcess } from './process.ts';
 import { readyPorts, testShell } from './shell.ts';
@@ -16,6 +21,12 @@ const PORTS = ['--mqtt-port', '0', '--ws-port', '0'];
 const PATIENCE_MS = 20_000;
 const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const FREE = [...PORTS, '--memory'];
+
+/** Does a process handle SIGHUP (signal 1)? */
+function catchesHangup(pid: number): boolean {
+  const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return (BigInt(`0x${caught}`) & 1n) === 1n;
+}
 
 describe('serve', () => {
   it('prints one line on standard output when everything accepts: ready, the real ports and the process id', async () => {
@@ -146,6 +157,48 @@ describe('serve', () => {
     assert.equal(await firstCode, 0);
   });
 
+  it('leaves out a listener on a default port that is in use, with a warning, unless none is left', async () => {
+    await using broker = createBroker();
+    const taken = listen(broker, 0);
+    await broker.start();
+    const shell = testShell();
+    const plan = { label: 'ws', place: '', transport: ws({ port: taken.port as number }), isOptional: true };
+    const other = { label: 'mqtt', place: '', transport: tcp({ port: 0 }) };
+    const second = createBroker();
+    const opened = [{ plan: other, listening: listen(second, other.transport) }];
+    await second.start();
+    await openOptional([plan, other], second, opened, shell);
+    assert.deepEqual(Object.keys(places([plan, other], opened)), ['mqtt']);
+    const address = `127.0.0.1:${taken.port}`;
+    assert.ok(shell.err().startsWith(`warning: going on without the ws listener: cannot listen on ${address}: `));
+    await assert.rejects(openOptional([plan, other], second, [], shell), { code: 'LISTENER_BIND_FAILED' });
+    assert.equal(second.state, 'disconnected');
+  });
+
+  it('drops lines for standard error, and keeps none, while nobody reads it', async () => {
+    const shell = testShell();
+    const code = runCommand(['serve', ...FREE], shell);
+    await readyPorts(shell, code);
+    for (let n = 0; n < 20_000; n++) tell(shell, 'x'.repeat(1000));
+    assert.ok(shell.stderr.writableLength < 2_000_000, `${shell.stderr.writableLength} bytes`);
+    shell.signal('SIGTERM');
+    assert.equal(await code, 0);
+  });
+
+  it('says at SIGHUP that it has no certificates to reload, and is not ended by it from its first moment to its last', async () => {
+    const shell = testShell();
+    const code = serve.run(FREE, shell);
+    shell.hangUp();
+    await readyPorts(shell, code);
+    shell.hangUp();
+    shell.signal('SIGTERM');
+    shell.hangUp();
+    assert.equal(await code, 0);
+    shell.hangUp();
+    const told = shell.err().match(/^SIGHUP: there is no TLS listener whose certificates could be reloaded$/gm);
+    assert.equal(told?.length, 3);
+  });
+
   it('ends at once at a second signal', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
@@ -212,6 +265,42 @@ describe('serve in a process of its own', () => {
       assert.match(command.stderr, new RegExp(`^${signal}: draining$`, 'm'));
     });
   }
+
+  it('goes on when standard error, or standard output too, can no longer be written to (EPIPE)', async () => {
+    for (const gone of [['stderr'], ['stdout', 'stderr']] as const) {
+      command = new CommandProcess(['serve', ...FREE, '--verbose']);
+      const { mqtt } = await command.ready();
+      for (const name of gone) {
+        command.child[name]?.destroy();
+        await once(command.child[name] as NodeJS.ReadableStream, 'close');
+      }
+      for (let n = 0; n < 3; n++) {
+        const client = await connectAsync(`mqtt://127.0.0.1:${mqtt}`, { reconnectPeriod: 0 });
+        await client.publishAsync('a', 'b', { qos: 1 });
+        await client.endAsync();
+      }
+      command.child.kill('SIGTERM');
+      assert.equal(await command.end(), 0, gone.join());
+    }
+  });
+
+  it('goes on when SIGHUP comes, while it starts, runs or stops', withProc, async () => {
+    command = new CommandProcess(['serve', ...FREE]);
+    const { child } = command;
+    const ready = command.ready();
+    // As soon as the process has a handler for it; before that it is not yet serve.
+    while (!catchesHangup(child.pid as number)) await new Promise((resolve) => setImmediate(resolve));
+    child.kill('SIGHUP');
+    const { mqtt } = await ready;
+    child.kill('SIGHUP');
+    const client = await connectAsync(`mqtt://127.0.0.1:${mqtt}`, { reconnectPeriod: 0 });
+    await client.publishAsync('a', 'b', { qos: 1 });
+    child.kill('SIGTERM');
+    child.kill('SIGHUP');
+    assert.equal(await command.end(), 0);
+    assert.match(command.stderr, /SIGHUP: there is no TLS listener/);
+    await client.endAsync(true);
+  });
 
   it('says its process id, which ends it whatever started it', async () => {
     command = new CommandProcess(['serve', ...FREE]);

@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import type { Shell } from '../../adapters/cli/command.ts';
+import { readFileUpTo } from '../../adapters/cli/config-text.ts';
 
 /** A process for a command to run in: what it writes can be read, files may be made up, signals are sent by hand. */
 export interface TestShell extends Shell {
@@ -9,7 +9,7 @@ export interface TestShell extends Shell {
   stdinBytes: number | undefined;
   readonly stdout: PassThrough & { isTTY?: boolean };
   readonly stderr: PassThrough & { isTTY?: boolean };
-  readonly files: Map<string, string>;
+  readonly files: Map<string, string | Buffer>;
   /** What was waited for, in milliseconds. No time passes: the next turn of the event loop goes on. */
   readonly delays: number[];
   /** Codes that `exit` was called with. */
@@ -17,6 +17,8 @@ export interface TestShell extends Shell {
   /** How many listen for signals now. */
   readonly signalListeners: Set<unknown>;
   signal(name: 'SIGINT' | 'SIGTERM'): void;
+  /** Send SIGHUP. Throws where it would end the process. */
+  hangUp(): void;
   /** What has been written and not been looked at yet. */
   out(): string;
   err(): string;
@@ -25,10 +27,13 @@ export interface TestShell extends Shell {
 }
 
 export function testShell(): TestShell {
-  const files = new Map<string, string>();
+  const files = new Map<string, string | Buffer>();
   const exits: number[] = [];
   const delays: number[] = [];
   const listeners = new Set<(signal: 'SIGINT' | 'SIGTERM') => void>();
+  let hungUp = (): void => {
+    throw new Error('SIGHUP ends the process');
+  };
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   let seen = '';
@@ -44,9 +49,9 @@ export function testShell(): TestShell {
     exits,
     delays,
     signalListeners: listeners,
-    async readFile(path) {
+    async readFile(path, maxBytes) {
       const text = files.get(path);
-      return text === undefined ? readFile(path) : Buffer.from(text);
+      return text === undefined ? readFileUpTo(path, maxBytes) : Buffer.from(text);
     },
     importPackage: (name) => import(name),
     async delay(ms) {
@@ -57,6 +62,13 @@ export function testShell(): TestShell {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    onHangup(listener) {
+      hungUp = listener;
+      return () => {
+        hungUp = () => {};
+      };
+    },
+    hangUp: () => hungUp(),
     exit: (code) => exits.push(code),
     signal(name) {
       for (const listener of [...listeners]) listener(name);
