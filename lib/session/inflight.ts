@@ -4,6 +4,9 @@ import type { KeptMessage } from './segment.ts';
 /** What an outgoing packet id waits for. */
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
 
+/** Among the flags of an id: its PUBLISH has never been sent, so nothing can acknowledge it. */
+const UNSENT = 8;
+
 /**
  * Outgoing QoS 1 and 2 messages that wait for an acknowledgement, in a ring indexed by the low bits of the packet id: no map and no
  * object per message. Ids are handed out in sequence; one whose place is still taken by an older id is passed over, so an id in
@@ -89,6 +92,26 @@ export class Inflight {
     return this.#ids[at] === id ? this.#states[at] : Awaiting.nothing;
   }
 
+  /** What the client may acknowledge by an id: as `stateOf`, but `Awaiting.nothing` as long as the PUBLISH has not been sent. */
+  acknowledgeable(id: number): number {
+    const at = id & this.#mask;
+    return this.#ids[at] === id && (this.#flags[at] & UNSENT) === 0 ? this.#states[at] : Awaiting.nothing;
+  }
+
+  /** The PUBLISH of this id waits for a commit. */
+  markUnsent(id: number): void {
+    this.#flags[id & this.#mask] |= UNSENT;
+  }
+
+  /** The PUBLISH of this id goes out now. */
+  markSent(id: number): void {
+    this.#flags[id & this.#mask] &= ~UNSENT;
+  }
+
+  wasSent(id: number): boolean {
+    return (this.#flags[id & this.#mask] & UNSENT) === 0;
+  }
+
   /** PUBREC came: from now on only PUBREL is sent again [MQTT-4.3.3-6]. @returns the message, which need not be kept any longer */
   released(id: number): Message | undefined {
     const at = id & this.#mask;
@@ -116,8 +139,9 @@ export class Inflight {
     return message;
   }
 
+  /** QoS in bits 0-1, retain in bit 2. */
   flagsOf(id: number): number {
-    return this.#flags[id & this.#mask];
+    return this.#flags[id & this.#mask] & 7;
   }
 
   messageOf(id: number): Message | undefined {

@@ -276,6 +276,7 @@ export abstract class Outbound implements Subscriber {
     this.held ??= new HeldMessages(this.client, ledger);
     if (qos === 0) this.rawLayout = 0;
     const id = qos > 0 ? this.#takeId(message, qos, retain, ids, kept) : 0;
+    if (id > 0) this.inflight?.markUnsent(id);
     const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && kept?.isWritten === true));
     if (qos === 0 && kept !== undefined) this.log?.finish(kept);
     if (waitsForFlow) this.log?.flowChanged();
@@ -310,6 +311,7 @@ export abstract class Outbound implements Subscriber {
     id: number
   ): boolean {
     const { host } = this;
+    const wasHeld = id > 0;
     let expirySec = -1;
     let isAged = false;
     if (message.expiryInterval >= 0) {
@@ -351,6 +353,7 @@ export abstract class Outbound implements Subscriber {
       }
       frame = { buf: packet, start: 0, end: packet.length, idAt: 0 };
     }
+    if (wasHeld) this.inflight?.markSent(id);
     link.push(frame, mark, frame.end - frame.start);
     this.#count(link, qos);
     if (kept !== undefined) {
@@ -573,7 +576,7 @@ export abstract class Outbound implements Subscriber {
         layout,
         qos,
         (flags & 4) !== 0,
-        true,
+        inflight.wasSent(id),
         id,
         inflight.subscriptionIdsOf(id),
         left
@@ -585,6 +588,7 @@ export abstract class Outbound implements Subscriber {
         continue;
       }
       if (kept !== undefined) kept.isSent = true;
+      inflight.markSent(id);
       link.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
       this.#count(link, qos);
       if (host.isTapped) host.tapSent(link, packet);

@@ -5,7 +5,7 @@ import type { CounterName } from '../../lib/metrics.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';
-import { granted, nothing, publish, startBroker } from '../support/wire.ts';
+import { granted, nothing, publish, refused, startBroker } from '../support/wire.ts';
 
 describe('the gauges of a broker', () => {
   it('count connections, sessions, subscribers and subscriptions, and keep their high-water marks', async () => {
@@ -76,12 +76,19 @@ describe('the counters of acknowledgements', () => {
     assert.equal((await client.next('pubrel')).reasonCode, 0x92);
     await nothing(client);
     assert.deepEqual(counts(), ['puback 1 0', 'pubrec 1 0', 'pubcomp 1 0']);
-    client.send(ack('puback', two));
-    client.send(ack('pubrec', one));
-    client.send(ack('pubcomp', one));
-    client.send(ack('pubcomp', two));
-    assert.equal((await client.next('pubrel')).reasonCode, 0x92);
-    await nothing(client);
+    for (const [cmd, qos] of [
+      ['puback', 2],
+      ['pubrec', 1],
+      ['pubcomp', 1],
+      ['pubcomp', 2]
+    ] as const) {
+      const wrong = await rawClient(broker);
+      await granted(wrong, 1, [{ topic: 'b', qos: 2 }]);
+      await broker.publish('b', 'x', { qos });
+      wrong.send(ack(cmd, (await wrong.next('publish')).messageId!));
+      await refused(wrong, 0x82);
+      assert.ok((await client.next('publish')).messageId! > two);
+    }
     assert.deepEqual(counts(), ['puback 1 1', 'pubrec 1 1', 'pubcomp 1 2']);
     client.send(ack('pubrec', two));
     client.send(ack('pubrec', two));
@@ -90,7 +97,7 @@ describe('the counters of acknowledgements', () => {
     client.send(ack('pubcomp', two));
     await nothing(client);
     assert.deepEqual(counts(), ['puback 1 1', 'pubrec 1 2', 'pubcomp 1 2']);
-    assert.equal([...broker.sessions()][0].figures().inflight, 0);
+    assert.equal([...broker.sessions()][0].figures().inflight, 4);
   });
 });
 

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import type { AckPacket, Packet } from '../../lib/packets/types.ts';
+import { memoryStore } from '../../lib/store/memory-store.ts';
+import type { Batch, Store } from '../../lib/store/store.ts';
 import { ack, cutOff, persistent, subscriber, timedBroker, told } from '../support/flows.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { publish } from '../support/wire.ts';
@@ -105,20 +107,132 @@ describe('acknowledgements from a client', () => {
     await client.nothing();
   });
 
-  it('[MQTT-2.2.1-5] end nothing when they are of the wrong kind for their id', async () => {
-    await using test = await timedBroker();
-    const client = await subscriber(test.broker, { topic: '#', qos: 2 });
-    await test.broker.publish('a', '1', { qos: 1 });
-    await test.broker.publish('a', '2', { qos: 2 });
-    await client.rest();
-    client.send(ack('puback', 2), ack('pubcomp', 2), ack('pubcomp', 1));
+  for (const version of [3, 4, 5] as const) {
+    /** A subscriber with a QoS 1 message (id 1), a QoS 2 one (id 2) and one that was released (id 3) in flight. */
+    const inFlight = async (broker: Broker): Promise<RawClient> => {
+      const client = await subscriber(broker, { topic: 'a', qos: 2 }, { version });
+      await broker.publish('a', '1', { qos: 1 });
+      await broker.publish('a', '2', { qos: 2 });
+      await broker.publish('a', '3', { qos: 2 });
+      client.send(ack('pubrec', 3));
+      assert.deepEqual(told(await client.rest()).at(-1), 'pubrel 3');
+      return client;
+    };
+    const WRONG = [
+      ['pubrec', 1],
+      ['pubcomp', 1],
+      ['puback', 2],
+      ['pubcomp', 2],
+      ['puback', 3]
+    ] as const;
+    const ids = version === 5 ? '[MQTT-3.3.4-1] [MQTT-2.2.1-5]' : '[MQTT3-4.8.0-1]';
+
+    it(`${ids} end the connection (0x82) when they are of the wrong kind for their id, version ${version}`, async () => {
+      await using test = await timedBroker();
+      for (const [cmd, messageId] of WRONG) {
+        const client = await inFlight(test.broker);
+        client.send(ack(cmd, messageId));
+        assert.deepEqual(await client.refused(0x82), [], `${cmd} ${messageId}`);
+      }
+      const names = ['packets.puback.inuse', 'packets.pubrec.inuse', 'packets.pubcomp.inuse'] as const;
+      assert.deepEqual(
+        names.map((name) => test.broker.metrics.counter(name)),
+        [2, 1, 2]
+      );
+    });
+
+    it(`${ids} are taken when they are of the right kind, and PUBREC again after PUBREL, version ${version}`, async () => {
+      await using test = await timedBroker();
+      const client = await inFlight(test.broker);
+      client.send(ack('pubrec', 3), ack('pubcomp', 3), ack('pubrec', 2), ack('pubrec', 2), ack('puback', 1));
+      assert.deepEqual(told(await client.rest()), ['pubrel 3', 'pubrel 2', 'pubrel 2']);
+      client.send(ack('pubcomp', 2));
+      await client.nothing();
+      assert.equal([...test.broker.sessions()][0]?.figures().inflight, 0);
+    });
+
+    it(`${ids} are judged alike on the next connection of the session, version ${version}`, async () => {
+      await using test = await timedBroker();
+      const { broker } = test;
+      for (const [cmd, messageId, answer] of [
+        ['pubcomp', 1, 'publish 1 q2 dup a=x'],
+        ['puback', 1, 'pubrel 1']
+      ] as const) {
+        const options = persistent(`${cmd}${version}`, version);
+        const first = await subscriber(broker, { topic: 'a', qos: 2 }, options);
+        await broker.publish('a', 'x', { qos: 2 });
+        await first.next('publish');
+        if (cmd === 'puback') {
+          first.send(ack('pubrec', 1));
+          await first.next('pubrel');
+        }
+        await cutOff(broker, first);
+        const next = await rawClient(broker, options);
+        assert.deepEqual(told(await next.rest()), [answer]);
+        next.send(ack(cmd, messageId));
+        assert.deepEqual(await next.refused(0x82), []);
+        broker.session(options.clientId as string).discard();
+      }
+    });
+  }
+
+  it('[MQTT-3.3.4-1] are as those of an unknown id while the PUBLISH waits for its commit', async () => {
+    const store = new SlowStore();
+    await using test = await timedBroker({ store });
+    const { broker } = test;
+    const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
+    store.isHolding = true;
+    const published = broker.publish('a', 'x', { qos: 2 });
     await client.nothing();
-    assert.equal([...test.broker.sessions()][0]?.figures().inflight, 2);
-    client.send(ack('pubrec', 2), ack('puback', 2));
-    assert.deepEqual(told(await client.rest()), ['pubrel 2']);
-    assert.equal([...test.broker.sessions()][0]?.figures().inflight, 2);
+    client.send(ack('puback', 1), ack('pubcomp', 1), ack('pubrec', 1));
+    assert.deepEqual(told(await client.rest()), ['pubrel 1 0x92']);
+    store.goOn();
+    await published;
+    assert.deepEqual(told([await client.next('publish')]), ['publish 1 q2 a=x']);
+    client.send(ack('pubrec', 1));
+    assert.deepEqual(told([await client.next('pubrel')]), ['pubrel 1']);
+    client.send(ack('pubcomp', 1));
+    await client.nothing();
+    assert.equal(broker.session('c').figures().inflight, 0);
+  });
+
+  it('[MQTT-3.3.4-1] end the connection (0x82) when a PUBACK comes while PUBREL waits for its commit', async () => {
+    const store = new SlowStore();
+    await using test = await timedBroker({ store });
+    const { broker } = test;
+    const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
+    await broker.publish('a', 'x', { qos: 2 });
+    await client.next('publish');
+    store.isHolding = true;
+    client.send(ack('pubrec', 1), ack('pubrec', 1), ack('puback', 1));
+    assert.deepEqual(await client.refused(0x82), []);
+    store.goOn();
+    const back = await rawClient(broker, persistent('c'));
+    assert.deepEqual(told(await back.rest()), ['pubrel 1']);
   });
 });
+
+/** A store whose commits wait until they are let go on. */
+class SlowStore implements Store {
+  readonly name = 'slow';
+  isHolding = false;
+  readonly #inner = memoryStore();
+  #waiting: (() => void)[] = [];
+
+  open = () => this.#inner.open();
+  close = () => this.#inner.close();
+  read = (from: Buffer, to: Buffer, limit: number) => this.#inner.read(from, to, limit);
+
+  async commit(batch: Batch): Promise<void> {
+    if (this.isHolding) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    await this.#inner.commit(batch);
+  }
+
+  goOn(): void {
+    this.isHolding = false;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
 
 describe('acknowledgements from the broker', () => {
   it('[MQTT-2.2.1-5] carry the id of the PUBLISH', async () => {

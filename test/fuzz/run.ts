@@ -6,7 +6,7 @@ import { EVENT_NAMES } from '../../lib/events.ts';
 import type { Hook } from '../../lib/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
-import type { Packet } from '../../lib/packets/types.ts';
+import type { AckPacket, Packet } from '../../lib/packets/types.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { framed, type Input, listed, METHOD, randomInput, split } from './inputs.ts';
 import { judge, type Limits, type ReadPacket, type Verdict } from './model.ts';
@@ -292,7 +292,7 @@ class Target {
     for (const read of verdict.packets) this.#compare(read);
     const heard = input.state === 'new' ? readAs(verdict, peer) : peer.take();
     const last = heard.at(-1);
-    if (verdict.end === 'narrow') return;
+    if (verdict.end === 'narrow' || endedByAcknowledgement(verdict, peer, heard)) return;
     if (verdict.end === 'open' || verdict.end === 'waiting') {
       // the next one of the same client id takes over; 3.x is not told
       const mayBeReplaced =
@@ -456,6 +456,30 @@ function readAs({ version, maxFrame }: Verdict, { wire }: Peer): Packet[] {
   }
   const reader = new PacketReader({ side: 'client', version, maximumPacketSize: Math.min(maxFrame, 268_435_460) });
   return reader.push(wire.hear());
+}
+
+/** What a client may answer to what it has received, by kind and QoS. */
+const ANSWERS: Readonly<Record<string, readonly string[]>> = {
+  'publish 1': ['puback'],
+  'publish 2': ['pubrec'],
+  'pubrel 0': ['pubrec', 'pubcomp']
+};
+
+/**
+ * Whether the input acknowledged something in flight by a packet of the wrong kind, which ends the connection (0x82). Which ids are in
+ * flight depends on the session, so it shows only in what the broker has sent.
+ */
+function endedByAcknowledgement({ packets, version }: Verdict, peer: Peer, heard: readonly Packet[]): boolean {
+  const last = heard.at(-1);
+  if (!peer.isClosed || (version === 5 && (last?.cmd !== 'disconnect' || last.reasonCode !== 0x82))) return false;
+  return heard.some((sent) => {
+    const may = ANSWERS[`${sent.cmd} ${sent.cmd === 'publish' ? sent.qos : 0}`];
+    const isWrong = ({ packet }: ReadPacket) =>
+      ['puback', 'pubrec', 'pubcomp'].includes(packet.cmd) &&
+      (packet as AckPacket).messageId === (sent as AckPacket).messageId &&
+      !may?.includes(packet.cmd);
+    return may !== undefined && packets.some(isWrong);
+  });
 }
 
 function describe(last: Packet | undefined): string {

@@ -53,9 +53,10 @@ export function onPuback(
 ): void {
   read(session, 'puback', buf, body, end);
   const { inflight, host } = session;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
+  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(ackId);
   if (inflight === undefined || state !== Awaiting.puback) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubackMissed : Metric.packetsPubackInuse]++;
+    if (state !== Awaiting.nothing) throw wrongKind('PUBACK', ackId);
     return;
   }
   session.resending?.delete(ackId);
@@ -76,9 +77,10 @@ export function onPubrec(
   read(session, 'pubrec', buf, body, end);
   const { inflight, host } = session;
   const link = session.link as Connection;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
+  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(ackId);
   if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
+    if (state !== Awaiting.nothing) throw wrongKind('PUBREC', ackId);
     if (ackCode < 0x80) answer(session, link, PUBREL, ackId, ReasonCode.packetIdentifierNotFound);
     return;
   }
@@ -125,14 +127,21 @@ export function onPubcomp(
 ): void {
   read(session, 'pubcomp', buf, body, end);
   const { inflight, host } = session;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.stateOf(ackId);
+  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(ackId);
   if (inflight === undefined || state !== Awaiting.pubcomp) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubcompMissed : Metric.packetsPubcompInuse]++;
+    if (state !== Awaiting.nothing) throw wrongKind('PUBCOMP', ackId);
     return;
   }
   inflight.free(ackId);
   session.log?.flowNoted();
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
+}
+
+/** The packet id is in flight, and waits for another kind of acknowledgement [MQTT-3.3.4-1], [MQTT3-4.8.0-1]. */
+function wrongKind(name: string, id: number): ProtocolError {
+  const why = 'the message with that packet id waits for another kind of acknowledgement';
+  return new ProtocolError(ReasonCode.protocolError, `${name} ${id}: ${why}`);
 }
 
 const SENT: Readonly<Record<number, number>> = {
