@@ -56,7 +56,14 @@ export class Expectation {
   #found: SeenMessage | undefined;
   #whereFailed: { readonly error: unknown } | undefined;
 
-  constructor(broker: Broker, clock: VirtualClock, filter: string, options: ExpectOptions) {
+  /** @param before messages that count although they came before it watches */
+  constructor(
+    broker: Broker,
+    clock: VirtualClock,
+    filter: string,
+    options: ExpectOptions,
+    before: readonly Message[] = []
+  ) {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
     checkNames(options, ['within', 'where'], 'the expectation');
@@ -66,6 +73,7 @@ export class Expectation {
     this.#withinMs = durationMs(options.within ?? '1s', 'within');
     this.#where = options.where;
     this.#startMs = clock.monotonic();
+    for (const message of before) if (message.isSystem === filter.startsWith('$SYS')) this.#see(message);
     this.#unwatch = this.#watch();
   }
 

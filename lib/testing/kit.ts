@@ -7,6 +7,7 @@ import type { ClientOptions } from '../client/options.ts';
 import type { ConnectionMeta } from '../client-info.ts';
 import { BrokerError, InvalidInput, NotFound } from '../errors.ts';
 import type { Hook, Refusal } from '../hooks.ts';
+import type { Message } from '../packets/message.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { Link, type LoggedPacket } from './link.ts';
@@ -89,6 +90,8 @@ export class TestBroker {
   readonly #expectations = new Set<Expectation>();
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
+  /** What the broker published while a link was cut in this turn. */
+  #justPublished: Message[] = [];
   #endRefusing: (() => void) | undefined;
   #isReachable = true;
   #lastInterval = 0;
@@ -134,7 +137,10 @@ export class TestBroker {
     const [ours, theirs] = duplexPair(this.broker.work);
     this.#ends.add(ours);
     this.broker.handle(ours, { transport: 'local', ...connection });
-    const link = new Link(end, theirs, this.clock);
+    const link = new Link(end, theirs, this.clock, () => {
+      client.destroy();
+      this.#lose(ours);
+    });
     this.#links.push(link);
     this.#byEnd.set(client, link);
     return client;
@@ -185,7 +191,7 @@ export class TestBroker {
   }
 
   /**
-   * Wait for a message that the broker accepts from now on, letting virtual time pass until it comes.
+   * Wait for a message that the broker accepts from now on, or that a `cut` just before has caused (a will), letting virtual time pass until it comes.
    * @throws ExpectationFailed MESSAGE_EXPECTED naming what came instead; what `where` throws; InvalidInput
    */
   async expectMessage(filter: string, options: ExpectOptions = {}): Promise<SeenMessage> {
@@ -208,7 +214,7 @@ export class TestBroker {
     await this.clock.settle();
     const leaks = this.#policy === 'ignore' ? [] : this.#leaks();
     for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
-    for (const link of this.#links) link.cut();
+    for (const link of this.#links) link.release(); // wills are not published: the broker stops first
     await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
     this.clock.detach(this.broker.work);
     if (leaks.length === 0) return;
@@ -236,13 +242,29 @@ export class TestBroker {
   }
 
   async #expect<T>(filter: string, options: ExpectOptions, wait: (expectation: Expectation) => Promise<T>): Promise<T> {
-    const expectation = new Expectation(this.broker, this.clock, filter, options);
+    const expectation = new Expectation(this.broker, this.clock, filter, options, this.#justPublished);
     this.#expectations.add(expectation);
     try {
       return await wait(expectation);
     } finally {
       this.#expectations.delete(expectation);
     }
+  }
+
+  /** The broker notices now that a connection has gone. What it publishes at that, a will, is for expectations that begin in the same turn. */
+  #lose(ours: Duplex): void {
+    const { broker } = this;
+    const connection = [...coreOf(broker).links].find(({ stream }) => stream === ours);
+    if (connection === undefined) return;
+    const note = ({ message }: { message: Message }) => this.#justPublished.push(message);
+    const stop = broker.subscribe('$SYS/#', (message) => note({ message }), { retainHandling: 2 });
+    broker.on('message.publish', note);
+    connection.peerEnded();
+    broker.off('message.publish', note);
+    stop();
+    void Promise.resolve().then(() => {
+      this.#justPublished = [];
+    });
   }
 
   #linksOf(clientId: string): Link[] {

@@ -48,10 +48,16 @@ export class Link {
   #log: Record[] = [];
   #clientId = '';
   #version: ProtocolVersion = 5;
+  readonly #closeEnds: () => void;
   #isOpen = true;
 
-  /** @param client the stream whose other end the client has, @param broker the one whose other end the broker has */
-  constructor(client: Duplex, broker: Duplex, clock: Clock) {
+  /**
+   * @param client the stream whose other end the client has
+   * @param broker the one whose other end the broker has
+   * @param closeEnds lets both peers lose their connection at once
+   */
+  constructor(client: Duplex, broker: Duplex, clock: Clock, closeEnds: () => void) {
+    this.#closeEnds = closeEnds;
     this.#client = client;
     this.#broker = broker;
     this.#clock = clock;
@@ -75,9 +81,20 @@ export class Link {
     return this.#isOpen;
   }
 
-  /** The cable is cut: both ends close at once, without a DISCONNECT. What is on its way is lost. */
+  /**
+   * The cable is cut: both ends are closed when this returns, without a DISCONNECT. What is on its way is lost. So what is published at once
+   * afterwards is queued for the client's session where that is persistent, and the client's own calls reject with NOT_CONNECTED.
+   */
   cut(): void {
     this.#cutOff();
+    this.#closeEnds();
+    this.release();
+  }
+
+  /** The end of the kit: nothing passes any more, and the peers hear of it later. @internal */
+  release(): void {
+    this.#cutOff();
+    this.#isOpen = false;
     this.#client.destroy();
     this.#broker.destroy();
   }

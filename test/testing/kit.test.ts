@@ -296,6 +296,46 @@ describe('faults of a link', () => {
     await closed;
   });
 
+  it('cut causes messages that an expectation of the same turn sees, and one of a later turn does not', async () => {
+    await using kit = await createTestBroker();
+    const will = { topic: 'will', payload: 'gone' };
+    for (const clientId of ['one', 'two']) await kit.connect({ clientId, will });
+    await kit.connect({ clientId: 'three' });
+    kit.link('one').cut();
+    const presence = kit.expectMessage('$SYS/brokers/+/clients/one/disconnected');
+    assert.equal((await kit.expectMessage('will')).clientId, 'one');
+    await presence;
+    kit.link('two').cut();
+    await kit.clock.settle();
+    await kit.expectNoMessage('will');
+    kit.link('three').cut();
+    await kit.expectNoMessage('#');
+  });
+
+  it('cut has closed both ends when it returns: what is published at once is queued, what the client sends rejects', async () => {
+    await using kit = await createTestBroker();
+    const session = { clientId: 'c', clean: false, sessionExpiry: '1h' } as const;
+    const client = await kit.connect(session);
+    await client.subscribe('t', { qos: 1 });
+    void client.publish('on-its-way', 'x').catch(() => {});
+    const heard: string[] = [];
+    kit.broker.on('message.publish', ({ message: { topic } }) => heard.push(topic));
+    kit.link('c').cut();
+    assert.equal(kit.link('c').isOpen, false);
+    assert.equal(client.isConnected, false);
+    assert.equal(kit.broker.session('c').state, 'disconnected');
+    for (const qos of [0, 1] as const) {
+      await assert.rejects(client.publish('t', `client ${qos}`, { qos }), hasCode('NOT_CONNECTED'));
+      await kit.broker.publish('t', `broker ${qos}`, { qos });
+    }
+    await using again = await kit.connect(session);
+    const got: string[] = [];
+    again.on('message', ({ payload, dup }) => got.push(`${payload}${dup ? ' again' : ''}`));
+    await kit.clock.settle();
+    assert.deepEqual(got, ['broker 0', 'broker 1']);
+    assert.deepEqual(heard, ['t', 't']);
+  });
+
   it('delay lets everything arrive later in virtual time, in order', async () => {
     await using kit = await createTestBroker();
     await using slow = await kit.connect({ clientId: 'slow' });
