@@ -22,7 +22,7 @@ import type {
   SubackPacket,
   UnsubackPacket
 } from '../packets/types.ts';
-import { checkTopicName } from '../topics/topic.ts';
+import { checkTopicName, filterFault } from '../topics/topic.ts';
 import { Inbox } from './inbox.ts';
 import { checkClientOptions, checkListener, sessionExpirySec } from './option-check.ts';
 import {
@@ -197,7 +197,7 @@ export class Client {
    * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`. A client has one subscription
    * for a filter: subscribing again replaces its options, adds a handler, and takes none away.
    * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is not well-formed, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
    *   CONNECTION_CLOSED when it goes before the answer
    */
   async subscribe(
@@ -214,7 +214,10 @@ export class Client {
       ...rest,
       ...(typeof filter === 'string' ? { topic: filter } : filter)
     }));
-    mustBeFilters(subscriptions.map(({ topic }) => topic));
+    mustBeFilters(
+      subscriptions.map(({ topic }) => topic),
+      this.protocolVersion
+    );
     // before the answer: a retained message may come ahead of the SUBACK
     const added = subscriptions.filter(({ topic }) => handle !== undefined && this.#inbox.handle(topic, handle));
     const forget = ({ topic }: FilterInput) => this.#inbox.unhandle(topic, handle as MessageHandler);
@@ -232,7 +235,7 @@ export class Client {
    * End subscriptions, and with them their handlers; given a handler, take away that one, and end those subscriptions that no other
    * handler needs.
    * @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0)
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is no text, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is not well-formed, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
    *   CONNECTION_CLOSED when it goes before the answer
    */
   async unsubscribe(
@@ -242,7 +245,7 @@ export class Client {
     this.#mustBeConnected();
     if (typeof options !== 'function') checkObject(options, 'options');
     const asked = listOf(filters);
-    mustBeFilters(asked);
+    mustBeFilters(asked, this.protocolVersion);
     const handle = typeof options === 'function' ? options : undefined;
     const properties = typeof options === 'function' ? undefined : options.properties;
     const needed = new Set(asked.filter((filter) => handle !== undefined && this.#inbox.unhandle(filter, handle) > 0));
@@ -751,11 +754,13 @@ function because({ reasonString }: Properties): string {
   return reasonString === undefined ? '' : ` (${reasonString})`;
 }
 
-/** The server checks filters; here they have to be texts, and there have to be some. */
-function mustBeFilters(filters: readonly unknown[]): void {
-  const wrong = filters.findIndex((filter) => typeof filter !== 'string');
-  if (filters.length === 0 || wrong >= 0)
-    throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', wrong < 0 ? filters : filters[wrong]);
+/** There have to be some, and well-formed ones: others would end the connection. Which it grants is for the server to say. */
+function mustBeFilters(filters: readonly unknown[], version: ProtocolVersion): void {
+  if (filters.length === 0) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', filters);
+  for (const filter of filters) {
+    const fault = typeof filter === 'string' ? filterFault(filter, version === 5) : 'a topic filter is a string';
+    if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', filter, fault);
+  }
 }
 
 function take<V>(map: Map<number, V>, id: number): V | undefined {

@@ -31,7 +31,7 @@ import {
  * @param flags its low four bits
  * @param version of the connection
  * @throws ProtocolError 0x81 when `buf[start, end)` can not be parsed as that packet; 0x82 for what is not allowed there, also a type
- *   that only a client sends; 0x90 and 0x94 for a topic name or alias
+ *   that only a client sends; 0x94 for alias 0
  */
 export function decodeServerPacket(
   type: number,

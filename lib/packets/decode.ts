@@ -101,8 +101,8 @@ function pairVersion(name: string, level: number): ProtocolVersion | undefined {
  * client id will do depends on more and is left to the caller.
  *
  * @throws UnsupportedVersion for another protocol name or level
- * @throws ProtocolError 0x81 when the bytes can not be parsed, 0x82 for flags or properties that are not allowed, 0x90 for a will topic
- *   that is empty or has a wildcard
+ * @throws ProtocolError 0x81 when the bytes cannot be parsed, 0x82 for flags or properties that are not allowed and for a will topic that
+ *   is empty or has a wildcard
  */
 export function decodeConnect(buf: Buffer, start: number, end: number): ConnectPacket {
   const reader = new BodyReader(buf, start, end);
@@ -167,8 +167,7 @@ function takeWill(reader: BodyReader, flags: number, version: ProtocolVersion): 
 }
 
 /**
- * Decode the body of a SUBSCRIBE. Filters are UTF-8 and not empty; their wildcards are not looked at, since a filter that is wrong there is
- * answered for itself with 0x8F.
+ * Decode the body of a SUBSCRIBE. Filters are UTF-8 and not empty; whether they are well-formed otherwise is left to the caller.
  *
  * @throws ProtocolError 0x81 when it can not be parsed or reserved option bits are set (for 3.x also QoS 3); 0x82 for packet id 0, no
  *   filter, an empty filter, QoS 3, Retain Handling 3, No Local on a shared subscription, or a property that is refused
@@ -300,8 +299,8 @@ export function decodeAck(
  *
  * @param flags low four bits of the first byte, already checked by `checkFlags`
  * @param from who sent it: a server may put subscription identifiers in
- * @throws ProtocolError 0x81; 0x82 for packet id 0, no topic and no alias, or a property that is refused; 0x90 for a topic name with a
- *   wildcard; 0x94 for alias 0
+ * @throws ProtocolError 0x81; 0x82 for packet id 0, no topic and no alias, a topic name with a wildcard, or a property that is refused;
+ *   0x94 for alias 0
  */
 export function decodePublish(
   flags: number,
@@ -427,10 +426,7 @@ export function badCode(packet: string, code: number): ProtocolError {
 }
 
 function badTopic(what: string): ProtocolError {
-  return new ProtocolError(
-    ReasonCode.topicNameInvalid,
-    `${what}: empty or with a wildcard; name a topic without "#" and "+"`
-  );
+  return refused(`${what}: empty or with a wildcard; name a topic without "#" and "+"`);
 }
 
 function packetIdZero(): ProtocolError {

@@ -5,7 +5,7 @@ import { checkTopicBytes } from '../topics/topic.ts';
 
 /**
  * The topic name of a client's PUBLISH, which lies in `buf[start, end)`.
- * @throws ProtocolError 0x81 for bytes that are not UTF-8 or have U+0000, 0x82 for an empty name, 0x90 for one with a wildcard
+ * @throws ProtocolError 0x81 for bytes that are not UTF-8 or have U+0000, 0x82 for an empty name or one with a wildcard
  */
 export function readTopicName(buf: Buffer, start: number, end: number): string {
   if (!checkUtf8(buf, start, end)) {
@@ -13,7 +13,7 @@ export function readTopicName(buf: Buffer, start: number, end: number): string {
   }
   if (end === start) throw new ProtocolError(ReasonCode.protocolError, 'PUBLISH: the topic is empty'); // [MQTT-4.7.3-1]
   if (!checkTopicBytes(buf, start, end)) {
-    throw new ProtocolError(ReasonCode.topicNameInvalid, 'a topic name has no wildcards'); // [MQTT-3.3.2-2]
+    throw new ProtocolError(ReasonCode.protocolError, 'PUBLISH: a topic name has no wildcards'); // [MQTT-3.3.2-2]
   }
   return buf.toString('utf8', start, end);
 }

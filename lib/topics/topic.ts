@@ -23,6 +23,8 @@ const SLASH = 0x2f;
 const SHARE = '$share/';
 const QUEUE = '$queue/';
 const DELAYED = '$delayed/';
+/** A share group with its name, and something behind it. */
+const WHOLE_SHARE = /^\$share\/[^/+#]+\/./s;
 
 /**
  * Say what is wrong with a topic name, the topic of a PUBLISH [MQTT-4.7.0-1, MQTT-4.7.3-1, -2, -3].
@@ -47,6 +49,24 @@ export function checkTopicFilter(filter: string, limits?: TopicLimits): string |
     if (shared !== undefined) start = filter.length - shared.filter.length;
   }
   const reason = findFault(filter, start, true, limits);
+  return reason && sentence('topic filter', filter, reason);
+}
+
+/**
+ * Say why a string that a client sends is no topic filter at all [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, MQTT-4.8.2-1, -2]. A filter that passes may
+ * still be one that this broker refuses, see `checkTopicFilter`.
+ *
+ * @param hasShares whether `$share/` has a meaning, as from MQTT 5.0 on; before, it is the beginning of a filter like any other
+ * @returns undefined when it is well-formed, else a sentence
+ */
+export function filterFault(filter: string, hasShares: boolean): string | undefined {
+  let start = 0;
+  if (hasShares && filter.startsWith(SHARE)) {
+    if (!WHOLE_SHARE.test(filter))
+      return sentence('topic filter', filter, '"$share/" must be followed by the name of a group, "/" and a filter');
+    start = filter.indexOf('/', SHARE.length) + 1;
+  }
+  const reason = findFault(filter, start, true, undefined);
   return reason && sentence('topic filter', filter, reason);
 }
 

@@ -537,7 +537,7 @@ describe('client.subscribe', () => {
 
   it('rejects what is no topic filter, and none at all', async () => {
     const { peer, client } = await connected();
-    for (const filters of [undefined, null, 7, {}, [], ['a', undefined]]) {
+    for (const filters of [undefined, null, 7, {}, [], ['a', undefined], '', 'ab/+e', ['a', '$share/g']]) {
       await assert.rejects(client.subscribe(filters as never), hasCode('TOPIC_FILTER_INVALID'));
       await assert.rejects(client.unsubscribe(filters as never), hasCode('TOPIC_FILTER_INVALID'));
     }

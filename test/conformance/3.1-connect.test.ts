@@ -467,7 +467,7 @@ describe('CONNECT: what it comes to', () => {
   });
 
   it('[MQTT-3.1.4-5] answers a good CONNECT with 0x00, from the shortest to one with everything in it', async () => {
-    await using broker = await startBroker();
+    await using broker = await startBroker({ maxConnectSize: '256KB' });
     const userProperties: UserProperty[] = [
       ['a', '1'],
       ['a', '1']

@@ -534,11 +534,11 @@ describe('What the will is', () => {
     await back.nothing();
   });
 
-  it('[MQTT-3.1.3-11] a will topic that is empty or has a wildcard is refused: 0x90', async () => {
+  it('[MQTT-3.1.3-11] [MQTT-4.7.3-1] a will topic that is empty or has a wildcard is refused: 0x82', async () => {
     const { broker } = await stage();
     await using _ = broker;
     for (const topic of ['', '#', 'a/+', 'a/#', '+'])
-      assert.equal((await refusedConnect(broker, { will: will({ topic }) })).reasonCode, 0x90, topic);
+      assert.equal((await refusedConnect(broker, { will: will({ topic }) })).reasonCode, 0x82, topic);
     for (const topic of ['a/#', '']) {
       const client = await rawClient(broker, { version: 4, connect: false });
       client.send({

@@ -559,10 +559,10 @@ describe('What the client asked for in CONNECT', () => {
     await using broker = await startBroker({ hooks });
     const client = await rawClient(broker, { properties: { requestProblemInformation: 0 } });
     client.send(publish('no', '', { qos: 1, messageId: 1 }), publish('no', '', { qos: 2, messageId: 2 }));
-    client.send(subscribe(3, ['no', '#/bad']), {
+    client.send(subscribe(3, ['no', '$queue/']), {
       cmd: 'unsubscribe',
       messageId: 4,
-      unsubscriptions: ['none', '#/bad']
+      unsubscriptions: ['none', '$queue/']
     });
     client.send({ cmd: 'pubrel', messageId: 9, reasonCode: 0 }, { cmd: 'pubrec', messageId: 9, reasonCode: 0 });
     const answers = await rest(client);

@@ -3,7 +3,17 @@ import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, nothing, payloads, rest, startBroker, turns } from '../support/wire.ts';
+import {
+  granted,
+  nothing,
+  payloads,
+  refused,
+  rest,
+  startBroker,
+  subscribe,
+  turns,
+  unsubscribe
+} from '../support/wire.ts';
 
 const properties = { sessionExpiryInterval: 60 };
 
@@ -19,7 +29,7 @@ async function pair(broker: Broker, qos: 0 | 1 | 2): Promise<[first: RawClient, 
 }
 
 describe('shared subscriptions', () => {
-  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] a share name is not empty and has no wildcard, and a filter follows: else 0x8F', async () => {
+  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] a share name is not empty and has no wildcard, and a filter follows: else the connection ends with 0x82', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const bad = [
@@ -32,16 +42,30 @@ describe('shared subscriptions', () => {
       '$share/g+/a',
       '$share/g#/a'
     ];
-    assert.deepEqual(
-      await granted(client, 1, bad),
-      bad.map(() => 0x8f)
-    );
+    for (const filter of bad) {
+      for (const request of [subscribe(1, ['fine', filter]), unsubscribe(1, 'fine', filter)]) {
+        const wrong = await rawClient(broker);
+        wrong.send(request);
+        await refused(wrong, 0x82);
+      }
+    }
+    // each of these is well-formed, but no group of this broker's
+    assert.deepEqual(await granted(client, 1, ['$share/g/$share/h/a', '$queue/$share/g/a']), [0x8f, 0x8f]);
     await nothing(client);
     const good = ['$share/g/a', '$share/g//', '$share/ /a', '$share/é/a', '$share/$g/a', '$share/g/$own/a'];
     assert.deepEqual(
       await granted(client, 2, good),
       good.map(() => 0)
     );
+  });
+
+  it('[MQTT-4.8.2-1] $share has no meaning before MQTT 5.0: the same filters are refused in the SUBACK', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker, { version: 4 });
+    assert.deepEqual(await granted(client, 1, ['$share//a', '$share/g', '$share/g/', '$share/+/a', 'a']), [
+      ...new Array(4).fill(0x80),
+      0
+    ]);
   });
 
   it('[MQTT-4.8.2-2] a name of "$share" without a slash is an ordinary filter', async () => {

@@ -169,6 +169,10 @@ function take(packet: Packet, known: Known, limits: Limits): void {
       // `$queue/` is a shared subscription, too [MQTT-3.8.3-4]
       if (packet.subscriptions.some(({ topic, nl }) => nl && /^\$(share|queue)\//.test(topic)))
         throw new End('refused', 0x82);
+      if (packet.subscriptions.some(({ topic }) => !isFilter(topic, known.version))) throw new End('refused', 0x82);
+      return;
+    case 'unsubscribe':
+      if (packet.unsubscriptions.some((topic) => !isFilter(topic, known.version))) throw new End('refused', 0x82);
       return;
     case 'disconnect': {
       const asked = packet.properties?.sessionExpiryInterval ?? 0;
@@ -184,6 +188,19 @@ function take(packet: Packet, known: Known, limits: Limits): void {
       return;
     }
   }
+}
+
+/** Level by level [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.8.2-1], [MQTT-4.8.2-2]. */
+function isFilter(filter: string, version: ProtocolVersion | undefined): boolean {
+  const levels = filter.split('/');
+  if (version === 5 && levels.length > 1 && levels[0] === '$share') {
+    const [, group, ...inner] = levels;
+    if (group === '' || /[+#]/.test(group) || inner.join('/') === '') return false;
+    levels.splice(0, 2);
+  }
+  return levels.every(
+    (level, at) => level === '+' || (level === '#' && at === levels.length - 1) || !/[+#]/.test(level)
+  );
 }
 
 function takeConnect(packet: ConnectPacket, known: Known, limits: Limits): void {

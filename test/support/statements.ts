@@ -341,6 +341,8 @@ export const CHAPTERS: readonly Chapter[] = [
     ['4.3.3-1', 'S', 'QoS 2 out: fresh id, PUBREL after PUBREC, done at PUBCOMP'],
     ['4.3.3-2', 'S', 'QoS 2 in: PUBREC, PUBCOMP, delivered once'],
     ['4.4.0-1', 'S', 'resent on reconnect with CleanSession 0'],
+    ['4.7.1-2', 'B', '# is the last level and fills it'],
+    ['4.7.1-3', 'B', '+ fills a level'],
     ['4.8.0-1', 'B', 'a broken rule closes the connection'],
     ['4.8.0-2', 'B', 'a transient error in an own matter closes that connection'],
     ['6.0.0-1', 'B', 'WebSocket: binary frames'],

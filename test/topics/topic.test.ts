@@ -4,6 +4,7 @@ import {
   checkTopicBytes,
   checkTopicFilter,
   checkTopicName,
+  filterFault,
   isWildcard,
   levelCount,
   matches,
@@ -110,6 +111,28 @@ describe('checkTopicFilter', () => {
       'topic filter "$share/a+/b": the name of a share group may not contain "+" or "#"'
     );
     assert.match(checkTopicFilter(`$share/g/${'a'.repeat(65_530)}`)!, /65535 bytes/);
+  });
+});
+
+describe('filterFault', () => {
+  it('tells what is no topic filter from what a broker may refuse [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, MQTT-4.8.2-1, -2]', () => {
+    const bad = ['', 'a#', 'ab/+e', 'a/#/b', '$queue/a+', '$share/g/a#', '$share/g/+a', '$share/g+/a'];
+    for (const filter of bad) {
+      assert.match(filterFault(filter, true) ?? '', /^topic filter ".*": /, filter);
+      assert.match(filterFault(filter, false) ?? '', /^topic filter ".*": /, filter);
+    }
+    const good = ['#', '+', '/', 'a/+/#', '$share/g/a', '$share/g//', '$share', '$queue/', '$share/g/$share/h/a'];
+    for (const filter of good) {
+      assert.equal(filterFault(filter, true), undefined, filter);
+      assert.equal(filterFault(filter, false), undefined, filter);
+    }
+  });
+
+  it('reads "$share/" as text like any other before MQTT 5.0', () => {
+    for (const filter of ['$share/', '$share//a', '$share/g', '$share/g/', '$share/+/a', '$share/#']) {
+      assert.match(filterFault(filter, true) ?? '', /"\$share\/" must be followed by/, filter);
+      assert.equal(filterFault(filter, false), undefined, filter);
+    }
   });
 });
 

@@ -3,6 +3,7 @@ import { Metric } from '../../metrics.ts';
 import { decodeSubscribe, decodeUnsubscribe } from '../../packets/decode.ts';
 import { PINGRESP } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
+import { filterFault } from '../../topics/topic.ts';
 import type { Session } from '../session.ts';
 
 export function onSubscribe(
@@ -13,7 +14,9 @@ export function onSubscribe(
   body: number,
   end: number
 ): void {
-  session.host.onSubscribe(session, decodeSubscribe(buf, body, end, session.protocolVersion));
+  const packet = decodeSubscribe(buf, body, end, session.protocolVersion);
+  for (const { topic } of packet.subscriptions) mustBeWellFormed(session, topic);
+  session.host.onSubscribe(session, packet);
 }
 
 export function onUnsubscribe(
@@ -24,7 +27,15 @@ export function onUnsubscribe(
   body: number,
   end: number
 ): void {
-  session.host.onUnsubscribe(session, decodeUnsubscribe(buf, body, end, session.protocolVersion));
+  const packet = decodeUnsubscribe(buf, body, end, session.protocolVersion);
+  for (const filter of packet.unsubscriptions) mustBeWellFormed(session, filter);
+  session.host.onUnsubscribe(session, packet);
+}
+
+/** A reason code of SUBACK (0x8F) is for filters that are well-formed; others end the connection [MQTT-4.7.1-1] to [MQTT-4.8.2-2]. */
+function mustBeWellFormed({ protocolVersion }: Session, filter: string): void {
+  const fault = filterFault(filter, protocolVersion === 5);
+  if (fault !== undefined) throw new ProtocolError(ReasonCode.protocolError, fault);
 }
 
 /** [MQTT-3.12.4-1] */
