@@ -19,12 +19,14 @@ export interface SubscriptionOptions {
 /**
  * Why a message went nowhere, or not to one client. Of `not_retained` only the retained copy is missing: it was past `maxRetainedMessages`,
  * `maxRetainedBytes` or `maxRetainedPayloadSize`; the message goes to its subscribers all the same. `server_shutting_down`: the
- * broker stopped while it was delayed, or while a hook decided on it. `topic_invalid`: its `$delayed/...` topic is none that can be delayed.
+ * broker stopped while it was delayed, or while a hook decided on it. `queue_full`: the bounds of one session; `total_queue_full`: those of
+ * all sessions together. `quota`: there was no room for it to wait, and nobody got it. `topic_invalid`: its `$delayed/...` topic is none that can be delayed.
  */
 export type DropReason =
   | 'no_subscribers'
   | 'expired'
   | 'queue_full'
+  | 'total_queue_full'
   | 'qos0_msg'
   | 'too_large'
   | 'no_local'

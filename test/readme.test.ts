@@ -16,7 +16,8 @@ const tables = { zone: ZONE_OPTIONS, broker: BROKER_OPTIONS } as Readonly<Record
 const IN_WORDS: Readonly<Record<string, string>> = {
   memoryHighWatermark: '85 % of the heap Node may have',
   allowAnonymous: '`true` without an authenticate hook, else `false`',
-  aclNomatch: '`allow` without a hook of that kind, else `deny`'
+  aclNomatch: '`allow` without a hook of that kind, else `deny`',
+  maxTotalMqueueBytes: 'half of `memoryHighWatermark`'
 };
 
 function markdown(table: OptionTable): string {

@@ -145,10 +145,11 @@ export class Admission {
       session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? session.zoneSettings.mountpoint);
     }
     session.isSuperuser = approval.isSuperuser === true; // 'false' and the like give no rights
-    if (broker.isShedding)
-      throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     agree(session, packet);
     const stored = broker.stored(session.clientId);
+    // who comes back for what waits makes room
+    if (broker.isShedding && (packet.clean || stored === undefined))
+      throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     if (stored?.state === 'connected' && link.hasPeerEnded) {
       link.lost('closed'); // gone while a hook decided: that must not end a connection that lives
       return;

@@ -19,6 +19,7 @@ import { type FeedSource, RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session, type WillState } from '../session/session.ts';
 import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
+import { TotalBacklog } from '../session/total-backlog.ts';
 import type { Ledger, LedgerHost } from '../store/ledger.ts';
 import { TimingWheel } from '../timing-wheel.ts';
 import { TextMap } from '../topics/text-map.ts';
@@ -35,7 +36,7 @@ import { Publishing } from './publishing.ts';
 import type { RetainedEntry } from './retained.ts';
 import { RetainedMessages } from './retained-messages.ts';
 import { compileRewrite, type Rewrite } from './rewrite.ts';
-import { Routing } from './routing.ts';
+import { Routing, type SharedSettings } from './routing.ts';
 import { Subscribing } from './subscribing.ts';
 import { SysTopics } from './sys.ts';
 import { SystemMonitor } from './sysmon.ts';
@@ -89,6 +90,9 @@ export class Core implements SessionHost {
   readonly subscribing: Subscribing;
   readonly outputHighWaterMark: number;
   readonly maxHeldBytes: number;
+  readonly totalBacklog: TotalBacklog;
+  /** The reserve of the store is in use: what makes it grow is refused. */
+  isSpaceLow = false;
   /** Sessions by client id, connected or not. */
   readonly sessions = new TextMap<Session>();
   /** Connections whose stream has not closed. */
@@ -133,6 +137,7 @@ export class Core implements SessionHost {
     this.node = settings.node;
     this.outputHighWaterMark = settings.outputHighWaterMark;
     this.maxHeldBytes = settings.maxHeldBytes;
+    this.totalBacklog = new TotalBacklog(settings.maxTotalMqueueBytes);
     this.wheel = new TimingWheel(this.clock, settings.timerResolution, (error) =>
       this.failed(error, 'a timer', undefined)
     );
@@ -143,7 +148,7 @@ export class Core implements SessionHost {
       (error, during, client) => this.failed(error, during, client),
       this.work
     );
-    this.routing = new Routing(settings, settings.routeCacheTargets);
+    this.routing = new Routing(this.#sharedSettings(), settings.routeCacheTargets);
     if (settings.store !== undefined) this.persistence = new Persistence(this, settings.store, this.#ledgerHost());
     this.ledger = this.persistence?.ledger;
     this.tables = this.persistence?.tables ?? new Tables(undefined);
@@ -367,6 +372,19 @@ export class Core implements SessionHost {
     return this.#memory.isShort;
   }
 
+  /** Memory stays above the mark, though the backlogs keep to their bounds. */
+  get isMemoryExhausted(): boolean {
+    return this.#memory.isExhausted;
+  }
+
+  get isRefusing(): boolean {
+    return this.#memory.isExhausted || this.isSpaceLow;
+  }
+
+  refuses(message: Message, route: Route): boolean {
+    return this.publishing.refuses(message, route);
+  }
+
   flushLater(connection: Connection): void {
     this.#dirty.push(connection);
     this.#scheduleTurn();
@@ -522,6 +540,18 @@ export class Core implements SessionHost {
 
   keepWill(session: Session): void {
     this.persistence?.keepWill(session);
+  }
+
+  #sharedSettings(): SharedSettings {
+    const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.settings;
+    const isExhausted = () => this.isMemoryExhausted;
+    return {
+      sharedSubscriptionStrategy,
+      // a message that some member can take at once does not wait for another one
+      get sharedDispatchAckEnabled() {
+        return sharedDispatchAckEnabled || isExhausted();
+      }
+    };
   }
 
   #ledgerHost(): LedgerHost {
@@ -763,6 +793,7 @@ const DROPPED: Partial<Record<DropReason, number>> = {
   no_subscribers: Metric.messagesDroppedNoSubscribers,
   expired: Metric.deliveryDroppedExpired,
   queue_full: Metric.deliveryDroppedQueueFull,
+  total_queue_full: Metric.deliveryDroppedQueueFull,
   qos0_msg: Metric.deliveryDroppedQos0Msg,
   too_large: Metric.deliveryDroppedTooLarge,
   no_local: Metric.deliveryDroppedNoLocal,

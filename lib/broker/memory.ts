@@ -3,11 +3,19 @@ import { Bell, type TimingWheel } from '../timing-wheel.ts';
 const LOOK_EVERY_MS = 1_000;
 /** The shortage is over below this share of the mark. */
 const RELIEF = 0.9;
+/** Looks that find memory short, one after the other, until it is `isExhausted`: to collect a large heap takes a while. */
+const LOOKS = 3;
+/** While memory is short V8 is asked so often to collect. */
+const COLLECT_EVERY_LOOKS = 5;
+/** More than V8 lets buffers grow until it begins to collect. */
+const NUDGE_BYTES = 100_663_296;
 
 /** Looks once a second whether the memory of the process passes a mark. */
 export class Memory extends Bell {
   /** More is in use than the mark allows. */
   isShort = false;
+  /** Looks that found it so, one after the other. */
+  #looks = 0;
   readonly #highWatermark: number;
   readonly #wheel: TimingWheel;
   readonly #onLook: (isShort: boolean, isChange: boolean) => void;
@@ -31,6 +39,11 @@ export class Memory extends Bell {
     this.#used = used;
   }
 
+  /** It has been short for some time: to shed, to collect and to bound the backlogs has not been enough. */
+  get isExhausted(): boolean {
+    return this.#looks >= LOOKS;
+  }
+
   start(): void {
     if (this.#highWatermark > 0) this.#wheel.arm(this, LOOK_EVERY_MS);
   }
@@ -40,6 +53,8 @@ export class Memory extends Bell {
     const used = this.#used();
     const isShort = used >= (this.isShort ? this.#highWatermark * RELIEF : this.#highWatermark);
     const isChange = isShort !== this.isShort;
+    if (isShort && this.#looks % COLLECT_EVERY_LOOKS === 0 && this.#used === usedBytes) beginToCollect();
+    this.#looks = isShort ? this.#looks + 1 : 0;
     this.isShort = isShort;
     if (isShort || isChange) this.#onLook(isShort, isChange);
   }
@@ -48,4 +63,15 @@ export class Memory extends Bell {
 function usedBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
+}
+
+/**
+ * Have V8 collect, in slices beside other work: far below the limit of the heap it leaves old garbage for long, and that would count as in
+ * use. It begins when buffers take much more than after the last time; this one is never written to, and freed at once.
+ */
+function beginToCollect(): void {
+  const { port1, port2 } = new MessageChannel();
+  port1.postMessage(null, [new ArrayBuffer(NUDGE_BYTES)]);
+  port1.close();
+  port2.close();
 }

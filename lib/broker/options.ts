@@ -23,6 +23,8 @@ export interface AutoSubscription {
   readonly rh?: 0 | 1 | 2;
 }
 
+const DEFAULT_WATERMARK = Math.floor(getHeapStatistics().heap_size_limit * 0.85);
+
 /** Settings of the broker as a whole. */
 export const BROKER_OPTIONS = {
   node: row('text', 'embermq@127.0.0.1', 'Name of this node, in every record and in `$SYS`.', {
@@ -79,8 +81,14 @@ export const BROKER_OPTIONS = {
   }),
   memoryHighWatermark: row(
     'size',
-    Math.floor(getHeapStatistics().heap_size_limit * 0.85),
-    'Heap and buffers in use from which the broker sheds: connections whose CONNECT is not accepted are closed, no new ones, no QoS 0 in backlogs; 0: never.',
+    DEFAULT_WATERMARK,
+    'Heap and buffers in use from which the broker sheds: connections whose CONNECT is not accepted are closed, no new sessions, no QoS 0 in backlogs; if that is not enough, no QoS 1 and 2 that would have to wait in memory (0x97). 0: never.',
+    { unit: 'bytes' }
+  ),
+  maxTotalMqueueBytes: row(
+    'size',
+    undefined as number | undefined,
+    'Backlogs of all sessions together, in memory: past it the largest ones are shortened first; 0: unlimited.',
     { unit: 'bytes' }
   ),
   routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {
@@ -158,7 +166,8 @@ export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
 }
 
 /** Options as read. */
-export type Settings = Values<typeof BROKER_OPTIONS> & {
+export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'> & {
+  readonly maxTotalMqueueBytes: number;
   readonly clock: Clock;
   readonly store: Store | undefined;
   readonly memoryUsage: (() => number) | undefined;
@@ -219,6 +228,8 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
   }
   const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
+  // the rest is for what is collected late, and for all that is not queued
+  const { maxTotalMqueueBytes = Math.floor((settings.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = settings;
   if (!Array.isArray(autoSubscriptions)) {
     const expected = 'a list of { topic, qos, nl, rap, rh }';
     throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
@@ -229,7 +240,17 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     checkNames(subscription, SUBSCRIPTION_NAMES, where);
     checkSubscription(subscription, `${where}.`);
   });
-  return { ...settings, clock, store, memoryUsage, zones: read, hooks, rewrite, autoSubscriptions };
+  return {
+    ...settings,
+    maxTotalMqueueBytes,
+    clock,
+    store,
+    memoryUsage,
+    zones: read,
+    hooks,
+    rewrite,
+    autoSubscriptions
+  };
 }
 
 const ALL_NAMES: readonly string[] = [

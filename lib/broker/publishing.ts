@@ -141,6 +141,21 @@ export class Publishing {
     return Message.from({ topic, payload, qos, retain, properties }, origin, this.#broker.nowMs, this.#broker.wallMs);
   }
 
+  /**
+   * Whether somebody on its route would have to wait for a message of QoS 1 or 2, and there is no room for it: in memory, or in the
+   * store. Asked before anybody gets it, and only while `isRefusing`.
+   */
+  refuses(message: Message, { targets, groups }: Route): boolean {
+    const { isMemoryExhausted, isSpaceLow } = this.#broker;
+    if (message.qos === 0) return false;
+    const lacksRoom = (isKept: boolean, hasRoom: boolean) => (isKept ? isSpaceLow : isMemoryExhausted && !hasRoom);
+    for (const { subscriber, qos, nl } of targets) {
+      if (qos === 0 || (nl && subscriber.clientId === message.clientId)) continue;
+      if (lacksRoom(subscriber.isKept, subscriber.hasRoom)) return true;
+    }
+    return groups.some((group) => lacksRoom(group.mayKeep, group.hasRoom));
+  }
+
   /** Keep what is to be retained, tell of the message, hand it to everybody. @returns how many took it */
   route(message: Message, route: Route): number {
     const broker = this.#broker;
@@ -297,7 +312,12 @@ export class Publishing {
     const finish = (outcome: PublishDecision): boolean => {
       if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
-      else this.route(outcome.message, broker.freshened(outcome.route));
+      else {
+        const route = broker.freshened(outcome.route);
+        if (broker.isRefusing && this.refuses(outcome.message, route))
+          broker.dropped(outcome.message, 'quota', undefined);
+        else this.route(outcome.message, route);
+      }
       return outcome.reasonCode !== ReasonCode.serverShuttingDown;
     };
     if (!isThenable(decided)) {
@@ -377,7 +397,11 @@ export class Publishing {
     const { ledger } = broker;
     const act = (outcome: PublishDecision): number => {
       if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
-      if (outcome.route.kind !== TopicKind.delayed) return this.route(outcome.message, broker.freshened(outcome.route));
+      if (outcome.route.kind !== TopicKind.delayed) {
+        const route = broker.freshened(outcome.route);
+        if (broker.isRefusing && this.refuses(outcome.message, route)) throw this.#noRoom(outcome.message);
+        return this.route(outcome.message, route);
+      }
       const code = this.delay(outcome.message);
       if (code >= 0x80) throw this.#notDelayed(code, outcome.message);
       return 0;
@@ -402,6 +426,19 @@ export class Publishing {
     } finally {
       this.#isPublishing = false;
     }
+  }
+
+  /** What the app is told of a message that would have to wait, and there is no room. Nobody has got it. */
+  #noRoom(message: Message): BrokerError {
+    const { isSpaceLow, ledger } = this.#broker;
+    this.#broker.dropped(message, 'quota', undefined);
+    const why = isSpaceLow
+      ? `${ledger?.store.name}: the space of the store is used up; free some`
+      : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';
+    return new BrokerError(
+      'QUOTA_EXCEEDED',
+      `the message to "${message.topic}" would have to wait for a client: ${why}`
+    );
   }
 
   /** What the app is told when its delayed message was not taken. */

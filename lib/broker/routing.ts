@@ -68,6 +68,10 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     return this.members.some(({ subscriber }) => subscriber.isKept);
   }
 
+  get hasRoom(): boolean {
+    return this.members.some(({ subscriber }) => subscriber.hasRoom);
+  }
+
   mayReach(topic: string): boolean {
     return mayReach(this.#mountpoint, this.filter, topic);
   }

@@ -127,6 +127,8 @@ export class Message {
   ticket = 0;
   /** It is delivered after that commit only: its publisher may send it again, and it must not arrive twice. @internal */
   isHeld = false;
+  /** Backlogs that it waits in. @internal */
+  backlogs = 0;
   /** The bytes once kept: one-byte text when short, a buffer of their own when long. */
   #kept: string | Buffer | undefined = undefined;
   #forms: (Frame | undefined)[] | undefined = undefined;

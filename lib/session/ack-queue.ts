@@ -1,6 +1,6 @@
 import type { Ledger, Waiter } from '../store/ledger.ts';
 import { type Connection, Pause } from './connection.ts';
-import { answerNow, PUBACK, PUBREC, refuseForStore } from './handlers/acknowledgements.ts';
+import { answerNow, PUBACK, PUBREC, refuseForNow } from './handlers/acknowledgements.ts';
 
 /** Acknowledgements that may wait before the client is not read any more, until half of them have gone out. */
 const MAX_WAITING = 5_000;
@@ -93,7 +93,7 @@ export class AckQueue implements Waiter {
       } else {
         const isRefused = isLost && (first === PUBACK || this.#takeBack(id, answers[at]));
         if (link.isClosed) continue;
-        if (isRefused) refuseForStore(link.session, link, first, id);
+        if (isRefused) refuseForNow(link.session, link, first, id, 'store_failed');
         else answerNow(link.session, link, first, id, answers[at] & 255);
       }
     }

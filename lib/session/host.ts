@@ -12,6 +12,7 @@ import type { Connection } from './connection.ts';
 import type { RetainedEntry } from './retained-feed.ts';
 import type { Session, WillState } from './session.ts';
 import type { Route } from './subscription.ts';
+import type { TotalBacklog } from './total-backlog.ts';
 
 /** What the hooks made of a message: a reason code of 0x80 or above refuses it. */
 export interface PublishDecision {
@@ -46,6 +47,10 @@ export interface SessionHost {
   isLaneOpen: boolean;
   /** Memory is short: what may be dropped is. */
   readonly isShedding: boolean;
+  /** Some messages of QoS 1 and 2 are refused, as there is no room for them to wait: ask `refuses`. */
+  readonly isRefusing: boolean;
+  /** The backlogs of all sessions, in memory. */
+  readonly totalBacklog: TotalBacklog;
   /** Somebody watches packets on the diagnostics channels. */
   isTapped: boolean;
 
@@ -71,6 +76,8 @@ export interface SessionHost {
   isFresh(route: Route): boolean;
   /** The route itself while it holds, or the one that holds now: a hook may have taken its time, or subscribed somebody. */
   freshened(route: Route): Route;
+  /** Somebody on this route would have to wait for a message of QoS 1 or 2, and there is no room for it. */
+  refuses(message: Message, route: Route): boolean;
   /** Deliver a message to everybody on its route. @returns how many took it */
   route(message: Message, route: Route): number;
   /** Deliver a run of QoS 0 frames. */

@@ -158,12 +158,18 @@ export abstract class Outbound implements Subscriber {
     const isInMemory =
       link !== undefined &&
       log.isCaughtUp &&
-      ((this.backlog?.length ?? 0) < IN_MEMORY || zoneSettings.mqueuePriorities !== undefined);
+      (this.#takesMore(IN_MEMORY) || zoneSettings.mqueuePriorities !== undefined);
     const kept = log.append(message, qos, retain, ids, isInMemory);
     if (isInMemory) return this.#offerNow(message, qos, retain, ids, kept);
     if (qos === 0) this.rawLayout = 0;
     log.trim();
     return true;
+  }
+
+  /** The backlog may have more of what is in the store, which can wait there. */
+  #takesMore(most: number): boolean {
+    const length = this.backlog?.length ?? 0;
+    return length === 0 || (length < most && !this.host.totalBacklog.isNearlyFull);
   }
 
   #offerNow(
@@ -207,8 +213,10 @@ export abstract class Outbound implements Subscriber {
   }
 
   #wantBacklog(): Backlog {
-    return (this.backlog ??= new Backlog(this.zoneSettings, (message, reason, kept) =>
-      this.#drop(message, reason, kept)
+    return (this.backlog ??= new Backlog(
+      this.zoneSettings,
+      (message, reason, kept) => this.#drop(message, reason, kept),
+      this.host.totalBacklog
     ));
   }
 
@@ -230,6 +238,7 @@ export abstract class Outbound implements Subscriber {
 
   /** All that it promises is in the store: nothing of it stays in memory. */
   unload(): void {
+    this.backlog?.empty();
     this.backlog = this.inflight = this.resending = undefined;
   }
 
@@ -434,7 +443,7 @@ export abstract class Outbound implements Subscriber {
     if (this.resending !== undefined) this.#resendSome(link);
     if (log !== undefined && !log.isCaughtUp) {
       const hasPriorities = this.zoneSettings.mqueuePriorities !== undefined;
-      if (hasPriorities || (backlog?.length ?? 0) < IN_MEMORY / 2) log.page();
+      if (hasPriorities || this.#takesMore(IN_MEMORY / 2)) log.page();
       // which of them goes first is known when all are here
       if (!log.isCaughtUp && hasPriorities) return;
     }

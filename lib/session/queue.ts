@@ -2,6 +2,7 @@ import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { KeptMessage } from './segment.ts';
+import { Shortenable, type TotalBacklog } from './total-backlog.ts';
 
 /** A message that waits in a session's backlog, with what delivery will need. */
 export interface Queued {
@@ -29,23 +30,30 @@ export interface BacklogLimits {
  * First in, first out within a priority; higher priorities leave first. When it is full the oldest message of the same priority goes
  * (count bound) or the oldest of the lowest (byte bound), and `onDrop` tells of it.
  */
-export class Backlog {
+export class Backlog extends Shortenable {
   length = 0;
   /** Those of QoS 0 among them. */
   zeroes = 0;
   bytes = 0;
+  /** Those of messages that are in memory alone. */
+  #unkeptBytes = 0;
   #sequence = 0;
   readonly #limits: BacklogLimits;
+  readonly #total: TotalBacklog | undefined;
   readonly #onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void;
   /** Highest priority first. */
   readonly #lanes: Lane[] = [];
 
+  /** @param total of all sessions, which this one is a part of */
   constructor(
     limits: BacklogLimits,
-    onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void
+    onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void,
+    total?: TotalBacklog
   ) {
+    super();
     this.#limits = limits;
     this.#onDrop = onDrop;
+    this.#total = total;
   }
 
   /** @returns false if the message itself did not find room */
@@ -58,6 +66,7 @@ export class Backlog {
     if (maxMqueueBytes > 0)
       while (this.bytes > maxMqueueBytes && this.length > 0)
         if (this.#drop(this.#lowest(), 'queue_full') === queued) isKept = false;
+    this.#total?.shorten();
     return isKept;
   }
 
@@ -80,6 +89,8 @@ export class Backlog {
     this.length++;
     if (qos === 0) this.zeroes++;
     this.bytes += message.bytes;
+    if (kept === undefined) this.#unkeptBytes += message.bytes;
+    this.#total?.added(this, message, this.#unkeptBytes);
     return queued;
   }
 
@@ -100,7 +111,7 @@ export class Backlog {
 
   /** The same messages under other bounds and priorities. This one is empty then. */
   under(limits: BacklogLimits): Backlog {
-    const other = new Backlog(limits, this.#onDrop);
+    const other = new Backlog(limits, this.#onDrop, this.#total);
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
       other.push(queued.message, queued.qos, queued.retain, queued.ids, queued.kept);
     return other;
@@ -115,6 +126,26 @@ export class Backlog {
   /** Drop the oldest message of the lowest priority. */
   dropOldest(reason: DropReason): void {
     this.#drop(this.#lowest(), reason);
+  }
+
+  dropOldestUnkept(reason: DropReason): boolean {
+    for (let at = this.#lanes.length - 1; at >= 0; at--) {
+      const lane = this.#lanes[at];
+      // where some are in the store, those of QoS 1 and 2 are
+      const fifo = this.#unkeptBytes === this.bytes ? lane.oldest(true) : lane.unacknowledged;
+      const { head } = fifo;
+      if (head === undefined || head.kept !== undefined) continue;
+      fifo.shift();
+      this.#took(lane, head);
+      this.#onDrop(head.message, reason, undefined);
+      return true;
+    }
+    return false;
+  }
+
+  /** The messages are in the store, or with whoever has taken them: none waits here any more. */
+  empty(): void {
+    while (this.shift(true) !== undefined);
   }
 
   /** Take out all QoS 0 messages that are not in the store: they are to go there. */
@@ -157,6 +188,8 @@ export class Backlog {
     this.length--;
     if (queued.qos === 0) this.zeroes--;
     this.bytes -= queued.message.bytes;
+    if (queued.kept === undefined) this.#unkeptBytes -= queued.message.bytes;
+    this.#total?.removed(this, queued.message, this.#unkeptBytes);
   }
 
   #lowest(): Lane {

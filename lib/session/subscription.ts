@@ -114,6 +114,8 @@ export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
 export interface Group {
   /** What some member is to get is kept in the store. */
   readonly mayKeep: boolean;
+  /** Some member could send a QoS 1 or 2 message at once. */
+  readonly hasRoom: boolean;
   choose(message: Message): Subscription | undefined;
 }
 

@@ -177,10 +177,16 @@ export function answer(
   answerNow(session, link, first, id, code);
 }
 
-/** Nothing can be kept now: 5.0 is told, 3.x has no word for it and sends again on the next connection. */
-export function refuseForStore(session: Session, link: Connection, first: number, id: number): void {
+/** The message cannot be kept now: 5.0 has a code for that, 3.x does not and sends again on the next connection. */
+export function refuseForNow(
+  session: Session,
+  link: Connection,
+  first: number,
+  id: number,
+  reason: 'store_failed' | 'quota'
+): void {
   if (session.protocolVersion === 5) answer(session, link, first, id, ReasonCode.quotaExceeded);
-  else session.close('store_failed', ReasonCode.serverUnavailable);
+  else session.close(reason, reason === 'quota' ? ReasonCode.quotaExceeded : ReasonCode.serverUnavailable);
 }
 
 /** Send an acknowledgement that has waited, or need not. */

@@ -14,7 +14,7 @@ import type { PublishDecision, SessionHost } from '../host.ts';
 import type { Session } from '../session.ts';
 import { type Route, TopicKind } from '../subscription.ts';
 import { readTopicName } from '../topic-name.ts';
-import { answer, PUBACK, PUBREC, refuseForStore, ticketOf } from './acknowledgements.ts';
+import { answer, PUBACK, PUBREC, refuseForNow, ticketOf } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
@@ -146,6 +146,10 @@ function finish(
     return;
   }
   const { host } = session;
+  if (qos > 0 && host.isRefusing && host.refuses(message, route)) {
+    refusedForNow(session, link, message, id, qos, 'quota');
+    return;
+  }
   if (host.ledger !== undefined && qos > 0) {
     finishKept(session, link, message, route, id, qos, host.ledger);
     return;
@@ -176,10 +180,7 @@ function finishKept(
   const { host, log } = session;
   const isOwnKept = qos === 2 && log !== undefined;
   if (ledger.isFailed && (message.retain || isOwnKept || route.kind === TopicKind.delayed || host.keepsAny(route))) {
-    host.metrics.counts[Metric.packetsPublishError]++;
-    host.dropped(message, 'store_failed', undefined);
-    if (qos === 2) forget(session, id);
-    refuseForStore(session, link, qos === 1 ? PUBACK : PUBREC, id);
+    refusedForNow(session, link, message, id, qos, 'store_failed');
     return;
   }
   const { promises } = ledger;
@@ -192,6 +193,22 @@ function finishKept(
   const code = act(host, message, route);
   settle(session, link, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
   pauseForStore(link, ledger);
+}
+
+/** The message cannot be kept, and nobody gets it: its publisher may send it again. */
+function refusedForNow(
+  session: Session,
+  link: Connection,
+  message: Message,
+  id: number,
+  qos: QoS,
+  reason: 'store_failed' | 'quota'
+): void {
+  const { host } = session;
+  host.metrics.counts[Metric.packetsPublishError]++;
+  host.dropped(message, reason, undefined);
+  if (qos === 2) forget(session, id);
+  refuseForNow(session, link, qos === 1 ? PUBACK : PUBREC, id, reason);
 }
 
 /** Not more is read of it than can be written. */
@@ -228,11 +245,12 @@ function finishAlone(
   const { host, log } = session;
   const { ledger } = host;
   const isOurs = isNoted && log !== undefined && ledger !== undefined;
-  if (reasonCode >= 0x80 || (isOurs && ledger.isFailed)) {
+  const isRefused = qos > 0 && host.isRefusing && host.refuses(message, host.freshened(route));
+  if (reasonCode >= 0x80 || isRefused || (isOurs && ledger.isFailed)) {
     if (qos === 2) session.forgetIncoming(id);
     if (isOurs) log.flowNoted(); // what is in memory was waiting for this
     if (reasonCode === ReasonCode.serverShuttingDown) host.dropped(message, 'server_shutting_down', undefined);
-    else if (reasonCode < 0x80) host.dropped(message, 'store_failed', undefined);
+    else if (reasonCode < 0x80) host.dropped(message, isRefused ? 'quota' : 'store_failed', undefined);
     else {
       countRefusal(host, reasonCode);
       host.dropped(message, 'not_authorized', undefined);

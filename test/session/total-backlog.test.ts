@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Message } from '../../lib/packets/message.ts';
+import { Backlog } from '../../lib/session/queue.ts';
+import { KeptMessage } from '../../lib/session/segment.ts';
+import { TotalBacklog } from '../../lib/session/total-backlog.ts';
+
+const KB = 1024;
+const UNBOUNDED = {
+  maxMqueueLen: 0,
+  maxMqueueBytes: 0,
+  mqueuePriorities: undefined,
+  mqueueDefaultPriority: 'lowest'
+} as const;
+
+const message = (topic: string, size = KB) =>
+  Message.from({ topic, qos: 1, payload: Buffer.alloc(size) }, undefined, 0, 0);
+
+/** Backlogs under one bound; what is dropped is noted by the name of its backlog and its topic. */
+function backlogs(limit: number, ...names: string[]) {
+  const total = new TotalBacklog(limit);
+  const drops: string[] = [];
+  const all = names.map(
+    (name) => new Backlog(UNBOUNDED, ({ topic }, reason) => drops.push(`${name} ${topic} ${reason}`), total)
+  );
+  return { total, drops, all };
+}
+
+describe('All backlogs together', () => {
+  it('shorten the largest first, its oldest messages, and keep to the bound', () => {
+    const { total, drops, all } = backlogs(40 * KB, 'small', 'large');
+    const [small, large] = all;
+    for (let n = 0; n < 5; n++) small.push(message(`s${n}`), 1, false, undefined);
+    for (let n = 0; n < 100; n++) {
+      large.push(message(`l${n}`), 1, false, undefined);
+      assert.ok(total.bytes <= 40 * KB, `${total.bytes} bytes`);
+    }
+    assert.equal(small.length, 5);
+    assert.ok(large.length > 20, `${large.length} are left`);
+    assert.deepEqual(
+      drops,
+      Array.from({ length: 100 - large.length }, (_, n) => `large l${n} total_queue_full`)
+    );
+  });
+
+  it('count a message once that waits in many', () => {
+    const { total, drops, all } = backlogs(400 * KB, ...Array.from({ length: 100 }, (_, n) => `b${n}`));
+    for (let n = 0; n < 20; n++) {
+      const one = message(`t${n}`, 2 * KB);
+      for (const backlog of all) backlog.push(one, 1, false, undefined);
+    }
+    assert.deepEqual(drops, []);
+    assert.ok(total.bytes > 20 * 2 * KB && total.bytes < 400 * KB, `${total.bytes} bytes`);
+    for (const backlog of all) while (backlog.shift(true) !== undefined);
+    assert.equal(total.bytes, 0);
+  });
+
+  it('drop the same oldest messages of all of these, when they are too many', () => {
+    const { drops, all } = backlogs(100 * KB, 'a', 'b', 'c');
+    for (let n = 0; n < 200; n++) {
+      const one = message(`t${n}`);
+      for (const backlog of all) backlog.push(one, 1, false, undefined);
+    }
+    const [least, , most] = all.map(({ length }) => length).sort((a, b) => a - b);
+    assert.ok(least > 0 && most - least <= 1, `${all.map(({ length }) => length)}`);
+    assert.equal(drops.length, 600 - all.reduce((sum, { length }) => sum + length, 0));
+  });
+
+  it('leave alone what the store has as well', () => {
+    const { drops, all } = backlogs(20 * KB, 'kept', 'alone');
+    const [kept, alone] = all;
+    for (let n = 0; n < 15; n++) {
+      const one = message(`k${n}`);
+      kept.push(one, 1, false, undefined, new KeptMessage(one, 1, false, undefined, n));
+    }
+    for (let n = 0; n < 10; n++) alone.push(message(`a${n}`), 1, false, undefined);
+    assert.equal(kept.length, 15);
+    assert.ok(drops.length > 0 && drops.every((drop) => drop.startsWith('alone ')), `${drops}`);
+    kept.empty();
+    for (let n = 0; n < 12; n++) alone.push(message(`b${n}`), 1, false, undefined);
+    assert.equal(alone.length, 12, 'what is empty leaves room');
+  });
+
+  it('are done with what was too much at first, though listeners fill them up meanwhile', () => {
+    const total = new TotalBacklog(10 * KB);
+    let dropped = 0;
+    const backlog: Backlog = new Backlog(
+      UNBOUNDED,
+      () => {
+        dropped++;
+        backlog.push(message('again'), 1, false, undefined);
+      },
+      total
+    );
+    for (let n = 0; n < 20; n++) backlog.push(message('a'), 1, false, undefined);
+    assert.ok(dropped > 0 && dropped < 100, `${dropped} dropped`);
+  });
+});
