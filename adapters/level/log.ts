@@ -46,14 +46,40 @@ function partAt(log: Buffer, at: number): Part {
   return { kind, bytes: log.subarray(at + HEADER_BYTES, end), at, end: isPart ? end : Infinity, isSound };
 }
 
-/** Records of a file in LevelDB's format of logs, sound or not. */
-export function* recordsOf(log: Buffer): Generator<Buffer, void> {
+/** The records of a file in LevelDB's format of logs. */
+export interface LogRecords {
+  /** Up to the first one that is not as it was written. */
+  readonly records: readonly Buffer[];
+  /** Where that one begins; undefined: all are sound. */
+  readonly badAt: number | undefined;
+  /** It is the last one and may be truncated, which LevelDB takes for the end of the file without reporting it. */
+  readonly isCutOff: boolean;
+}
+
+/** Read the records that LevelDB would read. */
+export function readRecords(log: Buffer): LogRecords {
+  const records: Buffer[] = [];
   let parts: Buffer[] = [];
-  for (const { kind, bytes } of partsOf(log)) {
-    if (kind === FULL || kind === FIRST) parts = [];
+  let recordAt = 0;
+  let readTo = 0;
+  for (const { kind, bytes, at, end, isSound } of partsOf(log)) {
+    if (kind === FULL || kind === FIRST || !isSound) {
+      parts = [];
+      recordAt = at;
+    }
+    if (!isSound) {
+      const isAtEnd = (end < Infinity && end > log.length) || at + HEADER_BYTES > zerosFrom(log);
+      return { records, badAt: at, isCutOff: isAtEnd };
+    }
+    readTo = end;
     parts.push(bytes);
-    if (kind === FULL || kind === LAST) yield Buffer.concat(parts);
+    if (kind !== FULL && kind !== LAST) continue;
+    records.push(Buffer.concat(parts));
+    parts = [];
   }
+  const isInside = parts.length > 0;
+  const isWhole = !isInside && (readTo === log.length || blockEndOf(readTo) - readTo < HEADER_BYTES);
+  return { records, badAt: isWhole ? undefined : isInside ? recordAt : readTo, isCutOff: !isWhole };
 }
 
 /** Whether its first record is whole and says something, so that LevelDB has something to read there whatever follows. */

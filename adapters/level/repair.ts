@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { makeFolder, namesIn } from './folder.ts';
 import { beginsSound } from './log.ts';
 import { readManifest } from './manifest.ts';
+import { obsoleteTables } from './obsolete.ts';
 import { findDamagedTables } from './tables.ts';
 
 /** A kind of block that does not exist: LevelDB passes over such a block and says so, whatever it holds. */
@@ -39,6 +40,11 @@ export async function repairFolder(folder: string): Promise<void> {
     } finally {
       await table.close();
     }
+  }
+  // LevelDB takes in every table that it finds: records that were deleted since would come back
+  for (const name of await obsoleteTables(folder, damaged)) {
+    await mkdir(lost, { recursive: true });
+    await rename(join(folder, name), join(lost, name));
   }
   const files = (await namesIn(folder)).filter(isKept);
   const logs = await fullLogs(folder, files);

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { Level } from 'level';
+import { levelStore } from '../../adapters/level/index.ts';
+import { Batch, type Store } from '../../lib/index.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'embermq-manifest-'));
+after(() => rmSync(home, { recursive: true, force: true }));
+let folders = 0;
+
+function copyOf(folder: string): string {
+  const copy = join(home, `${folders++}`);
+  cpSync(folder, copy, { recursive: true });
+  rmSync(join(copy, 'OWNER'), { force: true });
+  return copy;
+}
+
+function manifestOf(folder: string): string {
+  return readFileSync(join(folder, 'CURRENT'), 'latin1').trim();
+}
+
+/** Where the records of a manifest of one block end. */
+function endsIn(file: string): number[] {
+  const bytes = readFileSync(file);
+  const ends: number[] = [];
+  for (let at = 0; at < bytes.length; ) ends.push((at += 7 + bytes.readUInt16LE(at + 4)));
+  return ends;
+}
+
+async function keysOf(store: Store): Promise<string[]> {
+  await store.open();
+  const entries = await store.read(Buffer.of(0), Buffer.of(255), 1e6);
+  await store.close();
+  return entries.map(({ key }) => `${key}`);
+}
+
+function tablesIn(folder: string): string[] {
+  return readdirSync(folder).filter((name) => name.endsWith('.ldb'));
+}
+
+describe('A manifest whose end is lost', () => {
+  const RECORDS = 150;
+  let live: string;
+
+  before(async () => {
+    live = join(home, 'live');
+    const store = levelStore(live);
+    await store.open();
+    for (let n = 0; n < RECORDS; n++) {
+      const batch = new Batch();
+      batch.put(Buffer.from(`key ${String(n).padStart(3, '0')}`), randomBytes(100_000));
+      await store.commit(batch);
+    }
+    await store.close(); // waits for the tables that are being written
+    assert.ok(tablesIn(live).length >= 3, 'LevelDB wrote tables while it was open');
+  });
+
+  for (const bytes of [0, 3, 10, 40])
+    it(`is refused with STORE_DAMAGED by name, and repair keeps every table, when ${bytes} bytes of some record are left`, async () => {
+      const file = manifestOf(live);
+      const ends = endsIn(join(live, file));
+      for (const [at, end] of ends.slice(0, -1).entries()) {
+        if (end + bytes >= ends[at + 1]) continue;
+        const folder = copyOf(live);
+        rmSync(join(folder, 'CLOSED'), { force: true }); // as after a crash
+        truncateSync(join(folder, file), end + bytes);
+        const store = levelStore(folder);
+        const message =
+          bytes === 0
+            ? /STORE_DAMAGED|is missing|corrupt/i
+            : new RegExp(`its file ${file} is damaged: its record at byte ${end} `);
+        await assert.rejects(store.open(), { code: 'STORE_DAMAGED', message }, `cut at ${end + bytes}`);
+        await store.repair?.();
+        assert.equal((await keysOf(store)).length, RECORDS, `cut at ${end + bytes}`);
+        rmSync(folder, { recursive: true });
+      }
+    });
+
+  it('is no damage where a process was killed before LevelDB had written it: the log is still there', async () => {
+    const folder = join(home, 'young');
+    const store = levelStore(folder);
+    await store.open();
+    const batch = new Batch();
+    batch.put(Buffer.from('a'), Buffer.from('1'));
+    await store.commit(batch);
+    const killed = copyOf(folder);
+    await store.close();
+    // the beginning of a record that would name a table
+    writeFileSync(join(killed, manifestOf(killed)), Buffer.from('00112233280001', 'hex'), { flag: 'a' });
+    writeFileSync(join(killed, '000099.ldb'), 'not yet a table');
+    assert.deepEqual(await keysOf(levelStore(killed)), ['a']);
+  });
+});
+
+describe('Tables that LevelDB had not deleted yet', () => {
+  /** A database with `kept` and `deleted` in one table and the end of `deleted` in another, before and after both were compacted. */
+  async function compacted(): Promise<{ before: string; after: string }> {
+    const folder = join(home, `${folders++}`);
+    const encodings = { keyEncoding: 'utf8', valueEncoding: 'utf8' } as const;
+    const lives: ((db: Level) => Promise<void>)[] = [
+      (db) =>
+        db.batch([
+          { type: 'put', key: 'deleted', value: '1' },
+          { type: 'put', key: 'kept', value: '1' }
+        ]),
+      (db) => db.del('deleted')
+    ];
+    for (const live of lives) {
+      const db = new Level(folder, encodings);
+      await db.open();
+      await live(db);
+      await db.close();
+    }
+    const db = new Level(folder, encodings);
+    await db.open();
+    const beforeIt = copyOf(folder);
+    await (db as unknown as { compactRange(from: string, to: string): Promise<void> }).compactRange('a', 'z');
+    const afterIt = copyOf(folder);
+    await db.close();
+    return { before: beforeIt, after: afterIt };
+  }
+
+  /** The older of the two tables is back; the one that says that a record of it is deleted is not. */
+  function restoreOlder(from: string, to: string): string {
+    const [older] = tablesIn(from).sort();
+    cpSync(join(from, older), join(to, older));
+    return older;
+  }
+
+  it('do not bring back what was deleted when the end of the manifest is lost', async () => {
+    const { before: source, after: folder } = await compacted();
+    const older = restoreOlder(source, folder);
+    const file = join(folder, manifestOf(folder));
+    const compactionAt = endsIn(join(source, manifestOf(source))).at(-1) as number;
+    truncateSync(file, compactionAt + 5);
+    const store = levelStore(folder);
+    await assert.rejects(store.open(), { code: 'STORE_DAMAGED' });
+    await store.repair?.();
+    assert.deepEqual(await keysOf(store), ['kept']);
+    assert.ok(readdirSync(join(folder, 'lost')).includes(older));
+  });
+
+  it('do not bring back what was deleted when something else is repaired', async () => {
+    const { before: source, after: folder } = await compacted();
+    // another start, another manifest
+    await keysOf(levelStore(folder));
+    restoreOlder(source, folder);
+    for (const damage of ['garbage', '', undefined]) {
+      const damaged = copyOf(folder);
+      if (damage === undefined) rmSync(join(damaged, 'CURRENT'));
+      else writeFileSync(join(damaged, 'CURRENT'), damage);
+      const store = levelStore(damaged);
+      await store.repair?.();
+      assert.deepEqual(await keysOf(store), ['kept']);
+    }
+  });
+});
