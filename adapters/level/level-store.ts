@@ -10,6 +10,7 @@ import {
   StateError,
   type Store
 } from '../../lib/index.ts';
+import { ClosedMark } from './closed-mark.ts';
 import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
 import { makeFolder, namesIn } from './folder.ts';
 import { FolderLock } from './folder-lock.ts';
@@ -73,24 +74,28 @@ function folderStore(path: string, sync: boolean, verify: boolean): Store {
   let database: LevelDatabase | undefined;
   const sound = new Set<string>();
   const lock = new FolderLock(path);
+  const mark = new ClosedMark(path);
   const find = async () => {
     await checkHead(path);
-    if (verify) await checkFiles(path, sound);
+    if (verify) await checkFiles(path, sound, mark);
     await makeFolder(path);
     // Not before it is needed: it brings native code with it.
     const { Level } = await import('level');
     await lock.checkFree(); // to read the files may have taken seconds; a Level that is made opens by itself
     return (database ??= new Level(path, AS_THEY_ARE));
   };
-  const repair = () => {
+  const repair = async () => {
     sound.clear();
-    return repairFolder(path);
+    await repairFolder(path);
+    await mark.remove();
   };
-  return new LevelStore({ name: path, sync, encodings: undefined, find, lock, repair, canCompact: true });
+  return new LevelStore({ name: path, sync, encodings: undefined, find, lock, mark, repair, canCompact: true });
 }
 
-async function checkFiles(path: string, sound: Set<string>): Promise<void> {
-  const [damage, ...more] = await findDamage(path, sound);
+async function checkFiles(path: string, sound: Set<string>, mark: ClosedMark): Promise<void> {
+  const found = [...(await findDamage(path, sound)), ...(await mark.damages())];
+  // what both see wrong is named once
+  const [damage, ...more] = found.filter(({ file }, at) => found.findIndex((other) => other.file === file) === at);
   if (damage === undefined) return;
   await checkUnlocked(path);
   const what = damage.why === undefined ? 'is missing' : `is damaged: ${damage.why}`;
@@ -133,6 +138,7 @@ interface Setup {
   find(): Promise<LevelDatabase>;
   /** Of a folder. */
   readonly lock?: FolderLock;
+  readonly mark?: ClosedMark;
   /** undefined: there is nothing that could be done. */
   readonly repair?: () => Promise<void>;
   /** It is LevelDB. */
@@ -235,10 +241,14 @@ class LevelStore implements Store {
   }
 
   async #shut(database: LevelDatabase): Promise<void> {
+    const { lock, mark } = this.#setup;
     try {
+      await mark?.prepare();
       await database.close(); // waits for what is under way
+      // without the mark, as on a full disk, the next start takes the folder as it is
+      if (this.#failure === undefined) await mark?.write().catch(() => {});
     } finally {
-      this.#setup.lock?.closed();
+      lock?.closed();
     }
   }
 

@@ -7,6 +7,7 @@ import { crc32c } from '../../adapters/level/crc32c.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { damageOfLog } from '../../adapters/level/log.ts';
 import { Batch } from '../../lib/index.ts';
+import { recordsAt } from './log-records.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-log-'));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -28,14 +29,6 @@ function record(bytes: number, sequence = 1): Buffer {
 }
 
 const emptyRecord = record(0);
-
-/** Where records begin in a log of one block. */
-function recordsAt(log: Buffer): [at: number, record: Buffer][] {
-  const found: [number, Buffer][] = [];
-  for (let at = 0; at < log.length; at += 7 + log.readUInt16LE(at + 4))
-    found.push([at, log.subarray(at + 7, at + 7 + log.readUInt16LE(at + 4))]);
-  return found;
-}
 
 /** LevelDB's log after commits with these values, or values of these sizes, as a process that was killed leaves it. */
 async function logOf(...values: readonly (number | Buffer)[]): Promise<Buffer> {

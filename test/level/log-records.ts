@@ -1,0 +1,7 @@
+/** Where records begin in a log of one block. */
+export function recordsAt(log: Buffer): [at: number, record: Buffer][] {
+  const found: [number, Buffer][] = [];
+  for (let at = 0; at < log.length; at += 7 + log.readUInt16LE(at + 4))
+    found.push([at, log.subarray(at + 7, at + 7 + log.readUInt16LE(at + 4))]);
+  return found;
+}
