@@ -58,7 +58,7 @@ export const BROKER_OPTIONS = {
   maxUnwrittenBytes: row(
     'size',
     8_388_608,
-    'With a store: bytes that wait to be written from which clients that publish at QoS 1 and 2 are not read.',
+    'With a store: bytes that wait to be written from which clients are not read that publish more than an equal part of them. From four times as many on, nobody is who adds to them.',
     { unit: 'bytes', min: 65_536 }
   ),
   repairStore: row(

@@ -215,6 +215,7 @@ export class Publishing {
     const bytes = end - start;
     let run: Frame | undefined;
     let messages: Message[] | undefined;
+    const notedBefore = broker.ledger?.unwritten.noted ?? 0;
     for (let at = 0; at < targets.length; at++) {
       const target = targets[at];
       const { subscriber } = target;
@@ -240,7 +241,7 @@ export class Publishing {
         }
       }
     }
-    if (messages !== undefined && broker.ledger !== undefined) pauseForStore(connection, broker.ledger);
+    if (messages !== undefined && broker.ledger !== undefined) pauseForStore(connection, broker.ledger, notedBefore);
   }
 
   /** The messages of a run. */

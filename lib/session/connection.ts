@@ -9,6 +9,7 @@ import { checkFlags, peekConnectVersion } from '../packets/decode.ts';
 import type { Frame } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import { PacketType, type ProtocolVersion } from '../packets/types.ts';
+import type { UnwrittenShare } from '../store/unwritten.ts';
 import { isSameTopic } from '../topics/topic.ts';
 import type { AckQueue } from './ack-queue.ts';
 import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from './handlers/tables.ts';
@@ -88,6 +89,8 @@ export class Connection {
   lastProgressMs: number;
   /** Route of the last topic it published to, where it is worth remembering. */
   route: Route | undefined = undefined;
+  /** What it has caused of the bytes that wait to be written. */
+  unwritten: UnwrittenShare | undefined = undefined;
   /** Acknowledgements that wait for a commit. */
   late: AckQueue | undefined = undefined;
   /** The last topic it published to, where topics are rewritten or mounted. */

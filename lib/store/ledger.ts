@@ -8,6 +8,7 @@ import { FORMAT, Kind } from './keys.ts';
 import { claim, isClaimedBy, release } from './owners.ts';
 import { Draft } from './record.ts';
 import type { Batch, Entry, Store } from './store.ts';
+import { Unwritten } from './unwritten.ts';
 
 /** Something that is kept: it says itself what has changed since it was last written. */
 export interface Durable {
@@ -84,10 +85,8 @@ export class Ledger {
   isFailed = false;
   /** The tickets of commits that failed, first and last of each time that they did: what waited for those was refused. */
   readonly #refused: [first: number, last: number][] = [];
-  /** Bytes that wait to be written, and those of the commit under way: rough, for `isFull`. */
-  #gathered = 0;
-  #leaving = 0;
-  readonly #maxUnwritten: number;
+  /** Bytes that wait to be written, roughly, and who caused them. */
+  readonly unwritten: Unwritten;
   readonly store: Store;
   readonly #host: LedgerHost;
   readonly #draft = new Draft();
@@ -133,7 +132,7 @@ export class Ledger {
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
     this.#host = host;
-    this.#maxUnwritten = maxUnwritten;
+    this.unwritten = new Unwritten(maxUnwritten, this);
     this.#lazy = alarm(() => this.#hurry());
     this.#foldLater = alarm(() => {
       this.#mustFold = true;
@@ -219,14 +218,9 @@ export class Ledger {
     return this.#refused.some(([first, last]) => ticket >= first && ticket <= last);
   }
 
-  /** So much waits to be written that publishers should. */
-  get isFull(): boolean {
-    return this.#gathered + this.#leaving > this.#maxUnwritten;
-  }
-
   /** It has changed; nobody waits for that. @param bytes what it will take, roughly */
   touch(item: Durable, bytes = 0): void {
-    this.#gathered += bytes;
+    this.unwritten.noted += bytes;
     if (item.isDirty) return;
     item.isDirty = true;
     this.#dirty.push(item);
@@ -235,7 +229,7 @@ export class Ledger {
 
   /** It has changed, and somebody waits for that with `ticket`. */
   promise(item: Durable, bytes = 0): void {
-    this.#gathered += bytes;
+    this.unwritten.noted += bytes;
     this.promises++;
     if (!item.isDirty) {
       item.isDirty = true;
@@ -318,12 +312,12 @@ export class Ledger {
     wheel.disarm(this.#lazy);
     this.#written = this.#dirty;
     this.#dirty = [];
-    this.#leaving = this.#gathered;
-    this.#gathered = 0;
+    const { gathered } = this.unwritten;
+    this.unwritten.begun();
     this.#ticket++;
     draft.clear();
     const number = this.#commit + 1;
-    this.#isFolding = this.#isFoldDue();
+    this.#isFolding = this.#isFoldDue(gathered);
     if (this.#isFolding) this.#fold(draft);
     else this.#writeJournal(draft, number);
     this.#isBusy = true;
@@ -344,10 +338,10 @@ export class Ledger {
     );
   }
 
-  #isFoldDue(): boolean {
+  #isFoldDue(gathered: number): boolean {
     return (
       this.#mustFold ||
-      this.#journalBytes + this.#leaving > FOLD_BYTES ||
+      this.#journalBytes + gathered > FOLD_BYTES ||
       this.#journals.length >= FOLD_COMMITS ||
       this.#unfolded.size >= FOLD_ITEMS
     );
@@ -395,7 +389,7 @@ export class Ledger {
   #done(error: unknown): void {
     this.#host.wheel.disarm(this.#slow);
     this.#isBusy = false;
-    this.#leaving = 0;
+    this.unwritten.ended();
     const written = this.#written;
     this.#written = [];
     if (error === undefined) {

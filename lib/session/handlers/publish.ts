@@ -8,6 +8,7 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { Ledger } from '../../store/ledger.ts';
+import { UnwrittenShare } from '../../store/unwritten.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import { type Connection, Pause } from '../connection.ts';
 import type { PublishDecision, SessionHost } from '../host.ts';
@@ -154,8 +155,9 @@ function finish(
     finishKept(session, link, message, route, id, qos, host.ledger);
     return;
   }
+  const notedBefore = host.ledger?.unwritten.noted ?? 0;
   settle(session, link, qos, id, act(host, message, route), 0);
-  if (host.ledger !== undefined) pauseForStore(link, host.ledger);
+  if (host.ledger !== undefined) pauseForStore(link, host.ledger, notedBefore);
 }
 
 /** @returns the reason code of the acknowledgement */
@@ -184,6 +186,7 @@ function finishKept(
     return;
   }
   const { promises } = ledger;
+  const notedBefore = ledger.unwritten.noted;
   message.ticket = ledger.ticket;
   if (isOwnKept) {
     // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
@@ -192,7 +195,7 @@ function finishKept(
   }
   const code = act(host, message, route);
   settle(session, link, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
-  pauseForStore(link, ledger);
+  pauseForStore(link, ledger, notedBefore);
 }
 
 /** The message cannot be kept, and nobody gets it: its publisher may send it again. */
@@ -211,16 +214,24 @@ function refusedForNow(
   refuseForNow(session, link, qos === 1 ? PUBACK : PUBREC, id, reason);
 }
 
-/** Not more is read of it than can be written. */
-export function pauseForStore(link: Connection, ledger: Ledger): void {
-  if (!ledger.isFull || ledger.isFailed || (link.pauses & Pause.store) !== 0) return;
+/**
+ * Charge a publisher for what its messages put to be written, and read no more of it while that is too much.
+ * @param notedBefore bytes that the ledger had noted before them
+ */
+export function pauseForStore(link: Connection, ledger: Ledger, notedBefore: number): void {
+  const { unwritten } = ledger;
+  const caused = unwritten.noted - notedBefore;
+  if (caused === 0) return;
+  const share = (link.unwritten ??= new UnwrittenShare());
+  unwritten.charge(share, caused);
+  if ((link.pauses & Pause.store) !== 0 || ledger.isFailed || !unwritten.isTooMuch(share)) return;
   link.pause(Pause.store);
-  const isStillFull = () => {
-    if (ledger.isFull && !ledger.isFailed && !link.isClosed) return true;
+  const mustWait = () => {
+    if (unwritten.isTooMuch(share) && !ledger.isFailed && !link.isClosed) return true;
     link.resume(Pause.store);
     return false;
   };
-  ledger.wait({ commitKept: isStillFull, commitFailed: isStillFull });
+  ledger.wait({ commitKept: mustWait, commitFailed: mustWait });
 }
 
 /** An incoming QoS 2 id is not in use after all. */

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/store/memory-store.ts';
+import type { Batch, Entry, Store } from '../../lib/store/store.ts';
+import type { TestBroker } from '../../lib/testing/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { publish } from '../support/wire.ts';
+import { PERSISTENT, turns } from './support.ts';
+
+/** A store whose commits are under way until they are let go. */
+class HeldStore implements Store {
+  readonly name = 'the disk';
+  readonly #inner = memoryStore();
+  #held: Promise<void> | undefined;
+  #release = () => {};
+
+  hold(): void {
+    this.#held = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+  }
+
+  release(): void {
+    this.#held = undefined;
+    this.#release();
+  }
+
+  open(): Promise<void> {
+    return this.#inner.open();
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
+    return this.#inner.read(from, to, limit);
+  }
+
+  async commit(batch: Batch): Promise<void> {
+    await this.#held;
+    await this.#inner.commit(batch);
+  }
+}
+
+const MAX_BYTES = 1_000_000;
+
+/** A broker whose store takes its time, with 100 stored sessions that each get a copy of `all/...`, and one that gets `few/...`. */
+async function busyBroker(): Promise<{ kit: TestBroker; store: HeldStore }> {
+  const store = new HeldStore();
+  const kit = await createTestBroker({ store, leakCheck: false, maxUnwrittenBytes: MAX_BYTES, maxMqueueLen: 0 });
+  for (let at = 0; at <= 100; at++) {
+    const reader = await kit.connect({ clientId: `reader${at}`, ...PERSISTENT });
+    await reader.subscribe({ topic: at === 100 ? 'few/#' : 'all/#', qos: 1 });
+    await reader.disconnect();
+  }
+  await kit.clock.advance('1s');
+  store.hold();
+  return { kit, store };
+}
+
+const queued = (kit: TestBroker, session: string) => kit.broker.session(session).figures().mqueueLen;
+
+function send(client: RawClient, topic: string, count: number): void {
+  for (let n = 1; n <= count; n++) client.send(publish(topic, 'x'.repeat(1_000), { qos: 1, messageId: n }));
+}
+
+/** Until it is not read any more. */
+async function flood(kit: TestBroker): Promise<RawClient> {
+  const heavy = await rawClient(kit.broker);
+  send(heavy, 'all/1', 200);
+  await turns(20);
+  const taken = queued(kit, 'reader0');
+  assert.ok(taken >= 10 && taken < 60, `${taken} taken of the one that causes much`);
+  return heavy;
+}
+
+describe('maxUnwrittenBytes, while a commit takes long', () => {
+  it('does not hold up a publisher of which nothing is kept', async () => {
+    const { kit, store } = await busyBroker();
+    await using _ = kit;
+    const watcher = await kit.connect();
+    await watcher.subscribe({ topic: 'quick/#', qos: 1 });
+    await flood(kit);
+    const bystander = await rawClient(kit.broker);
+    send(bystander, 'quick/1', 500);
+    await turns(20);
+    assert.equal(bystander.received.filter(({ cmd }) => cmd === 'puback').length, 500);
+    store.release();
+  });
+
+  it('does not hold up a publisher of which little is kept', async () => {
+    const { kit, store } = await busyBroker();
+    await using _ = kit;
+    await flood(kit);
+    const bystander = await rawClient(kit.broker);
+    send(bystander, 'few/1', 300);
+    await turns(20);
+    assert.equal(queued(kit, 'reader100'), 300);
+    assert.equal(bystander.received.filter(({ cmd }) => cmd === 'puback').length, 0, 'acknowledged when it is kept');
+    store.release();
+    await turns(20);
+    assert.equal(bystander.received.filter(({ cmd }) => cmd === 'puback').length, 300);
+  });
+
+  it('reads on from the one that caused much when that is written', async () => {
+    const { kit, store } = await busyBroker();
+    await using _ = kit;
+    const heavy = await flood(kit);
+    store.release();
+    await turns(100);
+    assert.equal(queued(kit, 'reader0'), 200);
+    assert.equal(heavy.received.filter(({ cmd }) => cmd === 'puback').length, 200);
+  });
+
+  it('does not hold up publishers for what the app publishes, up to four times the bound', async () => {
+    const { kit, store } = await busyBroker();
+    await using _ = kit;
+    const { broker } = kit;
+    const kept = Array.from({ length: 20 }, () => broker.publish('all/1', 'x'.repeat(1_000), { qos: 1 }));
+    await turns(5);
+    const bystander = await rawClient(broker);
+    send(bystander, 'few/1', 300);
+    await turns(20);
+    assert.equal(queued(kit, 'reader100'), 300);
+    for (let n = 0; n < 30; n++) kept.push(broker.publish('all/1', 'x'.repeat(1_000), { qos: 1 }));
+    const late = await rawClient(broker);
+    for (let n = 0; n < 20; n++) {
+      send(late, 'few/1', 10);
+      await turns(5);
+    }
+    assert.ok(queued(kit, 'reader100') < 350, `${queued(kit, 'reader100')} taken although the total is reached`);
+    store.release();
+    await Promise.all(kept);
+  });
+
+  it('bounds what many publishers cause together, none of them much', async () => {
+    const { kit, store } = await busyBroker();
+    await using _ = kit;
+    const publishers = await Promise.all(Array.from({ length: 40 }, () => rawClient(kit.broker)));
+    for (let round = 0; round < 10; round++) {
+      for (const publisher of publishers) send(publisher, 'all/1', 1);
+      await turns(3);
+    }
+    const bytes = queued(kit, 'reader0') * 100 * 1_000;
+    assert.ok(bytes < 5 * MAX_BYTES, `${bytes} bytes taken`);
+    store.release();
+    await turns(200);
+    assert.equal(queued(kit, 'reader0'), 400);
+  });
+});
