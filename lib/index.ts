@@ -111,6 +111,7 @@ export type {
   UserProperty,
   Will
 } from './packets/types.ts';
+export { plainAddress, type TlsFacts, verifiedCertificate } from './socket-meta.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store } from './store/store.ts';
 export { checkTopicFilter, checkTopicName, matches, type TopicLimits } from './topics/topic.ts';

@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '..');
 /** The rooms of lib from the lowest to the highest. A file may import from its own row and from those above it in this list. */
 const ROWS: readonly (readonly string[])[] = [
   ['errors', 'clock', 'options-table', 'work', 'timing-wheel', 'replay', 'async-dispose'],
-  ['packets', 'topics', 'events', 'metrics', 'hooks', 'client-info', 'listener', 'zone', 'store'],
+  ['packets', 'topics', 'events', 'metrics', 'hooks', 'client-info', 'socket-meta', 'listener', 'zone', 'store'],
   ['session', 'client'],
   ['broker'],
   ['testing'],

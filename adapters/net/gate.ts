@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type {
-  BrokerEvents,
-  Clock,
-  ConnectionMeta,
-  ListenerFigures,
-  ListenerHandle,
-  ProtocolVersion
+import {
+  type BrokerEvents,
+  type Clock,
+  type ConnectionMeta,
+  type ListenerFigures,
+  type ListenerHandle,
+  type ProtocolVersion,
+  plainAddress
 } from '../../lib/index.ts';
 
 /** What a listener needs of a zone. */
@@ -275,8 +276,3 @@ export class Gate {
 
 /** A socket's error is followed by its close, and that is what counts; without a listener it would end the process. */
 export function ignore(): void {}
-
-/** An IPv4 address as such, also where a socket for both families shows it as `::ffff:192.0.2.1`. */
-export function plainAddress(address: string | undefined): string | undefined {
-  return address?.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
-}

@@ -1,7 +1,6 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { InvalidInput } from '../../lib/index.ts';
+import { InvalidInput, plainAddress } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
-import { plainAddress } from './gate.ts';
 import { type ProxyHeader, parseProxyHeader } from './proxy-header.ts';
 
 /**

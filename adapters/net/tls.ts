@@ -1,9 +1,8 @@
 import { type StatsListener, unwatchFile, watchFile } from 'node:fs';
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions as TlsServerOptions } from 'node:tls';
-import { BrokerError } from '../../lib/index.ts';
-import { verifiedCertificate } from './certificate.ts';
-import { type Arrival, type Gate, ignore, plainAddress, type Stage } from './gate.ts';
+import { BrokerError, plainAddress, verifiedCertificate } from '../../lib/index.ts';
+import { type Arrival, type Gate, ignore, type Stage } from './gate.ts';
 import { hasProvedKey, type KeyLookup } from './psk.ts';
 import { type LoadedMaterial, loadMaterial } from './tls-material.ts';
 import { filesOf, type TlsMaterial, type TlsRead, usesKeys, withMaterial } from './tls-options.ts';

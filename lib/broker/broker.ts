@@ -14,6 +14,7 @@ import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
 import { checkNames, checkObject, unknownName } from '../options-table.ts';
 import { type Message, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
+import { isAccepted, metaOf } from '../socket-meta.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
@@ -92,6 +93,7 @@ export class Broker {
    * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID, HOOK_UNKNOWN, HOOK_INVALID
    */
   constructor(options: BrokerOptions = {}) {
+    this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
     this.#core = new Core(this.settings, this);
     this.clock = this.#core.clock;
@@ -293,13 +295,17 @@ export class Broker {
   // ----------------------------------------------------------------------------------------------------------- connections
 
   /**
-   * Serve a client over any Duplex. Nothing is sent before its CONNECT. While the broker starts, the client waits.
+   * Serve a client over any Duplex. Nothing is sent before its CONNECT. While the broker starts, the client waits. The method is bound:
+   * `net.createServer(broker.handle)` and `tls.createServer(options, broker.handle)` serve MQTT.
    * A stream that finds its peer breaking a rule may be destroyed with a `ProtocolError`: its code is why the client is disconnected. What
    * else a stream fails with is an `error` event, unless its peer has just gone or `meta.listener` is given.
+   * @param meta what is known of the connection. By default what the stream tells if it is a socket: address, transport, verified client
+   *   certificate. Then the socket of a server that comes while the broker is not started is closed and reported as an `error` event
+   *   instead of an exception, which nobody could catch in a `connection` event.
    * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
    *   STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE for one that was given before
    */
-  handle(stream: Duplex, meta: ConnectionMeta = { transport: 'stream' }): void {
+  handle(stream: Duplex, meta?: ConnectionMeta): void {
     if (
       typeof stream?.on !== 'function' ||
       typeof stream.write !== 'function' ||
@@ -307,7 +313,7 @@ export class Broker {
     ) {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
-    checkObject(meta, 'meta');
+    if (meta !== undefined) checkObject(meta, 'meta');
     if (this.#core.hasTaken(stream))
       throw new StateError(
         'STREAM_IN_USE',
@@ -315,26 +321,29 @@ export class Broker {
       );
     if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
       stream.destroy();
-      throw notStarted();
-    }
-    const zone = this.settings.zones.get(meta.zone ?? DEFAULT_ZONE);
-    if (zone === undefined) {
-      stream.destroy();
-      this.zone(meta.zone); // throws
+      if (meta !== undefined || !isAccepted(stream)) throw notStarted();
+      this.failed(notStarted(), 'handing a connection over');
       return;
     }
-    const fault = meta.mountpoint === undefined ? undefined : checkMountpoint(meta.mountpoint);
+    const known = meta ?? metaOf(stream);
+    const zone = this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
+    if (zone === undefined) {
+      stream.destroy();
+      this.zone(known.zone); // throws
+      return;
+    }
+    const fault = known.mountpoint === undefined ? undefined : checkMountpoint(known.mountpoint);
     if (fault !== undefined) {
       stream.destroy();
       throw new InvalidInput(
         'MOUNTPOINT_INVALID',
         'mountpoint',
         'the beginning of topic names',
-        meta.mountpoint,
+        known.mountpoint,
         fault
       );
     }
-    this.#core.open(stream, meta, zone);
+    this.#core.open(stream, known, zone);
   }
 
   /** Settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
