@@ -99,9 +99,11 @@ export function wss(options: WssOptions): Transport {
 
 /**
  * Describe a listener on a Unix socket. The mode of the socket's file says who may connect.
+ * @param where its path, as in `unix('/run/mqtt.sock')`, or options
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID or OPTION_MISSING
  */
-export function unix(options: UnixOptions): Transport {
+export function unix(where: string | UnixOptions): Transport {
+  const options = typeof where === 'string' ? { path: where } : where;
   const read = readFor(UNIX_OPTIONS, options, 'unix', 'path');
   return new Transport('unix', read, { path: read.path as string, mode: read.mode, backlog: read.backlog });
 }

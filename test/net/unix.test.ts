@@ -51,6 +51,15 @@ describe('a Unix socket listener', () => {
     assert.equal(existsSync(path), false);
   });
 
+  it('is described by its path alone, too', async () => {
+    assert.deepEqual(unix(path), unix({ path }));
+    const listener = await listen(broker, unix(path));
+    assert.deepEqual(listener.address, { path });
+    client();
+    await broker.next();
+    assert.throws(() => unix({} as { path: string }), { code: 'OPTION_MISSING', field: 'path' });
+  });
+
   it('gives the socket the mode it was told, whatever the umask', async () => {
     const mask = process.umask();
     await listen(broker, unix({ path, mode: '620' }));
