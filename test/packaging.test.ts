@@ -45,7 +45,10 @@ const PROBE = `
   const before = handles();
   await import(process.argv[1]);
   const after = handles();
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  // The hook runs in a thread of its own. When it has told of this import it has told of all before.
+  const last = 'data:text/javascript,';
+  await import(last);
+  while (!seen.includes(last)) await new Promise((resolve) => setImmediate(resolve));
   process.stdout.write(JSON.stringify({ seen, before, after }) + '\\n');
 `;
 
@@ -232,12 +235,13 @@ function isTypeName({ parent }: ts.Identifier): boolean {
 
 /** What an app in TypeScript writes. */
 const CONSUMER = `
+  import { createServer as createHttpServer } from 'node:http';
   import { createServer } from 'node:net';
   import {
     type BrokerEvents, type BrokerOptions, type Client, type ClientMessageHandler, createBroker, type Hook, type Hooks,
     type MessageHandler, ReasonCode
   } from './lib/index.js';
-  import { listen } from './adapters/net/index.js';
+  import { attachWebSocket, listen, upgradeHandler } from './adapters/net/index.js';
   import { createTestBroker } from './lib/testing/index.js';
 
   const authenticate: Hook<'authenticate'> = async ({ username, password }) =>
@@ -258,6 +262,9 @@ const CONSUMER = `
     const { remoteAddress, remotePort } = socket;
     broker.handle(socket, { transport: 'stream', remoteAddress, remotePort });
   });
+  createServer(broker.handle).listen(1884);
+  attachWebSocket(broker, createHttpServer(), { origins: 'any' });
+  createHttpServer().on('upgrade', upgradeHandler(broker).handleUpgrade);
   const onMessage: ClientMessageHandler = (message) => message.ack();
   const client: Client = await broker.connect({ clientId: 'c', will: { topic: 'w', payload: 'x' } });
   await client.subscribe('x', onMessage);

@@ -1,93 +1,147 @@
-import type { IncomingMessage, Server } from 'node:http';
-import { type AddressInfo, Server as NetServer } from 'node:net';
+import type { Server as HttpServer, IncomingMessage } from 'node:http';
+import type { Http2SecureServer } from 'node:http2';
+import type { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { TLSSocket, Server as TlsServer } from 'node:tls';
 import {
-  BrokerError,
   InvalidInput,
   type ListenerAddress,
   type ListenerFigures,
   type ListenerProtocol,
   type OptionValues,
-  readOptions
+  readOptions,
+  type TlsFacts,
+  verifiedCertificate
 } from '../../lib/index.ts';
-import { usernameStage, verifiedCertificate } from './certificate.ts';
+import { boundAddress } from './bind.ts';
+import { usernameStage } from './certificate.ts';
 import { type Acceptor, Gate, type Stage } from './gate.ts';
-import { Listening } from './listen.ts';
+import { AppListener, Listening } from './listen.ts';
 import { freeName, type Listener, noTls } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
-import { answer, pathOf, WEBSOCKET_OPTIONS, WebSocketEndpoint, type WebSocketSettings } from './websocket.ts';
+import { type Claimant, upgradesOf } from './upgrades.ts';
+import {
+  answer,
+  WEBSOCKET_OPTIONS,
+  WebSocketEndpoint,
+  type WebSocketRead,
+  type WebSocketSettings
+} from './websocket.ts';
 
 /** What `attachWebSocket` takes. A PROXY header in front of an HTTP server is for that server to read. */
 export type AttachOptions = Omit<ListenerOptions, 'proxyProtocol' | 'trustedProxies'> & WebSocketSettings;
+/** What `upgradeHandler` takes: the host decides on the path. */
+export type UpgradeOptions = Omit<AttachOptions, 'path'>;
 
 const { proxyProtocol: _, trustedProxies: __, ...COMMON } = LISTENER_OPTIONS;
-const ATTACH_OPTIONS = {
+const { path, ...WITHOUT_PATH } = WEBSOCKET_OPTIONS;
+const UPGRADE_OPTIONS = {
   ...COMMON,
-  ...WEBSOCKET_OPTIONS,
+  ...WITHOUT_PATH,
   maxConnections: { ...COMMON.maxConnections, default: 102_400 }
 };
+const ATTACH_OPTIONS = { ...UPGRADE_OPTIONS, path };
 
 /**
  * Serve MQTT over WebSocket on an HTTP or HTTPS server that the app has already, on one path.
  *
- * Upgrade requests for other paths are left to the app's own `upgrade` listeners. Only where the app has none are they answered with 404:
- * nobody else would ever answer them. While the broker is stopped, and after `close()`, nothing of it is left on the server.
- * @param server the server itself: of a framework's app, what its `listen` returns
+ * Upgrade requests for this path are answered here and reach no `upgrade` listener of the app, so that packages with WebSocket paths of
+ * their own (`ws`, Socket.IO, `@fastify/websocket`) do not refuse them. Requests for other paths are left to those listeners, and answered
+ * with 404 only if there are none. While the broker is stopped, and after `close()`, nothing of it is left on the server.
+ * @param server the server itself, also of HTTP/2 with `allowHTTP1`: of an Express app what its `listen` returns, of a Fastify app `fastify.server`
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
-export function attachWebSocket(broker: Acceptor, server: Server, options: AttachOptions = {}): Listening {
-  if (!(server instanceof NetServer)) {
+export function attachWebSocket(
+  broker: Acceptor,
+  server: HttpServer | HttpsServer | Http2SecureServer,
+  options: AttachOptions = {}
+): Listening {
+  // By its methods: other runtimes, realms and HTTP/2 have classes of their own.
+  if (typeof server?.on !== 'function' || typeof server.address !== 'function') {
     const expected = 'a server of node:http or node:https, such as listen() of an Express app returns';
     throw new InvalidInput('OPTION_INVALID', 'server', expected, server);
   }
   const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as OptionValues<typeof ATTACH_OPTIONS>;
-  if (read.usernameFrom !== undefined && !(server instanceof TlsServer)) {
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      'usernameFrom',
-      'an HTTPS server, which knows client certificates',
-      read.usernameFrom
-    );
+  const http = server as HttpServer;
+  if (read.usernameFrom !== undefined && !isSecure(http)) {
+    const expected = 'an HTTPS server, which knows client certificates';
+    throw new InvalidInput('OPTION_INVALID', 'usernameFrom', expected, read.usernameFrom);
   }
-  return new Listening(broker, new AttachedListener(broker, server, read));
+  return new Listening(broker, new AttachedListener(broker, http, read));
 }
 
-class AttachedListener implements Listener {
+/**
+ * Serve MQTT over WebSocket for a host that routes upgrade requests itself.
+ *
+ * ```ts
+ * const mqtt = upgradeHandler(broker);
+ * server.on('upgrade', (request, socket, head) => {
+ *   if (request.url === '/mqtt') mqtt.handleUpgrade(request, socket, head);
+ *   else app.handleUpgrade(request, socket, head);
+ * });
+ * ```
+ * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
+ */
+export function upgradeHandler(broker: Acceptor, options: UpgradeOptions = {}): UpgradeListener {
+  const read = readOptions(UPGRADE_OPTIONS, options, 'upgrade handler') as OptionValues<typeof UPGRADE_OPTIONS>;
+  return new UpgradeListener(broker, new HandedListener(broker, { ...read, path: undefined }));
+}
+
+/** The listener of a host that routes upgrade requests itself. The broker opens it at its start and closes it at its stop. */
+export class UpgradeListener extends AppListener {
+  /**
+   * Take an upgrade request that the host has found to be MQTT's: with what its server's `upgrade` event gives. The path is not looked at. A
+   * request that must not pass (origin, subprotocol, number of connections) is answered or closed here, with 503 while the broker is not
+   * started. Bound, and never throws.
+   */
+  readonly handleUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+  /** @internal */
+  constructor(broker: Acceptor, listener: HandedListener) {
+    super(broker, listener);
+    this.handleUpgrade = (request, socket, head) => listener.handleUpgrade(request, socket, head);
+    broker.attach(listener);
+    if (broker.state === 'connected') void listener.open();
+  }
+}
+
+/** Takes what an HTTP server of the app upgrades. */
+class HandedListener implements Listener {
   readonly name: string;
   readonly protocol: ListenerProtocol;
-  readonly path: string;
-  readonly #http: Server;
   readonly #gate: Gate;
   readonly #endpoint: WebSocketEndpoint;
   readonly #usernameFrom: 'cn' | 'subject' | undefined;
   readonly #handOver: Stage = (arrival) => this.#gate.handOver(arrival);
   #isOpen = false;
 
-  constructor(acceptor: Acceptor, http: Server, options: OptionValues<typeof ATTACH_OPTIONS>) {
-    const isSecure = http instanceof TlsServer;
-    this.path = options.path;
-    this.name = options.name ?? freeName(acceptor, `${isSecure ? 'wss' : 'ws'}:${options.path}`);
-    this.protocol = isSecure ? 'mqtt:wss' : 'mqtt:ws';
-    this.#http = http;
+  constructor(
+    acceptor: Acceptor,
+    options: OptionValues<typeof UPGRADE_OPTIONS> & WebSocketRead,
+    base = 'ws:upgrade',
+    protocol: ListenerProtocol = 'mqtt:ws'
+  ) {
+    this.name = options.name ?? freeName(acceptor, base);
+    this.protocol = protocol;
     this.#gate = new Gate(acceptor, this.name, options);
     this.#endpoint = new WebSocketEndpoint(this.#gate, options, acceptor.zone(options.zone));
     this.#usernameFrom = options.usernameFrom;
   }
 
+  /** That of the host's server, if it is known. */
   get address(): ListenerAddress | undefined {
-    const address = this.#isOpen ? (this.#http.address() as AddressInfo | string | null) : null;
-    if (address === null) return undefined;
-    return typeof address === 'string' ? { path: address } : { host: address.address, port: address.port };
+    return undefined;
   }
 
   get port(): number | undefined {
     return this.address?.port;
   }
 
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
   async open(): Promise<void> {
     if (this.#isOpen) return;
-    switchboard(this.#http).add(this);
     this.#isOpen = true;
     this.#gate.open();
   }
@@ -95,7 +149,6 @@ class AttachedListener implements Listener {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    switchboard(this.#http).delete(this);
     this.#gate.shut();
   }
 
@@ -111,60 +164,48 @@ class AttachedListener implements Listener {
     return this.close();
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const isSecure = socket instanceof TLSSocket;
-    const arrival = this.#gate.admit(socket, isSecure ? 'wss' : 'ws', undefined, true);
+  handleUpgrade(request: IncomingMessage, socket: Duplex & TlsFacts, head: Buffer): void {
+    if (!this.#isOpen) {
+      answer(socket, 503);
+      return;
+    }
+    const arrival = this.#gate.admit(socket, socket.encrypted ? 'wss' : 'ws', undefined, true);
     if (arrival === undefined) return;
-    if (isSecure) arrival.certificate = verifiedCertificate(socket);
+    if (socket.encrypted) arrival.certificate = verifiedCertificate(socket);
     const upgrade: Stage = (named) => this.#endpoint.upgrade(named, request, socket, head, this.#handOver);
     if (this.#usernameFrom === undefined) upgrade(arrival);
     else usernameStage(this.#gate, this.#usernameFrom, upgrade)(arrival);
   }
 }
 
-/** The attached listeners of one HTTP server, behind the one `upgrade` listener they share. */
-class Switchboard {
-  readonly #http: Server;
-  readonly #listeners = new Map<string, AttachedListener>();
+/** Takes the upgrade requests of one path of an HTTP server. */
+class AttachedListener extends HandedListener implements Claimant {
+  readonly path: string;
+  readonly #http: HttpServer;
 
-  constructor(http: Server) {
+  constructor(acceptor: Acceptor, http: HttpServer, options: OptionValues<typeof ATTACH_OPTIONS>) {
+    const kind = isSecure(http) ? 'wss' : 'ws';
+    super(acceptor, options, `${kind}:${options.path}`, `mqtt:${kind}`);
+    this.path = options.path;
     this.#http = http;
   }
 
-  add(listener: AttachedListener): void {
-    const other = this.#listeners.get(listener.path);
-    if (other !== undefined) {
-      throw new BrokerError(
-        'LISTENER_BIND_FAILED',
-        `path ${listener.path} of this HTTP server is taken by listener ${other.name}; choose another path`
-      );
-    }
-    if (this.#listeners.size === 0) this.#http.on('upgrade', this.#upgraded);
-    this.#listeners.set(listener.path, listener);
+  override get address(): ListenerAddress | undefined {
+    return this.isOpen ? boundAddress(this.#http) : undefined;
   }
 
-  delete(listener: AttachedListener): void {
-    this.#listeners.delete(listener.path);
-    if (this.#listeners.size === 0) this.#http.off('upgrade', this.#upgraded);
+  override async open(): Promise<void> {
+    if (this.isOpen) return;
+    upgradesOf(this.#http).add(this);
+    await super.open();
   }
 
-  readonly #upgraded = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const listener = this.#listeners.get(pathOf(request));
-    if (listener !== undefined) listener.upgrade(request, socket, head);
-    else if (this.#http.listenerCount('upgrade') === 1) {
-      socket.on('error', () => {});
-      answer(socket, 404);
-    }
-  };
+  override async close(): Promise<void> {
+    upgradesOf(this.#http).delete(this);
+    await super.close();
+  }
 }
 
-const switchboards = new WeakMap<Server, Switchboard>();
-
-function switchboard(http: Server): Switchboard {
-  let board = switchboards.get(http);
-  if (board === undefined) {
-    board = new Switchboard(http);
-    switchboards.set(http, board);
-  }
-  return board;
+function isSecure(server: object): boolean {
+  return 'setSecureContext' in server;
 }

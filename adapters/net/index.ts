@@ -1,5 +1,5 @@
 /** Listeners: TCP, TLS, WebSocket and Unix sockets for an embedded broker. */
-export { type AttachOptions, attachWebSocket } from './attach.ts';
+export { type AttachOptions, attachWebSocket, UpgradeListener, type UpgradeOptions, upgradeHandler } from './attach.ts';
 export type { Acceptor, Disconnected, RefusalReason, ZoneSizes } from './gate.ts';
 export { type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';

@@ -34,7 +34,7 @@ export function listen(broker: Acceptor, where: number | string | ListenOptions 
 }
 
 /** A listener in the hands of the app: what it opens and closes itself, the broker learns of. */
-class AppListener implements Listener {
+export class AppListener implements Listener {
   readonly #broker: Acceptor;
   readonly #listener: Listener;
 

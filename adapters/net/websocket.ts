@@ -11,7 +11,7 @@ import {
   optionRow as row,
   type Size
 } from '../../lib/index.ts';
-import type { Arrival, Gate, Stage, ZoneSizes } from './gate.ts';
+import { type Arrival, type Gate, ignore, type Stage, type ZoneSizes } from './gate.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
@@ -56,8 +56,11 @@ export const WEBSOCKET_OPTIONS = {
   pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
 };
 
-/** WebSocket options as read, with that of the socket below where it is the listener's own. */
-export type WebSocketRead = OptionValues<typeof WEBSOCKET_OPTIONS> & { readonly noDelay?: boolean };
+/** WebSocket options as read, with that of the socket below where it is the listener's own. Without a path, requests for any path are taken. */
+export type WebSocketRead = Omit<OptionValues<typeof WEBSOCKET_OPTIONS>, 'path'> & {
+  readonly path: string | undefined;
+  readonly noDelay?: boolean;
+};
 
 /** Preferred first. */
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
@@ -93,10 +96,6 @@ export class WebSocketEndpoint {
     this.#server = new WebSocketServer(options);
   }
 
-  get path(): string {
-    return this.#settings.path;
-  }
-
   /** Answer an upgrade request: pass its stream on, or refuse it with a status. */
   upgrade(arrival: Arrival, request: IncomingMessage, socket: Duplex, head: Buffer, next: Stage): void {
     const status = this.#refusal(request);
@@ -123,7 +122,7 @@ export class WebSocketEndpoint {
 
   #refusal(request: IncomingMessage): number | undefined {
     const { origins, requireSubprotocol, path } = this.#settings;
-    if (pathOf(request) !== path) return 404;
+    if (path !== undefined && pathOf(request) !== path) return 404;
     if (!this.#isWelcome(origins, request)) return 403;
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
     // The specification leaves open how to refuse; a client reads "bad request" as its own mistake.
@@ -195,6 +194,7 @@ export function pathOf({ url = '' }: IncomingMessage): string {
 /** Answer an upgrade request with a status and close. */
 export function answer(socket: Duplex, status: number): void {
   const text = STATUS_CODES[status] as string;
+  socket.on('error', ignore);
   socket.once('finish', () => socket.destroy());
   socket.end(
     `HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\n\r\n${text}`

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { WebSocket } from 'ws';
-import { attachWebSocket, listen, type WebSocketSettings, ws } from '../../adapters/net/index.ts';
+import { attachWebSocket, listen, upgradeHandler, type WebSocketSettings, ws } from '../../adapters/net/index.ts';
 import { StubBroker } from './stub-broker.ts';
 
 let broker: StubBroker;
@@ -29,6 +29,12 @@ const WAYS = {
     servers.push(server);
     await once(server, 'listening');
     await attachWebSocket(broker, server, options);
+    return (server.address() as AddressInfo).port;
+  },
+  'a host that calls handleUpgrade': async (options: WebSocketSettings) => {
+    const server = createServer().on('upgrade', upgradeHandler(broker, options).handleUpgrade).listen(0, '127.0.0.1');
+    servers.push(server);
+    await once(server, 'listening');
     return (server.address() as AddressInfo).port;
   }
 } as const;

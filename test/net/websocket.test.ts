@@ -599,16 +599,6 @@ describe('a WebSocket attached to an HTTP server', () => {
     await attachWebSocket(broker, server, { path: '/one', name: 'again' });
   });
 
-  it('survives an app that upgrades the same socket, and reports it', async () => {
-    const { server, port } = await httpServer();
-    const app = new WebSocketServer({ noServer: true });
-    server.on('upgrade', (request, socket, head) => app.handleUpgrade(request, socket, head, () => {}));
-    await attachWebSocket(broker, server);
-    const gone = once(dial(port), 'close');
-    await gone;
-    assert.match(broker.reports[0].error.message, /more than once/);
-  });
-
   it('keeps to its maximum of connections', async () => {
     const { server, port } = await httpServer();
     const listener = await attachWebSocket(broker, server, { maxConnections: 1 });
