@@ -89,6 +89,7 @@ export {
   unknownKey,
   type Values as OptionValues
 } from './options-table.ts';
+export { type DecodedPacket, decodePacket } from './packets/decode-packet.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
 export type {
@@ -114,6 +115,6 @@ export type {
 export { plainAddress, type TlsFacts, verifiedCertificate } from './socket-meta.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store } from './store/store.ts';
-export { checkTopicFilter, checkTopicName, matches, type TopicLimits } from './topics/topic.ts';
+export { checkTopicFilter, checkTopicName, covers, matches, type TopicLimits } from './topics/topic.ts';
 export type { WorkCount } from './work.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './zone.ts';

@@ -62,7 +62,7 @@ export interface PacketTap {
   /** The `Broker`. */
   readonly broker: object;
   readonly client: ClientInfo;
-  /** The whole packet. Copy it to keep it. */
+  /** The whole packet. Copy it to keep it; `decodePacket(bytes, client.protocolVersion)` shows what it says. */
   readonly bytes: Buffer;
 }
 

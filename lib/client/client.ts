@@ -152,7 +152,11 @@ export class Client {
     return this.#clientId;
   }
 
-  /** The server's CONNACK. */
+  /**
+   * The server's CONNACK. `reasonCode` is always 0: a refusal is the error `Refused` CONNECT_REFUSED, whose `reasonCode` is that of MQTT 5.0 in
+   * every version. Return codes of 3.x are translated: 1 to 0x84, 2 to 0x85, 3 to 0x88, 4 to 0x86, 5 to 0x87. `sessionPresent` is always
+   * false in MQTT 3.1, and `properties` is undefined before MQTT 5.0.
+   */
   get connack(): ConnackPacket {
     return this.#connack!;
   }

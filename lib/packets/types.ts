@@ -69,7 +69,10 @@ export interface ConnectPacket {
   properties?: Properties;
 }
 
-/** CONNACK. `reasonCode` is that of MQTT 5.0 whatever the version. */
+/**
+ * CONNACK. `reasonCode` is that of MQTT 5.0 whatever the version: the return codes 1 to 5 of 3.x read 0x84 (protocol version), 0x85 (client id),
+ * 0x88 (server unavailable), 0x86 (user name or password) and 0x87 (not authorized).
+ */
 export interface ConnackPacket {
   cmd: 'connack';
   sessionPresent: boolean;

@@ -127,6 +127,39 @@ export function matches(filter: string, name: string): boolean {
 }
 
 /**
+ * Whether a filter that is allowed covers one that is requested: every topic name that `requested` matches, `allowed` matches, too. For an
+ * authorizeSubscribe hook, where `matches(allowed, requested)` would be wrong: it compares a filter with a topic name, so
+ * `matches('ann/+', 'ann/#')` is true although `ann/#` reaches much more.
+ *
+ * `#` includes the level above it, wildcards at the first level do not reach names that begin with `$` [MQTT-4.7.2-1], and of a shared filter
+ * (`$share/<group>/<filter>`, `$queue/<filter>`) the filter inside is compared, in `requested` and in `allowed`. To decide by group use the
+ * text of the request. A filter that is not valid covers nothing and is covered by nothing.
+ */
+export function covers(allowed: string, requested: string): boolean {
+  const outer = levelsOf(allowed);
+  const inner = levelsOf(requested);
+  if (outer === undefined || inner === undefined) return false;
+  // there is no empty name: "+/#" reaches all that "#" does, and "/+/#" all that "/#" does
+  if (inner[0] === '#') inner.unshift('+');
+  else if (inner[0] === '' && inner[1] === '#') inner.splice(1, 0, '+');
+  if (outer[0] === '#') outer.unshift('+');
+  if (outer[0] === '+' && inner[0].startsWith('$')) return false;
+  for (let i = 0; i < outer.length; i++) {
+    if (outer[i] === '#') return true;
+    if (i >= inner.length || inner[i] === '#') return false;
+    if (outer[i] !== '+' && outer[i] !== inner[i]) return false;
+  }
+  return inner.length === outer.length;
+}
+
+/** The levels of a filter without its share prefix; undefined where it is not valid. */
+function levelsOf(filter: string): string[] | undefined {
+  if (typeof filter !== 'string' || checkTopicFilter(filter) !== undefined) return undefined;
+  const shared = parseSharedFilter(filter);
+  return (typeof shared === 'object' ? shared.filter : filter).split('/');
+}
+
+/**
  * A topic name under a mount point. Of `$delayed/<seconds>/<topic>` the inner topic is mounted.
  * @returns undefined when it becomes longer than a topic may be
  */

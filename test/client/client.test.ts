@@ -93,6 +93,38 @@ const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
   return true;
 };
 
+describe('client.connack and the refusal of a CONNECT', () => {
+  const RETURN_CODES = [
+    [1, 0x84],
+    [2, 0x85],
+    [3, 0x88],
+    [4, 0x86],
+    [5, 0x87]
+  ] as const;
+  for (const [returnCode, reasonCode] of RETURN_CODES) {
+    it(`translate the return code ${returnCode} of 3.x to 0x${reasonCode.toString(16)} (CONNECT_REFUSED)`, async () => {
+      for (const protocolVersion of [3, 4] as const) {
+        const peer = new Peer(protocolVersion);
+        const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion });
+        peer.stream.write(Buffer.from([0x20, 2, 0, returnCode]));
+        await assert.rejects(connecting, hasCode('CONNECT_REFUSED', reasonCode));
+      }
+    });
+  }
+
+  it('have the reason code 0 once connected, and properties in MQTT 5.0 alone', async () => {
+    for (const protocolVersion of [3, 4, 5] as const) {
+      const peer = new Peer(protocolVersion);
+      const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion });
+      peer.connack(protocolVersion === 5 ? { receiveMaximum: 7 } : undefined);
+      const { connack } = await connecting;
+      assert.equal(connack.reasonCode, 0);
+      assert.deepEqual(connack.properties, protocolVersion === 5 ? { receiveMaximum: 7 } : undefined);
+      peer.stream.destroy();
+    }
+  });
+});
+
 describe('connectClient', () => {
   it('sends every field of the CONNECT and takes the assigned client id', async () => {
     const peer = new Peer();
