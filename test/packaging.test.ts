@@ -1,13 +1,24 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 import ts from 'typescript';
 import { createBroker } from '../lib/index.ts';
+import { BUNDLES } from './bundled-apps.ts';
 
 const root = join(import.meta.dirname, '..');
 const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -214,6 +225,38 @@ describe('the compiled package', () => {
     });
     assert.deepEqual(faults, []);
   });
+
+  for (const { format, uses, app, more } of BUNDLES) {
+    it(`works in an app that esbuild bundles as ${format}, with ${uses}, where no package is installed`, async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'embermq-bundle-'));
+      try {
+        const installed = join(folder, 'app/node_modules/embermq');
+        mkdirSync(installed, { recursive: true });
+        copyFileSync(join(root, 'package.json'), join(installed, 'package.json'));
+        symlinkSync(out, join(installed, 'dist'), 'junction');
+        const stdin = { contents: app.code, resolveDir: join(folder, 'app') };
+        const outfile = join(folder, 'empty', format === 'esm' ? 'app.mjs' : 'app.cjs');
+        const { warnings } = await build({
+          stdin,
+          outfile,
+          format,
+          bundle: true,
+          platform: 'node',
+          logLevel: 'silent',
+          ...more
+        });
+        assert.deepEqual(warnings, []);
+        rmSync(join(folder, 'app'), { recursive: true });
+        const { stdout } = await promisify(execFile)(process.execPath, [outfile], {
+          cwd: dirname(outfile),
+          timeout: 60_000
+        });
+        assert.equal(stdout, app.prints);
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
+  }
 
   it('has a command that Node can run', () => {
     const main = compiled(packageJson.bin.embermq);
