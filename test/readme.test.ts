@@ -17,7 +17,8 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   memoryHighWatermark: '85 % of the heap Node may have',
   allowAnonymous: '`true` without an authenticate hook, else `false`',
   aclNomatch: '`allow` without a hook of that kind, else `deny`',
-  maxTotalMqueueBytes: 'half of `memoryHighWatermark`'
+  maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
+  maxTotalMqueueStoreBytes: 'half of the space that the store may take'
 };
 
 function markdown(table: OptionTable): string {

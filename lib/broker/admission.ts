@@ -157,6 +157,8 @@ export class Admission {
     if (stored === undefined && !broker.hasRoomForSession()) {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
+    if (stored === undefined && broker.isSpaceLow && session.isPersistent)
+      throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept: the space of the store is used up');
     const { ledger } = broker;
     const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
     if (ledger?.isFailed && isKept)

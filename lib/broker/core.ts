@@ -11,9 +11,11 @@ import { Metric, Metrics } from '../metrics.ts';
 import { type Message, unwireAll } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
+import { BySize } from '../session/by-size.ts';
 import { type Connection, isAttached } from '../session/connection.ts';
 import type { SessionDeeds } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
+import type { SessionLog } from '../session/log.ts';
 import { endTurn } from '../session/output.ts';
 import { type FeedSource, RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
@@ -91,7 +93,7 @@ export class Core implements SessionHost {
   readonly outputHighWaterMark: number;
   readonly maxHeldBytes: number;
   readonly totalBacklog: TotalBacklog;
-  /** The reserve of the store is in use: what makes it grow is refused. */
+  readonly storedBacklog = new BySize<SessionLog>();
   isSpaceLow = false;
   /** Sessions by client id, connected or not. */
   readonly sessions = new TextMap<Session>();
@@ -562,6 +564,7 @@ export class Core implements SessionHost {
       turnLater: () => this.#scheduleTurn(),
       storeFailed: (error) => this.#storeFailed(error),
       storeRecovered: () => this.#storeRecovered(),
+      written: (bytes) => this.persistence?.written(bytes),
       failed: (error, during) => this.failed(error, during, undefined)
     };
   }
@@ -596,7 +599,8 @@ export class Core implements SessionHost {
   retain(message: Message): void {
     const { persistence } = this;
     const before = persistence === undefined ? undefined : this.retained.held(message.topic);
-    const isTaken = this.retained.put(message);
+    const hasPlace = !this.isSpaceLow || message.isSystem || this.retained.held(message.topic) !== undefined;
+    const isTaken = hasPlace && this.retained.put(message);
     if (!isTaken) this.dropped(message, 'not_retained', undefined);
     if (!message.isSystem) persistence?.retained(message, isTaken && message.bytes > message.payloadAt, before);
     this.metrics.note('retained', this.retained.count);
@@ -768,6 +772,21 @@ export class Core implements SessionHost {
       session.fail(new ProtocolError(ReasonCode.serverBusy, text));
       if (!isHeard) link.destroy();
     }
+  }
+
+  /** Sessions that outlive their connections. */
+  get persistentCount(): number {
+    return this.#persistentCount;
+  }
+
+  /** Whether the reserve of the store is in use. */
+  spaceIsLow(isLow: boolean): void {
+    if (isLow === this.isSpaceLow) return;
+    this.isSpaceLow = isLow;
+    const summary = `${this.ledger?.store.name}: the space of the store is used up: what would make it grow is refused until there is some`;
+    const desc = { severity: 'critical', title: 'the store is full', summary, timestamp: this.clock.now() } as const;
+    this.#sys?.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', desc });
+    if (isLow) this.failed(new BrokerError('STORE_SPACE_LOW', summary), 'looking at the space of the store', undefined);
   }
 
   #shed(isShort: boolean): void {

@@ -91,6 +91,12 @@ export const BROKER_OPTIONS = {
     'Backlogs of all sessions together, in memory: past it the largest ones are shortened first; 0: unlimited.',
     { unit: 'bytes' }
   ),
+  maxTotalMqueueStoreBytes: row(
+    'size',
+    undefined as number | undefined,
+    'The same in the store, where it is at most what the space allows; 0: until the reserve of the store is in use.',
+    { unit: 'bytes' }
+  ),
   routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {
     min: 16
   }),

@@ -57,7 +57,7 @@ export class Persistence {
     next: undefined,
     ring: () => {
       if (this.#core.isAnybodyOnline) this.ledger.pulse();
-      this.#space.look();
+      this.#space.reclaim();
       this.#core.wheel.arm(this.#pulse, PULSE_MS);
     }
   };
@@ -219,7 +219,13 @@ export class Persistence {
     for (const { log } of this.#cutOff) log?.detached(); // until when they were connected is written
     this.#cutOff = [];
     this.#sweeper.begin();
+    this.#space.begin();
     this.#core.wheel.arm(this.#pulse, PULSE_MS);
+  }
+
+  /** A commit is kept, or has failed. @param bytes of it */
+  written(bytes: number): void {
+    this.#space.written(bytes);
   }
 
   #restore(record: SessionRecord, aliveWallMs: number, { zonesGone }: Content): Session {

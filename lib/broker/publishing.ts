@@ -343,6 +343,7 @@ export class Publishing {
     const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
+    if (this.#broker.isSpaceLow) return ReasonCode.quotaExceeded;
     const isHeld = delayed.hold(message, delay.topic, delay.delayMs) === 'held';
     return isHeld ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
@@ -431,10 +432,9 @@ export class Publishing {
 
   /** What the app is told of a message that would have to wait, and there is no room. Nobody has got it. */
   #noRoom(message: Message): BrokerError {
-    const { isSpaceLow, ledger } = this.#broker;
     this.#broker.dropped(message, 'quota', undefined);
-    const why = isSpaceLow
-      ? `${ledger?.store.name}: the space of the store is used up; free some`
+    const why = this.#broker.isSpaceLow
+      ? this.#noSpace
       : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';
     return new BrokerError(
       'QUOTA_EXCEEDED',
@@ -442,8 +442,14 @@ export class Publishing {
     );
   }
 
+  get #noSpace(): string {
+    return `${this.#broker.ledger?.store.name}: the space of the store is used up; free some`;
+  }
+
   /** What the app is told when its delayed message was not taken. */
   #notDelayed(code: number, { topic }: Message): BrokerError {
+    if (code === ReasonCode.quotaExceeded && this.#broker.isSpaceLow)
+      return new BrokerError('QUOTA_EXCEEDED', `"${topic}": ${this.#noSpace}`);
     if (code === ReasonCode.quotaExceeded) {
       const text = 'as many delayed messages wait as may (options maxDelayedMessages, maxDelayedBytes)';
       return new BrokerError('QUOTA_EXCEEDED', text);

@@ -1,35 +1,80 @@
 import type { Store } from '../store/store.ts';
+import { Bell } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 
 /** So much may be taken besides twice what is kept. */
 const SLACK_BYTES = 33_554_432;
 /** Of a session and its subscriptions; roughly. */
 const SESSION_BYTES = 1_024;
+/** While something is written the space is looked at so often, and sooner where much is. */
+const LOOK_EVERY_MS = 1_000;
+/** Written between two looks at any rate. */
+const LEAST_WRITTEN = 1_048_576;
+/** Below this share of what the store may take at most, deleted records are worth a compaction. */
+const LOW = 1 / 4;
+/** A backlog that is past its bound is shortened to this share of it, so that it is not done for each message. */
+const SHORTENED = 7 / 8;
+/** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
+const STUCK_AT_MOST = 100;
 
-/** Has the store give back the space of what was deleted: LevelDB does so by itself only where much is written. */
-export class Space {
+/**
+ * The space of a store: has it give back that of what was deleted (LevelDB does so by itself only where much is written), keeps the
+ * backlogs in it to their bound, and says when the store may not grow any more.
+ */
+export class Space extends Bell {
   readonly #core: Core;
   readonly #store: Store;
   /** What was taken besides the messages when all was compact. */
   #besides = 0;
-  #isBusy = false;
+  #isCompacting = false;
+  #isLooking = false;
+  #isShortening = false;
+  /** Bytes that may be written until the next look. */
+  #leftToWrite = LEAST_WRITTEN;
+  /** How many bytes may wait in the store, as of the last look. */
+  #limit = Infinity;
 
   constructor(core: Core, store: Store) {
+    super();
     this.#core = core;
     this.#store = store;
+    this.#limit = this.#configured;
+  }
+
+  /** The broker has begun. */
+  begin(): void {
+    if (this.#isWatched) this.#look();
+  }
+
+  /** A commit is kept, or has failed. @param bytes of it */
+  written(bytes: number): void {
+    if (!this.#isWatched) return;
+    this.#leftToWrite -= bytes;
+    if (this.#leftToWrite < 0) this.#look();
+    else if (this.dueMs === Infinity) this.#core.wheel.arm(this, LOOK_EVERY_MS);
+  }
+
+  ring(): void {
+    this.#look();
   }
 
   /** Look how much the store takes, and compact it if that is far more than it should. */
-  look(): void {
-    if (this.#isBusy || this.#store.size === undefined || this.#store.compact === undefined) return;
-    this.#isBusy = true;
-    this.#reclaim(this.#store as Required<Store>)
-      .catch((error: unknown) => {
-        if (!this.#isClosed) this.#core.failed(error, 'giving back space of the store', undefined);
-      })
-      .finally(() => {
-        this.#isBusy = false;
-      });
+  reclaim(): void {
+    const { size } = this.#store;
+    if (this.#isClosed || size === undefined || this.#store.compact === undefined) return;
+    this.#during('giving back space of the store', async () => {
+      const most = 2 * (this.#kept + this.#besides) + SLACK_BYTES;
+      if ((await size.call(this.#store)) > most) await this.#compact();
+    });
+  }
+
+  get #isWatched(): boolean {
+    return this.#store.freeBytes !== undefined || this.#configured !== Infinity;
+  }
+
+  /** Of the option; what the space allows may be less. */
+  get #configured(): number {
+    return this.#core.settings.maxTotalMqueueStoreBytes || Infinity;
   }
 
   get #isClosed(): boolean {
@@ -37,17 +82,95 @@ export class Space {
     return ledger === undefined || !ledger.isOpen || ledger.isFailed;
   }
 
-  async #reclaim(store: Required<Store>): Promise<void> {
-    if (this.#isClosed || (await store.size()) <= 2 * (this.#kept + this.#besides) + SLACK_BYTES) return;
-    await store.compact();
-    if (!this.#isClosed) this.#besides = Math.max(0, (await store.size()) - this.#kept);
+  #during(what: string, run: () => Promise<void>): void {
+    this.#core.work.during(run()).catch((error: unknown) => {
+      if (!this.#isClosed) this.#core.failed(error, what, undefined);
+    });
+  }
+
+  #look(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#core.wheel.disarm(this);
+    this.#during('looking at the space of the store', async () => {
+      try {
+        if (!this.#isClosed) await this.#judge();
+      } finally {
+        this.#isLooking = false;
+        // a store that fails, or is full, may have room soon
+        if (this.#core.isRunning && (this.#core.isSpaceLow || this.#core.ledger?.isFailed))
+          this.#core.wheel.arm(this, LOOK_EVERY_MS);
+      }
+    });
+  }
+
+  async #judge(): Promise<void> {
+    const core = this.#core;
+    const store = this.#store;
+    const { storedBacklog } = core;
+    this.#limit = this.#configured;
+    if (store.freeBytes !== undefined) {
+      const free = await store.freeBytes();
+      const size = (await store.size?.()) ?? this.#kept;
+      if (this.#isClosed) return;
+      const most = Math.max(0, size + free);
+      // half of what queues may grow to is for what is deleted until it is compacted; where to drop all would not do, all stays
+      const isOfUse = storedBacklog.bytes + free > 0;
+      if (core.settings.maxTotalMqueueStoreBytes !== 0 && isOfUse)
+        this.#limit = Math.min(this.#limit, Math.max(0, most - this.#kept + storedBacklog.bytes) / 2);
+      core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
+      if (free < most * LOW && size > this.#kept + this.#besides + most * LOW * LOW) this.#compactSoon();
+      this.#leftToWrite = Math.max(LEAST_WRITTEN, free / 4);
+    }
+    if (this.#limit < Infinity)
+      this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, this.#limit / 8));
+    if (storedBacklog.bytes > this.#limit) this.#shortenSoon();
+  }
+
+  #compactSoon(): void {
+    if (this.#store.compact !== undefined) this.#during('giving back space of the store', () => this.#compact());
+  }
+
+  async #compact(): Promise<void> {
+    const store = this.#store;
+    if (this.#isCompacting || store.compact === undefined) return;
+    this.#isCompacting = true;
+    try {
+      await store.compact();
+      if (!this.#isClosed && store.size !== undefined) this.#besides = Math.max(0, (await store.size()) - this.#kept);
+    } finally {
+      this.#isCompacting = false;
+    }
+  }
+
+  #shortenSoon(): void {
+    if (this.#isShortening) return;
+    this.#isShortening = true;
+    this.#during('shortening queues', async () => {
+      try {
+        await this.#shorten();
+      } finally {
+        this.#isShortening = false;
+      }
+    });
+  }
+
+  /** The largest backlogs in turn, each to half of itself at most. */
+  async #shorten(): Promise<void> {
+    const { storedBacklog } = this.#core;
+    for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
+      const excess = storedBacklog.bytes - this.#limit * SHORTENED;
+      const log = excess > 0 ? storedBacklog.largest() : undefined;
+      if (log === undefined) return;
+      const { bytes } = log;
+      await log.shorten(Math.max(Math.floor(bytes / 2), bytes - excess));
+      stuck = log.bytes < bytes ? 0 : stuck + 1;
+    }
   }
 
   /** Bytes of what is kept, roughly. */
   get #kept(): number {
-    const { sessions, retained, delayed } = this.#core;
-    let bytes = retained.bytes + delayed.bytes;
-    for (const { log } of sessions.values()) if (log !== undefined) bytes += log.bytes + SESSION_BYTES;
-    return bytes;
+    const { storedBacklog, persistentCount, retained, delayed } = this.#core;
+    return storedBacklog.bytes + persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes;
   }
 }

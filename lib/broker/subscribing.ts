@@ -229,7 +229,9 @@ export class Subscribing {
       return this.#refused(session, ReasonCode.quotaExceeded);
     if (known === undefined) {
       const isFull = zoneSettings.maxSubscriptions > 0 && session.subscriptions.size >= zoneSettings.maxSubscriptions;
-      if (isFull || !this.#broker.hasRoomForSubscription()) return this.#refused(session, ReasonCode.quotaExceeded);
+      const mayGrow = session.log === undefined || !this.#broker.isSpaceLow;
+      if (isFull || !mayGrow || !this.#broker.hasRoomForSubscription())
+        return this.#refused(session, ReasonCode.quotaExceeded);
     }
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
     const handling = session.protocolVersion === 5 ? request.rh : 0;

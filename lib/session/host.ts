@@ -8,7 +8,9 @@ import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } fr
 import type { Ledger } from '../store/ledger.ts';
 import type { TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
+import type { BySize } from './by-size.ts';
 import type { Connection } from './connection.ts';
+import type { SessionLog } from './log.ts';
 import type { RetainedEntry } from './retained-feed.ts';
 import type { Session, WillState } from './session.ts';
 import type { Route } from './subscription.ts';
@@ -51,6 +53,10 @@ export interface SessionHost {
   readonly isRefusing: boolean;
   /** The backlogs of all sessions, in memory. */
   readonly totalBacklog: TotalBacklog;
+  /** Those in the store. */
+  readonly storedBacklog: BySize<SessionLog>;
+  /** The reserve of the store is in use: what makes it grow is refused. */
+  readonly isSpaceLow: boolean;
   /** Somebody watches packets on the diagnostics channels. */
   isTapped: boolean;
 

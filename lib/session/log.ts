@@ -8,6 +8,7 @@ import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
+import { Sized } from './by-size.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { Inflight } from './inflight.ts';
 import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
@@ -30,7 +31,7 @@ const MOST_AT_ONCE = 1_000;
  * Numbers below `paged` are in memory (backlog or in flight) or done; those from there on are in the store alone, or on their way into
  * it. While the client is away all is there, and in memory is what the flow record says: which numbers are done, and what is parked.
  */
-export class SessionLog implements Durable {
+export class SessionLog extends Sized implements Durable {
   isDirty = false;
   /** Names the session in keys. */
   readonly number: number;
@@ -65,6 +66,8 @@ export class SessionLog implements Durable {
   #isPaging = false;
   /** Shortening of the queue, and the return of the client, as far as they are under way: one after the other. */
   #trimming: Promise<void> | undefined;
+  /** What the queue is being shortened to, for the bound of all queues together. */
+  #mostBytes = Infinity;
   #loading: Promise<void> | undefined;
   /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
   #epoch = 0;
@@ -88,6 +91,7 @@ export class SessionLog implements Durable {
   #isGone = false;
 
   constructor(session: Session, number: number, ledger: Ledger) {
+    super();
     this.#session = session;
     this.number = number;
     this.#ledger = ledger;
@@ -110,6 +114,12 @@ export class SessionLog implements Durable {
     const { inflight, awaitingRel } = this.#session;
     if (this.#parked === undefined) return { inflight: inflight?.count ?? 0, awaitingRel: awaitingRel?.size ?? 0 };
     return parkedCounts(this.#parked);
+  }
+
+  /** Its bytes have changed, which the bound of all queues goes by. In flight nothing can be dropped. */
+  #resized(): void {
+    const isDroppable = !this.#isOver && this.waiting > 0;
+    this.#session.host.storedBacklog.resize(this, isDroppable ? this.bytes : 0);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes
@@ -171,6 +181,7 @@ export class SessionLog implements Durable {
     this.#open = added(this.#open, kept);
     this.count++;
     this.bytes += message.bytes;
+    this.#resized();
     // while nothing can be written, what is done does not gather
     if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
@@ -188,6 +199,7 @@ export class SessionLog implements Durable {
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
     if (this.count === 0) this.bytes = this.zeroes = 0; // what a record held that could not be read, nobody knows
+    this.#resized();
     kept.finish();
     this.#done.add(kept.seq);
     const { segment } = kept;
@@ -204,6 +216,7 @@ export class SessionLog implements Durable {
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
   end(filters: Iterable<string>): void {
     this.#isOver = true;
+    this.#resized();
     // with those that were unsubscribed, and are still to be deleted
     for (const filter of filters) (this.#filters ??= new Set()).add(filter);
     this.#open = this.#unfolded = NONE;
@@ -389,6 +402,7 @@ export class SessionLog implements Durable {
     this.#parkedCount = countUnacknowledged(this.#parked);
     this.#isFlowDirty = false;
     this.#isMetaDirty = false;
+    this.#resized();
   }
 
   /** The client comes back: what was in flight is brought into memory first. @returns undefined when it is there already */
@@ -448,12 +462,28 @@ export class SessionLog implements Durable {
       });
   }
 
+  /**
+   * Drop the oldest messages of the lowest priority until no more than so many bytes are left, as far as they wait; as much of it as can
+   * be done now.
+   */
+  async shorten(mostBytes: number): Promise<void> {
+    await this.#trimming;
+    this.#mostBytes = mostBytes;
+    try {
+      this.trim();
+      await this.#trimming;
+    } finally {
+      this.#mostBytes = Infinity;
+    }
+  }
+
   /** How many messages, at least, have to go. Those of priorities are bounded each by itself, exactly when they come into memory. */
   #excess(slack: number): number {
     const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.zoneSettings;
     const { waiting } = this;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
     if (most > 0 && waiting > most + slack) return waiting - most;
+    if (waiting > 0 && this.bytes > this.#mostBytes) return 1;
     const mostBytes = mqueuePriorities === undefined ? maxMqueueBytes : maxMqueueBytes * 2;
     return mostBytes > 0 && waiting > 0 && this.bytes > mostBytes ? 1 : 0;
   }
@@ -462,7 +492,7 @@ export class SessionLog implements Durable {
     const session = this.#session;
     const { backlog } = session;
     if (this.#isOver || this.#excess(slack) <= 0) return;
-    while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest('queue_full');
+    while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest(this.#dropReason);
     const parked = this.#parked;
     if (parked === undefined) {
       if (session.state !== 'connected' || this.#excess(slack) <= 0) return;
@@ -491,7 +521,7 @@ export class SessionLog implements Durable {
         if (isBad) {
           await this.#writeOff(entry, unwritten, read);
           if (this.#parked !== parked || this.#isOver) return;
-        } else drop(read.messages);
+        } else drop.take(read.messages);
         from = segmentFirst(entry.key) + 1;
         isAtHead &&= isBad || read.segment.left === 0;
         if (isAtHead) this.#pageFrom = from; // nobody looks for it again
@@ -504,34 +534,46 @@ export class SessionLog implements Durable {
    * What drops those messages, given oldest first, that are too much: where they have priorities, as it would be in memory.
    * @param parked has those in flight, which stay
    */
-  #dropper(parked: Buffer = NOTHING_PARKED): (messages: readonly KeptMessage[]) => void {
+  #dropper(parked: Buffer = NOTHING_PARKED): Dropper {
     const { zoneSettings } = this.#session;
     const inflight = new Set<number>();
     forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
     const drop = (_message: Message, _reason: DropReason, kept: KeptMessage | undefined) =>
       this.#dropOne(kept as KeptMessage);
     const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
-    return (messages) => {
-      for (const kept of messages) {
-        if (kept.isDone || inflight.has(kept.seq)) continue;
-        if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
-        else if (this.#excess(0) > 0) this.#dropOne(kept);
+    return {
+      take: (messages) => {
+        for (const kept of messages) {
+          if (kept.isDone || inflight.has(kept.seq)) continue;
+          if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
+          else if (this.#excess(0) > 0) this.#dropOne(kept);
+        }
+      },
+      end: () => {
+        while (bounds !== undefined && bounds.length > 0 && this.bytes > this.#mostBytes)
+          bounds.dropOldest('total_queue_full');
       }
     };
   }
 
   /** Of what is in no segment yet; the session itself has those below `pageFrom`. */
-  #dropUnwritten(drop: (messages: readonly KeptMessage[]) => void): void {
-    drop([...this.#unfolded, ...this.#writing, ...this.#open].filter(({ seq }) => seq >= this.#pageFrom));
+  #dropUnwritten(drop: Dropper): void {
+    drop.take([...this.#unfolded, ...this.#writing, ...this.#open].filter(({ seq }) => seq >= this.#pageFrom));
+    drop.end();
     this.#open = this.#takeOpen(); // it may be long until they are written
   }
 
   #dropOne(kept: KeptMessage): void {
     if (kept.isDone) return;
     const { message } = kept;
+    const reason = this.#dropReason;
     this.finish(kept);
     this.#session.dropped++;
-    this.#session.host.dropped(message, 'queue_full', this.#session);
+    this.#session.host.dropped(message, reason, this.#session);
+  }
+
+  get #dropReason(): DropReason {
+    return this.#mostBytes === Infinity ? 'queue_full' : 'total_queue_full';
   }
 
   /** Bring the next messages into memory, unless that is under way. */
@@ -633,6 +675,7 @@ export class SessionLog implements Durable {
     this.#passed = added(this.#passed, from);
     this.count -= lost;
     if (this.count === 0) this.bytes = this.zeroes = 0;
+    this.#resized();
     this.flowNoted();
     if (lost === 0) return; // all of it was done, or it was told of before
     const { host, client } = this.#session;
@@ -674,6 +717,13 @@ export class SessionLog implements Durable {
       this.#session.inflight?.keep(id, kept);
     }
   }
+}
+
+/** Drops what is too much of the messages that it is given, oldest first. */
+interface Dropper {
+  take(messages: readonly KeptMessage[]): void;
+  /** All have been given: with priorities it shows now which go first. */
+  end(): void;
 }
 
 /** What most sessions have none of: an array each would be a tenth of what an offline session takes. */

@@ -209,7 +209,9 @@ export abstract class Outbound implements Subscriber {
   }
 
   #refusesZero(): boolean {
-    return (this.link === undefined && !this.zoneSettings.mqueueStoreQos0) || this.host.isShedding;
+    const { host } = this;
+    if (this.link === undefined && !this.zoneSettings.mqueueStoreQos0) return true;
+    return host.isShedding || (host.isSpaceLow && this.log !== undefined);
   }
 
   #wantBacklog(): Backlog {

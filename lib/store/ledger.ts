@@ -43,6 +43,8 @@ export interface LedgerHost {
   turnLater(): void;
   storeFailed(error: BrokerError): void;
   storeRecovered(): void;
+  /** A commit is kept, or has failed. @param bytes of it */
+  written(bytes: number): void;
   failed(error: unknown, during: string): void;
 }
 
@@ -388,6 +390,7 @@ export class Ledger {
 
   #done(error: unknown): void {
     this.#host.wheel.disarm(this.#slow);
+    this.#host.written(this.#draft.batch.bytes);
     this.#isBusy = false;
     this.unwritten.ended();
     const written = this.#written;

@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memoryStore } from '../../lib/index.ts';
+import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { LimitedStore } from './limited-store.ts';
+import { PERSISTENT } from './support.ts';
+
+const MB = 1_048_576;
+const KB = 1024;
+
+async function leave(kit: TestBroker, clientId: string, filter: string): Promise<void> {
+  const client = await kit.connect({ clientId, ...PERSISTENT });
+  await client.subscribe({ topic: filter, qos: 2 });
+  await client.disconnect();
+}
+
+/** Topics of what waits for a client; all of it is taken. */
+async function drained(kit: TestBroker, clientId: string): Promise<string[]> {
+  const client = await kit.connect({ clientId, ...PERSISTENT });
+  const topics: string[] = [];
+  client.on('message', ({ topic }) => topics.push(topic));
+  await kit.clock.advance('1s');
+  await client.disconnect();
+  return topics;
+}
+
+function drops(kit: TestBroker): string[] {
+  const list: string[] = [];
+  kit.broker.on('message.dropped', ({ message, reason, client }) =>
+    list.push(`${client?.clientId ?? ''} ${message.topic} ${reason}`)
+  );
+  return list;
+}
+
+describe('The queues of all sessions in a store', () => {
+  it('stay within maxTotalMqueueStoreBytes: the largest lose their oldest messages, publishers are told success', async () => {
+    await using kit = await createTestBroker({
+      store: memoryStore(),
+      maxTotalMqueueStoreBytes: '1MB',
+      leakCheck: false
+    });
+    const dropped = drops(kit);
+    const counts = { few: 50, many: 1000, most: 2000 };
+    for (const name of Object.keys(counts)) await leave(kit, name, `${name}/#`);
+    for (const [name, count] of Object.entries(counts)) {
+      for (let n = 0; n < count; n++) {
+        await kit.broker.publish(`${name}/${n}`, Buffer.alloc(KB), { qos: 1 });
+        if (n % 200 === 0) await kit.clock.advance('1s');
+      }
+    }
+    await kit.clock.advance('2s');
+    const few = await drained(kit, 'few');
+    assert.equal(few.length, 50, 'the small one loses nothing');
+    const [many, most] = [await drained(kit, 'many'), await drained(kit, 'most')];
+    assert.ok(many.length + most.length < 1024 && many.length + most.length > 600, `${many.length}, ${most.length}`);
+    assert.ok(many.length > 100 && most.length > 100, `${many.length}, ${most.length}`);
+    for (const [name, topics] of Object.entries({ many, most })) {
+      const count = counts[name as 'many'];
+      const newest = Array.from({ length: topics.length }, (_, n) => `${name}/${count - topics.length + n}`);
+      assert.deepEqual(topics, newest);
+    }
+    assert.equal(dropped.length, 3050 - 50 - many.length - most.length);
+    assert.ok(dropped.every((drop) => drop.endsWith(' total_queue_full')));
+  });
+
+  it('lose what has the lowest priority first', async () => {
+    await using kit = await createTestBroker({
+      store: memoryStore(),
+      maxTotalMqueueStoreBytes: '1MB',
+      mqueuePriorities: 'alarm=9',
+      leakCheck: false
+    });
+    await leave(kit, 'away', '#');
+    for (let n = 0; n < 1500; n++)
+      await kit.broker.publish(n % 3 === 0 ? 'alarm' : `n/${n}`, Buffer.alloc(KB), { qos: 1 });
+    await kit.clock.advance('2s');
+    const topics = await drained(kit, 'away');
+    assert.equal(topics.filter((topic) => topic === 'alarm').length, 500);
+    assert.ok(topics.length > 700 && topics.length < 1024, `${topics.length}`);
+  });
+
+  it('take half of a small disk by default, which never fills up, and is drained and compacted', async () => {
+    const store = new LimitedStore(8 * MB, MB);
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    const names = Array.from({ length: 10 }, (_, n) => `away${n}`);
+    for (const name of names) await leave(kit, name, `${name}/#`);
+    let most = 0;
+    for (let n = 0; n < 3000; n++) {
+      await kit.broker.publish(`${names[n % 10]}/${n}`, Buffer.alloc(8 * KB), { qos: 1 });
+      if (n % 20 === 0) await kit.clock.advance('100ms');
+      most = Math.max(most, store.used);
+    }
+    assert.ok(most < 8 * MB, `${most} bytes`);
+    assert.deepEqual(errors, []);
+    assert.ok(store.compactions > 0);
+    let left = 0;
+    for (const name of names) left += (await drained(kit, name)).length;
+    assert.ok(left * 8 * KB > 2 * MB, `${left} are left`);
+  });
+});
+
+describe('A store whose reserve is in use', () => {
+  /** Somebody else has filled the disk. */
+  async function full() {
+    const store = new LimitedStore(8 * MB, MB);
+    const kit = await createTestBroker({ store, leakCheck: false });
+    const told: string[] = [];
+    kit.broker.subscribe('$SYS/brokers/+/alarms/#', ({ topic, payload }) => {
+      told.push(`${topic.split('/').at(-1)} ${JSON.parse(`${payload}`).id}`);
+    });
+    kit.broker.on('error', ({ error }) => told.push((error as Error & { code: string }).code));
+    await leave(kit, 'away', 'kept/#');
+    await kit.broker.publish('kept/before', 'x', { qos: 1 });
+    await kit.broker.publish('known', 'x', { qos: 1, retain: true });
+    const live = await kit.connect({ clientId: 'live', clean: true });
+    const got: string[] = [];
+    live.on('message', ({ topic }) => got.push(topic));
+    await live.subscribe({ topic: '#', qos: 1 });
+    await kit.clock.settle();
+    got.length = 0;
+    store.others = 8 * MB;
+    await kit.broker.publish('kept/last', 'x', { qos: 1 });
+    await kit.clock.advance('2s');
+    return { kit, store, told, got, live, dropped: drops(kit) };
+  }
+
+  it('refuses what persistent sessions would have to get with 0x97, before any receiver gets it, and tells by an alarm', async () => {
+    const { kit, store, told, got, live, dropped } = await full();
+    await using _kit = kit;
+    assert.deepEqual(told, ['alert store_space_low', 'STORE_SPACE_LOW']);
+    for (const qos of [1, 2] as const) {
+      const refusal = live.publish('kept/1', 'x', { qos });
+      await assert.rejects(refusal, { reasonCode: 0x97 });
+    }
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
+    const older = await kit.connect({ clientId: 'older', protocolVersion: 4, clean: true });
+    await assert.rejects(older.publish('kept/1', 'x', { qos: 1 }));
+    assert.deepEqual(dropped, Array(4).fill(' kept/1 quota'));
+    await live.publish('elsewhere', 'x', { qos: 1 });
+    await live.publish('kept/0', 'x', { qos: 0 });
+    await kit.clock.settle();
+    assert.deepEqual(got, ['kept/last', 'elsewhere', 'kept/0']);
+    store.others = 0;
+    await kit.clock.advance('2s');
+    assert.deepEqual(told.slice(2), ['clear store_space_low']);
+    await live.publish('kept/2', 'x', { qos: 1 });
+    assert.deepEqual(await drained(kit, 'away'), ['kept/before', 'kept/last', 'kept/2']);
+  });
+
+  it('admits the clients of stored sessions, that drain and unsubscribe, and no new persistent ones (0x97)', async () => {
+    const { kit } = await full();
+    await using _kit = kit;
+    await assert.rejects(kit.connect({ clientId: 'new', ...PERSISTENT }), { reasonCode: 0x97 });
+    const plain = await kit.connect({ clientId: 'plain', clean: true });
+    await plain.disconnect();
+    assert.deepEqual(await drained(kit, 'away'), ['kept/before', 'kept/last']);
+    const away = await kit.connect({ clientId: 'away', ...PERSISTENT });
+    const [known, unknown] = await away
+      .subscribe([
+        { topic: 'kept/#', qos: 1 },
+        { topic: 'more/#', qos: 1 }
+      ])
+      .catch((error: Error & { reasonCodes?: number[] }) => error.reasonCodes ?? [error]);
+    assert.deepEqual([known, unknown], [1, 0x97]);
+    await away.unsubscribe('kept/#');
+    await away.disconnect();
+  });
+
+  it('retains no new topics and delays no messages; those that are retained may change and go', async () => {
+    const { kit, dropped } = await full();
+    await using _kit = kit;
+    await kit.broker.publish('new', 'x', { qos: 1, retain: true });
+    await kit.broker.publish('known', 'y', { qos: 1, retain: true });
+    await assert.rejects(async () => kit.broker.publish('$delayed/5/a', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
+    const retained: string[] = [];
+    for await (const { topic, payload } of kit.broker.retained('#')) retained.push(`${topic} ${payload}`);
+    assert.deepEqual(retained, ['known y']);
+    assert.deepEqual(dropped, [' new not_retained', ' $delayed/5/a quota']);
+    await kit.broker.publish('known', '', { qos: 1, retain: true });
+  });
+
+  it('is noticed at the start, and shortens the largest queues until there is space again', async () => {
+    const store = new LimitedStore(64 * MB, MB);
+    {
+      await using kit = await createTestBroker({ store, leakCheck: false });
+      await leave(kit, 'away', 'kept/#');
+      for (let n = 0; n < 1000; n++) await kit.broker.publish(`kept/${n}`, Buffer.alloc(8 * KB), { qos: 1 });
+    }
+    await store.compact();
+    store.capacity = store.used - 100;
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    kit.broker.on('error', () => undefined);
+    await kit.clock.advance('5s');
+    await kit.broker.publish('kept/last', 'x', { qos: 1 });
+    const topics = await drained(kit, 'away');
+    assert.ok(topics.length > 300 && topics.length < 700, `${topics.length}`);
+    assert.equal(topics.at(-1), 'kept/last');
+  });
+});
