@@ -24,6 +24,7 @@ export {
   type StoreStatistics,
   storeStatistics
 } from './broker/store-statistics.ts';
+export type { Alarm } from './broker/sys.ts';
 export type { Table } from './broker/tables.ts';
 export { Client, type ClientListener, connectClient } from './client/client.ts';
 // under names of their own: the broker has a MessageHandler and SubscribeOptions, too

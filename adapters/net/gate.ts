@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
+  type Alarm,
   type BrokerEvents,
   type Clock,
   type ConnectionMeta,
@@ -9,6 +10,7 @@ import {
   type ProtocolVersion,
   plainAddress
 } from '../../lib/index.ts';
+import { DescriptorReserve } from './descriptors.ts';
 
 /** What a listener needs of a zone. */
 export interface ZoneSizes {
@@ -34,6 +36,8 @@ export interface Acceptor {
   listeners(): readonly ListenerHandle[];
   /** Announce an error that no caller can be told of. */
   failed(thrown: unknown, during: string, client: undefined): void;
+  /** Announce a condition that an operator should know, or that it is over. */
+  alarm(change: 'alert' | 'clear', alarm: Alarm): void;
   /** Tell when a client has gone, and why. */
   on(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
   /** Tell no more. */
@@ -47,6 +51,7 @@ export type Disconnected = Pick<BrokerEvents['client.disconnected'], 'client' | 
 export type RefusalReason =
   | 'max_connections'
   | 'max_conn_rate'
+  | 'descriptors_short'
   | 'handshake_timeout'
   | 'proxy_untrusted'
   | 'proxy_malformed'
@@ -64,6 +69,7 @@ export interface GateSettings {
   readonly protocolVersions: readonly ProtocolVersion[] | undefined;
   readonly maxConnections: number;
   readonly maxConnRate: number;
+  readonly reservedDescriptors: number;
   readonly handshakeTimeout: number;
 }
 
@@ -112,6 +118,7 @@ export class Gate {
   readonly #acceptor: Acceptor;
   readonly #arriving = new Map<Duplex, Arrival>();
   readonly #left: (this: Duplex) => void;
+  readonly #descriptors: DescriptorReserve;
   #tokens: number;
   #filledAt: number;
 
@@ -120,12 +127,14 @@ export class Gate {
     this.clock = acceptor.clock;
     this.#acceptor = acceptor;
     this.settings = settings;
+    this.#descriptors = new DescriptorReserve(acceptor, name, settings.reservedDescriptors);
     this.#tokens = Math.max(settings.maxConnRate, 1);
     this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
     // One function for all sockets: a closure for each would cost an idle connection some 100 bytes.
     this.#left = function left() {
       gate.current--;
+      gate.#descriptors.given();
       const arrival = gate.#arriving.get(this);
       if (arrival !== undefined) gate.refuse(arrival, arrival.reason);
     };
@@ -145,7 +154,9 @@ export class Gate {
     const { maxConnections } = this.settings;
     if (maxConnections > 0 && this.current >= maxConnections) return this.#turnAway(socket, 'max_connections');
     if (!this.#hasToken()) return this.#turnAway(socket, 'max_conn_rate');
+    if (!this.#descriptors.admits()) return this.#turnAway(socket, 'descriptors_short');
     this.current++;
+    this.#descriptors.taken();
     socket.on('close', this.#left);
     const { remoteAddress, remotePort } = socket as Socket;
     const arrival: Arrival = {
@@ -242,6 +253,7 @@ export class Gate {
   /** End what has not reached the broker yet. */
   shut(): void {
     this.#acceptor.off('client.disconnected', this.#disconnected);
+    this.#descriptors.shut();
     for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
   }
 

@@ -17,6 +17,12 @@ export interface ListenerOptions {
    * holding sockets back would only move the flood into this process. 0 (default): unlimited.
    */
   maxConnRate?: number;
+  /**
+   * File descriptors of the process that connections leave free, for the files of a store; a quarter of the limit at most. While fewer are
+   * free, new connections are closed at once, and an alarm and the error DESCRIPTORS_SHORT say so. Known on Linux only (`/proc`). Default 64;
+   * 0: none.
+   */
+  reservedDescriptors?: number;
   /** From accept until the broker has the connection: PROXY header, TLS handshake and WebSocket upgrade together. Default `10s`. */
   handshakeTimeout?: Duration;
   /**
@@ -43,6 +49,7 @@ export const LISTENER_OPTIONS = {
     aliases: ['maxConns', 'max_conns']
   }),
   maxConnRate: row('number', 0, 'Connections accepted per second; 0: unlimited.', { unit: 'connections' }),
+  reservedDescriptors: row('integer', 64, 'File descriptors that connections leave free; 0: none.'),
   handshakeTimeout: row('duration', 10_000, 'From accept until the broker has the connection.', { unit: 'ms', min: 1 }),
   proxyProtocol: row('boolean', false, 'Connections begin with a PROXY protocol header.'),
   trustedProxies: row('object', [] as readonly string[], 'Addresses and networks of proxies.', { check: checkTexts }),

@@ -26,6 +26,7 @@ import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '.
 import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
 import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
+import type { Alarm } from './sys.ts';
 import type { Table } from './tables.ts';
 import { VERSION } from './version.ts';
 
@@ -614,6 +615,11 @@ export class Broker {
   hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
     checkObject(options, 'options');
     return this.#core.hook(name, hook, options.isFirst);
+  }
+
+  /** Announce a condition that an operator should know (`alert`), or that it is over (`clear`), under `$SYS/brokers/<node>/alarms`; for adapters. */
+  alarm(change: 'alert' | 'clear', alarm: Alarm): void {
+    this.#core.alarm(change, alarm);
   }
 
   /** Tell of something that failed and that no caller can be told of, as an `error` event; for adapters. */

@@ -40,7 +40,7 @@ import { RetainedMessages } from './retained-messages.ts';
 import { compileRewrite, type Rewrite } from './rewrite.ts';
 import { Routing, type SharedSettings } from './routing.ts';
 import { Subscribing } from './subscribing.ts';
-import { SysTopics } from './sys.ts';
+import { type Alarm, SysTopics } from './sys.ts';
 import { SystemMonitor } from './sysmon.ts';
 import { Tables } from './tables.ts';
 import { VERSION } from './version.ts';
@@ -571,16 +571,13 @@ export class Core implements SessionHost {
 
   #storeFailed(error: BrokerError): void {
     const summary = `${error.message}. What would have to be kept is refused until the store can be written again.`;
-    const desc = { severity: 'critical', title: 'the store failed', summary, timestamp: this.clock.now() } as const;
-    this.#sys?.alarm('alert', { id: STORE_ALARM, desc });
+    this.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
     this.failed(new BrokerError(error.code, summary, { cause: error.cause }), 'writing to the store', undefined);
     if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
   }
 
   #storeRecovered(): void {
-    const summary = 'the store is written again';
-    const desc = { severity: 'critical', title: 'the store failed', summary, timestamp: this.clock.now() } as const;
-    this.#sys?.alarm('clear', { id: STORE_ALARM, desc });
+    this.alarm('clear', { id: STORE_ALARM, title: 'the store failed', summary: 'the store is written again' });
     if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
   }
 
@@ -631,6 +628,11 @@ export class Core implements SessionHost {
     if (counter !== undefined) counts[counter]++;
     if (reason === 'expired') counts[Metric.messagesExpired]++;
     if (this.events.heard['message.dropped']) this.events.emit('message.dropped', { message, reason, client });
+  }
+
+  /** Announce a condition that an operator should know, or that it is over. */
+  alarm(change: 'alert' | 'clear', { id, title, summary }: Alarm): void {
+    this.#sys?.alarm(change, { id, desc: { severity: 'critical', title, summary, timestamp: this.clock.now() } });
   }
 
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
@@ -793,8 +795,7 @@ export class Core implements SessionHost {
     const id = 'memory_high_watermark';
     const summary =
       'memory in use is above memoryHighWatermark: connections without an accepted CONNECT are closed, no new ones, QoS 0 messages are not queued';
-    const desc = { severity: 'critical', title: 'memory is short', summary, timestamp: this.clock.now() } as const;
-    this.#sys?.alarm(isShort ? 'alert' : 'clear', { id, desc });
+    this.alarm(isShort ? 'alert' : 'clear', { id, title: 'memory is short', summary });
     if (!isShort) return;
     this.metrics.counts[Metric.overloadShed]++;
     for (const session of this.sessions.values()) session.backlog?.shed('qos0_msg');

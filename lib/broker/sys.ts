@@ -26,6 +26,16 @@ const WITHOUT_DIRECTION: ReadonlyMap<string, readonly CounterName[]> = new Map([
 /** A warning of one kind about one thing is not repeated within this time. */
 const WARNING_PAUSE_MS = 2000;
 
+/** A condition that an operator should know, as an adapter announces it. */
+export interface Alarm {
+  /** The same for `alert` and `clear`, for example `descriptors_short:tcp:1883`. */
+  readonly id: string;
+  /** A few words. */
+  readonly title: string;
+  /** What is wrong, what follows from it, and the remedy. */
+  readonly summary: string;
+}
+
 /** Something that is wrong until it is cleared. */
 export interface AlarmNotice {
   /** For example `cpu_high_watermark`. */

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { mock } from 'node:test';
 import type { Acceptor, ZoneSizes } from '../../adapters/net/index.ts';
 import {
+  type Alarm,
   type Clock,
   type ConnectionMeta,
   type GatheringStream,
@@ -24,6 +25,7 @@ export class StubBroker implements Acceptor {
   attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
   readonly reports: { error: Error; during: string }[] = [];
+  readonly alarms: { change: string; id: string; summary: string }[] = [];
   readonly #waiting: ((taken: Taken) => void)[] = [];
   readonly #unheard: Taken[] = [];
   readonly #awaitingReport: (() => void)[] = [];
@@ -52,6 +54,10 @@ export class StubBroker implements Acceptor {
 
   zone(): ZoneSizes {
     return { maxPacketSize: 1_048_576, maxConnectSize: 65_536 };
+  }
+
+  alarm(change: 'alert' | 'clear', { id, summary }: Alarm): void {
+    this.alarms.push({ change, id, summary });
   }
 
   on(): void {}

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import mqtt from 'mqtt';
+import { type DescriptorCount, DescriptorReserve, Descriptors } from '../../adapters/net/descriptors.ts';
+import { tcp } from '../../adapters/net/index.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { connectPacket } from '../support/raw-client.ts';
+import { closed, StubBroker } from './stub-broker.ts';
+
+/** A process as the test wants it to be. */
+function processWith(count: DescriptorCount, lookMs = 0) {
+  const clock = new ManualClock();
+  const state = { count, looks: 0 };
+  const look = () => {
+    state.looks++;
+    clock.stall(lookMs);
+    return state.count;
+  };
+  return { clock, state, descriptors: new Descriptors(look, () => clock.monotonic()) };
+}
+
+describe('Descriptors', () => {
+  it('looks at the process once in 100 ms, and counts sockets in between', () => {
+    const { clock, state, descriptors } = processWith({ limit: 1000, used: 100 });
+    assert.equal(descriptors.free(), 900);
+    for (let accepted = 0; accepted < 50; accepted++) descriptors.taken();
+    descriptors.given();
+    assert.equal(descriptors.free(), 851);
+    assert.equal(state.looks, 1);
+    state.count = { limit: 1000, used: 400 };
+    clock.advance(99);
+    assert.equal(descriptors.free(), 851);
+    clock.advance(1);
+    assert.equal(descriptors.free(), 600);
+    assert.equal(state.looks, 2);
+  });
+
+  it('spends one hundredth of the time on looks that take long', () => {
+    const { clock, state, descriptors } = processWith({ limit: 1000, used: 100 }, 30);
+    descriptors.free();
+    clock.advance(2_999);
+    descriptors.free();
+    assert.equal(state.looks, 1);
+    clock.advance(1);
+    descriptors.free();
+    assert.equal(state.looks, 2);
+  });
+});
+
+describe('a reserve of descriptors', () => {
+  function reserveOf(count: DescriptorCount, wanted: number) {
+    const broker = new StubBroker();
+    const { clock, state, descriptors } = processWith(count);
+    broker.clock = clock;
+    const use = (used: number) => {
+      state.count = { ...state.count, used };
+      clock.advance(100);
+    };
+    return { broker, clock, use, reserve: new DescriptorReserve(broker, 'tcp:1883', wanted, descriptors) };
+  }
+
+  it('admits down to the reserve, announces once that it closes connections [DESCRIPTORS_SHORT], and that it is over', () => {
+    const { broker, clock, use, reserve } = reserveOf({ limit: 1000, used: 936 }, 64);
+    assert.equal(reserve.admits(), true);
+    assert.equal(broker.alarms.length, 0);
+    use(937);
+    assert.equal(reserve.admits(), false);
+    assert.equal(reserve.admits(), false);
+    assert.deepEqual(
+      broker.alarms.map(({ change, id }) => [change, id]),
+      [['alert', 'descriptors_short:tcp:1883']]
+    );
+    assert.match(broker.alarms[0].summary, /^63 of 1000 file descriptors are free, and 64 are kept for the store/);
+    assert.deepEqual(
+      broker.reports.map(({ error }) => (error as Error & { code: string }).code),
+      ['DESCRIPTORS_SHORT']
+    );
+    use(936);
+    assert.equal(reserve.admits(), true, 'one is free again');
+    clock.advance(10_000);
+    assert.equal(broker.alarms.length, 1, 'it is not over before a quarter more is free');
+    use(920);
+    clock.advance(1_000);
+    assert.equal(broker.alarms[1].change, 'clear');
+    assert.equal(clock.pending, 0);
+  });
+
+  it('takes a quarter of the limit at most, and nothing where it is 0 or no limit is known', () => {
+    const small = reserveOf({ limit: 100, used: 75 }, 64);
+    assert.equal(small.reserve.admits(), true);
+    small.use(76);
+    assert.equal(small.reserve.admits(), false);
+    assert.equal(reserveOf({ limit: 100, used: 100 }, 0).reserve.admits(), true);
+    assert.equal(reserveOf({ limit: Infinity, used: 1e6 }, 64).reserve.admits(), true);
+  });
+
+  it('clears its alarm when the listener closes', () => {
+    const { broker, clock, reserve } = reserveOf({ limit: 100, used: 100 }, 64);
+    reserve.admits();
+    reserve.shut();
+    reserve.shut();
+    assert.deepEqual(
+      broker.alarms.map(({ change }) => change),
+      ['alert', 'clear']
+    );
+    assert.equal(clock.pending, 0);
+  });
+
+  it('is the option reservedDescriptors of a listener, 64 by default [OPTION_INVALID]', () => {
+    assert.equal(tcp({ port: 0 }).common.reservedDescriptors, 64);
+    assert.equal(tcp({ port: 0, reservedDescriptors: 0 }).common.reservedDescriptors, 0);
+    assert.throws(() => tcp({ port: 0, reservedDescriptors: -1 }), { code: 'OPTION_INVALID' });
+  });
+});
+
+/** A broker whose process may have 160 descriptors. */
+class App {
+  readonly child: ChildProcess;
+  readonly said: Record<string, unknown>[] = [];
+  #heard = () => {};
+
+  constructor(folder: string, reserve: number) {
+    const node = [process.execPath, '--import', 'tsx', '--conditions=embermq-source'];
+    const command = [...node, join(import.meta.dirname, 'descriptor-app.ts'), folder, String(reserve)];
+    this.child = spawn('bash', ['-c', 'ulimit -n 160; exec "$0" "$@"', ...command], {
+      cwd: join(import.meta.dirname, '../..'),
+      stdio: ['pipe', 'pipe', 'inherit']
+    });
+    createInterface({ input: this.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      this.said.push(JSON.parse(line));
+      this.#heard();
+    });
+  }
+
+  /** What the app has said, or says next, with this key. */
+  async says(key: string, value?: unknown): Promise<Record<string, unknown>> {
+    for (;;) {
+      const found = this.said.find((event) => key in event && (value === undefined || event[key] === value));
+      if (found !== undefined) return found;
+      await new Promise<void>((resolve) => {
+        this.#heard = resolve;
+      });
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.child.exitCode !== null) return;
+    this.child.stdin?.end();
+    await once(this.child, 'exit');
+  }
+}
+
+describe('clients that hold all descriptors they can get', { skip: process.platform !== 'linux' }, () => {
+  let folder: string;
+  let app: App;
+  const sockets: Socket[] = [];
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'embermq-descriptors-'));
+    app = new App(folder, 64);
+  });
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await app.end();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Connects and stays. @returns whether it was let in */
+  async function hold(port: number): Promise<boolean> {
+    const socket = connect(port, '127.0.0.1');
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.write(encode(connectPacket({ clientId: `holder${sockets.length}` }), 5));
+    const answered = new Promise<boolean>((resolve) => socket.once('data', () => resolve(true)));
+    return Promise.race([answered, closed(socket).then(() => false)]);
+  }
+
+  it('leave enough for the store: every persisted publish is acknowledged, and others come in when they go', async () => {
+    const port = (await app.says('port')).port as number;
+    const dial = (clientId: string) =>
+      mqtt.connectAsync({
+        port,
+        clientId,
+        protocolVersion: 5,
+        clean: false,
+        reconnectPeriod: 0,
+        properties: { sessionExpiryInterval: 3600 }
+      });
+    const keeper = await dial('keeper');
+    await keeper.subscribeAsync('jobs/#', { qos: 1 });
+    await keeper.endAsync();
+    const publisher = await dial('publisher');
+    const admitted: boolean[] = [];
+    for (let round = 0; round < 10; round++)
+      admitted.push(...(await Promise.all(Array.from({ length: 30 }, () => hold(port)))));
+    const count = admitted.filter((isIn) => isIn).length;
+    assert.ok(count > 20 && count < 120, `${count} of 300 were let in`);
+
+    // LevelDB begins a new log every 4 MB, and opens tables.
+    const payload = Buffer.alloc(65_536, 'x');
+    for (let sent = 0; sent < 200; sent++) await publisher.publishAsync(`jobs/${sent}`, payload, { qos: 1 });
+
+    assert.equal((await app.says('alarm', 'alert')).id, 'descriptors_short:main');
+    assert.deepEqual(
+      app.said.filter((event) => 'error' in event).map(({ error }) => error),
+      ['DESCRIPTORS_SHORT']
+    );
+    app.child.stdin?.write('\n');
+    const info = (await app.says('info')).info as { currentConnections: number; shutdownCount: object };
+    assert.equal(info.currentConnections, count + 1);
+    assert.deepEqual(info.shutdownCount, { normal: 1, descriptors_short: 300 - count });
+
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await app.says('alarm', 'clear');
+    assert.equal(await hold(port), true);
+    publisher.end(true);
+  });
+});
