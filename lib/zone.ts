@@ -95,6 +95,12 @@ export const ZONE_OPTIONS = {
   wildcardSubscription: row('boolean', true, 'Wildcards in filters (0xA2 when off).'),
   sharedSubscription: row('boolean', true, 'Shared subscriptions (0x9E when off).'),
   subscriptionIdentifiers: row('boolean', true, 'Subscription identifiers (0xA1 when off).'),
+  controlCharacters: row(
+    'choice',
+    'refuse' as 'refuse' | 'allow',
+    'Control characters and non-characters (MQTT 5.0 section 1.5.4) in topics, filters, client ids and user names: refused as malformed (0x81), or allowed.',
+    { choices: ['refuse', 'allow'] }
+  ),
   maxTopicLevels: row('integer', 256, 'Levels of a topic name or filter; 0: unlimited.', { unit: 'levels' }),
   maxTopicAlias: row('integer', 64, 'Topic aliases a client may set; announced as Topic Alias Maximum. 0: none.', {
     max: 65_535

@@ -45,6 +45,9 @@ export class Admission {
         `MQTT level ${packet.protocolVersion} is not accepted here (option protocolVersions)`
       );
     }
+    session.checkControls(packet.clientId, 'client id');
+    session.checkControls(packet.username, 'user name');
+    session.checkControls(packet.will?.topic, 'will topic');
     checkClientId(session);
     session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? zoneSettings.mountpoint);
     checkWill(session, packet);

@@ -11,7 +11,15 @@ import {
 import { readTopicName } from '../session/topic-name.ts';
 import { RouteCache } from '../topics/route-cache.ts';
 import { TextMap } from '../topics/text-map.ts';
-import { isSameTopic, isWildcard, levelCount, parseSharedFilter, type SharedFilter } from '../topics/topic.ts';
+import {
+  controlIn,
+  isPrintable,
+  isSameTopic,
+  isWildcard,
+  levelCount,
+  parseSharedFilter,
+  type SharedFilter
+} from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { SharedStrategy } from './options.ts';
 import { ShareGroup } from './shared.ts';
@@ -223,10 +231,11 @@ export class Routing {
 
   /** Find a topic that is not in the table by its name. */
   #lookUp(buf: Buffer, start: number, end: number, hash: number, place: number): Route {
-    const topic = readTopicName(buf, start, end);
+    const isPlain = isPrintable(buf, start, end);
+    const topic = readTopicName(buf, start, end, isPlain);
     let route = this.#cache.get(topic);
-    if (this.#isNew(hash)) return route ?? this.#match(topic);
-    route ??= this.#compute(topic);
+    if (this.#isNew(hash)) return route ?? this.#match(topic, isPlain);
+    route ??= this.#compute(topic, isPlain);
     return this.#put(route, place, route.bytes.length > 0 ? route.bytes : copyOf(buf, start, end));
   }
 
@@ -247,8 +256,8 @@ export class Routing {
     return true;
   }
 
-  #compute(topic: string): OwnRoute {
-    const route = this.#match(topic);
+  #compute(topic: string, isPlain = false): OwnRoute {
+    const route = this.#match(topic, isPlain);
     this.#cache.set(topic, route);
     return route;
   }
@@ -262,8 +271,11 @@ export class Routing {
     route.groups = NO_GROUPS;
   }
 
-  /** Ask the index. The route is good for this once: it is in no cache. */
-  #match(topic: string): OwnRoute {
+  /**
+   * Ask the index. The route is good for this once: it is in no cache.
+   * @param isPlain the topic is known to have no control characters
+   */
+  #match(topic: string, isPlain = false): OwnRoute {
     const found = this.#found;
     const count = this.#index.match(topic, found);
     const targets: Subscription[] = [];
@@ -281,6 +293,7 @@ export class Routing {
       bytes: NO_BYTES,
       kind: kindOf(topic),
       levels: levelCount(topic),
+      hasControls: !isPlain && controlIn(topic) !== undefined,
       targets: merged.length === 0 ? NOBODY : merged,
       groups: groups ?? (NO_GROUPS as readonly RoutedGroup[]),
       version: this.#version,

@@ -308,7 +308,7 @@ export class Connection {
                 host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
               }
               route = host.resolve(chunk, topicAt, topicEnd);
-              this.session.checkLevels(route.levels);
+              this.session.checkRoute(route);
               this.route = route.stale ? undefined : route;
             }
             if (route.kind === 0) {

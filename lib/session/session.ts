@@ -10,6 +10,7 @@ import type { MessageInput, Publisher } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnectPacket, Properties, UserProperty } from '../packets/types.ts';
 import type { Alarm } from '../timing-wheel.ts';
+import { controlIn } from '../topics/topic.ts';
 import type { Zone } from '../zone.ts';
 import { TopicAliases } from './aliases.ts';
 import { Connection, Pause } from './connection.ts';
@@ -20,6 +21,7 @@ import type { SessionHost } from './host.ts';
 import { IdSet } from './id-set.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
 import { NO_USER_PROPERTIES, type SessionRecord } from './session-record.ts';
+import type { Route } from './subscription.ts';
 import { Subscriptions } from './subscriptions.ts';
 
 /** A will as it waits with its session. */
@@ -620,6 +622,28 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   forgetIncoming(id: number): boolean {
     this.#carriedOver?.delete(id);
     return this.awaitingRel?.delete(id) ?? false;
+  }
+
+  /**
+   * Check the topic of a route that the client publishes to.
+   * @throws ProtocolError 0x81 for control characters that the zone refuses, 0x90 for too many levels
+   */
+  checkRoute(route: Route): void {
+    if (route.hasControls) this.checkControls(route.topic, 'topic name');
+    this.checkLevels(route.levels);
+  }
+
+  /**
+   * Refuse control characters and non-characters where the zone does (MQTT 5.0 section 1.5.4).
+   * @param what names the string in the error message
+   * @throws ProtocolError 0x81
+   */
+  checkControls(text: string | undefined, what: string): void {
+    if (text === undefined || this.zoneSettings.controlCharacters === 'allow') return;
+    const control = controlIn(text);
+    if (control === undefined) return;
+    const why = `has ${control}; control characters and non-characters are refused here (option controlCharacters)`;
+    throw new ProtocolError(ReasonCode.malformedPacket, `${what}: ${why}`);
   }
 
   /** @throws ProtocolError 0x90 for a topic with too many levels */

@@ -129,6 +129,8 @@ export interface Route {
   readonly bytes: Buffer;
   readonly kind: number;
   readonly levels: number;
+  /** The topic has control characters or non-characters, which a zone may refuse. */
+  readonly hasControls: boolean;
   /** One for each subscriber, overlapping subscriptions merged. */
   readonly targets: readonly Subscription[];
   readonly groups: readonly Group[];

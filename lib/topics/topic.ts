@@ -184,6 +184,31 @@ export function levelCount(topic: string): number {
   return levels;
 }
 
+/** Control characters and the code points that Unicode calls non-characters. U+0000 is malformed anyway. */
+const CONTROLS = /[\p{Cc}\p{Noncharacter_Code_Point}]/u;
+
+/**
+ * The first character of a string that MQTT lets a receiver refuse: U+0001 to U+001F, U+007F to U+009F, non-characters (section 1.5.4).
+ *
+ * @returns its code point, such as `U+0085`; undefined if there is none
+ */
+export function controlIn(text: string): string | undefined {
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c >= 0x20 && c < 0x7f) continue;
+    const code = CONTROLS.exec(text)?.[0].codePointAt(0);
+    return code === undefined ? undefined : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+  }
+  return undefined;
+}
+
+/** Whether all bytes are printable ASCII: then they are well-formed UTF-8 without control characters. */
+export function isPrintable(bytes: Uint8Array, start: number, end: number): boolean {
+  let outside = 0;
+  for (let i = start; i < end; i++) outside |= (bytes[i]! - 0x20) | (0x7e - bytes[i]!);
+  return outside >= 0;
+}
+
 /**
  * Whether the bytes from `start` to `end` may be a topic name: at least one, no wildcard, no U+0000. That they are UTF-8 is for others
  * to check.

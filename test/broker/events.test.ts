@@ -177,13 +177,13 @@ describe('events', () => {
     const client = await rawClient(broker, { clientId: 'c' });
     const lines = listening(broker);
     const options = (qos: number, id?: number) => JSON.stringify({ qos, nl: false, rap: false, rh: 0, id });
-    client.send(subscribe(1, [{ topic: 'old/x', qos: 2 }, 'secret', 'b/#/c'], { subscriptionIdentifier: [3] }));
+    client.send(subscribe(1, [{ topic: 'old/x', qos: 2 }, 'secret', '$queue/'], { subscriptionIdentifier: [3] }));
     await client.next('suback');
     assert.deepEqual(told(lines), [
       `client.subscribe c filter=old/x options=${options(2, 3)}`,
       `session.subscribed c filter=new/x options=${options(1, 3)}`,
       `client.subscribe c filter=secret options=${options(0, 3)}`,
-      `client.subscribe c filter=b/#/c options=${options(0, 3)}`
+      `client.subscribe c filter=$queue/ options=${options(0, 3)}`
     ]);
     client.send(unsubscribe(2, 'old/x', 'never'));
     await client.next('unsuback');

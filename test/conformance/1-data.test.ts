@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, payloads, publish, startBroker, subscribe } from '../support/wire.ts';
+import { connectPacket, type RawClient, rawClient } from '../support/raw-client.ts';
+import { granted, payloads, publish, refused, startBroker, subscribe, unsubscribe } from '../support/wire.ts';
 import { type ConnectParts, connectBytes, field, frame, sized } from '../support/wire-connect.ts';
 
 /** Ill-formed UTF-8: stray and missing continuations, overlong forms, surrogates, beyond U+10FFFF, bytes that never occur. */
@@ -176,7 +176,7 @@ describe('Data representation', () => {
   });
 
   it('[MQTT-1.5.4-1] lets every well-formed character pass as it is', async () => {
-    await using broker = await startBroker();
+    await using broker = await startBroker({ controlCharacters: 'allow' });
     // the ends of each length, the neighbours of the surrogates, non-characters, the end of Unicode
     const codes = [0x01, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xfdd0, 0xfffe, 0xffff, 0x10000, 0x10ffff];
     for (const code of codes) {
@@ -283,4 +283,106 @@ describe('Data representation', () => {
   it('[MQTT3-1.5.3-1] closes without a word for ill-formed UTF-8 from a 3.x client', () => eachStringOf311(ILL_FORMED));
 
   it('[MQTT3-1.5.3-2] closes without a word for U+0000 from a 3.x client', () => eachStringOf311(NULS));
+});
+
+/** Of each kind that section 1.5.4 names: the first and last control characters, and non-characters of several planes. */
+const CONTROLS = [0x01, 0x1f, 0x7f, 0x80, 0x9f, 0xfdd0, 0xfdef, 0xfffe, 0xffff, 0x1fffe, 0x10ffff].map((code) =>
+  String.fromCodePoint(code)
+);
+/** Their neighbours. */
+const PLAIN = [' ', '~', '\u00a0', '\ufdcf', '\ufdf0', '\ufffd', '\u{1fffd}', '\u{10fffd}', '\ufeff', '\u200b'];
+
+describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option controlCharacters)', () => {
+  for (const version of [4, 5] as const) {
+    it(`end the connection (0x81) in topic names and filters, version ${version}`, async () => {
+      await using broker = await startBroker();
+      for (const text of CONTROLS) {
+        const topic = `a/${text}b`;
+        for (const packet of [
+          publish(topic, 'x'),
+          publish(topic, 'x', { qos: 1, messageId: 1 }),
+          publish(topic, 'x', { qos: 2, messageId: 1, retain: true }),
+          subscribe(1, ['fine', topic]),
+          unsubscribe(1, 'fine', topic)
+        ]) {
+          const client = await rawClient(broker, { version });
+          client.send(packet);
+          await client.refused(0x81).then((before) => assert.deepEqual(before, [], JSON.stringify(topic)));
+        }
+      }
+      assert.equal(broker.metrics.counter('messages.received'), 0);
+    });
+
+    it(`are refused (0x81) in client ids, user names and will topics, version ${version}`, async () => {
+      await using broker = await startBroker();
+      const will = { payload: Buffer.alloc(0), qos: 0, retain: false } as const;
+      for (const text of CONTROLS) {
+        for (const given of [{ clientId: `c${text}` }, { username: text }, { will: { topic: `w/${text}`, ...will } }]) {
+          const client = await rawClient(broker, { version, connect: false });
+          client.send(connectPacket({ version, ...given }));
+          const [connack] = await client.closed();
+          assert.equal(
+            version === 5 ? connack?.cmd === 'connack' && connack.reasonCode : connack,
+            version === 5 ? 0x81 : undefined
+          );
+        }
+      }
+      assert.deepEqual([...broker.sessions()], []);
+    });
+  }
+
+  it('pass where the zone allows them, and then do not pass in a zone that refuses them', async () => {
+    await using broker = await startBroker({ zones: { open: { controlCharacters: 'allow' } } });
+    const open = await rawClient(broker, { clientId: 'o\u0001', username: '\u0085', meta: { zone: 'open' } });
+    for (const text of CONTROLS) {
+      await granted(open, 1, text);
+      // the second time the route is cached, for both zones
+      for (const payload of ['1', '2', '3']) open.send(publish(text, payload));
+      assert.deepEqual(await payloads(open), ['1', '2', '3']);
+      for (const qos of [0, 1] as const) {
+        const client = await rawClient(broker);
+        client.send(publish('fine', 'x'), publish(text, 'x', { qos, messageId: qos === 1 ? 1 : undefined }));
+        await client.refused(0x81);
+      }
+    }
+    await open.nothing();
+  });
+
+  it('end the connection under a mount point, in a topic that is rewritten, and behind good messages of one chunk', async () => {
+    for (const options of [{ mountpoint: 'm/' }, { rewrite: ['old/# ^old/(.+)$ new/$1'] }, {}]) {
+      await using broker = await startBroker(options);
+      const reader = await rawClient(broker);
+      await granted(reader, 1, '#');
+      for (const topic of ['old/\u0001', '\u0001']) {
+        const client = await rawClient(broker);
+        client.send(publish('fine', '1'), publish('fine', '2'), publish(topic, '3'), publish('fine', '4'));
+        await client.refused(0x81);
+        assert.deepEqual(await payloads(reader), ['1', '2']);
+      }
+    }
+  });
+
+  it('are named by their code points in the Reason String', async () => {
+    await using broker = await startBroker();
+    for (const [text, shown] of [
+      ['\u0085', 'U+0085'],
+      ['\u{10ffff}', 'U+10FFFF']
+    ]) {
+      const client = await rawClient(broker);
+      client.send(publish(`a${text}`));
+      assert.ok((await refused(client, 0x81))?.startsWith(`topic name: has ${shown};`));
+    }
+  });
+
+  it('are no reason to refuse the characters beside them, nor other strings', async () => {
+    await using broker = await startBroker();
+    for (const text of PLAIN) {
+      const client = await rawClient(broker, { clientId: `c${text}`, username: text });
+      await granted(client, 1, `a${text}`);
+      const properties = { contentType: '\u0001', userProperties: [['\u007f', '\uffff']] as [string, string][] };
+      client.send(publish(`a${text}`, '\u0001', { properties }));
+      const got = await client.next('publish');
+      assert.deepEqual([got.topic, got.properties], [`a${text}`, properties]);
+    }
+  });
 });

@@ -158,6 +158,7 @@ function take(packet: Packet, known: Known, limits: Limits): void {
       takeConnect(packet, known, limits);
       return;
     case 'publish': {
+      mustBePlain(packet.topic);
       const alias = packet.properties?.topicAlias ?? 0;
       if (alias > limits.maxTopicAlias) throw new End('refused', 0x94);
       if (packet.topic === '' && !known.aliases.has(alias)) throw new End('refused', 0x82);
@@ -166,12 +167,14 @@ function take(packet: Packet, known: Known, limits: Limits): void {
       return;
     }
     case 'subscribe':
+      for (const { topic } of packet.subscriptions) mustBePlain(topic);
       // `$queue/` is a shared subscription, too [MQTT-3.8.3-4]
       if (packet.subscriptions.some(({ topic, nl }) => nl && /^\$(share|queue)\//.test(topic)))
         throw new End('refused', 0x82);
       if (packet.subscriptions.some(({ topic }) => !isFilter(topic, known.version))) throw new End('refused', 0x82);
       return;
     case 'unsubscribe':
+      for (const topic of packet.unsubscriptions) mustBePlain(topic);
       if (packet.unsubscriptions.some((topic) => !isFilter(topic, known.version))) throw new End('refused', 0x82);
       return;
     case 'disconnect': {
@@ -187,6 +190,15 @@ function take(packet: Packet, known: Known, limits: Limits): void {
       known.state = known.isChallenged ? 'reauthenticating' : 'live';
       return;
     }
+  }
+}
+
+/** No control characters and no non-characters (section 1.5.4). */
+function mustBePlain(text: string): void {
+  for (const character of text) {
+    const code = character.codePointAt(0) as number;
+    const isControl = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    if (isControl || (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) === 0xfffe) throw new End('refused', 0x81);
   }
 }
 
@@ -210,6 +222,10 @@ function takeConnect(packet: ConnectPacket, known: Known, limits: Limits): void 
   known.expiry = properties.sessionExpiryInterval ?? 0;
   known.maxFrame = properties.maximumPacketSize ?? Infinity;
   if (known.maxFrame < NARROW) throw new End('narrow');
+  const state = known.state;
+  known.state = 'new'; // refused here, it has never lived
+  for (const text of [clientId, packet.username, packet.will?.topic]) mustBePlain(text ?? '');
+  known.state = state;
   const isNameless = clientId === '' && (protocolVersion === 3 || (protocolVersion === 4 && !clean));
   if (isNameless || Buffer.byteLength(clientId) > limits.maxClientidLen) throw refusedAtConnect(known, 0x85);
   if (levelCount(packet.will?.topic ?? '') > limits.maxTopicLevels) throw refusedAtConnect(known, 0x90);

@@ -353,7 +353,7 @@ function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: numbe
   const known = link.route;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && host.isFresh(known)) return known;
   const route = host.resolve(buf, topicAt, topicEnd);
-  session.checkLevels(route.levels);
+  session.checkRoute(route);
   link.route = route.stale ? undefined : route;
   return route;
 }
@@ -369,6 +369,7 @@ function foreignRoute(session: Session, link: Connection, buf: Buffer, topicAt: 
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
+  session.checkControls(given, 'topic name');
   session.checkLevels(levelCount(given));
   const topic = mountedName(host.rewrite(given, 'publish'), session.mountpoint);
   if (topic === undefined)

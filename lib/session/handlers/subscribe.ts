@@ -33,8 +33,9 @@ export function onUnsubscribe(
 }
 
 /** A reason code of SUBACK (0x8F) is for filters that are well-formed; others end the connection [MQTT-4.7.1-1] to [MQTT-4.8.2-2]. */
-function mustBeWellFormed({ protocolVersion }: Session, filter: string): void {
-  const fault = filterFault(filter, protocolVersion === 5);
+function mustBeWellFormed(session: Session, filter: string): void {
+  session.checkControls(filter, 'topic filter');
+  const fault = filterFault(filter, session.protocolVersion === 5);
   if (fault !== undefined) throw new ProtocolError(ReasonCode.protocolError, fault);
 }
 
