@@ -109,12 +109,14 @@ async function checkThere(folder: string): Promise<void> {
 
 async function sizeOf(folder: string): Promise<number> {
   const sizes = await Promise.all(
-    (await readdir(folder)).map((name) =>
-      stat(join(folder, name)).then(
-        ({ size }) => size,
-        () => 0
+    (await readdir(folder))
+      .filter((name) => name !== 'RESERVE')
+      .map((name) =>
+        stat(join(folder, name)).then(
+          ({ size }) => size,
+          () => 0
+        )
       )
-    )
   );
   return sizes.reduce((sum, size) => sum + size, 0);
 }

@@ -7,6 +7,7 @@ import {
   type OptionValues,
   optionRow,
   readOptions,
+  type Size,
   StateError,
   type Store
 } from '../../lib/index.ts';
@@ -16,6 +17,7 @@ import { makeFolder, namesIn } from './folder.ts';
 import { FolderLock } from './folder-lock.ts';
 import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
+import { Reserve } from './reserve.ts';
 import { findDamage } from './tables.ts';
 
 /** How `levelStore` uses its database; names and values are checked when it is called. */
@@ -31,13 +33,20 @@ export interface LevelStoreOptions {
    * compared.
    */
   verify?: boolean;
+  /**
+   * Bytes of disk that a folder keeps for itself, so that a store on a full disk still opens, is drained and compacted (default 64 MB, at
+   * most a fifth of the file system; 0: none). They are taken, as the file RESERVE in the folder, when less than 16 times as much is free. A
+   * size such as `64MB`.
+   */
+  reserve?: Size;
 }
 
 const OPTIONS = {
   durability: optionRow('choice', 'process', 'What a commit survives: the end of the process, or loss of power.', {
     choices: ['process', 'power']
   }),
-  verify: optionRow('boolean', true, 'Compare the checksums of all files of a folder when it is opened.')
+  verify: optionRow('boolean', true, 'Compare the checksums of all files of a folder when it is opened.'),
+  reserve: optionRow<number | undefined>('size', undefined, 'Bytes of disk that a folder keeps for when it is full.')
 };
 
 /** Bytes that LevelDB reads in one step: 1,000 records of 200 bytes cost 2.5 us each, with its default of 16 KiB 3.5. */
@@ -54,9 +63,9 @@ const READ_BYTES = 1_048_576;
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function levelStore(where: string | LevelDatabase, options: LevelStoreOptions = {}): Store {
-  const { durability, verify } = readOptions(OPTIONS, options, 'levelStore') as OptionValues<typeof OPTIONS>;
+  const { durability, verify, reserve } = readOptions(OPTIONS, options, 'levelStore') as OptionValues<typeof OPTIONS>;
   const sync = durability === 'power';
-  if (typeof where === 'string' && where !== '') return folderStore(resolve(where), sync, verify);
+  if (typeof where === 'string' && where !== '') return folderStore(resolve(where), sync, verify, reserve);
   if (typeof where !== 'object' || where?.supports?.encodings?.buffer !== true)
     throw new InvalidInput(
       'OPTION_INVALID',
@@ -70,26 +79,29 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
   return new LevelStore({ name, sync, encodings: AS_COPIES, find: async () => where, canCompact });
 }
 
-function folderStore(path: string, sync: boolean, verify: boolean): Store {
+function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes: number | undefined): Store {
   let database: LevelDatabase | undefined;
   const sound = new Set<string>();
   const lock = new FolderLock(path);
   const mark = new ClosedMark(path);
-  const find = async () => {
+  const reserve = new Reserve(path, reserveBytes);
+  const find = async (hasFailed: boolean) => {
     await checkHead(path);
     if (verify) await checkFiles(path, sound, mark);
     await makeFolder(path);
     // Not before it is needed: it brings native code with it.
     const { Level } = await import('level');
+    await reserve.makeRoom(hasFailed);
     await lock.checkFree(); // to read the files may have taken seconds; a Level that is made opens by itself
     return (database ??= new Level(path, AS_THEY_ARE));
   };
   const repair = async () => {
     sound.clear();
-    await repairFolder(path);
+    await reserve.during(() => repairFolder(path));
     await mark.remove();
   };
-  return new LevelStore({ name: path, sync, encodings: undefined, find, lock, mark, repair, canCompact: true });
+  const parts = { lock, mark, reserve, find, repair };
+  return new LevelStore({ name: path, sync, encodings: undefined, ...parts, canCompact: true });
 }
 
 async function checkFiles(path: string, sound: Set<string>, mark: ClosedMark): Promise<void> {
@@ -134,11 +146,12 @@ interface Setup {
   readonly sync: boolean;
   /** undefined: the database has them from its beginning, which saves half of what a put costs. */
   readonly encodings: LevelEncodings | undefined;
-  /** The database, ready to be opened; the same one each time. */
-  find(): Promise<LevelDatabase>;
+  /** The database, ready to be opened; the same one each time. @param hasFailed a commit failed when it was open */
+  find(hasFailed: boolean): Promise<LevelDatabase>;
   /** Of a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
+  readonly reserve?: Reserve;
   /** undefined: there is nothing that could be done. */
   readonly repair?: () => Promise<void>;
   /** It is LevelDB. */
@@ -167,15 +180,25 @@ class LevelStore implements Store {
   readonly repair?: () => Promise<void>;
   readonly size?: () => Promise<number>;
   readonly compact?: () => Promise<void>;
+  readonly freeBytes?: () => Promise<number>;
 
   constructor(setup: Setup) {
     this.name = setup.name;
     this.#setup = setup;
-    const { repair } = setup;
+    const { repair, reserve } = setup;
     if (repair !== undefined) this.repair = () => this.#inTurn(() => this.#repair(repair));
+    if (reserve !== undefined)
+      this.freeBytes = async () => {
+        this.#opened();
+        return reserve.freeBytes();
+      };
     if (!setup.canCompact) return;
     this.size = async () => this.#sizeOf(this.#opened(), FIRST, LAST);
-    this.compact = async () => this.#compact(this.#opened(), FIRST, LAST);
+    this.compact = async () => {
+      const database = this.#opened();
+      const compact = () => this.#compact(database, FIRST, LAST);
+      await (reserve === undefined ? compact() : reserve.during(compact));
+    };
   }
 
   async #sizeOf(database: LevelDatabase, from: bigint, to: bigint): Promise<number> {
@@ -220,7 +243,7 @@ class LevelStore implements Store {
   async #open(lock: FolderLock | undefined): Promise<void> {
     // in a folder that is gone, all that a broker has acknowledged would be
     if (this.#mustBeBack) await lock?.checkBack();
-    const database = await this.#setup.find();
+    const database = await this.#setup.find(this.#mustBeBack);
     await database.open();
     try {
       await lock?.opened();
@@ -230,6 +253,7 @@ class LevelStore implements Store {
     }
     this.#database = database;
     this.#failure = undefined;
+    await this.#setup.reserve?.start();
   }
 
   close(): Promise<void> {
@@ -241,8 +265,9 @@ class LevelStore implements Store {
   }
 
   async #shut(database: LevelDatabase): Promise<void> {
-    const { lock, mark } = this.#setup;
+    const { lock, mark, reserve } = this.#setup;
     try {
+      await reserve?.stop();
       await mark?.prepare();
       await database.close(); // waits for what is under way
       // without the mark, as on a full disk, the next start takes the folder as it is
@@ -258,7 +283,9 @@ class LevelStore implements Store {
     return done;
   }
 
-  async commit({ keys, values }: Batch): Promise<void> {
+  async commit({ keys, values, bytes }: Batch): Promise<void> {
+    const isLookDue = this.#setup.reserve?.before(bytes);
+    if (isLookDue !== undefined) await isLookDue;
     const database = this.#opened();
     // What LevelDB appends to its log behind a record that is cut short may not be found again.
     if (this.#failure !== undefined) throw this.#failure.error;

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, it, type TestContext } from 'node:test';
+import { describe, it } from 'node:test';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
 import { type Broker, checkStore, createBroker } from '../../lib/index.ts';
+import { fill, smallDisk } from './small-disk.ts';
 
+/** Of these disks the tests say themselves what is left. */
+const NO_RESERVE = { reserve: 0 };
 const PERSISTENT = { clientId: 'reader', clean: false, sessionExpiry: '1h' } as const;
 
 /** Payloads that wait for the reader; all of them are taken. */
@@ -23,40 +24,10 @@ async function waiting(broker: Broker, count: number): Promise<string[]> {
   return got;
 }
 
-/** undefined: none can be mounted here, and the test is left out. */
-function smallDisk(t: TestContext, size: string): { path: string; [Symbol.dispose](): void } | undefined {
-  const path = mkdtempSync(join(tmpdir(), 'embermq-full-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path], { stdio: 'pipe' });
-  } catch (error) {
-    rmSync(path, { recursive: true });
-    t.skip(`no small disk can be mounted here: ${(error as Error).message.trim()}`);
-    return undefined;
-  }
-  return {
-    path,
-    [Symbol.dispose]() {
-      execFileSync('umount', ['-l', path]);
-      rmSync(path, { recursive: true });
-    }
-  };
-}
-
-/** Write until there is no room for a byte. */
-function fill(file: string): void {
-  for (let size = 1_048_576; size >= 1; size = Math.floor(size / 2)) {
-    try {
-      for (;;) writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
-    } catch {
-      // what there was room for is written
-    }
-  }
-}
-
 /** What a process leaves that is killed: 20 retained messages, which are in the log alone, and a table before. */
 async function killedWith20(folder: string): Promise<void> {
   const living = `${folder}-living`;
-  const broker = createBroker({ store: levelStore(living) });
+  const broker = createBroker({ store: levelStore(living, NO_RESERVE) });
   await broker.start();
   await broker.table('before').set('a', 1);
   await broker.stop();
@@ -75,7 +46,7 @@ function filesOf(folder: string): Record<string, string> {
 }
 
 async function start(folder: string, repairStore: boolean): Promise<{ retained: number; told: string[] }> {
-  const broker = createBroker({ store: levelStore(folder), repairStore });
+  const broker = createBroker({ store: levelStore(folder, NO_RESERVE), repairStore });
   const told: string[] = [];
   broker.on('error', ({ error }) => told.push((error as Error).message));
   await broker.start();
@@ -97,7 +68,7 @@ describe('a folder on a disk that is full', () => {
     fill(join(disk.path, 'ballast'));
     const before = filesOf(folder);
     for (const repairStore of [false, true]) await assert.rejects(start(folder, repairStore), NO_ROOM);
-    await assert.rejects(checkStore(levelStore(folder), { repair: true }), NO_ROOM);
+    await assert.rejects(checkStore(levelStore(folder, NO_RESERVE), { repair: true }), NO_ROOM);
     assert.deepEqual(filesOf(folder), before);
     rmSync(join(disk.path, 'ballast'));
     assert.deepEqual(await start(folder, false), { retained: 20, told: [] });
@@ -150,7 +121,7 @@ describe('a broker on a disk that fills up', () => {
     using disk = smallDisk(t, '3m');
     if (disk === undefined) return;
     const ballast = join(disk.path, 'ballast');
-    const store = levelStore(join(disk.path, 'data'));
+    const store = levelStore(join(disk.path, 'data'), NO_RESERVE);
     const broker = createBroker({ store });
     const told: string[] = [];
     const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive

@@ -486,7 +486,7 @@ describe('a level store in a folder', () => {
       return;
     }
     try {
-      const store = levelStore(join(disk, 'store'));
+      const store = levelStore(join(disk, 'store'), { reserve: 0 });
       await store.open();
       await store.commit(batchOf(['first', '1']));
       writeFileSync(join(disk, 'ballast'), Buffer.alloc(1_048_576));

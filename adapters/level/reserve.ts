@@ -1,0 +1,155 @@
+import { randomFillSync } from 'node:crypto';
+import { open, stat, statfs, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+// By name from this module they are out of the reach of fake timers.
+import { clearInterval, setInterval } from 'node:timers';
+
+const NAME = 'RESERVE';
+const MOST_BYTES = 67_108_864;
+/** Of a file system, by default. */
+const SHARE = 5;
+/** The file is made when less than so many times the reserve is free: until then nobody needs it. */
+const NEAR = 16;
+/** Of the reserve: what LevelDB may write between two looks, and what commits leave for opening the folder. */
+const LEFT_SHARE = 4;
+const WRITTEN_AT_ONCE = 1_048_576;
+const LOOK_EVERY_MS = 1_000;
+const LOOK_EVERY_BYTES = 1_048_576;
+/** What a commit takes: in the log, and in the table that is made of it. */
+const TAKEN_TIMES = 2;
+/** After a commit that failed: a quota may have no room where the file system says there is. */
+const TAKEN_AGAIN_MS = 60_000;
+
+/**
+ * Space that a store keeps for itself in the file RESERVE: filled with bytes that no file system compresses, so it is really taken. The file
+ * shrinks as far as needed to leave LevelDB room for a log, a manifest, tables and compaction when the disk is full, and grows again when
+ * there is room.
+ */
+export class Reserve {
+  readonly #folder: string;
+  readonly #file: string;
+  readonly #wanted: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Changes of the file wait for each other. */
+  #lastChange: Promise<unknown> = Promise.resolve();
+  /** How many need all of it at the moment. */
+  #users = 0;
+  #takenAgainAt = 0;
+  #writtenBytes = 0;
+
+  /** @param wanted bytes; undefined: a share of the file system */
+  constructor(folder: string, wanted: number | undefined) {
+    this.#folder = folder;
+    this.#file = join(folder, NAME);
+    this.#wanted = wanted;
+  }
+
+  /** The folder is open: look once a second from now on. */
+  async start(): Promise<void> {
+    this.#timer ??= setInterval(() => void this.#look(), LOOK_EVERY_MS).unref();
+    await this.#look();
+  }
+
+  /** Before it is closed. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.#lastChange;
+  }
+
+  /** Give all of it back when there is less room on the disk than that. @param hasFailed there is none, whatever the file system says */
+  async makeRoom(hasFailed = false): Promise<void> {
+    if (hasFailed) this.#takenAgainAt = performance.now() + TAKEN_AGAIN_MS;
+    this.#users++;
+    await this.#look();
+    this.#users--;
+  }
+
+  /** Give all of it back while something is carried out that needs room. */
+  async during<T>(use: () => Promise<T>): Promise<T> {
+    this.#users++;
+    try {
+      await this.#look();
+      return await use();
+    } finally {
+      this.#users--;
+    }
+  }
+
+  /**
+   * So many bytes are about to be written. A commit that does not fit leaves a part of itself in LevelDB's log, so one that would take the last
+   * of the reserve is refused before that: a folder needs it to be opened.
+   * @returns what has to be waited for, once in a megabyte; it rejects with ENOSPC
+   */
+  before(bytes: number): Promise<void> | undefined {
+    this.#writtenBytes += bytes;
+    return this.#writtenBytes < LOOK_EVERY_BYTES ? undefined : this.#checkRoom(bytes * TAKEN_TIMES);
+  }
+
+  async #checkRoom(neededBytes: number): Promise<void> {
+    const found = await this.#settled(neededBytes).catch(() => undefined);
+    if (found === undefined || found.reserve === 0) return;
+    if (found.free + found.reserve - neededBytes >= found.reserve / LEFT_SHARE) return;
+    const message = `No space left on device: the rest of ${this.#file} is kept for opening the store`;
+    throw Object.assign(new Error(message), { code: 'ENOSPC' });
+  }
+
+  /** Bytes that may be written before it is touched; negative when it is in use. @throws what the system says */
+  async freeBytes(): Promise<number> {
+    return (await this.#settled(0)).free;
+  }
+
+  /** What the system says against it does not matter here. */
+  async #look(): Promise<void> {
+    await this.#settled(0).catch(() => {});
+  }
+
+  #settled(neededBytes: number): Promise<{ free: number; reserve: number }> {
+    this.#writtenBytes = 0;
+    return this.#inTurn(async () => {
+      const { available, held, reserve } = await this.#space();
+      const left = reserve / LEFT_SHARE;
+      const isTooMuch = neededBytes + left > available + held;
+      await this.#settle(available, held, reserve, isTooMuch ? 0 : neededBytes);
+      return { free: available + held - reserve, reserve };
+    });
+  }
+
+  async #space(): Promise<{ available: number; held: number; reserve: number }> {
+    const { bavail, blocks, bsize } = await statfs(this.#folder);
+    const { size } = await stat(this.#file).catch(() => ({ size: 0 }));
+    const reserve = this.#wanted ?? Math.min(MOST_BYTES, Math.floor((blocks * bsize) / SHARE));
+    return { available: bavail * bsize, held: size, reserve };
+  }
+
+  async #settle(available: number, held: number, reserve: number, neededBytes: number): Promise<void> {
+    const all = available + held;
+    if (held === 0 && all >= NEAR * reserve) return;
+    const left = this.#users > 0 ? reserve : Math.max(neededBytes, Math.ceil(reserve / LEFT_SHARE));
+    const isFailing = performance.now() < this.#takenAgainAt;
+    const wanted = isFailing ? 0 : Math.max(0, Math.min(reserve, all - left));
+    if (wanted < held) await truncate(this.#file, wanted);
+    else if (this.#users === 0 && (wanted === reserve || wanted - held >= reserve / NEAR))
+      await this.#grow(held, wanted);
+  }
+
+  async #grow(held: number, wanted: number): Promise<void> {
+    if (wanted === held) return;
+    const file = await open(this.#file, 'a');
+    try {
+      const part = randomFillSync(Buffer.allocUnsafe(WRITTEN_AT_ONCE));
+      for (let at = held; at < wanted; at += part.length) await file.appendFile(part.subarray(0, wanted - at));
+    } catch (error) {
+      await file.truncate(held);
+      throw error;
+    } finally {
+      await file.close();
+    }
+  }
+
+  #inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.#lastChange.then(change);
+    this.#lastChange = done.catch(() => {});
+    return done;
+  }
+}

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { existsSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { levelStore } from '../../adapters/level/index.ts';
+import { Batch, createBroker, type Store } from '../../lib/index.ts';
+import { fill, smallDisk } from './small-disk.ts';
+
+const MB = 1_048_576;
+const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
+
+type FolderStore = Store & Required<Pick<Store, 'freeBytes' | 'compact' | 'size'>>;
+
+function folderStore(folder: string, reserve?: number): FolderStore {
+  return levelStore(folder, { reserve }) as FolderStore;
+}
+
+function available(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
+}
+
+function reserved(folder: string): number {
+  const file = join(folder, 'RESERVE');
+  return existsSync(file) ? statSync(file).blocks * 512 : 0;
+}
+
+function batchOf(key: string, value: Buffer | undefined): Batch {
+  const batch = new Batch();
+  if (value === undefined) batch.delete(Buffer.from(key));
+  else batch.put(Buffer.from(key), value);
+  return batch;
+}
+
+describe('The reserve of a level store', () => {
+  it('is really allocated when the disk is small, and is a fifth of it by default', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const folder = join(disk.path, 'data');
+    const store = folderStore(folder);
+    await store.open();
+    assert.equal(reserved(folder), 12 * MB);
+    assert.ok(Math.abs((await store.freeBytes()) - available(disk.path)) < MB);
+    await store.close();
+    assert.equal(reserved(folder), 12 * MB, 'it stays while nobody has the folder open');
+  });
+
+  it('is not taken while there is plenty of room, nor where the option is 0', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const folder = join(disk.path, 'data');
+    for (const reserve of [0, 2 * MB]) {
+      const store = folderStore(folder, reserve);
+      await store.open();
+      assert.equal(existsSync(join(folder, 'RESERVE')), false, `${reserve} bytes`);
+      const free = await store.freeBytes();
+      assert.ok(Math.abs(free - (available(disk.path) - reserve)) < MB, `${free} bytes free`);
+      await store.close();
+    }
+  });
+
+  it('is given up step by step as the disk fills up, and taken again when there is room', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
+    const store = folderStore(folder, 8 * MB);
+    await store.open();
+    assert.equal(reserved(folder), 8 * MB);
+    fill(ballast);
+    assert.equal(available(disk.path), 0);
+    assert.equal(await store.freeBytes(), 0, 'nothing of it has been used');
+    assert.equal(reserved(folder), 6 * MB, "a quarter of it is LevelDB's");
+    for (let n = 0; n < 10; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 4)));
+    const free = await store.freeBytes();
+    assert.ok(free < -2 * MB && free > -8 * MB, `${free} bytes free`);
+    assert.ok(reserved(folder) < 6 * MB);
+    rmSync(ballast);
+    assert.ok((await store.freeBytes()) > 30 * MB);
+    assert.equal(reserved(folder), 8 * MB);
+    await store.close();
+  });
+
+  it('lets a store open, shrink and be compacted on a disk without a free byte', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
+    const store = folderStore(folder);
+    await store.open();
+    for (let n = 0; n < 40; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 2)));
+    await store.close();
+    fill(ballast);
+    assert.equal(available(disk.path), 0);
+    const again = folderStore(folder);
+    await again.open();
+    for (let n = 0; n < 40; n++) await again.commit(batchOf(`${n}`, undefined));
+    await again.compact();
+    await again.commit(batchOf('last', Buffer.from('1'))); // LevelDB deletes files when it has something to do
+    assert.ok((await again.size()) < 5 * MB, `${await again.size()} bytes are left`);
+    assert.ok((await again.freeBytes()) > 5 * MB, `${await again.freeBytes()} bytes are free`);
+    assert.equal((await again.read(Buffer.of(0), Buffer.of(255), 100)).length, 1);
+    await again.close();
+  });
+
+  it('ENOSPC: refuses a commit that would use it up, and goes on once the store was opened anew', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const store = folderStore(join(disk.path, 'data'), 8 * MB);
+    await store.open();
+    fill(join(disk.path, 'ballast'));
+    for (let n = 0; n < 2; n++) {
+      const large = batchOf('large', randomBytes(20 * MB));
+      await assert.rejects(store.commit(large), { code: 'ENOSPC', message: /No space left on device/ });
+      assert.ok((await store.freeBytes()) > -100_000, 'nothing is left of it in the log');
+      await store.close();
+      await store.open();
+    }
+    await store.commit(batchOf('small', Buffer.from('1')));
+    assert.ok((await store.freeBytes()) < 0);
+    const kept = await store.read(Buffer.of(0), Buffer.of(255), 100);
+    assert.deepEqual(
+      kept.map(({ key }) => `${key}`),
+      ['small']
+    );
+    await store.close();
+  });
+});
+
+describe('A broker on a disk without a free byte', () => {
+  it('starts, admits the sessions that are stored, and drains their queues', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
+    const first = createBroker({ store: levelStore(folder) });
+    await first.start();
+    const away = await first.connect({ clientId: 'away', ...PERSISTENT });
+    await away.subscribe({ topic: 'a', qos: 1 });
+    await away.disconnect();
+    const COUNT = 160;
+    for (let n = 0; n < COUNT; n++) await first.publish('a', randomBytes(65_536), { qos: 1 });
+    await first.stop();
+    fill(ballast);
+    assert.equal(available(disk.path), 0);
+
+    const broker = createBroker({ store: levelStore(folder) });
+    const codes = new Set<unknown>();
+    broker.on('error', ({ error }) => codes.add((error as Error & { code: string }).code));
+    await broker.start();
+    const reader = await broker.connect({ clientId: 'away', ...PERSISTENT });
+    let left = COUNT;
+    for await (const _ of reader.messages()) if (--left === 0) break;
+    await reader.ping(); // what was acknowledged is taken
+    await reader.disconnect();
+    await broker.stop();
+    assert.deepEqual([...codes], ['STORE_SPACE_LOW'], 'nothing else went wrong');
+
+    const again = createBroker({ store: levelStore(folder) });
+    await again.start();
+    assert.equal(again.session('away').figures().mqueueLen, 0);
+    await again.stop();
+  });
+});
