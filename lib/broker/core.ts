@@ -31,6 +31,7 @@ import type { Zone } from '../zone.ts';
 import { Actors, type Stage } from './actors.ts';
 import { Admission } from './admission.ts';
 import { DelayedMessages } from './delayed.ts';
+import { HandOver } from './hand-over.ts';
 import { Memory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
@@ -381,6 +382,14 @@ export class Core implements SessionHost {
 
   get isRefusing(): boolean {
     return this.#memory.isExhausted || this.isSpaceLow;
+  }
+
+  handOver({ subscriptions, mountpoint, ending }: Session): ((message: Message) => boolean) | undefined {
+    // at a stop the other members go as well
+    if (subscriptions.shared === 0 || ending?.reason === 'server_shutting_down') return undefined;
+    const groupOf = (subscription: Subscription) => this.routing.groupOf(subscription);
+    const handOver = new HandOver(subscriptions.values(), mountpoint, groupOf);
+    return (message) => handOver.give(message);
   }
 
   refuses(message: Message, route: Route): boolean {

@@ -151,7 +151,7 @@ export class Routing {
 
   /** A group is one of its own under each mount point: its name and filter are the clients' words [MQTT-4.8.2-4]. */
   #groupFor({ group: name, filter }: SharedFilter, { mountpoint }: Subscriber): RoutedGroup {
-    const key = `${mountpoint.length} ${name}/${filter}`;
+    const key = groupKey(name, filter, mountpoint);
     let group = this.#groups.get(key);
     if (group === undefined) {
       group = new RoutedGroup(key, filter, mountpoint, this.#settings);
@@ -160,6 +160,14 @@ export class Routing {
       this.changed(filter);
     }
     return group;
+  }
+
+  /** The group of a shared subscription, also of one that has been removed, while somebody is in it. */
+  groupOf({ filter, subscriber }: Subscription): Group | undefined {
+    const shared = parseSharedFilter(filter);
+    return typeof shared === 'object'
+      ? this.#groups.get(groupKey(shared.group, shared.filter, subscriber.mountpoint))
+      : undefined;
   }
 
   remove(subscription: Subscription): void {
@@ -307,6 +315,11 @@ export class Routing {
   #countSystem(filter: string, by: number): void {
     if (filter.startsWith('$SYS')) this.#systemFilters += by;
   }
+}
+
+/** Of a group among all: its name and filter under a mount point. */
+function groupKey(name: string, filter: string, mountpoint: string): string {
+  return `${mountpoint.length} ${name}/${filter}`;
 }
 
 /** The hash that `resolve` makes of the bytes, as long as they are ASCII; others are marked once for each way they come. */

@@ -84,6 +84,11 @@ export interface SessionHost {
   freshened(route: Route): Route;
   /** Somebody on this route would have to wait for a message of QoS 1 or 2, and there is no room for it. */
   refuses(message: Message, route: Route): boolean;
+  /**
+   * What gives messages of a session that is over to other members of its share groups; undefined where there is none. Its subscriptions
+   * are out of the index.
+   */
+  handOver(session: Session): ((message: Message) => boolean) | undefined;
   /** Deliver a message to everybody on its route. @returns how many took it */
   route(message: Message, route: Route): number;
   /** Deliver a run of QoS 0 frames. */

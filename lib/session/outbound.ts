@@ -238,6 +238,19 @@ export abstract class Outbound implements Subscriber {
     log.detached();
   }
 
+  /** The session is over, and was in memory alone. What goes to others of a share group does so in order, QoS 2 only if it was never sent. */
+  clearQueue(reason: DropReason): void {
+    const { inflight, backlog } = this;
+    const giveAway = this.host.handOver(this.client);
+    if (giveAway !== undefined && inflight !== undefined) {
+      for (const id of inflight.inOrder()) {
+        const message = inflight.messageOf(id);
+        if (message !== undefined && (inflight.flagsOf(id) & 3) === 1 && !this.#isRefused(message)) giveAway(message);
+      }
+    }
+    backlog?.clear(reason, giveAway);
+  }
+
   /** All that it promises is in the store: nothing of it stays in memory. */
   unload(): void {
     this.backlog?.empty();
@@ -398,7 +411,9 @@ export abstract class Outbound implements Subscriber {
     this.inflight ??= new Inflight();
     if (kept !== undefined) this.log?.flowNoted();
     let again: Message | undefined;
-    if (this.isPersistent || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
+    // what other members of a share group get when the session ends is kept as well
+    const isWanted = this.isPersistent || this.client.subscriptions.shared > 0;
+    if (isWanted || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
       message.store();
       again = message;
     }

@@ -117,10 +117,10 @@ export class Backlog extends Shortenable {
     return other;
   }
 
-  /** Drop everything, telling why. */
-  clear(reason: DropReason): void {
+  /** Drop everything, telling why, but for what somebody else takes. */
+  clear(reason: DropReason, giveAway?: (message: Message) => boolean): void {
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      this.#onDrop(queued.message, reason, queued.kept);
+      if (!giveAway?.(queued.message)) this.#onDrop(queued.message, reason, queued.kept);
   }
 
   /** Drop the oldest message of the lowest priority. */

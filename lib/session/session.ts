@@ -318,7 +318,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     host.forget(this);
     if (reached && this.ending?.will === 'keep') host.keepWill(this);
     else if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
-    this.backlog?.clear(this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated');
+    const reason = this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
+    if (reached && this.log === undefined) this.clearQueue(reason);
+    else this.backlog?.clear(reason);
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
 

@@ -7,6 +7,8 @@ const NONE: readonly Subscription[] = [];
 
 /** The subscriptions of one session. Most have a few: ten take 130 bytes in an array, 560 in a Map. */
 export class Subscriptions {
+  /** Shared ones among them. */
+  shared = 0;
   /** The array is replaced, never changed: who goes through it is not disturbed, and it has no spare room. */
   #all: readonly Subscription[] | TextMap<Subscription> = NONE;
 
@@ -20,6 +22,7 @@ export class Subscriptions {
 
   /** @param subscription to a filter that is not among them */
   add(subscription: Subscription): void {
+    if (isShared(subscription.filter)) this.shared++;
     if (this.#all instanceof TextMap) this.#all.set(subscription.filter, subscription);
     else if (this.#all.length < FEW) this.#all = this.#all.concat(subscription);
     else {
@@ -31,6 +34,7 @@ export class Subscriptions {
   }
 
   delete(filter: string): void {
+    if (isShared(filter) && this.get(filter) !== undefined) this.shared--;
     if (this.#all instanceof TextMap) this.#all.delete(filter);
     else this.#all = this.#all.filter((one) => one.filter !== filter);
   }
@@ -39,4 +43,8 @@ export class Subscriptions {
   values(): IterableIterator<Subscription> {
     return this.#all.values();
   }
+}
+
+function isShared(filter: string): boolean {
+  return filter.startsWith('$share/') || filter.startsWith('$queue/');
 }

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { QoS } from '../../lib/packets/types.ts';
+import { type Peer, turns } from '../fuzz/wire.ts';
+import { type Bed, bed, client, payloads, publish, subscribe } from '../robustness/support.ts';
+
+const FILTER = '$share/workers/jobs/#';
+
+/** A member of the group that acknowledges nothing. */
+async function member(it: Bed, clientId: string, receiveMaximum: number, expiry = 0, ...more: string[]): Promise<Peer> {
+  const properties = { receiveMaximum, sessionExpiryInterval: expiry };
+  const peer = await client(it.broker, { clientId, properties });
+  peer.say(subscribe(1, 2, FILTER, ...more));
+  await turns(2);
+  peer.take();
+  return peer;
+}
+
+async function jobs(it: Bed, qos: QoS, from: number, to: number): Promise<void> {
+  const publisher = await client(it.broker);
+  for (let n = from; n <= to; n++) publisher.say(publish('jobs/a', `${n}`, qos, qos > 0 ? n : undefined));
+  await turns(3);
+}
+
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`);
+
+describe('What waits for a member of a share group whose session ends', () => {
+  for (const [how, end] of [
+    ['its connection is lost', (one: Peer) => one.wire.leave()],
+    ['it says DISCONNECT', (one: Peer) => one.say({ cmd: 'disconnect', reasonCode: 0 })]
+  ] as const) {
+    it(`[4.8.2] goes to another member in order when ${how}, in flight at QoS 1 as well`, async () => {
+      await using stage = await bed();
+      const one = await member(stage, 'one', 3);
+      await jobs(stage, 1, 1, 10);
+      assert.deepEqual(payloads(one), range(1, 3));
+      const other = await member(stage, 'other', 100);
+      end(one);
+      await turns(3);
+      assert.deepEqual(payloads(other), range(1, 10));
+    });
+  }
+
+  it('[MQTT-4.8.2-5] at QoS 2 goes to another member only where it has never been sent', async () => {
+    await using stage = await bed();
+    const one = await member(stage, 'one', 3);
+    await jobs(stage, 2, 1, 10);
+    assert.deepEqual(payloads(one), range(1, 3));
+    const other = await member(stage, 'other', 100);
+    one.wire.leave();
+    await turns(3);
+    assert.deepEqual(payloads(other), range(4, 10));
+  });
+
+  it('[4.8.2] goes to another member when a session that was away expires', async () => {
+    await using stage = await bed();
+    const away = await member(stage, 'away', 3, 60);
+    await jobs(stage, 1, 1, 2);
+    assert.deepEqual(payloads(away), range(1, 2));
+    away.wire.leave();
+    await turns(2);
+    await jobs(stage, 1, 3, 10);
+    const other = await member(stage, 'other', 100);
+    await stage.pass(59_000);
+    assert.deepEqual(payloads(other), []);
+    await stage.pass(2_000);
+    await turns(3);
+    assert.deepEqual(payloads(other), range(1, 10));
+  });
+
+  it('ends with the session where nobody else is in the group, and is announced', async () => {
+    await using stage = await bed();
+    const reasons: string[] = [];
+    stage.broker.on('message.dropped', ({ reason }) => reasons.push(reason));
+    const one = await member(stage, 'one', 3);
+    await jobs(stage, 1, 1, 10);
+    one.wire.leave();
+    await turns(3);
+    assert.deepEqual(reasons, Array(7).fill('session_terminated'));
+  });
+
+  it('stays with the session where another of its subscriptions may have brought it', async () => {
+    await using stage = await bed();
+    const one = await member(stage, 'one', 1, 0, 'jobs/+');
+    const other = await member(stage, 'other', 100);
+    const publisher = await client(stage.broker);
+    for (let n = 1; n <= 20; n++) publisher.say(publish('jobs/a', `${n}`, 1, n));
+    await turns(3);
+    const before = payloads(other).length;
+    assert.ok(before < 20);
+    one.wire.leave();
+    await turns(3);
+    assert.deepEqual(payloads(other), []);
+  });
+
+  it('is not passed round when the broker stops', async () => {
+    const stage = await bed();
+    const one = await member(stage, 'one', 3);
+    await jobs(stage, 1, 1, 10);
+    payloads(one);
+    const other = await member(stage, 'other', 100);
+    await stage[Symbol.asyncDispose]();
+    assert.deepEqual(payloads(other), []);
+  });
+});
