@@ -23,7 +23,7 @@ export interface TestBrokerOptions extends Omit<BrokerOptions, 'clock'> {
    * leaks, they end with it; neither are event listeners and hooks, which end with the broker.
    *
    * With `error`, a test that fails and leaves something behind fails with a SuppressedError: its property `suppressed` is the test's own
-   * error, `error` the LeakError.
+   * error, `error` the LeakError. The report of node:test shows neither of them from Node 24 on: `warn` hides nothing.
    */
   readonly leaks?: LeakPolicy;
   /** false: the same as `leaks: 'ignore'`. */

@@ -26,8 +26,12 @@ describe('under node:test a failing test of the kit', () => {
     assert.match(stdout, /fail 3/);
     assert.match(stdout, /1 !== 2/);
     assert.match(stdout, /3 !== 4/);
-    assert.match(stdout, /5 !== 6/);
     assert.match(stdout + stderr, /\[TEST_LEAKS\] TestLeakWarning: .*\n.*client "forgotten"/);
-    assert.match(stdout, /LeakError/);
+    // Of the SuppressedError that V8 brings from Node 24 on, the report shows neither half.
+    if ('SuppressedError' in globalThis) assert.match(stdout, /SuppressedError/);
+    else {
+      assert.match(stdout, /5 !== 6/);
+      assert.match(stdout, /LeakError/);
+    }
   });
 });
