@@ -607,7 +607,15 @@ export class Connection {
 /** The bytes from `at` on, for later turns: copied, unless they are most of what they would keep in memory. */
 function keep(chunk: Buffer, at: number): Buffer {
   const part = at === 0 ? chunk : chunk.subarray(at);
-  return part.length * 2 < part.buffer.byteLength ? Buffer.from(part) : part;
+  return part.length * 2 < part.buffer.byteLength ? joined(part) : part;
+}
+
+/** The bytes of all, in memory of their own: in that of Node's pool a few bytes keep a slab of 64 KB from Node 24 on. */
+function joined(...parts: readonly Buffer[]): Buffer {
+  const own = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) at += part.copy(own, at);
+  return own;
 }
 
 /**
@@ -618,7 +626,7 @@ function gatherPart(parts: Buffer[], chunk: Buffer): void {
   parts.push(chunk);
   for (let last = parts.length - 1; last > 0; last--) {
     if (parts[last].length > SMALL_PART || parts[last - 1].length > parts[last].length) return;
-    parts[last - 1] = Buffer.concat([parts[last - 1], parts[last]]);
+    parts[last - 1] = joined(parts[last - 1], parts[last]);
     parts.pop();
   }
 }
