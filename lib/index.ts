@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /** The public names of `embermq`. */
 export type { Inspection } from './broker/actors.ts';
 export { Broker, createBroker, type StopOptions } from './broker/broker.ts';
@@ -90,7 +91,7 @@ export {
   unknownKey,
   type Values as OptionValues
 } from './options-table.ts';
-export { type DecodedPacket, decodePacket } from './packets/decode-packet.ts';
+export { decodePacket } from './packets/decode-packet.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
 export type {

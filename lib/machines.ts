@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /** The charts of the actors, for reading, drawing and testing. The only entry point whose types are xstate's. */
 export { brokerMachine } from './broker/broker.machine.ts';
 export type { BrokerDeeds, BrokerEvent } from './broker/deeds.ts';

@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /** Listeners: TCP, TLS, WebSocket and Unix sockets for an embedded broker. */
 export { type AttachOptions, attachWebSocket, UpgradeListener, type UpgradeOptions, upgradeHandler } from './attach.ts';
 export type { Acceptor, Disconnected, RefusalReason, ZoneSizes } from './gate.ts';

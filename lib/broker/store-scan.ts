@@ -10,7 +10,7 @@ export interface StoreProgress {
 }
 
 /** Behind every key. */
-export const END = Buffer.alloc(8, 0xff);
+export const END: Buffer = Buffer.alloc(8, 0xff);
 /** Few enough that they are held when each is as large as a segment. */
 const READ_AT_ONCE = 256;
 

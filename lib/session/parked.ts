@@ -11,7 +11,7 @@ import { Awaiting, type Inflight } from './inflight.ts';
 const FLIGHT_BYTES = 10;
 const ID_BYTES = 2;
 
-export const NOTHING_PARKED = Buffer.alloc(4);
+export const NOTHING_PARKED: Buffer = Buffer.alloc(4);
 
 /**
  * @param awaiting packet ids that wait for PUBREL

@@ -145,8 +145,8 @@ export async function readAll(
   store: Store,
   kind: number,
   each: (entry: Entry) => void,
-  from = kindKey(kind),
-  to = kindKey(kind + 1)
+  from: Buffer = kindKey(kind),
+  to: Buffer = kindKey(kind + 1)
 ): Promise<void> {
   for (;;) {
     const entries = await store.read(from, to, READ_AT_ONCE);

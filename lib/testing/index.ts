@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /**
  * The test kit: a broker without ports, time that a test turns, wires that can be spoiled. Works under any test runner.
  */

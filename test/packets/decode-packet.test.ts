@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, it } from 'node:test';
-import { type DecodedPacket, decodePacket, type PacketTap } from '../../lib/index.ts';
+import { decodePacket, type Packet, type PacketTap } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
@@ -9,10 +9,10 @@ describe('decodePacket', () => {
   it('shows the packets of the diagnostics channels, in every version', async () => {
     for (const protocolVersion of [3, 4, 5] as const) {
       await using kit = await createTestBroker();
-      const seen: Promise<DecodedPacket>[] = [];
+      const packets: Packet[] = [];
       const note = (tap: unknown) => {
         const { broker, bytes, client } = tap as PacketTap;
-        if (broker === kit.broker) seen.push(decodePacket(bytes, client.protocolVersion));
+        if (broker === kit.broker) packets.push(decodePacket(bytes, client.protocolVersion));
       };
       const channels = ['embermq:packet:received', 'embermq:packet:sent'];
       for (const name of channels) subscribe(name, note);
@@ -24,7 +24,6 @@ describe('decodePacket', () => {
       } finally {
         for (const name of channels) unsubscribe(name, note);
       }
-      const packets = await Promise.all(seen);
       assert.deepEqual(packets.map(({ cmd }) => cmd).sort(), [
         'connack',
         'connect',
@@ -35,26 +34,43 @@ describe('decodePacket', () => {
         'suback',
         'subscribe'
       ]);
-      const one = (cmd: string) => packets.find((packet) => packet.cmd === cmd);
-      assert.equal(one('connect')?.clientId, 'c');
-      assert.equal(one('connect')?.protocolVersion, protocolVersion);
-      assert.equal(one('publish')?.topic, 'a/b');
-      assert.equal(String(one('publish')?.payload), 'x');
-      assert.deepEqual(one('suback')?.granted, [1]);
+      const one = <C extends Packet['cmd']>(cmd: C) =>
+        packets.find((packet) => packet.cmd === cmd) as Extract<Packet, { cmd: C }>;
+      assert.equal(one('connect').clientId, 'c');
+      assert.equal(one('connect').protocolVersion, protocolVersion);
+      assert.equal(one('publish').topic, 'a/b');
+      assert.equal(String(one('publish').payload), 'x');
+      assert.deepEqual(one('suback').granted, [1]);
     }
   });
 
-  it('reads the bytes before it returns: they may be reused', async () => {
+  it('copies the bytes, which may be reused', () => {
     const bytes = encode(
       { cmd: 'publish', topic: 'a', payload: Buffer.from('x'), qos: 0, dup: false, retain: false },
       5
     );
-    const decoded = decodePacket(bytes, 5);
+    const packet = decodePacket(bytes, 5);
     bytes.fill(0);
-    assert.equal((await decoded).topic, 'a');
+    assert.ok(packet.cmd === 'publish' && String(packet.payload) === 'x');
   });
 
-  it('refuses what is not one whole packet with PACKET_INVALID', async () => {
+  it('reads what only a client or only a server may send', () => {
+    const disconnect = { cmd: 'disconnect', properties: {} } as const;
+    const fromServer = encode({ ...disconnect, reasonCode: 0x8b, properties: { serverReference: 'other' } }, 5);
+    const fromClient = encode({ ...disconnect, reasonCode: 0x04, properties: { sessionExpiryInterval: 5 } }, 5);
+    assert.deepEqual(decodePacket(fromServer, 5), {
+      ...disconnect,
+      reasonCode: 0x8b,
+      properties: { serverReference: 'other' }
+    });
+    assert.deepEqual(decodePacket(fromClient, 5), {
+      ...disconnect,
+      reasonCode: 4,
+      properties: { sessionExpiryInterval: 5 }
+    });
+  });
+
+  it('refuses what is not one whole packet with PACKET_INVALID', () => {
     const ping = Buffer.from([0xc0, 0]);
     const wrong = [
       Buffer.alloc(0),
@@ -63,6 +79,6 @@ describe('decodePacket', () => {
       Buffer.from([0x00, 0]),
       'text'
     ];
-    for (const bytes of wrong) await assert.rejects(decodePacket(bytes as Buffer, 5), { code: 'PACKET_INVALID' });
+    for (const bytes of wrong) assert.throws(() => decodePacket(bytes as Buffer, 5), { code: 'PACKET_INVALID' });
   });
 });

@@ -1,0 +1,51 @@
+/** What an app in TypeScript writes. */
+export const CONSUMER = `
+  import { createServer as createHttpServer } from 'node:http';
+  import { createServer } from 'node:net';
+  import {
+    type BrokerEvents, type BrokerOptions, type Client, type ClientMessageHandler, createBroker, type Hook, type Hooks,
+    type MessageHandler, ReasonCode
+  } from 'embermq';
+  import { attachWebSocket, listen, upgradeHandler } from 'embermq/net';
+  import { levelStore } from 'embermq/level';
+  import { createTestBroker } from 'embermq/testing';
+
+  const store = levelStore('folder');
+
+  const authenticate: Hook<'authenticate'> = async ({ username, password }) =>
+    username === 'a' && password?.toString() === 'b' ? true : { allow: false, reasonCode: ReasonCode.notAuthorized };
+  const hooks: Hooks = { authenticate, deliver: ({ message, client }) => message.topic !== client.clientId };
+  hooks.publish = ({ message }) => ({ topic: message.topic, payload: message.payload });
+  const maxPacketSize = process.env['MAX_PACKET_SIZE'];
+  const options: BrokerOptions = { store, hooks, maxPacketSize, zones: { inner: { allowAnonymous: false } } };
+  const broker = createBroker(options);
+  const remove: () => void = broker.hook('authenticate', authenticate, { isFirst: true });
+  const hear: MessageHandler = ({ topic, payload }, isRetained) => console.log(topic, payload.length, isRetained);
+  const stop: () => void = broker.subscribe('a/#', hear, { qos: 1 });
+  broker.on('client.disconnected', ({ client, reason }: BrokerEvents['client.disconnected']) => {
+    console.log(client.username, reason);
+  });
+  listen(broker, { port: 0, maxConnections: 5 });
+  createServer((socket) => {
+    const { remoteAddress, remotePort } = socket;
+    broker.handle(socket, { transport: 'stream', remoteAddress, remotePort });
+  });
+  createServer(broker.handle).listen(1884);
+  attachWebSocket(broker, createHttpServer(), { origins: 'any' });
+  createHttpServer().on('upgrade', upgradeHandler(broker).handleUpgrade);
+  const onMessage: ClientMessageHandler = (message) => message.ack();
+  const client: Client = await broker.connect({ clientId: 'c', will: { topic: 'w', payload: 'x' } });
+  await client.subscribe('x', onMessage);
+  await broker.publish('a', 'b', { retain: true, properties: { contentType: 'text/plain' } });
+  const figures: number[] = [
+    broker.metrics.counters()['messages.received'],
+    broker.metrics.gauges()['connections.max'],
+    broker.metrics.gauges()['messages.delayed']
+  ];
+  for await (const { clientId, timestamp } of broker.messages('#')) console.log(clientId, timestamp, figures);
+  await using kit = await createTestBroker({ hooks });
+  await kit.clock.advance('1s');
+  broker.session('c').kick({ session: 'keep' });
+  stop();
+  remove();
+`;
