@@ -76,13 +76,13 @@ describe('HookRegistry.first', () => {
       },
       () => {
         order.push(4);
-        return 'yes';
+        return true;
       },
       () => assert.fail('the opinion before is final')
     );
     assert.deepEqual(order, [1, 2]);
     assert.ok(isThenable(answer));
-    assert.equal(await answer, 'yes');
+    assert.equal(await answer, true);
     assert.deepEqual(order, [1, 2, 3, 4]);
   });
 

@@ -34,7 +34,9 @@ describe('the memory watch', () => {
     const memory = new Memory(
       100,
       wheel,
-      (isShort) => changes.push(isShort),
+      (isShort, isChange) => {
+        if (isChange) changes.push(isShort);
+      },
       () => used
     );
     memory.start();
