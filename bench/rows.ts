@@ -85,6 +85,18 @@ const ROWS_V4: readonly Row[] = [
   ])
 ];
 
+/** A client beside 60 that send one packet as fast as they can. */
+const ROWS_FLOOD: readonly Row[] = (
+  ['pingreq', 'publish', 'publish-q1', 'puback', 'subscribe', 'unsubscribe', 'connect'] as const
+).map((flood) =>
+  row(`bystander of 60 x ${flood}`, { mode: 'bystander', flood, count: 60 }, BROKERS, [
+    { key: 'p99Us', label: 'p99', unit: 'us', goal: { value: 100_000, mosquitto: 1 / 3 } },
+    { key: 'worstUs', label: 'worst', unit: 'us' },
+    { key: 'connectP99Us', label: 'new connection, p99', unit: 'us' },
+    { key: 'grownBytes', label: 'memory, over idle', unit: 'bytes', goal: { value: 60 * 2 ** 20 } }
+  ])
+);
+
 /** aedes and the blind relay have no v5 rows: the one refuses version 5, the other would measure the same again. */
 const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   ...same,
@@ -138,7 +150,8 @@ const ROWS_STORED: readonly Row[] = [
 /** All rows, those that are to be compared right after each other. */
 export const ROWS: readonly Row[] = [
   ...ROWS_V4.flatMap((same, at) => [same, ROWS_V5[at], ...ROWS_STORED.filter(({ sameAs }) => sameAs === same.name)]),
-  ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined)
+  ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
+  ...ROWS_FLOOD
 ];
 
 /** Small sizes of a row, for a run that shall only show that all of it works. */

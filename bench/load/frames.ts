@@ -141,3 +141,28 @@ export function text(value: string): Buffer {
   const bytes = Buffer.from(value);
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 }
+
+/** A packet that is sent without end. */
+export type Flood = 'connect' | 'pingreq' | 'publish' | 'publish-q1' | 'puback' | 'subscribe' | 'unsubscribe';
+
+/** The packet of one flooding connection over 3.1.1. */
+export function floodFrame(flood: Flood, connection: number): Buffer {
+  const shape = { v5: false, retain: false, payloadBytes: 16 };
+  switch (flood) {
+    case 'publish':
+      return publishFrame(`flood/${connection}`, { ...shape, qos: 0 });
+    case 'publish-q1': {
+      const frame = publishFrame(`flood/${connection}`, { ...shape, qos: 1 });
+      frame[frame.length - shape.payloadBytes - 1] = 1;
+      return frame;
+    }
+    case 'puback':
+      return Buffer.from([0x40, 2, 0, 9]);
+    case 'subscribe':
+      return subscribeFrame([`flood/${connection}`], { v5: false, qos: 0, id: 1 });
+    case 'unsubscribe':
+      return packet(0xa2, [Buffer.from([0, 1]), text(`flood/${connection}`)]);
+    default:
+      return Buffer.from([0xc0, 0]);
+  }
+}

@@ -1,4 +1,5 @@
 import { pathToFileURL } from 'node:url';
+import { runBystander } from './bystander.ts';
 import { runIdle, runStorm } from './connections.ts';
 import { runFlow, runWild } from './flow.ts';
 import { runOffline, runRetained } from './kept.ts';
@@ -20,7 +21,8 @@ const MODES: Readonly<Record<Task['mode'], (load: Load) => Promise<Record<string
   storm: runStorm,
   idle: runIdle,
   retained: runRetained,
-  offline: runOffline
+  offline: runOffline,
+  bystander: runBystander
 };
 
 /** Runs one task against a broker that listens; rejects when the broker refuses a connection or a subscription. */

@@ -1,6 +1,8 @@
+import type { Flood } from './frames.ts';
+
 /** What a load generator is asked to do. Missing numbers take the defaults of `TASK_DEFAULTS`. */
 export interface Task {
-  readonly mode: 'pairs' | 'fanin' | 'fanout' | 'wild' | 'storm' | 'idle' | 'retained' | 'offline';
+  readonly mode: 'pairs' | 'fanin' | 'fanout' | 'wild' | 'storm' | 'idle' | 'retained' | 'offline' | 'bystander';
   /** Of the broker, on 127.0.0.1. */
   readonly port: number;
   /** The broker's process, whose CPU time and memory are read. */
@@ -27,7 +29,9 @@ export interface Task {
   /** `wild`: wildcard filters, and how many of their topics are published to. */
   readonly filters?: number;
   readonly hotTopics?: number;
-  /** `retained`: topics. `idle`: connections. `offline`: sessions. */
+  /** `bystander`: what the other clients send without end. */
+  readonly flood?: Flood;
+  /** `retained`: topics. `idle`: connections. `offline`: sessions. `bystander`: flooding clients. */
   readonly count?: number;
   /** `offline`: messages for each session. */
   readonly perSession?: number;
@@ -51,6 +55,7 @@ export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
   concurrency: 100,
   filters: 10_000,
   hotTopics: 1000,
+  flood: 'pingreq',
   count: 10_000,
   perSession: 100
 };

@@ -54,6 +54,12 @@ const STORE_ALARM = 'store_failed';
 /** Subscriptions of a session that ended which are taken out in one turn. */
 const FORGET_AT_ONCE = 1_000;
 
+/** How long one turn serves connections that sent more than their share, and how many shares it gives them at most. */
+const SERVE_MS = 2;
+const SHARES_AT_ONCE = 64;
+/** Turns in a row that leave these connections waiting because a new one came: Node accepts one for each listener in a turn. */
+const ARRIVALS_FIRST = 32;
+
 /** Errors that nobody listens to may be many: whatever connects can bring some about. */
 const WARNINGS_AT_MOST = 10;
 
@@ -120,7 +126,13 @@ export class Core implements SessionHost {
   readonly #monitor: SystemMonitor;
   readonly #animate: Stage<SessionDeeds>;
   #sys: SysTopics | undefined;
+  turn = 0;
   #dirty: Connection[] = [];
+  /** Connections that sent more than their share of a turn, in the order in which they are served. */
+  #unserved: Connection[] = [];
+  /** A connection has come since the last turn, and turns in a row of which that was true. */
+  #hasArrival = false;
+  #arrivals = 0;
   #pumping: Session[] = [];
   #isTurnScheduled = false;
   /** Streams that came while the broker starts. */
@@ -324,6 +336,7 @@ export class Core implements SessionHost {
     const session = new Session(this, zone, stream, meta);
     const link = session.link as Connection;
     this.links.add(link);
+    this.#hasArrival = true;
     session.actor = this.#animate(session, 'session');
     link.open();
   }
@@ -419,6 +432,11 @@ export class Core implements SessionHost {
     this.#scheduleTurn();
   }
 
+  serveLater(connection: Connection): void {
+    this.#unserved.push(connection);
+    this.#scheduleTurn();
+  }
+
   #scheduleTurn(): void {
     if (this.#isTurnScheduled) return;
     this.#isTurnScheduled = true;
@@ -428,6 +446,7 @@ export class Core implements SessionHost {
 
   readonly #turn = (): void => {
     this.#isTurnScheduled = false;
+    this.turn++;
     const dirty = this.#dirty;
     const pumping = this.#pumping;
     if (pumping.length > 0) {
@@ -452,8 +471,35 @@ export class Core implements SessionHost {
     endTurn();
     this.ledger?.turnEnded(); // messages lie unpacked while they are written
     unwireAll();
+    if (this.#unserved.length > 0) this.#serve();
     this.work.end();
   };
+
+  /**
+   * Give connections that sent more than their share of a turn a share each, in rotation. It comes behind the flush and is short, so that
+   * the others wait for it as little as possible.
+   */
+  #serve(): void {
+    this.#arrivals = this.#hasArrival ? this.#arrivals + 1 : 0;
+    this.#hasArrival = false;
+    if (this.#arrivals % (ARRIVALS_FIRST + 1) !== 0) {
+      this.#scheduleTurn();
+      return;
+    }
+    const waiting = this.#unserved; // whoever needs another share puts itself behind the others
+    const untilMs = this.clock.monotonic() + SERVE_MS;
+    let at = 0;
+    while (at < waiting.length && at < SHARES_AT_ONCE && (at === 0 || this.clock.monotonic() < untilMs)) {
+      const connection = waiting[at++];
+      try {
+        connection.serve();
+      } catch (error) {
+        connection.session.broke(error, 'reading a chunk');
+      }
+    }
+    this.#unserved = waiting.slice(at);
+    if (this.#unserved.length > 0) this.#scheduleTurn();
+  }
 
   lookForTaps(): void {
     const isTapped = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;

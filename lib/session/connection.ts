@@ -19,8 +19,27 @@ import type { RateLimits } from './rate-limit.ts';
 import type { Session } from './session.ts';
 import type { Route } from './subscription.ts';
 
-/** Why reading is paused; the bits add up. `hook`: a packet waits for a hook, or for the store, and those behind it are not read before. */
-export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16 } as const;
+/**
+ * Why reading is paused; the bits add up. `hook`: a packet waits for a hook, or for the store, and those behind it are not read before.
+ * `turn`: the connection has used its share of a turn, and waits until it is served again.
+ */
+export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16, turn: 32 } as const;
+
+/** While one of these is set, the bytes that have come wait unread. */
+const UNREAD = Pause.hook | Pause.turn;
+
+/**
+ * Units that a connection may use in one turn; what it has sent beyond them waits behind the other connections (`SessionHost.serveLater`).
+ * A unit is about 0.05 us of CPU time: a frame on the fast path costs one, any other packet what `COSTS` says, 256 bytes one, and two
+ * receivers of a message one.
+ */
+const SHARE = 8_192;
+/** Units of one that had to wait in the turn before: many such connections are served by turns that are still short. */
+const SMALL_SHARE = 2_048;
+/** Bytes that are looked at in one turn at most: what a socket delivers at once. */
+const SHARE_BYTES = 65_536;
+/** Units by packet type. */
+const COSTS: readonly number[] = [4, 512, 4, 32, 4, 4, 4, 4, 256, 4, 256, 4, 4, 4, 4, 512];
 
 /** Output of a turn that is written before the turn ends. */
 const EARLY_FLUSH_BYTES = 131_072;
@@ -105,8 +124,13 @@ export class Connection {
   sentWrites = 0;
   sentPackets = 0;
   sentMessages = 0;
-  /** What a hook holds back. */
+  /** What has come and waits unread, see `UNREAD`. */
   #rest: Buffer = NO_BYTES;
+  /** The last turn in which it was read, and what is left of its share. */
+  #turn = -1;
+  #left = 0;
+  /** The last turn in which it had to wait. */
+  #waitedTurn = -1;
   /** What has come of a packet that is not complete, and how many bytes it lacks, or 1 while its header does not say. */
   #parts: Buffer[] | undefined = undefined;
   #needed = 0;
@@ -114,8 +138,8 @@ export class Connection {
   #arrived: Buffer[] | undefined = undefined;
   #isCatchingUp = false;
   #hooksAtWork = 0;
-  /** The peer has ended its side while a hook held back what it sent before. */
-  #hasPeerEnded = false;
+  /** Why the stream ended while bytes that came before waited unread. */
+  #ended: { readonly reason: DisconnectReason; readonly reasonCode: number | undefined } | undefined = undefined;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
   /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
@@ -161,14 +185,24 @@ export class Connection {
     this.receivedBytes += chunk.length;
     this.receivedChunks++;
     host.metrics.counts[Metric.bytesReceived] += chunk.length;
-    const isHeld = (this.pauses & Pause.hook) !== 0;
-    const at = this.#needed > 0 ? this.#complete(chunk) : 0;
-    if (isHeld) {
-      if (at < chunk.length) this.#hold(at === 0 ? chunk : chunk.subarray(at));
-      return;
+    if ((this.pauses & UNREAD) !== 0 || this.#share() <= 0) this.#hold(chunk);
+    else this.#read(chunk);
+  }
+
+  /** What is left of its share of this turn. */
+  #share(): number {
+    const { turn } = this.host;
+    if (this.#turn !== turn) {
+      this.#turn = turn;
+      this.#left = this.#waitedTurn === turn - 1 ? SMALL_SHARE : SHARE;
     }
+    return this.#left;
+  }
+
+  #read(chunk: Buffer): void {
+    const at = this.#needed > 0 ? this.#complete(chunk) : 0;
     if (at < chunk.length && !this.isClosed) this.#walk(chunk, at);
-    if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, host.nowMs);
+    if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, this.host.nowMs);
     if (this.#arrived !== undefined) this.#receiveArrived();
   }
 
@@ -217,14 +251,15 @@ export class Connection {
     return at;
   }
 
-  /** Keep what may not be read yet: a hook decides on an earlier packet. */
+  /** Keep what may not be read yet: a hook decides on an earlier packet, or the share of this turn is used up. */
   #hold(chunk: Buffer): void {
     const wasRestrained = this.#isRestrained;
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     // one chunk may pass every bound; a stream that was told to pause delivers no other
     if (wasRestrained && this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
+      const why = (this.pauses & Pause.hook) !== 0 ? 'while a hook decides' : 'although reading was paused';
       this.session.fail(
-        new ProtocolError(ReasonCode.quotaExceeded, 'too much was sent while a hook decides (option maxHeldBytes)'),
+        new ProtocolError(ReasonCode.quotaExceeded, `too much was sent ${why} (option maxHeldBytes)`),
         'quota'
       );
     } else this.#restrain();
@@ -234,8 +269,26 @@ export class Connection {
     return this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.host.maxHeldBytes);
   }
 
+  /** Bytes wait unread: more of them only within bounds. */
   #restrain(): void {
-    if (this.#isRestrained) this.stream.pause();
+    if ((this.pauses & UNREAD) === 0) {
+      this.pause(Pause.turn);
+      this.#waitedTurn = this.host.turn;
+      this.host.serveLater(this);
+    } else if (!this.#mayFlow) this.stream.pause();
+  }
+
+  /** Nothing but a hook keeps it from reading, and little waits for that. */
+  get #mayFlow(): boolean {
+    const { pauses } = this;
+    return pauses === 0 || (pauses === Pause.hook && !this.#isRestrained);
+  }
+
+  /** Its turn has come again: read what waits, within a new share. */
+  serve(): void {
+    this.#waitedTurn = this.#turn = this.host.turn;
+    this.#left = SMALL_SHARE;
+    this.resume(Pause.turn);
   }
 
   /** Read the packets from `at` on. */
@@ -248,8 +301,11 @@ export class Connection {
     let runStart = 0;
     let runCount = 0;
     let longest = 0;
+    const from = at;
+    const last = Math.min(length - 1, at + SHARE_BYTES);
+    let left = this.#share();
     try {
-      while (length - at >= 2 && (this.pauses & Pause.hook) === 0 && !this.isClosed) {
+      while (at < last && left > 0 && (this.pauses & Pause.hook) === 0 && !this.isClosed) {
         const first = chunk[at];
         let body = at + 2;
         let size = chunk[at + 1];
@@ -316,7 +372,9 @@ export class Connection {
                 run = route;
                 runStart = at;
                 runCount = longest = 0;
+                left -= route.targets.length >> 1;
               }
+              left--;
               runCount++;
               if (end - at > longest) longest = end - at;
               at = end;
@@ -330,7 +388,10 @@ export class Connection {
           host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
           if (this.isClosed) break;
         }
-        this.#packet(first, chunk, at, body, end);
+        const type = first >>> 4;
+        this.#packet(type, first & 15, chunk, at, body, end);
+        left -= COSTS[type];
+        if (type === PacketType.publish && this.route !== undefined) left -= this.route.targets.length >> 1;
         at = end;
       }
       if (run !== undefined) {
@@ -348,9 +409,10 @@ export class Connection {
       return;
     }
     this.#isWalking = false;
+    this.#left = left - ((at - from) >> 8);
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = host.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
     if (at >= length || this.isClosed) return;
-    if ((this.pauses & Pause.hook) === 0) {
+    if (at < last ? left > 0 && (this.pauses & Pause.hook) === 0 : at === length - 1) {
       this.#await(chunk, at, 1);
       return;
     }
@@ -377,9 +439,7 @@ export class Connection {
     (this.stream as Attached).admitted?.();
   }
 
-  #packet(first: number, chunk: Buffer, at: number, body: number, end: number): void {
-    const type = first >>> 4;
-    const flags = first & 15;
+  #packet(type: number, flags: number, chunk: Buffer, at: number, body: number, end: number): void {
     const { counts } = this.host.metrics;
     this.receivedPackets++;
     counts[Metric.packetsReceived]++;
@@ -409,18 +469,17 @@ export class Connection {
     this.host.readTime(); // what was held back is read now
     this.lastReceivedMs = this.host.nowMs; // keep alive does not run while we do not read
     if (this.isClosed) return;
-    if ((this.pauses & Pause.hook) === 0 && this.#rest.length > 0 && !this.#isWalking) {
+    if ((this.pauses & UNREAD) === 0 && this.#rest.length > 0 && !this.#isWalking) {
       const rest = this.#rest;
       this.#rest = NO_BYTES;
-      this.#walk(rest, 0);
-      if (this.#arrived !== undefined) this.#receiveArrived();
+      this.#read(rest);
     }
     if (this.isClosed) return;
-    if (this.#hasPeerEnded && (this.pauses & Pause.hook) === 0) {
+    if (this.#ended !== undefined && (this.pauses & UNREAD) === 0) {
       this.flush();
-      this.lost('closed');
+      this.lost(this.#ended.reason, this.#ended.reasonCode);
       this.stream.end();
-    } else if (this.pauses === 0) this.stream.resume();
+    } else if (this.#mayFlow) this.stream.resume();
   }
 
   // ----------------------------------------------------------------------------------------------------------------- output
@@ -460,13 +519,17 @@ export class Connection {
 
   /** Queue a packet that is not a PUBLISH. @param metric its counter */
   send(packet: Buffer, metric: number): void {
-    if (packet.length === 0) return;
-    this.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
+    if (packet.length > 0) this.sendFrame({ buf: packet, start: 0, end: packet.length, idAt: 0 }, metric);
+  }
+
+  /** Queue a packet that fills its buffer. @param metric its counter */
+  sendFrame(frame: Frame, metric: number): void {
+    this.push(frame, -1, frame.end);
     this.sentPackets++;
     const { counts } = this.host.metrics;
     counts[Metric.packetsSent]++;
     counts[metric]++;
-    if (this.host.isTapped) this.host.tapSent(this, packet);
+    if (this.host.isTapped) this.host.tapSent(this, frame.buf);
     if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
   }
 
@@ -579,15 +642,26 @@ export class Connection {
     this.host.streamClosed(this);
   }
 
-  /** Nothing more will come, but packets that a hook holds back are still to be read. */
+  /** Nothing more will come, but packets that came before wait unread. */
   get hasPeerEnded(): boolean {
-    return this.#hasPeerEnded;
+    return this.#ended !== undefined;
   }
 
-  /** Nothing more will come. Packets that a hook holds back were sent before that, a DISCONNECT perhaps among them: they come first. */
+  /** Nothing more will come. Packets that wait unread were sent before that, a DISCONNECT perhaps among them: they come first. */
   peerEnded(): void {
-    if ((this.pauses & Pause.hook) !== 0 && this.#rest.length > 0 && !this.isClosed) this.#hasPeerEnded = true;
-    else if (!this.#hasPeerEnded || this.isClosed) this.lost('closed');
+    if ((this.pauses & UNREAD) !== 0 && this.#rest.length > 0 && !this.isClosed)
+      this.#ended ??= { reason: 'closed', reasonCode: undefined };
+    else if (this.#ended === undefined || this.isClosed) this.lost('closed');
+  }
+
+  /** The stream failed. What waits for a share of the next turn comes first; what a hook holds back is given up. */
+  failed(reason: DisconnectReason, reasonCode: number | undefined): void {
+    if ((this.pauses & UNREAD) === Pause.turn && this.#rest.length > 0 && !this.isClosed) {
+      this.#ended = { reason, reasonCode };
+      return;
+    }
+    this.lost(reason, reasonCode);
+    this.destroy();
   }
 
   /** The peer has gone. Where we had ended the connection before, it may still take what was sent: that goes on as long as it may. */
@@ -654,8 +728,7 @@ function onDrain(this: Attached): void {
 function onError(this: Attached, error: unknown): void {
   const connection = this[CONNECTION] as Connection;
   const reason = connection.session.streamFailed(asError(error));
-  connection.lost(reason, error instanceof ProtocolError ? error.reasonCode : undefined);
-  connection.destroy();
+  connection.failed(reason, error instanceof ProtocolError ? error.reasonCode : undefined);
 }
 
 function onEnd(this: Attached): void {

@@ -66,8 +66,12 @@ export interface SessionHost {
   sweep(session: number): void;
   /** Read the clocks anew, where no chunk has. */
   readTime(): void;
+  /** Number of this turn of the broker. */
+  readonly turn: number;
   /** Flush this connection when the turn ends. */
   flushLater(connection: Connection): void;
+  /** Call this connection's `serve` when the others that wait have been served. */
+  serveLater(connection: Connection): void;
   /** Call this session's `pumpOn` in the next turn. */
   pumpLater(session: Session): void;
   /** See whether somebody watches packets now. */

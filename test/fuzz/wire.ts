@@ -165,6 +165,18 @@ export class Peer {
   }
 }
 
+/** Let the broker's turns pass until it has read and answered all that this peer said, however many shares of a turn that takes. */
+export async function quiet(peer: Peer): Promise<void> {
+  const { wire } = peer;
+  let last = -1;
+  for (let still = 0; still < 3; still++) {
+    await turns(1);
+    const now = wire.heardBytes - wire.readableLength;
+    if (now !== last || (wire.isPaused() && !wire.destroyed)) still = -1;
+    last = now;
+  }
+}
+
 /** Let the broker's turns pass. */
 export async function turns(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => setImmediate(resolve));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Metric } from '../../lib/metrics.ts';
 import type { Packet } from '../../lib/packets/types.ts';
-import { turns } from '../fuzz/wire.ts';
+import { quiet, turns } from '../fuzz/wire.ts';
 import { bed, client, isServed, memory, publish, subscribe } from './support.ts';
 
 describe('65,535 QoS 2 ids without PUBREL', () => {
@@ -25,10 +25,10 @@ describe('65,535 QoS 2 ids without PUBREL', () => {
         for (let id = 1; id <= 65_535; id++) {
           publisher.say({ ...publish('a', '', 2, id), dup } as Packet);
           if (id % 5_000 !== 0) continue;
-          await turns(1);
+          await quiet(publisher);
           read();
         }
-        await turns(2);
+        await quiet(publisher);
         read();
       };
       await say(false);
@@ -40,7 +40,7 @@ describe('65,535 QoS 2 ids without PUBREL', () => {
       await say(true);
       assert.equal(broker.metrics.counts[Metric.messagesPublish], routed, 'none of them is taken a second time');
       for (let id = 1; id <= 65_535; id++) publisher.say({ cmd: 'pubrel', messageId: id, reasonCode: 0 });
-      await turns(2);
+      await quiet(publisher);
       publisher.take();
       assert.equal(broker.session('ids').figures().awaitingRel, 0);
       assert.ok(await isServed(publisher));

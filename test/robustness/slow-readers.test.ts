@@ -6,7 +6,7 @@ import { listen, ws } from '../../adapters/net/index.ts';
 import type { Broker } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
-import { turns } from '../fuzz/wire.ts';
+import { quiet, turns } from '../fuzz/wire.ts';
 import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
 
 const KIB = Buffer.alloc(1024, 'x');
@@ -332,7 +332,7 @@ describe('a client that never reads', () => {
     const first = await client(broker, options);
     first.say(subscribe(1, 1, 'a'));
     for (let id = 1; id <= 100; id++) publisher.say(publish('a', Buffer.alloc(50_000, String(id % 10)), 1, id));
-    await turns(3);
+    await quiet(publisher);
     for (let round = 0; round < 3; round++) {
       const again = await client(broker, { ...options, isListening: false });
       await turns(3);

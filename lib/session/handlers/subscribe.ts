@@ -6,6 +6,9 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import { filterFault } from '../../topics/topic.ts';
 import type { Session } from '../session.ts';
 
+/** The same for all connections: an answer to PINGREQ allocates nothing. */
+const PINGRESP_FRAME = { buf: PINGRESP, start: 0, end: PINGRESP.length, idAt: 0 };
+
 export function onSubscribe(
   session: Session,
   _flags: number,
@@ -50,5 +53,5 @@ export function onPingreq(
 ): void {
   if (end !== body)
     throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ has a body; its remaining length is 0');
-  session.link?.send(PINGRESP, Metric.packetsPingrespSent);
+  session.link?.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
 }

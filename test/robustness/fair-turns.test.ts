@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/broker/broker.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import type { Packet } from '../../lib/packets/types.ts';
+import { type Peer, quiet, turns } from '../fuzz/wire.ts';
+import { bed, client, payloads, publish, subscribe } from './support.ts';
+
+const MB = 2 ** 20;
+
+/** The same packet many times, in one chunk. */
+interface Flood {
+  readonly bytes: Buffer;
+  readonly count: number;
+}
+
+function flood(bytes: number, packet: Packet): Flood {
+  const one = encode(packet, 5);
+  const count = Math.floor(bytes / one.length);
+  return { bytes: Buffer.alloc(count * one.length, one), count };
+}
+
+const FLOODS: Readonly<Record<string, Flood>> = {
+  PINGREQ: flood(MB, { cmd: 'pingreq' }),
+  'QoS 0 PUBLISH on the fast path': flood(8 * MB, publish('flood', '')),
+  'QoS 0 PUBLISH with a property': flood(MB, {
+    ...publish('flood', ''),
+    properties: { messageExpiryInterval: 9 }
+  } as Packet),
+  'QoS 2 PUBLISH of one packet id': flood(MB, publish('flood', '', 2, 1)),
+  'PUBACK without a message': flood(MB, { cmd: 'puback', messageId: 9, reasonCode: 0 }),
+  'PUBREL without a message': flood(MB, { cmd: 'pubrel', messageId: 9, reasonCode: 0 }),
+  SUBSCRIBE: flood(MB / 4, subscribe(1, 0, 'a')),
+  UNSUBSCRIBE: flood(MB / 4, { cmd: 'unsubscribe', messageId: 1, unsubscriptions: ['a'] })
+};
+
+/** Packets of a client that the broker has looked at since its CONNECT. */
+function read(broker: Broker, clientId: string): number {
+  return broker.session(clientId).figures().recvPkt - 1;
+}
+
+/** What the broker has taken off the stream and not looked at, as a number of packets. */
+function held(broker: Broker, clientId: string, one: number): number {
+  const { recvOct, recvPkt } = broker.session(clientId).figures();
+  return recvOct / one - recvPkt;
+}
+
+describe('a connection that sends more than its share of a turn', () => {
+  for (const [name, { bytes, count }] of Object.entries(FLOODS)) {
+    it(`is served behind the others: a bystander has its answer before a flood of ${name} is read`, async () => {
+      await using it = await bed();
+      const { broker } = it;
+      const flooder = await client(broker, { clientId: 'flooder' });
+      const bystander = await client(broker);
+      flooder.say(bytes);
+      bystander.say({ cmd: 'pingreq' });
+      await turns(1);
+      const seen = bystander.take().map(({ cmd }) => cmd);
+      assert.deepEqual(seen, ['pingresp']);
+      const first = read(broker, 'flooder');
+      assert.ok(first < count * 0.6, `${first} of ${count} packets came first`);
+      await quiet(flooder);
+      assert.equal(read(broker, 'flooder'), count, 'none of it is lost');
+      assert.ok(!flooder.isClosed);
+    });
+  }
+
+  it('is read in rotation with others that do so', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    const names = ['one', 'two', 'three'];
+    const flooders: Peer[] = [];
+    for (const clientId of names) flooders.push(await client(broker, { clientId }));
+    const { bytes, count } = FLOODS.PINGREQ;
+    for (const flooder of flooders) flooder.say(bytes);
+    for (let turn = 0; turn < 5; turn++) {
+      await turns(1);
+      const counts = names.map((name) => read(broker, name));
+      const spread = Math.max(...counts) - Math.min(...counts);
+      assert.ok(spread <= count / 100, `they are at ${counts}`);
+    }
+    for (const flooder of flooders) await quiet(flooder);
+    assert.deepEqual(
+      names.map((name) => read(broker, name)),
+      [count, count, count]
+    );
+  });
+
+  it('has its stream paused meanwhile: what it goes on sending is not taken into memory', async () => {
+    await using it = await bed();
+    const { broker } = it;
+    const flooder = await client(broker, { clientId: 'flooder' });
+    const chunk = Buffer.alloc(65_536, Buffer.from([0xc0, 0]));
+    for (let sent = 0; sent < 100; sent++) flooder.say(Buffer.from(chunk));
+    for (let turn = 0; turn < 10; turn++) {
+      const waiting = held(broker, 'flooder', 2);
+      assert.ok(waiting <= chunk.length / 2 + 100, `${waiting} packets are held`);
+      assert.ok(flooder.wire.isPaused());
+      await turns(1);
+    }
+    await quiet(flooder);
+    assert.equal(read(broker, 'flooder'), (100 * chunk.length) / 2);
+  });
+
+  it('[MQTT-3.14.4-3] has its DISCONNECT read, and leaves no will, where the stream ends or fails before its turn comes', async () => {
+    for (const isFailure of [false, true]) {
+      await using it = await bed();
+      const { broker } = it;
+      const observer = await client(broker);
+      observer.say(subscribe(1, 0, 'will/#'));
+      const will = { topic: 'will/a', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+      const flooder = await client(broker, { clientId: 'flooder', will });
+      await turns(2);
+      observer.take();
+      const last = [publish('will/b', 'last'), { cmd: 'disconnect', reasonCode: 0 } as const];
+      flooder.say(Buffer.concat([FLOODS.PINGREQ.bytes, ...last.map((packet) => encode(packet, 5))]));
+      if (isFailure) flooder.wire.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+      else flooder.wire.leave();
+      await turns(40);
+      assert.deepEqual(payloads(observer), ['last']);
+      assert.equal(it.reasons.get('flooder'), 'normal');
+      assert.deepEqual(it.failures, []);
+    }
+  });
+
+  it('is told apart from one whose stream fails without DISCONNECT', async () => {
+    await using it = await bed();
+    const flooder = await client(it.broker, { clientId: 'flooder' });
+    flooder.say(FLOODS.PINGREQ.bytes);
+    flooder.wire.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    await turns(40);
+    assert.equal(it.reasons.get('flooder'), 'stream_error');
+    assert.equal(it.broker.hasSession('flooder'), false);
+  });
+});
