@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -266,6 +266,12 @@ describe('the compiled package', () => {
       (name) => name.endsWith('.d.ts') && /\bBuffer</.test(readFileSync(join(out, name), 'utf8'))
     );
     assert.deepEqual(wrong, []);
+  });
+
+  it('passes the smoke test that other runtimes pass, too', async () => {
+    const args = [join(root, 'test/runtimes/smoke.mjs'), basename(out)];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 });
+    assert.match(stdout, new RegExp(`^node ${process.versions.node}: 10 of 10 steps$`, 'm'));
   });
 
   it('has a command that Node can run', () => {
