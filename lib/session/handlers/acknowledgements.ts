@@ -20,27 +20,24 @@ function ack(first: number, id: number): number {
   return (first << 24) | (2 << 16) | id;
 }
 
-let ackId = 0;
-let ackCode = 0;
-
-/** Read an acknowledgement into `ackId` and `ackCode`; the short form without making an object. */
+/**
+ * Read an acknowledgement: its reason code above its packet id, in one number. The short form makes no object, and no variable outside
+ * holds what a listener's own packets could overwrite.
+ */
 function read(
   session: Session,
   cmd: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp',
   buf: Buffer,
   body: number,
   end: number
-): void {
+): number {
   if (end - body === 2) {
-    ackId = (buf[body] << 8) | buf[body + 1];
-    ackCode = 0;
-    if (ackId === 0)
-      throw new ProtocolError(ReasonCode.protocolError, `${cmd.toUpperCase()}: packet id 0 is not allowed`);
-    return;
+    const id = (buf[body] << 8) | buf[body + 1];
+    if (id === 0) throw new ProtocolError(ReasonCode.protocolError, `${cmd.toUpperCase()}: packet id 0 is not allowed`);
+    return id;
   }
-  const packet = decodeAck(cmd, buf, body, end, session.protocolVersion);
-  ackId = packet.messageId;
-  ackCode = packet.reasonCode;
+  const { messageId, reasonCode } = decodeAck(cmd, buf, body, end, session.protocolVersion);
+  return (reasonCode << 16) | messageId;
 }
 
 export function onPuback(
@@ -51,17 +48,17 @@ export function onPuback(
   body: number,
   end: number
 ): void {
-  read(session, 'puback', buf, body, end);
+  const id = read(session, 'puback', buf, body, end) & 0xffff;
   const { inflight, host } = session;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(ackId);
+  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || state !== Awaiting.puback) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubackMissed : Metric.packetsPubackInuse]++;
-    if (state !== Awaiting.nothing) throw wrongKind('PUBACK', ackId);
+    if (state !== Awaiting.nothing) throw wrongKind('PUBACK', id);
     return;
   }
-  session.resending?.delete(ackId);
-  const kept = inflight.keptOf(ackId);
-  acked(session, inflight.free(ackId), 1);
+  session.resending?.delete(id);
+  const kept = inflight.keptOf(id);
+  acked(session, inflight.free(id), 1);
   if (kept !== undefined) session.log?.finish(kept);
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
@@ -74,31 +71,33 @@ export function onPubrec(
   body: number,
   end: number
 ): void {
-  read(session, 'pubrec', buf, body, end);
+  const ack = read(session, 'pubrec', buf, body, end);
+  const id = ack & 0xffff;
+  const code = ack >>> 16;
   const { inflight, host } = session;
   const link = session.link as Connection;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(ackId);
+  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
-    if (state !== Awaiting.nothing) throw wrongKind('PUBREC', ackId);
-    if (ackCode < 0x80) answer(session, link, PUBREL, ackId, ReasonCode.packetIdentifierNotFound);
+    if (state !== Awaiting.nothing) throw wrongKind('PUBREC', id);
+    if (code < 0x80) answer(session, link, PUBREL, id, ReasonCode.packetIdentifierNotFound);
     return;
   }
-  session.resending?.delete(ackId);
+  session.resending?.delete(id);
   const { log } = session;
-  const kept = inflight.keptOf(ackId);
-  if (ackCode >= 0x80) {
-    acked(session, inflight.free(ackId), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
+  const kept = inflight.keptOf(id);
+  if (code >= 0x80) {
+    acked(session, inflight.free(id), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
     if (kept !== undefined) log?.finish(kept);
     session.pump();
     return;
   }
   if (state === Awaiting.pubrec) {
-    acked(session, inflight.released(ackId), 2);
+    acked(session, inflight.released(id), 2);
     if (kept !== undefined) log?.finish(kept);
     log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
   } else host.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
-  answer(session, link, PUBREL, ackId, 0, ticketOf(session));
+  answer(session, link, PUBREL, id, 0, ticketOf(session));
 }
 
 export function onPubrel(
@@ -109,12 +108,12 @@ export function onPubrel(
   body: number,
   end: number
 ): void {
-  read(session, 'pubrel', buf, body, end);
-  const isKnown = session.forgetIncoming(ackId);
+  const id = read(session, 'pubrel', buf, body, end) & 0xffff;
+  const isKnown = session.forgetIncoming(id);
   if (!isKnown) session.host.metrics.counts[Metric.packetsPubrelMissed]++;
   else session.log?.flowChanged();
   const code = isKnown ? 0 : ReasonCode.packetIdentifierNotFound;
-  answer(session, session.link as Connection, PUBCOMP, ackId, code, ticketOf(session)); // [MQTT-4.3.3-11]
+  answer(session, session.link as Connection, PUBCOMP, id, code, ticketOf(session)); // [MQTT-4.3.3-11]
 }
 
 export function onPubcomp(
@@ -125,15 +124,15 @@ export function onPubcomp(
   body: number,
   end: number
 ): void {
-  read(session, 'pubcomp', buf, body, end);
+  const id = read(session, 'pubcomp', buf, body, end) & 0xffff;
   const { inflight, host } = session;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(ackId);
+  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || state !== Awaiting.pubcomp) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubcompMissed : Metric.packetsPubcompInuse]++;
-    if (state !== Awaiting.nothing) throw wrongKind('PUBCOMP', ackId);
+    if (state !== Awaiting.nothing) throw wrongKind('PUBCOMP', id);
     return;
   }
-  inflight.free(ackId);
+  inflight.free(id);
   session.log?.flowNoted();
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
