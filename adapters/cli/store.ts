@@ -20,7 +20,13 @@ import { ProgressBar } from './progress-bar.ts';
 
 const STORE_FLAGS = {
   repair: flag('boolean', false, 'check: take out or mend what is bad, so that a broker can go on with the rest'),
-  json: flag('boolean', false, 'check, stats: print JSON; where that fails, {"error": {"code", "message"}}')
+  json: flag('boolean', false, 'check, stats: print JSON; where that fails, {"error": {"code", "message"}}'),
+  scratch: flag(
+    'text',
+    undefined as string | undefined,
+    'check, stats, export: write what opening a folder takes to DIR, on another disk; for a folder that is full or read-only',
+    { value: 'DIR' }
+  )
 };
 
 type StoreFlags = FlagValues<typeof STORE_FLAGS>;
@@ -53,6 +59,16 @@ ${describeFlags(STORE_FLAGS)}`,
         name,
         `--repair is for store check, not ${name}`
       );
+    if (flags.scratch !== undefined && (flags.scratch === '' || flags.repair || name === 'import'))
+      throw new InvalidInput(
+        'FLAG_INVALID',
+        '--scratch',
+        'a folder, with check, stats or export',
+        flags.scratch,
+        flags.scratch === ''
+          ? '--scratch needs a folder'
+          : `--scratch is for reading alone, not for ${flags.repair ? 'check --repair' : 'import'}`
+      );
     try {
       return await carryOut(name, folder, flags, shell);
     } catch (error) {
@@ -66,7 +82,7 @@ async function carryOut(name: keyof typeof DEEDS, folder: string, flags: StoreFl
   if (name !== 'import') await checkThere(folder);
   const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? (shell.stdinBytes ?? 0) : await sizeOf(folder));
   try {
-    return await DEEDS[name](levelStore(folder), flags, shell, bar);
+    return await DEEDS[name](levelStore(folder, { scratch: flags.scratch }), flags, shell, bar);
   } finally {
     bar.end();
   }

@@ -18,6 +18,7 @@ import { FolderLock } from './folder-lock.ts';
 import { openError } from './open-error.ts';
 import { checkUnlocked, repairFolder } from './repair.ts';
 import { Reserve } from './reserve.ts';
+import { linkFolder, removeLinks } from './scratch.ts';
 import { findDamage } from './tables.ts';
 
 /** How `levelStore` uses its database; names and values are checked when it is called. */
@@ -39,6 +40,11 @@ export interface LevelStoreOptions {
    * size such as `64MB`.
    */
   reserve?: Size;
+  /**
+   * A folder on another disk, for reading a folder that is full or read-only: what LevelDB writes when it opens a folder goes there, beside links to the
+   * files of this one, which stays as it is. The store takes no commits (STORE_READ_ONLY). Default: none.
+   */
+  scratch?: string;
 }
 
 const OPTIONS = {
@@ -46,7 +52,8 @@ const OPTIONS = {
     choices: ['process', 'power']
   }),
   verify: optionRow('boolean', true, 'Compare the checksums of all files of a folder when it is opened.'),
-  reserve: optionRow<number | undefined>('size', undefined, 'Bytes of disk that a folder keeps for when it is full.')
+  reserve: optionRow<number | undefined>('size', undefined, 'Bytes of disk that a folder keeps for when it is full.'),
+  scratch: optionRow<string | undefined>('text', undefined, 'Folder for what LevelDB writes to open another one.')
 };
 
 /** Bytes that LevelDB reads in one step: 1,000 records of 200 bytes cost 2.5 us each, with its default of 16 KiB 3.5. */
@@ -63,8 +70,13 @@ const READ_BYTES = 1_048_576;
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function levelStore(where: string | LevelDatabase, options: LevelStoreOptions = {}): Store {
-  const { durability, verify, reserve } = readOptions(OPTIONS, options, 'levelStore') as OptionValues<typeof OPTIONS>;
+  const settings = readOptions(OPTIONS, options, 'levelStore') as OptionValues<typeof OPTIONS>;
+  const { durability, verify, reserve, scratch } = settings;
   const sync = durability === 'power';
+  if (scratch === '' || (scratch !== undefined && typeof where !== 'string'))
+    throw new InvalidInput('OPTION_INVALID', 'scratch', 'a folder, for reading another one', scratch);
+  if (typeof where === 'string' && where !== '' && scratch !== undefined)
+    return readOnlyStore(resolve(where), scratch, verify);
   if (typeof where === 'string' && where !== '') return folderStore(resolve(where), sync, verify, reserve);
   if (typeof where !== 'object' || where?.supports?.encodings?.buffer !== true)
     throw new InvalidInput(
@@ -102,6 +114,29 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
   };
   const parts = { lock, mark, reserve, find, repair };
   return new LevelStore({ name: path, sync, encodings: undefined, ...parts, canCompact: true });
+}
+
+function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
+  const lock = new FolderLock(path);
+  let linked: string | undefined;
+  const release = async () => {
+    if (linked !== undefined) await removeLinks(linked);
+    linked = undefined;
+  };
+  const find = async () => {
+    await lock.checkFree();
+    await checkHead(path);
+    linked = await linkFolder(path, scratch);
+    try {
+      if (verify) await checkFiles(linked, new Set(), new ClosedMark(linked));
+      const { Level } = await import('level');
+      return new Level(linked, { ...AS_THEY_ARE, createIfMissing: false });
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  };
+  return new LevelStore({ name: path, sync: false, encodings: undefined, find, release, canCompact: false });
 }
 
 async function checkFiles(path: string, sound: Set<string>, mark: ClosedMark): Promise<void> {
@@ -152,6 +187,8 @@ interface Setup {
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
   readonly reserve?: Reserve;
+  /** It is opened for reading alone; this takes away what was made for that. */
+  readonly release?: () => Promise<void>;
   /** undefined: there is nothing that could be done. */
   readonly repair?: () => Promise<void>;
   /** It is LevelDB. */
@@ -244,7 +281,12 @@ class LevelStore implements Store {
     // in a folder that is gone, all that a broker has acknowledged would be
     if (this.#mustBeBack) await lock?.checkBack();
     const database = await this.#setup.find(this.#mustBeBack);
-    await database.open();
+    try {
+      await database.open();
+    } catch (error) {
+      await this.#setup.release?.();
+      throw error;
+    }
     try {
       await lock?.opened();
     } catch (error) {
@@ -265,7 +307,7 @@ class LevelStore implements Store {
   }
 
   async #shut(database: LevelDatabase): Promise<void> {
-    const { lock, mark, reserve } = this.#setup;
+    const { lock, mark, reserve, release } = this.#setup;
     try {
       await reserve?.stop();
       await mark?.prepare();
@@ -274,6 +316,7 @@ class LevelStore implements Store {
       if (this.#failure === undefined) await mark?.write().catch(() => {});
     } finally {
       lock?.closed();
+      await release?.();
     }
   }
 
@@ -284,6 +327,8 @@ class LevelStore implements Store {
   }
 
   async commit({ keys, values, bytes }: Batch): Promise<void> {
+    if (this.#setup.release !== undefined)
+      throw new StateError('STORE_READ_ONLY', `${this.name}: the store was opened for reading alone (option scratch)`);
     const isLookDue = this.#setup.reserve?.before(bytes);
     if (isLookDue !== undefined) await isLookDue;
     const database = this.#opened();

@@ -10,7 +10,10 @@ const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
   [/EROFS|read-only/i, 'Make the file system writable, or name another folder.'],
   [/EISDIR/i, 'A folder is where a file should be: take it away.'],
   [/EEXIST|ENOTDIR|not a directory/i, 'A file is where a folder should be: name another folder.'],
-  [/ENOSPC|EDQUOT|no space|quota/i, 'Make room on its disk.'],
+  [
+    /ENOSPC|EDQUOT|no space|quota/i,
+    'Make room on its disk, or look at it with embermq store check|stats|export --scratch DIR.'
+  ],
   [/ENOENT.*mkdir|(LOCK|dbtmp): no such file/i, 'Nothing can be made there: name another folder.'],
   [/EMFILE|ENFILE|too many open files/i, 'Raise the limit of open files.']
 ];
