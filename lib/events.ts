@@ -7,14 +7,17 @@ import type { QoS } from './packets/types.ts';
 export interface SubscriptionOptions {
   readonly qos: QoS;
   /** No Local */
-  readonly nl: boolean;
+  readonly noLocal: boolean;
   /** Retain As Published */
-  readonly rap: boolean;
+  readonly retainAsPublished: boolean;
   /** Retain Handling */
-  readonly rh: 0 | 1 | 2;
+  readonly retainHandling: 0 | 1 | 2;
   /** Subscription Identifier; undefined: none */
   readonly id?: number;
 }
+
+/** Options that may be given with a subscription. */
+export const SUBSCRIPTION_NAMES: readonly string[] = ['qos', 'noLocal', 'retainAsPublished', 'retainHandling'];
 
 /**
  * Why a message went nowhere, or not to one client. Of `not_retained` only the retained copy is missing: it was past `maxRetainedMessages`,

@@ -134,7 +134,7 @@ class Reception {
 
   async #subscribe(client: Client): Promise<void> {
     const { topic, qos, noLocal, retainAsPublished, retainHandling } = this.#flags;
-    const options = { qos: qos as QoS, nl: noLocal, rap: retainAsPublished, rh: retainHandling as 0 | 1 | 2 };
+    const options = { qos: qos as QoS, noLocal, retainAsPublished, retainHandling: retainHandling as 0 | 1 | 2 };
     checkGranted(await unlessAborted(client.subscribe([...topic], options), this.#ended), topic, this.#shell);
   }
 

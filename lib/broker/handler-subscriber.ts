@@ -51,7 +51,7 @@ export class HandlerSubscriber implements Subscriber {
 
   deliver(message: Message, subscription: Subscription): boolean {
     if (this.#owed.length > 0) this.handOut();
-    const isRetained = subscription.rap && message.retain;
+    const isRetained = subscription.retainAsPublished && message.retain;
     if (message.isHeld && this.ledger !== undefined && message.ticket > this.ledger.settled) {
       message.store();
       this.ledger.kept(message.ticket).then(

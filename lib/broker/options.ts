@@ -16,11 +16,11 @@ export interface AutoSubscription {
   /** Default 0. */
   readonly qos?: QoS;
   /** No Local. Default false. */
-  readonly nl?: boolean;
+  readonly noLocal?: boolean;
   /** Retain As Published. Default false. */
-  readonly rap?: boolean;
+  readonly retainAsPublished?: boolean;
   /** Retain Handling: 0 (default) hand out retained messages, 1 only where the subscription is new, 2 never. */
-  readonly rh?: 0 | 1 | 2;
+  readonly retainHandling?: 0 | 1 | 2;
 }
 
 const DEFAULT_WATERMARK = Math.floor(getHeapStatistics().heap_size_limit * 0.85);
@@ -237,14 +237,17 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   // the rest is for what is collected late, and for all that is not queued
   const { maxTotalMqueueBytes = Math.floor((settings.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = settings;
   if (!Array.isArray(autoSubscriptions)) {
-    const expected = 'a list of { topic, qos, nl, rap, rh }';
+    const expected = 'a list of { topic, qos, noLocal, retainAsPublished, retainHandling }';
     throw new InvalidInput('OPTION_INVALID', 'autoSubscriptions', expected, autoSubscriptions);
   }
-  autoSubscriptions.forEach((subscription, at) => {
+  const subscriptions = autoSubscriptions.map((given, at) => {
     const where = `autoSubscriptions.${at}`;
-    checkObject(subscription, where);
-    checkNames(subscription, SUBSCRIPTION_NAMES, where);
+    checkObject(given, where);
+    checkNames(given, Object.keys(SUBSCRIPTION_NAMES), where);
+    const named = Object.entries(given).map(([name, value]) => [SUBSCRIPTION_NAMES[name], value]);
+    const subscription = Object.fromEntries(named) as AutoSubscription;
     checkSubscription(subscription, `${where}.`);
+    return subscription;
   });
   return {
     ...settings,
@@ -255,7 +258,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     zones: read,
     hooks,
     rewrite,
-    autoSubscriptions
+    autoSubscriptions: subscriptions
   };
 }
 
@@ -265,7 +268,20 @@ const ALL_NAMES: readonly string[] = [
   ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
 ];
 
-const SUBSCRIPTION_NAMES: readonly (keyof AutoSubscription)[] = ['topic', 'qos', 'nl', 'rap', 'rh'];
+/** The options of a subscription in every spelling: their own, snake_case, and the short one of documented settings files. */
+const SUBSCRIPTION_NAMES: Readonly<Record<string, keyof AutoSubscription>> = {
+  topic: 'topic',
+  qos: 'qos',
+  noLocal: 'noLocal',
+  no_local: 'noLocal',
+  nl: 'noLocal',
+  retainAsPublished: 'retainAsPublished',
+  retain_as_published: 'retainAsPublished',
+  rap: 'retainAsPublished',
+  retainHandling: 'retainHandling',
+  retain_handling: 'retainHandling',
+  rh: 'retainHandling'
+};
 
 /**
  * Check a subscription that is made on a client's behalf.
@@ -273,7 +289,7 @@ const SUBSCRIPTION_NAMES: readonly (keyof AutoSubscription)[] = ['topic', 'qos',
  * @throws InvalidInput OPTION_INVALID
  */
 export function checkSubscription(given: AutoSubscription, where = ''): void {
-  const { topic, qos = 0, nl = false, rap = false, rh = 0 } = given;
+  const { topic, qos = 0, noLocal = false, retainAsPublished = false, retainHandling = 0 } = given;
   const refuse = (name: keyof AutoSubscription, expected: string, fault?: string): never => {
     const message = fault === undefined ? undefined : `${where}${name}: ${fault}`;
     throw new InvalidInput('OPTION_INVALID', `${where}${name}`, expected, given[name], message);
@@ -281,11 +297,11 @@ export function checkSubscription(given: AutoSubscription, where = ''): void {
   const fault = typeof topic === 'string' ? checkTopicFilter(topic) : 'expected a topic filter';
   if (fault !== undefined) refuse('topic', 'a topic filter', fault);
   if (![0, 1, 2].includes(qos)) refuse('qos', '0, 1 or 2');
-  if (typeof nl !== 'boolean') refuse('nl', 'true or false');
-  if (typeof rap !== 'boolean') refuse('rap', 'true or false');
-  if (![0, 1, 2].includes(rh)) refuse('rh', '0, 1 or 2');
-  if (nl && parseSharedFilter(topic) !== undefined)
-    refuse('nl', 'false', 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
+  if (typeof noLocal !== 'boolean') refuse('noLocal', 'true or false');
+  if (typeof retainAsPublished !== 'boolean') refuse('retainAsPublished', 'true or false');
+  if (![0, 1, 2].includes(retainHandling)) refuse('retainHandling', '0, 1 or 2');
+  if (noLocal && parseSharedFilter(topic) !== undefined)
+    refuse('noLocal', 'false', 'No Local is not allowed on a shared subscription'); // [MQTT-3.8.3-4]
 }
 
 function checkNode(value: unknown, field: string): unknown {

@@ -129,16 +129,19 @@ export class Persistence {
       sessions.set(record.number, session);
       if (record.disconnectedAt === 0) content.cutOff.push(session);
     });
-    await read(RECORDS.subscription, ({ session: number, filter, qos, nl, rap, rh, ids, owedBefore }) => {
-      const session = sessions.get(number);
-      if (session === undefined) {
-        faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
-        return;
+    await read(
+      RECORDS.subscription,
+      ({ session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, owedBefore }) => {
+        const session = sessions.get(number);
+        if (session === undefined) {
+          faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
+          return;
+        }
+        const subscription = new Subscription(session, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
+        content.subscriptions.push(subscription);
+        if (owedBefore !== undefined) content.owed.push({ subscription, before: owedBefore });
       }
-      const subscription = new Subscription(session, filter, qos, nl, rap, rh, ids);
-      content.subscriptions.push(subscription);
-      if (owedBefore !== undefined) content.owed.push({ subscription, before: owedBefore });
-    });
+    );
     const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, which has messages`);

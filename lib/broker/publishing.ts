@@ -149,8 +149,8 @@ export class Publishing {
     const { isMemoryExhausted, isSpaceLow } = this.#broker;
     if (message.qos === 0) return false;
     const lacksRoom = (isKept: boolean, hasRoom: boolean) => (isKept ? isSpaceLow : isMemoryExhausted && !hasRoom);
-    for (const { subscriber, qos, nl } of targets) {
-      if (qos === 0 || (nl && subscriber.clientId === message.clientId)) continue;
+    for (const { subscriber, qos, noLocal } of targets) {
+      if (qos === 0 || (noLocal && subscriber.clientId === message.clientId)) continue;
       if (lacksRoom(subscriber.isKept, subscriber.hasRoom)) return true;
     }
     return groups.some((group) => lacksRoom(group.mayKeep, group.hasRoom));
@@ -492,7 +492,7 @@ function codeOf({ reasonCode = ReasonCode.notAuthorized }: Refusal): number {
 }
 
 function isNotForSelf(target: Subscription, session: Session): boolean {
-  return target.nl || session.zoneSettings.ignoreLoopDeliver;
+  return target.noLocal || session.zoneSettings.ignoreLoopDeliver;
 }
 
 function refusedByHook({ message, reasonCode }: PublishDecision): Error {

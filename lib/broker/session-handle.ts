@@ -1,6 +1,6 @@
 import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
-import type { SubscriptionOptions } from '../events.ts';
+import { SUBSCRIPTION_NAMES, type SubscriptionOptions } from '../events.ts';
 import { checkNames, checkObject } from '../options-table.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { Session } from '../session/session.ts';
@@ -133,21 +133,33 @@ export class SessionHandle {
   /** Its subscriptions, in the order in which they were made; those that come out of the store first, in the order of their filters' bytes. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { clientId, mountpoint } = this.#session;
-    for (const { filter, qos, nl, rap, rh, ids } of this.#session.subscriptions.values()) {
-      yield { clientId, filter: unmountedFilter(filter, mountpoint), options: { qos, nl, rap, rh, id: ids?.[0] } };
+    for (const {
+      filter,
+      qos,
+      noLocal,
+      retainAsPublished,
+      retainHandling,
+      ids
+    } of this.#session.subscriptions.values()) {
+      yield {
+        clientId,
+        filter: unmountedFilter(filter, mountpoint),
+        options: { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] }
+      };
     }
   }
 
   /**
    * Subscribe on the client's behalf. No hook is asked.
    * @returns the granted QoS
-   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it,
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it,
    *   or the session has ended; STORE_FAILED
    */
   subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
     const fault = checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
     checkObject(options, 'options');
+    checkNames(options, SUBSCRIPTION_NAMES, 'subscribe');
     const request = { ...options, topic: filter };
     checkSubscription(request);
     const refusal = this.#refusal;

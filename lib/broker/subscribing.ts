@@ -134,9 +134,9 @@ export class Subscribing {
     const { link } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
-      nl: request.nl,
-      rap: request.rap,
-      rh: request.rh,
+      noLocal: request.noLocal,
+      retainAsPublished: request.retainAsPublished,
+      retainHandling: request.retainHandling,
       id: ids?.[0]
     };
     metrics.counts[Metric.clientSubscribe]++;
@@ -234,7 +234,7 @@ export class Subscribing {
         return this.#refused(session, ReasonCode.quotaExceeded);
     }
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
-    const handling = session.protocolVersion === 5 ? request.rh : 0;
+    const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
     if (handling === 0 || (handling === 1 && known === undefined)) {
       // [MQTT-3.3.1-9, -10]; none for shared subscriptions
       const feed = this.#broker.retainedFeed(subscription);
@@ -255,24 +255,32 @@ export class Subscribing {
     const { routing, events } = this.#broker;
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
-      subscription = new Subscription(session, filter, options.qos, options.nl, options.rap, options.rh, ids);
+      subscription = new Subscription(
+        session,
+        filter,
+        options.qos,
+        options.noLocal,
+        options.retainAsPublished,
+        options.retainHandling,
+        ids
+      );
       this.#broker.addSubscription(session, subscription);
     } else {
       // [MQTT-3.8.4-3]: the same subscription with other options, so that no message falls between
       subscription.qos = options.qos;
-      subscription.nl = options.nl;
-      subscription.rap = options.rap;
-      subscription.rh = options.rh;
+      subscription.noLocal = options.noLocal;
+      subscription.retainAsPublished = options.retainAsPublished;
+      subscription.retainHandling = options.retainHandling;
       subscription.ids = ids;
       routing.changed(filter);
       session.log?.subscribed(filter);
     }
     if (events.heard['session.subscribed']) {
-      const { qos, nl, rap, rh } = options;
+      const { qos, noLocal, retainAsPublished, retainHandling } = options;
       events.emit('session.subscribed', {
         client: session,
         filter: unmountedFilter(filter, session.mountpoint),
-        options: { qos, nl, rap, rh, id: ids?.[0] }
+        options: { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] }
       });
     }
     return subscription;
@@ -345,9 +353,9 @@ export class Subscribing {
   subscribeFor(session: Session, request: AutoSubscription): number {
     const options = {
       qos: request.qos ?? 0,
-      nl: request.nl ?? false,
-      rap: request.rap ?? false,
-      rh: request.rh ?? 0
+      noLocal: request.noLocal ?? false,
+      retainAsPublished: request.retainAsPublished ?? false,
+      retainHandling: request.retainHandling ?? 0
     } as const;
     const fault = this.#check(session, request.topic, false);
     if (fault !== 0 && fault !== ReasonCode.notAuthorized) return fault;

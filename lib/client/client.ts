@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
-import { asError } from '../events.ts';
+import { asError, SUBSCRIPTION_NAMES } from '../events.ts';
 import { checkNames, checkObject } from '../options-table.ts';
 import { encode } from '../packets/encode.ts';
 import { checkPlaces, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
@@ -201,8 +201,8 @@ export class Client {
    * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`. A client has one subscription
    * for a filter: subscribing again replaces its options, adds a handler, and takes none away.
    * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is not well-formed, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
-   *   CONNECTION_CLOSED when it goes before the answer
+   * @throws InvalidInput TOPIC_FILTER_INVALID for what is not well-formed, OPTION_UNKNOWN, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE,
+   *   PACKET_IDS_EXHAUSTED, or CONNECTION_CLOSED when it goes before the answer
    */
   async subscribe(
     filters: string | FilterInput | readonly (string | FilterInput)[],
@@ -211,10 +211,16 @@ export class Client {
   ): Promise<readonly number[]> {
     this.#mustBeConnected();
     const handle = typeof options === 'function' ? options : handler;
-    if (typeof options !== 'function') checkObject(options, 'options');
+    if (typeof options !== 'function') {
+      checkObject(options, 'options');
+      checkNames(options, [...SUBSCRIPTION_NAMES, 'properties'], 'subscribe');
+    }
+    for (const filter of listOf(filters))
+      if (typeof filter === 'object' && filter !== null)
+        checkNames(filter, [...SUBSCRIPTION_NAMES, 'topic'], 'subscribe');
     const { properties, ...rest } = typeof options === 'function' ? {} : options;
     const subscriptions = listOf(filters).map((filter) => ({
-      ...({ qos: 0, nl: false, rap: false, rh: 0 } as const),
+      ...({ qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const),
       ...rest,
       ...(typeof filter === 'string' ? { topic: filter } : filter)
     }));

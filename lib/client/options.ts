@@ -79,11 +79,11 @@ export interface FilterInput {
   readonly topic: string;
   readonly qos?: QoS;
   /** No Local */
-  readonly nl?: boolean;
+  readonly noLocal?: boolean;
   /** Retain As Published */
-  readonly rap?: boolean;
+  readonly retainAsPublished?: boolean;
   /** Retain Handling */
-  readonly rh?: 0 | 1 | 2;
+  readonly retainHandling?: 0 | 1 | 2;
 }
 
 /** Options of a SUBSCRIBE, for the filters that do not bring their own. */

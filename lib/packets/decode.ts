@@ -190,18 +190,25 @@ function subscription(topic: string, options: number, version: ProtocolVersion):
     // [MQTT-3.8.3-4] of 3.1.1
     if (options > 2)
       throw malformed(`subscription to "${short(topic)}": requested QoS must be 0, 1 or 2, got ${options}`);
-    return { topic, qos: qos as QoS, nl: false, rap: false, rh: 0 };
+    return { topic, qos: qos as QoS, noLocal: false, retainAsPublished: false, retainHandling: 0 };
   }
   // [MQTT-3.8.3-5]
   if (options > 0x3f) throw malformed(`subscription to "${short(topic)}": option bits 6 and 7 are reserved; send 0`);
   if (qos === 3) throw refused(`subscription to "${short(topic)}": QoS 3 does not exist; use 0, 1 or 2`);
-  const rh = (options >> 4) & 0x03;
-  if (rh === 3) throw refused(`subscription to "${short(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
-  const nl = (options & 0x04) !== 0;
-  if (nl && (topic.startsWith('$share/') || topic.startsWith('$queue/'))) {
+  const retainHandling = (options >> 4) & 0x03;
+  if (retainHandling === 3)
+    throw refused(`subscription to "${short(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
+  const noLocal = (options & 0x04) !== 0;
+  if (noLocal && (topic.startsWith('$share/') || topic.startsWith('$queue/'))) {
     throw refused(`subscription to "${short(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
   }
-  return { topic, qos: qos as QoS, nl, rap: (options & 0x08) !== 0, rh: rh as 0 | 1 | 2 };
+  return {
+    topic,
+    qos: qos as QoS,
+    noLocal,
+    retainAsPublished: (options & 0x08) !== 0,
+    retainHandling: retainHandling as 0 | 1 | 2
+  };
 }
 
 /**

@@ -221,9 +221,10 @@ function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersion): Buf
   const buf = frame((PacketType.subscribe << 4) | 2, remaining); // [MQTT-3.8.1-1]
   let at = writeU16(buf, buf.length - remaining, packet.messageId);
   if (version === 5) at = putProperties(buf, at, packet.properties, block);
-  for (const { topic, qos, nl, rap, rh } of packet.subscriptions) {
+  for (const { topic, qos, noLocal, retainAsPublished, retainHandling } of packet.subscriptions) {
     at = writeString(buf, at, topic);
-    buf[at++] = version === 5 ? qos | (nl ? 0x04 : 0) | (rap ? 0x08 : 0) | (rh << 4) : qos;
+    buf[at++] =
+      version === 5 ? qos | (noLocal ? 0x04 : 0) | (retainAsPublished ? 0x08 : 0) | (retainHandling << 4) : qos;
   }
   return buf;
 }

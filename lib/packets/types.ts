@@ -100,16 +100,16 @@ export interface AckPacket {
   properties?: Properties;
 }
 
-/** One entry of a SUBSCRIBE. For 3.x clients nl and rap are false and rh 0. */
+/** One entry of a SUBSCRIBE. For 3.x clients noLocal and retainAsPublished are false and retainHandling 0. */
 export interface SubscriptionRequest {
   topic: string;
   qos: QoS;
   /** No Local */
-  nl: boolean;
+  noLocal: boolean;
   /** Retain As Published */
-  rap: boolean;
+  retainAsPublished: boolean;
   /** Retain Handling: 0 send retained messages, 1 only if the subscription is new, 2 never */
-  rh: 0 | 1 | 2;
+  retainHandling: 0 | 1 | 2;
 }
 
 /** SUBSCRIBE. */

@@ -118,7 +118,7 @@ export abstract class Outbound implements Subscriber {
   deliver(message: Message, subscription: Subscription): boolean {
     const { host, zoneSettings } = this;
     if (this.state === 'gone') return false; // its subscriptions are being taken out
-    if ((subscription.nl || zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
+    if ((subscription.noLocal || zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
       const { own } = subscription;
       if (own !== undefined && !zoneSettings.ignoreLoopDeliver) return this.deliver(message, own);
       this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
@@ -132,7 +132,7 @@ export abstract class Outbound implements Subscriber {
     const granted = subscription.qos;
     const atQos = zoneSettings.upgradeQos ? (qos > granted ? qos : granted) : qos < granted ? qos : granted; // [MQTT-3.8.4-8]
     if (this.feeds !== undefined) this.#feedAhead(message.topic);
-    return this.#offer(message, atQos, subscription.rap && message.retain, subscription.ids); // [MQTT-3.3.1-12, -13]
+    return this.#offer(message, atQos, subscription.retainAsPublished && message.retain, subscription.ids); // [MQTT-3.3.1-12, -13]
   }
 
   #offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
@@ -534,7 +534,7 @@ export abstract class Outbound implements Subscriber {
 
   #handOut(feed: RetainedFeed, message: Message): void {
     const { subscription } = feed;
-    if ((subscription.nl || this.zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
+    if ((subscription.noLocal || this.zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
       this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
       return;
     }

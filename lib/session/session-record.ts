@@ -141,8 +141,10 @@ export function writeSubscription(
     draft.delete();
     return;
   }
-  const { qos, nl, rap, rh, ids } = given;
-  draft.value().u8(qos | (nl ? NO_LOCAL : 0) | (rap ? RETAIN_AS_PUBLISHED : 0) | (rh << 4));
+  const { qos, noLocal, retainAsPublished, retainHandling, ids } = given;
+  draft
+    .value()
+    .u8(qos | (noLocal ? NO_LOCAL : 0) | (retainAsPublished ? RETAIN_AS_PUBLISHED : 0) | (retainHandling << 4));
   draft.varint(ids?.length ?? 0);
   for (const id of ids ?? []) draft.varint(id);
   if (owedBefore !== undefined) draft.varint(owedBefore);
@@ -154,9 +156,9 @@ export interface SubscriptionEntry {
   readonly session: number;
   readonly filter: string;
   readonly qos: QoS;
-  readonly nl: boolean;
-  readonly rap: boolean;
-  readonly rh: 0 | 1 | 2;
+  readonly noLocal: boolean;
+  readonly retainAsPublished: boolean;
+  readonly retainHandling: 0 | 1 | 2;
   readonly ids: readonly number[] | undefined;
   /** It is still to get retained messages, those before this `seq`. */
   readonly owedBefore: number | undefined;
@@ -172,9 +174,9 @@ export function readSubscription({ key, value }: Entry): SubscriptionEntry {
     session: key.readUIntBE(1, 6),
     filter: key.toString('utf8', 7),
     qos: (flags & 3) as QoS,
-    nl: (flags & NO_LOCAL) !== 0,
-    rap: (flags & RETAIN_AS_PUBLISHED) !== 0,
-    rh: (flags >> 4) as 0 | 1 | 2,
+    noLocal: (flags & NO_LOCAL) !== 0,
+    retainAsPublished: (flags & RETAIN_AS_PUBLISHED) !== 0,
+    retainHandling: (flags >> 4) as 0 | 1 | 2,
     ids: ids.length > 0 ? ids : undefined,
     owedBefore: reader.isAtEnd ? undefined : reader.varint()
   };

@@ -32,28 +32,28 @@ export class Subscription {
   readonly filter: string;
   qos: QoS;
   /** No Local */
-  nl: boolean;
+  noLocal: boolean;
   /** Retain As Published */
-  rap: boolean;
+  retainAsPublished: boolean;
   /** Retain Handling */
-  rh: 0 | 1 | 2;
+  retainHandling: 0 | 1 | 2;
   /** Subscription Identifiers, one for each matching subscription that has one. */
   ids: readonly number[] | undefined;
   constructor(
     subscriber: Subscriber,
     filter: string,
     qos: QoS,
-    nl: boolean,
-    rap: boolean,
-    rh: 0 | 1 | 2,
+    noLocal: boolean,
+    retainAsPublished: boolean,
+    retainHandling: 0 | 1 | 2,
     ids: readonly number[] | undefined
   ) {
     this.subscriber = subscriber;
     this.filter = filter;
     this.qos = qos;
-    this.nl = nl;
-    this.rap = rap;
-    this.rh = rh;
+    this.noLocal = noLocal;
+    this.retainAsPublished = retainAsPublished;
+    this.retainHandling = retainHandling;
     this.ids = ids;
   }
 
@@ -71,14 +71,14 @@ class MergedSubscription extends Subscription {
   constructor(all: readonly Subscription[]) {
     const qos = all.reduce<QoS>((highest, { qos }) => (qos > highest ? qos : highest), 0); // [MQTT-3.3.4-2]
     const ids = all.flatMap(({ ids }) => ids ?? []); // [MQTT-3.3.4-4]
-    const isLocal = all.filter(({ nl }) => !nl);
+    const isLocal = all.filter(({ noLocal }) => !noLocal);
     const hasNoLocal = isLocal.length < all.length;
     super(
       all[0].subscriber,
       all[0].filter,
       qos,
       hasNoLocal,
-      all.some(({ rap }) => rap),
+      all.some(({ retainAsPublished }) => retainAsPublished),
       0,
       ids.length > 0 ? ids : undefined
     );

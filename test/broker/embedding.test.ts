@@ -315,7 +315,11 @@ describe('a broker in an app', () => {
     );
     await say(
       encode(
-        { cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 't', qos: 1, nl: false, rap: false, rh: 0 }] },
+        {
+          cmd: 'subscribe',
+          messageId: 1,
+          subscriptions: [{ topic: 't', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }]
+        },
         4
       )
     );
@@ -399,11 +403,15 @@ describe('a broker in an app', () => {
     await using broker = await started();
     await broker.connect({ clientId: 'c', sessionExpiry: 60 });
     const session = broker.session('c');
-    for (const wrong of [{ qos: 9 }, { nl: 1 }, { rap: 'no' }, { rh: 3 }]) {
+    for (const wrong of [{ qos: 9 }, { noLocal: 1 }, { retainAsPublished: 'no' }, { retainHandling: 3 }]) {
       const field = Object.keys(wrong)[0];
       assert.throws(() => session.subscribe('x', wrong as never), { code: 'OPTION_INVALID', field });
     }
-    assert.throws(() => session.subscribe('$share/g/x', { nl: true }), { code: 'OPTION_INVALID', field: 'nl' });
+    assert.throws(() => session.subscribe('x', { nl: true } as object), { code: 'OPTION_UNKNOWN' });
+    assert.throws(() => session.subscribe('$share/g/x', { noLocal: true }), {
+      code: 'OPTION_INVALID',
+      field: 'noLocal'
+    });
     assert.equal(session.figures().subscriptions, 0);
     for (const wrong of [{ qos: 9 }, { retainHandling: 3 }]) {
       const expected = { code: 'OPTION_INVALID', field: Object.keys(wrong)[0] };
@@ -491,17 +499,17 @@ describe('a broker in an app', () => {
   it('lists the subscriptions of all sessions', async () => {
     await using broker = await started();
     const [a, b] = [await broker.connect({ clientId: 'a' }), await broker.connect({ clientId: 'b' })];
-    await a.subscribe([{ topic: 'x/+', qos: 1, nl: true }, '$share/g/y'], {
+    await a.subscribe([{ topic: 'x/+', qos: 1, noLocal: true }, '$share/g/y'], {
       properties: { subscriptionIdentifier: [7] }
     });
-    await b.subscribe('x/+', { rh: 2, rap: true });
-    const options = { qos: 0, nl: false, rap: false, rh: 0, id: undefined };
+    await b.subscribe('x/+', { retainHandling: 2, retainAsPublished: true });
+    const options = { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0, id: undefined };
     assert.deepEqual(
       [...broker.subscriptions()],
       [
-        { clientId: 'a', filter: 'x/+', options: { ...options, qos: 1, nl: true, id: 7 } },
+        { clientId: 'a', filter: 'x/+', options: { ...options, qos: 1, noLocal: true, id: 7 } },
         { clientId: 'a', filter: '$share/g/y', options: { ...options, id: 7 } },
-        { clientId: 'b', filter: 'x/+', options: { ...options, rap: true, rh: 2 } }
+        { clientId: 'b', filter: 'x/+', options: { ...options, retainAsPublished: true, retainHandling: 2 } }
       ]
     );
     assert.equal(broker.session('a').connection.transport, 'local');

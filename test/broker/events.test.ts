@@ -176,7 +176,8 @@ describe('events', () => {
     });
     const client = await rawClient(broker, { clientId: 'c' });
     const lines = listening(broker);
-    const options = (qos: number, id?: number) => JSON.stringify({ qos, nl: false, rap: false, rh: 0, id });
+    const options = (qos: number, id?: number) =>
+      JSON.stringify({ qos, noLocal: false, retainAsPublished: false, retainHandling: 0, id });
     client.send(subscribe(1, [{ topic: 'old/x', qos: 2 }, 'secret', '$queue/'], { subscriptionIdentifier: [3] }));
     await client.next('suback');
     assert.deepEqual(told(lines), [
@@ -204,7 +205,7 @@ describe('events', () => {
     await using broker = await startBroker();
     const publisher = await rawClient(broker, { clientId: 'p' });
     const receiver = await rawClient(broker, { clientId: 'r' });
-    await granted(receiver, 1, { topic: 'a', qos: 2, rap: true });
+    await granted(receiver, 1, { topic: 'a', qos: 2, retainAsPublished: true });
     const lines = listening(broker, ['message.publish', 'message.delivered', 'message.acked', 'message.dropped']);
     for (const qos of [0, 1, 2] as const) {
       publisher.send(publish('a', 'x', { qos, messageId: qos === 0 ? undefined : 1, retain: qos === 1 }));
@@ -243,7 +244,7 @@ describe('events', () => {
     });
     await broker.publish('nobody');
     assert.deepEqual(told(lines), ['message.dropped - nobody reason=no_subscribers']);
-    await granted(client, 1, [{ topic: 'own', nl: true }, { topic: 'hook' }, { topic: 'queue', qos: 1 }]);
+    await granted(client, 1, [{ topic: 'own', noLocal: true }, { topic: 'hook' }, { topic: 'queue', qos: 1 }]);
     client.send(publish('own'));
     client.send(publish('hook'));
     client.send(publish('secret'));

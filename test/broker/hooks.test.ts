@@ -477,7 +477,7 @@ describe('the publish hook', () => {
       }
     });
     const watcher = await rawClient(broker);
-    await granted(watcher, 1, { topic: '#', qos: 2, rap: true });
+    await granted(watcher, 1, { topic: '#', qos: 2, retainAsPublished: true });
     const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
     const client = await rawClient(broker, { clientId: 'c', will });
     const expectChanged = async () => {
@@ -622,8 +622,15 @@ describe('the authorizeSubscribe hook', () => {
       hooks: { authorizeSubscribe: ({ filter, options }) => void seen.push([filter, options]) }
     });
     const client = await rawClient(broker);
-    await granted(client, 1, { topic: '$share/g/a', qos: 2, rap: true, rh: 2 }, { subscriptionIdentifier: [5] });
-    assert.deepEqual(seen, [['$share/g/a', { qos: 2, nl: false, rap: true, rh: 2, id: 5 }]]);
+    await granted(
+      client,
+      1,
+      { topic: '$share/g/a', qos: 2, retainAsPublished: true, retainHandling: 2 },
+      { subscriptionIdentifier: [5] }
+    );
+    assert.deepEqual(seen, [
+      ['$share/g/a', { qos: 2, noLocal: false, retainAsPublished: true, retainHandling: 2, id: 5 }]
+    ]);
   });
 
   it('whose client goes meanwhile subscribes nobody', async () => {

@@ -227,8 +227,8 @@ describe('readBrokerOptions', () => {
     [{ autoSubscriptions: [{ topic: 'a' }, { topic: 'a', qos: 3 }] }, 'autoSubscriptions.1.qos', /0, 1 or 2, got 3/],
     [{ autoSubscriptions: [{}] }, 'autoSubscriptions.0.topic', /topic filter/],
     [
-      { autoSubscriptions: [{ topic: '$share/g/a', nl: true }] },
-      'autoSubscriptions.0.nl',
+      { autoSubscriptions: [{ topic: '$share/g/a', noLocal: true }] },
+      'autoSubscriptions.0.noLocal',
       /No Local is not allowed on a shared subscription/
     ],
     [5 as never, 'options', /expected an object, got 5/],
@@ -243,13 +243,18 @@ describe('readBrokerOptions', () => {
     [{ clock: Date }, 'clock', /an object with now/],
     [{ memoryUsage: 5 }, 'memoryUsage', /expected a function/],
     [{ mqueuePriorities: [5] }, 'mqueuePriorities', /priorities from 0 to 255/],
+    [{ autoSubscriptions: [{ topic: 'a', rh: 3 }] }, 'autoSubscriptions.0.retainHandling', /0, 1 or 2, got 3/],
     [{ autoSubscriptions: 'a' }, 'autoSubscriptions', /expected a list of \{ topic, .* got "a"/],
     [{ autoSubscriptions: { topic: 'a' } }, 'autoSubscriptions', /a list/],
     [{ autoSubscriptions: null }, 'autoSubscriptions', /a list/],
     [{ autoSubscriptions: ['a'] }, 'autoSubscriptions.0', /expected an object, got "a"/],
     [{ autoSubscriptions: [null] }, 'autoSubscriptions.0', /got null/],
-    [{ autoSubscriptions: [{ topic: 'a', nl: 1 }] }, 'autoSubscriptions.0.nl', /true or false, got 1/],
-    [{ autoSubscriptions: [{ topic: 'a', rap: 'no' }] }, 'autoSubscriptions.0.rap', /true or false, got "no"/]
+    [{ autoSubscriptions: [{ topic: 'a', noLocal: 1 }] }, 'autoSubscriptions.0.noLocal', /true or false, got 1/],
+    [
+      { autoSubscriptions: [{ topic: 'a', retainAsPublished: 'no' }] },
+      'autoSubscriptions.0.retainAsPublished',
+      /true or false, got "no"/
+    ]
   ];
   for (const [given, field, message] of wrong) {
     it(`refuses ${JSON.stringify(given)} and names ${field}`, () => refuses(given, field, message));

@@ -222,7 +222,7 @@ describe('a share group', () => {
   it("has RETAIN and the publisher's properties as any subscription has them", async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
-    await granted(client, 1, { topic: '$share/g/a', qos: 1, rap: true }, { subscriptionIdentifier: [4] });
+    await granted(client, 1, { topic: '$share/g/a', qos: 1, retainAsPublished: true }, { subscriptionIdentifier: [4] });
     await broker.publish('a', 'x', { qos: 2, retain: true, properties: { contentType: 't' } });
     const copy = await client.next('publish');
     assert.deepEqual(

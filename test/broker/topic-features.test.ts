@@ -310,9 +310,27 @@ describe('mount points', () => {
 });
 
 describe('subscriptions made at connect', () => {
+  it('take the short spellings of documented settings files, too (nl, rap, rh)', async () => {
+    const given = [
+      { topic: 'a', nl: true, rap: true, rh: 2 },
+      { topic: 'b', no_local: true, retain_as_published: true, retain_handling: 2 }
+    ];
+    await using broker = await startBroker({ autoSubscriptions: given });
+    await rawClient(broker, { clientId: 'c' });
+    const options = { qos: 0, noLocal: true, retainAsPublished: true, retainHandling: 2, id: undefined };
+    assert.deepEqual(
+      [...broker.session('c').subscriptions()].map((subscription) => subscription.options),
+      [options, options]
+    );
+  });
+
   it('are there after CONNACK for every client, with its names in them, and send retained messages', async () => {
     await using broker = await startBroker({
-      autoSubscriptions: [{ topic: 'to/%c', qos: 1 }, { topic: '$share/all/by/%u' }, { topic: 'new', rh: 2 }]
+      autoSubscriptions: [
+        { topic: 'to/%c', qos: 1 },
+        { topic: '$share/all/by/%u' },
+        { topic: 'new', retainHandling: 2 }
+      ]
     });
     await broker.publish('to/c', 'kept', { retain: true, qos: 2 });
     await broker.publish('new', 'kept', { retain: true });

@@ -93,6 +93,17 @@ const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
   return true;
 };
 
+describe('client.subscribe', () => {
+  it('refuses options that do not exist with OPTION_UNKNOWN', async () => {
+    const { client, peer } = await connected();
+    await assert.rejects(client.subscribe('a', { nl: true } as object), hasCode('OPTION_UNKNOWN'));
+    await assert.rejects(client.subscribe([{ topic: 'a', rh: 1 } as { topic: string }]), hasCode('OPTION_UNKNOWN'));
+    await immediate();
+    assert.deepEqual(peer.cmds(), [], 'nothing was sent');
+    client.destroy();
+  });
+});
+
 describe('client.connack and the refusal of a CONNECT', () => {
   const RETURN_CODES = [
     [1, 0x84],
@@ -488,14 +499,16 @@ describe('client.subscribe', () => {
     const { peer, client } = await connected();
     const heard: string[] = [];
     const granted = client.subscribe(
-      ['a/+', { topic: '$share/g/b', qos: 1, nl: false, rh: 2 }],
-      { qos: 2, nl: true },
+      ['a/+', { topic: '$share/g/b', qos: 1, noLocal: false, retainHandling: 2 }],
+      { qos: 2, noLocal: true },
       (message) => heard.push(message.topic)
     );
     await immediate();
     const packet = peer.got[0];
     assert.ok(packet.cmd === 'subscribe');
-    assert.deepEqual(packet.subscriptions.slice(0, 1), [{ topic: 'a/+', qos: 2, nl: true, rap: false, rh: 0 }]);
+    assert.deepEqual(packet.subscriptions.slice(0, 1), [
+      { topic: 'a/+', qos: 2, noLocal: true, retainAsPublished: false, retainHandling: 0 }
+    ]);
     peer.publish('a/1', 'early');
     peer.send({ cmd: 'suback', messageId: packet.messageId, granted: [2, 1] });
     peer.publish('b', 'x');

@@ -15,7 +15,7 @@ async function stage(options: BrokerOptions = {}): Promise<{ broker: Broker; clo
   const clock = new VirtualClock({ patienceMs: 20 });
   const broker = await startBroker({ clock, sysInterval: 0, sysHeartbeat: 0, ...options });
   const reader = await rawClient(broker, { clientId: 'reader' });
-  await granted(reader, 1, { topic: '#', qos: 2, rap: true });
+  await granted(reader, 1, { topic: '#', qos: 2, retainAsPublished: true });
   return { broker, clock, reader };
 }
 
@@ -594,7 +594,7 @@ describe('What the will is', () => {
     await using _ = broker;
     const options = { clean: false, properties: { sessionExpiryInterval: 100 } };
     const client = await device(broker, { qos: 1 }, options);
-    await granted(client, 1, { topic: 'will', qos: 1, nl: true });
+    await granted(client, 1, { topic: 'will', qos: 1, noLocal: true });
     await cut(client);
     const back = await device(broker, {}, options);
     await back.nothing();

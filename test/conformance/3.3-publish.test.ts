@@ -149,11 +149,11 @@ describe('PUBLISH: retained messages', () => {
     const { broker } = test;
     await broker.publish('a', 'x', { retain: true });
     const expected = { 0: [true, true], 1: [true, false], 2: [false, false] };
-    for (const rh of [0, 1, 2] as const) {
+    for (const retainHandling of [0, 1, 2] as const) {
       const client = await rawClient(broker);
-      for (const isHandedOut of expected[rh]) {
-        const got = await handedOut(client, 1, { topic: 'a', rh });
-        assert.deepEqual(got, isHandedOut ? ['publish q0 retain a=x'] : [], `Retain Handling ${rh}`);
+      for (const isHandedOut of expected[retainHandling]) {
+        const got = await handedOut(client, 1, { topic: 'a', retainHandling });
+        assert.deepEqual(got, isHandedOut ? ['publish q0 retain a=x'] : [], `Retain Handling ${retainHandling}`);
       }
     }
   });
@@ -161,19 +161,19 @@ describe('PUBLISH: retained messages', () => {
   it('[MQTT-3.3.1-10] takes a subscription that the session kept for an old one', async () => {
     await using test = await timedBroker();
     await test.broker.publish('a', 'x', { retain: true });
-    await cutOff(test.broker, await subscriber(test.broker, { topic: 'a', rh: 2 }, persistent('c')));
+    await cutOff(test.broker, await subscriber(test.broker, { topic: 'a', retainHandling: 2 }, persistent('c')));
     const client = await rawClient(test.broker, persistent('c'));
     assert.equal(client.connack?.sessionPresent, true);
-    assert.deepEqual(await handedOut(client, 2, { topic: 'a', rh: 1 }), []);
+    assert.deepEqual(await handedOut(client, 2, { topic: 'a', retainHandling: 1 }), []);
   });
 
   it('[MQTT-3.3.1-12, MQTT-3.3.1-13] keeps RETAIN as it was published for those that ask for it', async () => {
     await using test = await timedBroker();
     const { broker } = test;
-    const plain = await subscriber(broker, { topic: 'a', qos: 1, rap: false });
-    const asPublished = await subscriber(broker, { topic: 'a', qos: 1, rap: true });
-    const both = await subscriber(broker, { topic: 'a', rap: true });
-    both.send(subscribe(2, { topic: '+', rap: false }));
+    const plain = await subscriber(broker, { topic: 'a', qos: 1, retainAsPublished: false });
+    const asPublished = await subscriber(broker, { topic: 'a', qos: 1, retainAsPublished: true });
+    const both = await subscriber(broker, { topic: 'a', retainAsPublished: true });
+    both.send(subscribe(2, { topic: '+', retainAsPublished: false }));
     await both.next('suback');
     const client = await rawClient(broker);
     client.send(publish('a', '1', { retain: true, qos: 1, messageId: 1 }), publish('a', '2', { retain: true }));
@@ -189,13 +189,17 @@ describe('PUBLISH: retained messages', () => {
   it('[MQTT-3.3.1-12, MQTT-3.3.1-13] remembers RETAIN for messages that wait and that are sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
-    for (const rap of [false, true]) {
-      const away = await subscriber(broker, { topic: 'a', qos: 1, rap, rh: 2 }, persistent('c'));
+    for (const retainAsPublished of [false, true]) {
+      const away = await subscriber(
+        broker,
+        { topic: 'a', qos: 1, retainAsPublished, retainHandling: 2 },
+        persistent('c')
+      );
       await cutOff(broker, away);
       await broker.publish('a', 'x', { qos: 1, retain: true });
       for (const dup of ['', ' dup']) {
         const back = await rawClient(broker, persistent('c'));
-        assert.deepEqual(told(await back.rest()), [`publish 1 q1${dup}${rap ? ' retain' : ''} a=x`]);
+        assert.deepEqual(told(await back.rest()), [`publish 1 q1${dup}${retainAsPublished ? ' retain' : ''} a=x`]);
         await cutOff(broker, back);
       }
       (await rawClient(broker, { clientId: 'c' })).cut();
@@ -256,7 +260,7 @@ describe('PUBLISH: topic names', () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (let n = 0; n < 1200; n++) await broker.publish(n === 1100 ? 'x' : `r/${n}`, 'old', { retain: true });
-    const client = await subscriber(broker, { topic: 'x', rh: 2 });
+    const client = await subscriber(broker, { topic: 'x', retainHandling: 2 });
     client.send(subscribe(2, 'r/#'));
     await client.next('suback');
     await broker.publish('x', 'new');
@@ -876,16 +880,16 @@ describe('PUBLISH: subscriptions that match', () => {
   it('[MQTT-3.8.3-3] does not send a message back where No Local is set, neither live nor retained', async () => {
     await using test = await timedBroker();
     const { broker } = test;
-    const client = await subscriber(broker, { topic: 'a', qos: 1, nl: true }, { clientId: 'c' });
-    const other = await subscriber(broker, { topic: 'a', nl: true });
+    const client = await subscriber(broker, { topic: 'a', qos: 1, noLocal: true }, { clientId: 'c' });
+    const other = await subscriber(broker, { topic: 'a', noLocal: true });
     client.send(publish('a', '1'), publish('a', '2', { qos: 1, messageId: 1, retain: true }));
     await client.rest();
     assert.deepEqual(told(await other.rest()), ['publish q0 a=1', 'publish q0 a=2']);
-    assert.deepEqual(await handedOut(client, 2, { topic: 'a', nl: true }), []);
-    assert.deepEqual(await handedOut(client, 3, { topic: 'a', nl: false }), ['publish q0 retain a=2']);
+    assert.deepEqual(await handedOut(client, 2, { topic: 'a', noLocal: true }), []);
+    assert.deepEqual(await handedOut(client, 3, { topic: 'a', noLocal: false }), ['publish q0 retain a=2']);
     client.send({ cmd: 'disconnect', reasonCode: 0 });
     await client.closed();
-    const again = await subscriber(broker, { topic: 'a', nl: true }, { clientId: 'c' });
+    const again = await subscriber(broker, { topic: 'a', noLocal: true }, { clientId: 'c' });
     await again.nothing();
   });
 
@@ -893,7 +897,7 @@ describe('PUBLISH: subscriptions that match', () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(
-      subscribe(1, { topic: 'a', qos: 2, nl: true }, { subscriptionIdentifier: [1] }),
+      subscribe(1, { topic: 'a', qos: 2, noLocal: true }, { subscriptionIdentifier: [1] }),
       subscribe(2, { topic: '+', qos: 1 }, { subscriptionIdentifier: [2] })
     );
     await client.rest();

@@ -68,8 +68,8 @@ describe('SUBSCRIBE', () => {
     await using broker = await startBroker();
     const own = await rawClient(broker);
     const other = await rawClient(broker);
-    await granted(own, 1, { topic: 'a', qos: 1, nl: true });
-    await granted(other, 1, { topic: 'a', qos: 1, nl: true });
+    await granted(own, 1, { topic: 'a', qos: 1, noLocal: true });
+    await granted(other, 1, { topic: 'a', qos: 1, noLocal: true });
     sendAll(own, publish('a', 'q0'), publish('a', 'q1', { qos: 1, messageId: 1 }));
     assert.equal((await own.next('puback')).messageId, 1);
     await nothing(own);
@@ -80,7 +80,7 @@ describe('SUBSCRIBE', () => {
     await using broker = await startBroker();
     const properties = { sessionExpiryInterval: 60 };
     const first = await rawClient(broker, { clientId: 'me', properties });
-    await granted(first, 1, { topic: 'a', nl: true });
+    await granted(first, 1, { topic: 'a', noLocal: true });
     const second = await rawClient(broker, { clientId: 'me', clean: false, properties });
     second.send(publish('a', 'mine'));
     await nothing(second);
@@ -89,7 +89,7 @@ describe('SUBSCRIBE', () => {
   it('[MQTT-3.8.3-3] sends a message back through another subscription that has no No Local', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
-    await granted(client, 1, { topic: 'a/#', nl: true, qos: 2 }, { subscriptionIdentifier: [1] });
+    await granted(client, 1, { topic: 'a/#', noLocal: true, qos: 2 }, { subscriptionIdentifier: [1] });
     await granted(client, 2, { topic: 'a/+', qos: 0 }, { subscriptionIdentifier: [2] });
     client.send(publish('a/b', 'x', { qos: 1, messageId: 9 }));
     const copy = await client.next('publish');
@@ -123,13 +123,18 @@ describe('SUBSCRIBE', () => {
   it('[MQTT-3.8.4-3] replaces all options and the identifier of the same filter, and adds no second subscription', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
-    await granted(client, 1, { topic: 'a', qos: 2, nl: true, rap: true }, { subscriptionIdentifier: [7] });
+    await granted(
+      client,
+      1,
+      { topic: 'a', qos: 2, noLocal: true, retainAsPublished: true },
+      { subscriptionIdentifier: [7] }
+    );
     await granted(client, 2, { topic: 'a', qos: 1 }, { subscriptionIdentifier: [8] });
     client.send(publish('a', 'x', { qos: 2, messageId: 1, retain: true }));
     const copy = await client.next('publish');
     assert.deepEqual([copy.qos, copy.retain, copy.properties?.subscriptionIdentifier], [1, false, [8]]);
     await client.next('pubrec');
-    await granted(client, 3, { topic: 'a', qos: 0, rh: 2 });
+    await granted(client, 3, { topic: 'a', qos: 0, retainHandling: 2 });
     client.send(publish('a', 'y'));
     const last = await client.next('publish');
     assert.deepEqual([String(last.payload), last.properties], ['y', undefined]);
@@ -148,13 +153,13 @@ describe('SUBSCRIBE', () => {
       [2, []],
       [0, ['kept']]
     ];
-    for (const [rh, expected] of rounds) {
-      await granted(client, 1, { topic: 'a', rh });
-      assert.deepEqual(await payloads(client), expected, `Retain Handling ${rh}`);
+    for (const [retainHandling, expected] of rounds) {
+      await granted(client, 1, { topic: 'a', retainHandling });
+      assert.deepEqual(await payloads(client), expected, `Retain Handling ${retainHandling}`);
     }
     client.send(unsubscribe(2, 'a'));
     await client.next('unsuback');
-    await granted(client, 3, { topic: 'a', rh: 1 });
+    await granted(client, 3, { topic: 'a', retainHandling: 1 });
     assert.deepEqual(await payloads(client), ['kept']);
   });
 
@@ -165,7 +170,7 @@ describe('SUBSCRIBE', () => {
     await granted(client, 1, { topic: 'a', qos: 1 });
     for (let i = 0; i < 20; i++) {
       publisher.send(publish('a', String(i), { qos: 1, messageId: i + 1 }));
-      client.send(subscribe(i + 1, { topic: 'a', qos: i % 2 === 0 ? 1 : 2, rh: 2 }));
+      client.send(subscribe(i + 1, { topic: 'a', qos: i % 2 === 0 ? 1 : 2, retainHandling: 2 }));
       await publisher.next('puback');
     }
     const seen = (await rest(client)).filter((packet) => packet.cmd === 'publish');

@@ -158,7 +158,8 @@ describe('shared subscriptions', () => {
     await using broker = await startBroker();
     await broker.publish('a', 'kept', { retain: true });
     const client = await rawClient(broker);
-    for (const topic of ['$share/g/a', '$share/g/#', '$queue/a']) await granted(client, 1, { topic, rh: 0 });
+    for (const topic of ['$share/g/a', '$share/g/#', '$queue/a'])
+      await granted(client, 1, { topic, retainHandling: 0 });
     await nothing(client);
   });
 });

@@ -40,7 +40,9 @@ export class RetainedReader extends Peer {
   }
 
   protected override welcomed(): void {
-    const subscriptions = [{ topic: FILTER, qos: 1, nl: false, rap: false, rh: 0 } as const];
+    const subscriptions = [
+      { topic: FILTER, qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const
+    ];
     this.send({ cmd: 'subscribe', messageId: 1, subscriptions: [...subscriptions] });
   }
 

@@ -172,7 +172,7 @@ export class Subscriber extends Peer {
     const messageId = this.#nextId();
     this.#asked.set(messageId, { wanted, stretch, isEnd: false });
     const properties = this.options.version === 5 ? { subscriptionIdentifier: [id] } : {};
-    const subscriptions = [{ topic, qos, nl: false, rap: false, rh: 0 } as const];
+    const subscriptions = [{ topic, qos, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const];
     this.send({ cmd: 'subscribe', messageId, subscriptions: [...subscriptions], properties });
   }
 

@@ -148,7 +148,9 @@ function sample({ id, type, name }: PropertyRow): Buffer {
 function clientTemplates(version: ProtocolVersion): Template[] {
   const isFive = version === 5;
   const properties = (given: Properties): Properties | undefined => (isFive ? given : undefined);
-  const options = isFive ? { nl: true, rap: true, rh: 1 as const } : { nl: false, rap: false, rh: 0 as const };
+  const options = isFive
+    ? { noLocal: true, retainAsPublished: true, retainHandling: 1 as const }
+    : { noLocal: false, retainAsPublished: false, retainHandling: 0 as const };
   const packets: [State, Packet][] = [
     [
       'new',
@@ -458,9 +460,9 @@ function packet(random: Random, version: ProtocolVersion): Packet {
       const subscriptions = Array.from({ length: 1 + random.below(4) }, () => ({
         topic: name(random, FILTERS),
         qos: random.pick(QUALITIES),
-        nl: isFive && random.once(5),
-        rap: isFive && random.once(2),
-        rh: isFive ? random.pick([0, 1, 2] as const) : (0 as const)
+        noLocal: isFive && random.once(5),
+        retainAsPublished: isFive && random.once(2),
+        retainHandling: isFive ? random.pick([0, 1, 2] as const) : (0 as const)
       }));
       return { cmd: 'subscribe', messageId, subscriptions, properties: properties('subscribe') };
     }

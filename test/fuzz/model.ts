@@ -169,7 +169,7 @@ function take(packet: Packet, known: Known, limits: Limits): void {
     case 'subscribe':
       for (const { topic } of packet.subscriptions) mustBePlain(topic);
       // `$queue/` is a shared subscription, too [MQTT-3.8.3-4]
-      if (packet.subscriptions.some(({ topic, nl }) => nl && /^\$(share|queue)\//.test(topic)))
+      if (packet.subscriptions.some(({ topic, noLocal }) => noLocal && /^\$(share|queue)\//.test(topic)))
         throw new End('refused', 0x82);
       if (packet.subscriptions.some(({ topic }) => !isFilter(topic, known.version))) throw new End('refused', 0x82);
       return;

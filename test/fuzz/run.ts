@@ -213,7 +213,13 @@ class Target {
   async #greet(): Promise<void> {
     const connect = { cmd: 'connect', protocolVersion: 5, bridge: false, clean: true, keepalive: 0 } as const;
     this.#publisher.say({ ...connect, clientId: 'publisher' });
-    const healthy = { topic: 'healthy/#', qos: 1, nl: false, rap: false, rh: 0 } as const;
+    const healthy = {
+      topic: 'healthy/#',
+      qos: 1,
+      noLocal: false,
+      retainAsPublished: false,
+      retainHandling: 0
+    } as const;
     this.#observer.say(
       { ...connect, clientId: 'observer' },
       { cmd: 'subscribe', messageId: 1, subscriptions: [healthy] }

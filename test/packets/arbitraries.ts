@@ -144,9 +144,9 @@ function subscribe(version: ProtocolVersion): fc.Arbitrary<Packet> {
     .record({
       topic: topicFilter,
       qos,
-      nl: version === 5 ? fc.boolean() : fc.constant(false),
-      rap: version === 5 ? fc.boolean() : fc.constant(false),
-      rh: version === 5 ? fc.constantFrom<0 | 1 | 2>(0, 1, 2) : fc.constant<0>(0)
+      noLocal: version === 5 ? fc.boolean() : fc.constant(false),
+      retainAsPublished: version === 5 ? fc.boolean() : fc.constant(false),
+      retainHandling: version === 5 ? fc.constantFrom<0 | 1 | 2>(0, 1, 2) : fc.constant<0>(0)
     })
     .map(compact);
   return fc

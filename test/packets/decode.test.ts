@@ -236,16 +236,16 @@ describe('decodeSubscribe', () => {
       messageId: 7,
       properties: { subscriptionIdentifier: [300] },
       subscriptions: [
-        { topic: 'a/+', qos: 2, nl: true, rap: true, rh: 2 },
-        { topic: '#', qos: 1, nl: false, rap: false, rh: 1 }
+        { topic: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 },
+        { topic: '#', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 1 }
       ]
     });
     assert.deepEqual(decode(4, 1, 0, 'a', 0, 'b', 2), {
       cmd: 'subscribe',
       messageId: 256,
       subscriptions: [
-        { topic: 'a', qos: 0, nl: false, rap: false, rh: 0 },
-        { topic: 'b', qos: 2, nl: false, rap: false, rh: 0 }
+        { topic: 'a', qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 },
+        { topic: 'b', qos: 2, noLocal: false, retainAsPublished: false, retainHandling: 0 }
       ]
     });
   });
@@ -300,7 +300,7 @@ describe('decodeSubscribe', () => {
 
   it('refuses No Local on a shared subscription with 0x82 [MQTT-3.8.3-4]', () => {
     assert.throws(() => decode(5, 0, 1, 0, '$share/g/a', 0x04), refusal(0x82, /No Local/));
-    assert.equal(decode(5, 0, 1, 0, '$shared/g/a', 0x04).subscriptions[0].nl, true);
+    assert.equal(decode(5, 0, 1, 0, '$shared/g/a', 0x04).subscriptions[0].noLocal, true);
   });
 
   it('refuses two Subscription Identifiers with 0x82', () => {

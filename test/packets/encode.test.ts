@@ -45,7 +45,9 @@ describe('encode', () => {
 
   it('writes the required flags of PUBREL, SUBSCRIBE and UNSUBSCRIBE [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1]', () => {
     assert.equal(hex({ cmd: 'pubrel', messageId: 1, reasonCode: 0 }, 5), '62020001');
-    const subscriptions = [{ topic: 'a', qos: 1 as const, nl: true, rap: true, rh: 2 as const }];
+    const subscriptions = [
+      { topic: 'a', qos: 1 as const, noLocal: true, retainAsPublished: true, retainHandling: 2 as const }
+    ];
     assert.equal(hex({ cmd: 'subscribe', messageId: 1, subscriptions }, 5), '82070001000001612d');
     assert.equal(hex({ cmd: 'unsubscribe', messageId: 1, unsubscriptions: ['a'] }, 4), 'a2050001000161');
   });
@@ -68,7 +70,9 @@ describe('encode', () => {
       properties
     };
     assert.equal(hex(publish, 4), '310400016178');
-    const subscriptions = [{ topic: 'a', qos: 1 as const, nl: true, rap: true, rh: 2 as const }];
+    const subscriptions = [
+      { topic: 'a', qos: 1 as const, noLocal: true, retainAsPublished: true, retainHandling: 2 as const }
+    ];
     assert.equal(hex({ cmd: 'subscribe', messageId: 1, subscriptions, properties }, 4), '8206000100016101');
     const will = { topic: 'w', payload: Buffer.alloc(0), qos: 0, retain: false, properties } as const;
     assert.deepEqual(

@@ -24,7 +24,7 @@ describe('Messages that replace each other while nothing is sent', () => {
       away.say({
         cmd: 'subscribe',
         messageId: 1,
-        subscriptions: [{ topic: 'queue/#', qos: 0, nl: false, rap: false, rh: 0 }]
+        subscriptions: [{ topic: 'queue/#', qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 }]
       });
       await turns(2);
       away.wire.destroy();

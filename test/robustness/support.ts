@@ -74,7 +74,13 @@ export function publish(topic: string, payload: string | Buffer, qos: QoS = 0, m
 }
 
 export function subscribe(messageId: number, qos: QoS, ...filters: readonly string[]): Packet {
-  const subscriptions = filters.map((topic) => ({ topic, qos, nl: false, rap: false, rh: 0 as const }));
+  const subscriptions = filters.map((topic) => ({
+    topic,
+    qos,
+    noLocal: false,
+    retainAsPublished: false,
+    retainHandling: 0 as const
+  }));
   return { cmd: 'subscribe', messageId, subscriptions };
 }
 

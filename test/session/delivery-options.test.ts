@@ -8,7 +8,7 @@ import { publish, subscribe } from '../support/wire.ts';
 
 /** A session that is away and has a subscription to everything. */
 async function away(broker: Broker, qos: QoS = 2): Promise<void> {
-  await cutOff(broker, await subscriber(broker, { topic: '#', qos, rh: 2 }, persistent('away')));
+  await cutOff(broker, await subscriber(broker, { topic: '#', qos, retainHandling: 2 }, persistent('away')));
 }
 
 /** What an absent session gets when it comes back, all of it acknowledged. */

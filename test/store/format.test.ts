@@ -70,7 +70,13 @@ describe('A store of format 1, records of version 1', () => {
     assert.deepEqual(await payloads(reader), texts);
     const subscriptions = broker.session('reader').subscriptions();
     assert.deepEqual(
-      [...subscriptions].map(({ filter, options: { qos, nl, rap, rh } }) => [filter, qos, nl, rap, rh]),
+      [...subscriptions].map(({ filter, options: { qos, noLocal, retainAsPublished, retainHandling } }) => [
+        filter,
+        qos,
+        noLocal,
+        retainAsPublished,
+        retainHandling
+      ]),
       [
         ['$share/g/jobs', 1, false, false, 0],
         ['a/#', 2, true, true, 1]

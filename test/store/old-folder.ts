@@ -166,8 +166,8 @@ class OldFolderCheck {
         if (hasProperties) assert.deepEqual(propertiesOf(messages[at]), properties);
       assert.ok([...again, ...messages].every((one) => one.properties?.subscriptionIdentifier?.[0] === 7));
       const [{ filter, options }] = [...this.#broker.session(clientId).subscriptions()];
-      const { qos, nl, rap, rh } = options;
-      assert.deepEqual([filter, qos, nl, rap, rh], ['q/#', 2, true, true, 1]);
+      const { qos, noLocal, retainAsPublished, retainHandling } = options;
+      assert.deepEqual([filter, qos, noLocal, retainAsPublished, retainHandling], ['q/#', 2, true, true, 1]);
     }
   }
 

@@ -299,19 +299,19 @@ describe('Subscriptions that are kept', () => {
   it('have their options and identifiers again', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
-    await client.subscribe([{ topic: 'a/+', qos: 2, nl: true, rap: true, rh: 2 }], {
+    await client.subscribe([{ topic: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 }], {
       properties: { subscriptionIdentifier: [7] }
     });
-    await client.subscribe([{ topic: '$share/g/b/#', qos: 1, rh: 1 }]);
+    await client.subscribe([{ topic: '$share/g/b/#', qos: 1, retainHandling: 1 }]);
     await client.subscribe([{ topic: 'ü/#', qos: 0 }], { properties: { subscriptionIdentifier: [268_435_455] } });
     await lives.crash();
     const records = [...lives.kit.broker.session('a').subscriptions()].map(({ filter, options }) => [filter, options]);
     assert.deepEqual(
       new Map(records as [string, object][]),
       new Map([
-        ['a/+', { qos: 2, nl: true, rap: true, rh: 2, id: 7 }],
-        ['$share/g/b/#', { qos: 1, nl: false, rap: false, rh: 1, id: undefined }],
-        ['ü/#', { qos: 0, nl: false, rap: false, rh: 0, id: 268_435_455 }]
+        ['a/+', { qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2, id: 7 }],
+        ['$share/g/b/#', { qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 1, id: undefined }],
+        ['ü/#', { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0, id: 268_435_455 }]
       ])
     );
   });
@@ -330,8 +330,10 @@ describe('Subscriptions that are kept', () => {
   it('are acted upon: No Local, Retain As Published and identifiers', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
-    await client.subscribe([{ topic: 'a', qos: 1, nl: true }]);
-    await client.subscribe([{ topic: 'b', qos: 1, rap: true }], { properties: { subscriptionIdentifier: [9] } });
+    await client.subscribe([{ topic: 'a', qos: 1, noLocal: true }]);
+    await client.subscribe([{ topic: 'b', qos: 1, retainAsPublished: true }], {
+      properties: { subscriptionIdentifier: [9] }
+    });
     await lives.crash();
     const { client: again, got } = await lives.listen({ clientId: 'a' });
     await again.publish('a', 'own', { qos: 1 });

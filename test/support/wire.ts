@@ -42,7 +42,7 @@ export function subscribe(
 ): SubscribePacket {
   const subscriptions = [filters].flat().map((filter): SubscriptionRequest => {
     const given = typeof filter === 'string' ? { topic: filter } : filter;
-    return { qos: 0, nl: false, rap: false, rh: 0, ...(given as { topic: string }) };
+    return { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0, ...(given as { topic: string }) };
   });
   return { cmd: 'subscribe', messageId, subscriptions, properties };
 }
