@@ -1,4 +1,5 @@
 import { BROKER_OPTIONS, InvalidInput, ZONE_OPTIONS } from '../../lib/index.ts';
+import { ws } from '../net/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from './flags.ts';
 
 /** A port of the command: a number, where 0 takes a free one, or `off`. */
@@ -13,6 +14,12 @@ export const SERVE_OPTIONS = {
   mqttsPort: port('off', 'MQTT over TLS; with --cert and --key 8883, unless --wss-port is given'),
   wsPort: port(8083, 'MQTT over WebSocket, path /mqtt'),
   wssPort: port('off', 'MQTT over secure WebSocket; needs --cert and --key'),
+  wsOrigins: flag(
+    'object',
+    undefined as readonly string[] | undefined,
+    'origins of web pages that may connect besides loopback ones, with commas between; any: every page',
+    { value: 'LIST', check: checkOrigins }
+  ),
   cert: flag('text', undefined as string | undefined, 'certificate chain of the TLS listeners, PEM', FILE),
   key: flag('text', undefined as string | undefined, 'private key of the certificate, PEM', FILE),
   ca: flag(
@@ -68,6 +75,13 @@ export const LIBRARY_OPTIONS: FlagTable = { ...ZONE_OPTIONS, ...BROKER_OPTIONS, 
 
 function port(value: Port, about: string) {
   return flag('object', value, `${about}; 0 takes a free one, off leaves it out`, { check: checkPort, value: 'PORT' });
+}
+
+/** By what a listener takes, so that the error names the flag. */
+function checkOrigins(value: unknown): unknown {
+  const origins = typeof value === 'string' ? value.split(',').map((origin) => origin.trim()) : value;
+  ws({ port: 0, origins: origins as string[] });
+  return origins;
 }
 
 function notEmpty(expected: string) {

@@ -120,11 +120,12 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
   }
   // A renewed certificate is put in the place of the old one: it is taken without a restart.
   const secure = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
+  const pages = own.wsOrigins === undefined ? {} : { origins: own.wsOrigins };
   const plans = [
     { kind: 'tcp', label: 'mqtt', port: own.mqttPort, more: {}, isOptional: false },
     { kind: 'tls', label: 'mqtts', port: mqttsPort, more: secure, isOptional: isDefault('mqttsPort') },
-    { kind: 'ws', label: 'ws', port: own.wsPort, more: {}, isOptional: isDefault('wsPort') },
-    { kind: 'wss', label: 'wss', port: own.wssPort, more: secure, isOptional: false }
+    { kind: 'ws', label: 'ws', port: own.wsPort, more: pages, isOptional: isDefault('wsPort') },
+    { kind: 'wss', label: 'wss', port: own.wssPort, more: { ...secure, ...pages }, isOptional: false }
   ] as const;
   return plans
     .filter(({ port }) => port !== 'off')

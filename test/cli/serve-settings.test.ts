@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -37,6 +38,27 @@ describe('options of serve', () => {
     assert.deepEqual(outlined(listeners), [['tcp', 'mqtt', '127.0.0.1', 0]]);
     await assert.rejects(read(['--mqtt-port', '70000']), {
       message: /^--mqtt-port: expected a port from 0 to 65535, or off, got "70000"/
+    });
+  });
+
+  it('lets more web pages connect over WebSocket by wsOrigins, and names the flag that is wrong [OPTION_INVALID]', async () => {
+    const isLetIn = async (origin: string, args: string[], more: Parameters<typeof read>[1] = {}) => {
+      const { listeners } = await read(args, more);
+      const { webSocket } = listeners.find(({ label }) => label === 'ws')?.transport ?? {};
+      return webSocket?.origins(origin, {} as IncomingMessage);
+    };
+    const [one, two] = ['https://a.example', 'https://b.example'];
+    const list = ['--ws-origins', `${one}, ${two}`];
+    for (const origin of [one, two]) assert.equal(await isLetIn(origin, list), true);
+    assert.equal(await isLetIn('https://c.example', list), false);
+    assert.equal(await isLetIn(one, []), false);
+    assert.equal(await isLetIn(one, ['--ws-origins', 'any']), true);
+    assert.equal(await isLetIn(two, [], { file: { wsOrigins: [one, two] } }), true);
+    assert.equal(await isLetIn(two, [], { env: { EMBERMQ_WS_ORIGINS: two } }), true);
+    await assert.rejects(read(['--ws-origins', 'a.example']), {
+      code: 'OPTION_INVALID',
+      message:
+        /^--ws-origins: expected origins as browsers send them, such as "https:\/\/app\.example", or "any", got "a\.example"/
     });
   });
 
