@@ -18,7 +18,7 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   allowAnonymous: '`true` without an authenticate hook, else `false`',
   aclNomatch: '`allow` without a hook of that kind, else `deny`',
   maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
-  maxTotalMqueueStoreBytes: 'half of the space that the store may take'
+  maxTotalMqueueStoreBytes: 'a third of the space that the store may take'
 };
 
 function markdown(table: OptionTable): string {

@@ -1,5 +1,5 @@
 import type { Store } from '../store/store.ts';
-import { Bell } from '../timing-wheel.ts';
+import { type Alarm, Bell } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 
 /** So much may be taken besides twice what is kept. */
@@ -10,8 +10,19 @@ const SESSION_BYTES = 1_024;
 const LOOK_EVERY_MS = 1_000;
 /** Written between two looks at any rate. */
 const LEAST_WRITTEN = 1_048_576;
-/** Below this share of what the store may take at most, deleted records are worth a compaction. */
-const LOW = 1 / 4;
+/**
+ * Of what the store may take at most, queues get this share: besides, LevelDB has the messages in its logs, deleted records until they
+ * are compacted, and a copy of what is being compacted.
+ */
+const QUEUES = 1 / 3;
+/** Below this share of what the store may take at most, deleted records are worth a compaction, from the second share on. */
+const LOW = 3 / 4;
+const WORTH = 1 / 8;
+/** What is kept is written anew by a compaction: where there is no room for that, only when it is no more than so much. */
+const SMALL_BYTES = 4_194_304;
+/** While a compaction runs and less is free, commits wait for it, but no longer than so: what comes in could fill the disk meanwhile. */
+const TIGHT_BYTES = 67_108_864;
+const LONGEST_WAIT_MS = 5_000;
 /** A backlog that is past its bound is shortened to this share of it, so that it is not done for each message. */
 const SHORTENED = 7 / 8;
 /** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
@@ -31,6 +42,15 @@ export class Space extends Bell {
   #isShortening = false;
   /** Bytes that may be written until the next look. */
   #leftToWrite = LEAST_WRITTEN;
+  /** As of the last look. */
+  #free = Infinity;
+  readonly #goOn: Alarm = {
+    dueMs: Infinity,
+    slot: undefined,
+    previous: undefined,
+    next: undefined,
+    ring: () => this.#wait(false)
+  };
   /** How many bytes may wait in the store, as of the last look. */
   #limit = Infinity;
 
@@ -111,16 +131,18 @@ export class Space extends Bell {
     this.#limit = this.#configured;
     if (store.freeBytes !== undefined) {
       const free = await store.freeBytes();
+      this.#free = free;
       const size = (await store.size?.()) ?? this.#kept;
       if (this.#isClosed) return;
       const most = Math.max(0, size + free);
-      // half of what queues may grow to is for what is deleted until it is compacted; where to drop all would not do, all stays
+      // where to drop all would not do, all stays
       const isOfUse = storedBacklog.bytes + free > 0;
       if (core.settings.maxTotalMqueueStoreBytes !== 0 && isOfUse)
-        this.#limit = Math.min(this.#limit, Math.max(0, most - this.#kept + storedBacklog.bytes) / 2);
+        this.#limit = Math.min(this.#limit, Math.max(0, most - this.#kept + storedBacklog.bytes) * QUEUES);
       core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
-      if (free < most * LOW && size > this.#kept + this.#besides + most * LOW * LOW) this.#compactSoon();
-      this.#leftToWrite = Math.max(LEAST_WRITTEN, free / 4);
+      const hasRoom = free > this.#kept / 2 || this.#kept < SMALL_BYTES;
+      if (hasRoom && free < most * LOW && size > this.#kept + this.#besides + most * WORTH) this.#compactSoon();
+      this.#leftToWrite = Math.max(LEAST_WRITTEN, free / 8);
     }
     if (this.#limit < Infinity)
       this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, this.#limit / 8));
@@ -136,11 +158,21 @@ export class Space extends Bell {
     if (this.#isCompacting || store.compact === undefined) return;
     this.#isCompacting = true;
     try {
+      if (this.#free < TIGHT_BYTES) this.#wait(true);
       await store.compact();
+      this.#wait(false);
       if (!this.#isClosed && store.size !== undefined) this.#besides = Math.max(0, (await store.size()) - this.#kept);
     } finally {
       this.#isCompacting = false;
+      this.#wait(false);
     }
+  }
+
+  #wait(isWaiting: boolean): void {
+    const { ledger, wheel } = this.#core;
+    if (ledger !== undefined) ledger.isWaiting = isWaiting;
+    if (isWaiting) wheel.arm(this.#goOn, LONGEST_WAIT_MS);
+    else wheel.disarm(this.#goOn);
   }
 
   #shortenSoon(): void {

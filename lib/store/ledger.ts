@@ -109,6 +109,7 @@ export class Ledger {
   /** When the store was made that was opened first: another one in its place is not taken. */
   #madeAt: number | undefined;
   #isUrgent = false;
+  #isWaiting = false;
   #isPulseDue = false;
   #isBusy = false;
   #dirty: Durable[] = [];
@@ -301,9 +302,15 @@ export class Ledger {
     });
   }
 
+  /** Let commits wait, or go on: what waits for them waits as well, and publishers pause. */
+  set isWaiting(isWaiting: boolean) {
+    this.#isWaiting = isWaiting;
+    if (!isWaiting && this.#isUrgent && !this.#isBusy) this.#host.turnLater();
+  }
+
   /** The turn is over: what it changed leaves, unless a commit is under way. */
   turnEnded(): void {
-    if (!this.#isUrgent || this.#isBusy || this.isFailed || !this.isOpen) return;
+    if (!this.#isUrgent || this.#isBusy || this.#isWaiting || this.isFailed || !this.isOpen) return;
     this.#begin();
   }
 

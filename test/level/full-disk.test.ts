@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
-import { type Broker, checkStore, createBroker } from '../../lib/index.ts';
+import { type Broker, type BrokerError, checkStore, createBroker } from '../../lib/index.ts';
 import { fill, smallDisk } from './small-disk.ts';
 
 /** Of these disks the tests say themselves what is left. */
@@ -162,5 +164,56 @@ describe('a broker on a disk that fills up', () => {
       await broker.stop().catch(() => undefined);
       clearInterval(alive);
     }
+  });
+});
+
+describe('A small disk under a flood for clients that are away', () => {
+  const names = Array.from({ length: 10 }, (_, at) => `away-${at}`);
+  const options = (clientId: string) => ({ clientId, clean: false, sessionExpiry: '1h' }) as const;
+
+  it('never fills up: the largest queues are shortened, publishers are told success, and the clients get the rest', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const broker = createBroker({ store: levelStore(join(disk.path, 'data')) });
+    const errors: unknown[] = [];
+    const reasons = new Set<string>();
+    broker.on('error', ({ error }) => errors.push(error));
+    broker.on('message.dropped', ({ reason }) => reasons.add(reason));
+    await broker.start();
+    for (const name of names) {
+      const client = await broker.connect(options(name));
+      await client.subscribe({ topic: name, qos: 1 });
+      await client.disconnect();
+    }
+    const flood = async (from: number) => {
+      for (let n = from; n < 5_000; n += 20)
+        await broker.publish({ topic: names[n % 10], payload: randomBytes(16_384), qos: 1 });
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, at) => flood(at)));
+    assert.deepEqual(errors, []);
+    assert.deepEqual([...reasons], ['total_queue_full']);
+    // somebody else takes the rest of the disk
+    fill(join(disk.path, 'other'));
+    // so fast that a commit may fail first, and the store is opened again
+    for (let code = ''; code !== 'QUOTA_EXCEEDED'; await turn())
+      code = await broker.publish({ topic: names[0], payload: randomBytes(65_536), qos: 1 }).then(
+        () => '',
+        (error: BrokerError) => error.code
+      );
+    let drained = 0;
+    for (const name of names) {
+      const client = await broker.connect(options(name));
+      client.on('message', () => drained++);
+      const waits = () => {
+        const { mqueueLen, inflight } = broker.session(name).figures();
+        return mqueueLen + inflight > 0;
+      };
+      while (waits()) await turn();
+      await client.disconnect();
+    }
+    assert.ok(drained > 300, `${drained} were left`);
+    await assert.rejects(broker.connect(options('new')), { reasonCode: 0x97 });
+    rmSync(join(disk.path, 'other'));
+    await broker.stop();
   });
 });
