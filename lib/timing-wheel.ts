@@ -26,6 +26,9 @@ interface Slot {
   tail: Alarm | undefined;
 }
 
+/** A turn of the wheel that comes so much too late is one of a process that was stopped, or blocked. */
+const LATE_MS = 100;
+
 /** Fewer empty slots than these are not worth a sweep. */
 const SWEEP_FROM = 64;
 
@@ -36,6 +39,8 @@ const SWEEP_FROM = 64;
  * O(log slots) when it does not. An alarm never rings early, and at most one tick late. Alarms of one tick ring in the order in which
  * they were armed.
  *
+ * A turn that is late may be put off once (`catchUp`): what came while the process was stopped is then read before silence is judged.
+ *
  * Slots whose alarms were all disarmed are swept out when they are the greater part: a broker whose clients come and go arms and
  * disarms session expiries days ahead.
  */
@@ -45,13 +50,19 @@ export class TimingWheel {
   readonly #onError: (error: unknown) => void;
   readonly #slots = new Map<number, Slot>();
   readonly #heap: Slot[] = [];
+  readonly #catchUp: ((run: () => void) => void) | undefined;
+  #isCatchingUp = false;
   #timer: unknown;
   #timerTick = Infinity;
   #armed = 0;
   #emptySlots = 0;
 
-  /** @param tickMs resolution in milliseconds: an alarm rings at most this much late */
-  constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void) {
+  /**
+   * @param tickMs resolution in milliseconds: an alarm rings at most this much late
+   * @param catchUp calls `run` when what has come meanwhile has been read; for turns that are more than 100 ms late
+   */
+  constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void, catchUp?: (run: () => void) => void) {
+    this.#catchUp = catchUp;
     this.#clock = clock.internal ?? clock;
     this.#tickMs = tickMs;
     this.#onError = onError;
@@ -134,7 +145,23 @@ export class TimingWheel {
   }
 
   readonly #turn = (): void => {
-    this.#timerTick = -Infinity; // what is armed meanwhile need not schedule: it is done below
+    this.#timerTick = -Infinity; // what is armed meanwhile need not schedule: it is done when the alarms have rung
+    const first = this.#heap[0];
+    const lateMs = first === undefined ? 0 : this.#clock.monotonic() - first.tick * this.#tickMs;
+    if (this.#catchUp === undefined || lateMs <= LATE_MS) {
+      this.#ringDue();
+      return;
+    }
+    if (this.#isCatchingUp) return;
+    this.#isCatchingUp = true;
+    this.#catchUp(() => {
+      this.#isCatchingUp = false;
+      this.#ringDue();
+    });
+  };
+
+  #ringDue(): void {
+    this.#timerTick = -Infinity;
     const nowMs = this.#clock.monotonic();
     try {
       for (let slot = this.#heap[0]; slot !== undefined && slot.tick * this.#tickMs <= nowMs; slot = this.#heap[0]) {
@@ -153,7 +180,7 @@ export class TimingWheel {
     } finally {
       this.#schedule();
     }
-  };
+  }
 
   #removeFirst(): void {
     const heap = this.#heap;

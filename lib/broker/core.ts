@@ -153,8 +153,11 @@ export class Core implements SessionHost {
     this.outputHighWaterMark = settings.outputHighWaterMark;
     this.maxHeldBytes = settings.maxHeldBytes;
     this.totalBacklog = new TotalBacklog(settings.maxTotalMqueueBytes);
-    this.wheel = new TimingWheel(this.clock, settings.timerResolution, (error) =>
-      this.failed(error, 'a timer', undefined)
+    this.wheel = new TimingWheel(
+      this.clock,
+      settings.timerResolution,
+      (error) => this.failed(error, 'a timer', undefined),
+      (run) => this.later(run) // behind the poll phase, in which the sockets are read
     );
     this.events = new Events(() => this.#watch());
     this.hooks = new HookRegistry(
