@@ -108,7 +108,11 @@ export interface Hooks {
     readonly message: Message;
     readonly client: ClientInfo | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
-  /** false drops this message for this receiver. Synchronous, on the packet path: keep it short. */
+  /**
+   * false drops this message for this receiver. Synchronous, on the packet path: keep it short. It is asked when the message is to be
+   * sent, once: a message that waits in a backlog is asked about when it leaves that. What is sent again to a client that did not
+   * acknowledge it is not asked about again.
+   */
   deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
 }
 

@@ -33,6 +33,12 @@ export const ZONE_OPTIONS = {
     unit: 's',
     max: 65_535
   }),
+  maxKeepalive: row(
+    'duration',
+    0,
+    'Longest keep alive of v5 clients: a longer one, or none, is answered with this one (Server Keep Alive). 3.x has no such answer, so theirs stays as asked. 0: no bound.',
+    { unit: 's', max: 65_535 }
+  ),
   keepaliveBackoff: row('number', 0.75, 'A connection is dead after keep alive x backoff x 2 [MQTT-3.1.2-22].', {
     min: 0.5,
     max: 10
@@ -121,6 +127,12 @@ export const ZONE_OPTIONS = {
     128,
     'QoS 1 and 2 messages in flight to one client, at most its Receive Maximum; 0: 65535.',
     { unit: 'messages', max: 65_535 }
+  ),
+  maxInflightBytes: row(
+    'size',
+    0,
+    'Bytes of QoS 1 and 2 messages in flight to one client, besides their number; a larger message goes alone. What is sent again on reconnect is not held back. 0: unlimited.',
+    { unit: 'bytes' }
   ),
   receiveMaximum: row('integer', 65_535, 'QoS 1 and 2 messages a v5 client may have unacknowledged (0x93 past it).', {
     unit: 'messages',

@@ -10,6 +10,7 @@ import { type Connection, Pause } from '../session/connection.ts';
 import { ZoneRates } from '../session/rate-limit.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
+import type { Zone } from '../zone.ts';
 import { Authentication, admitsAnonymous, isTrusted } from './authentication.ts';
 import type { Core } from './core.ts';
 
@@ -410,8 +411,7 @@ function checkWill(session: Session, packet: ConnectPacket): void {
 function agree(session: Session, packet: ConnectPacket): void {
   const { zoneSettings } = session;
   const { properties = {}, will, protocolVersion } = packet;
-  session.keepalive =
-    protocolVersion === 5 && zoneSettings.serverKeepalive > 0 ? zoneSettings.serverKeepalive : packet.keepalive; // [MQTT-3.2.2-22]
+  session.keepalive = protocolVersion === 5 ? keepaliveOf(zoneSettings, packet.keepalive) : packet.keepalive; // [MQTT-3.2.2-22]
   if (protocolVersion === 5) {
     const asked = properties.sessionExpiryInterval ?? 0;
     session.sessionExpiry = Math.min(asked === NEVER ? Infinity : asked, zoneSettings.maxSessionExpiryInterval);
@@ -430,6 +430,13 @@ function agree(session: Session, packet: ConnectPacket): void {
     message: { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest },
     delayMs: willDelayInterval * 1000
   };
+}
+
+/** The keep alive that a v5 client lives by: another one than it asked for is told as Server Keep Alive [MQTT-3.1.2-21]. */
+function keepaliveOf({ serverKeepalive, maxKeepalive }: Zone, asked: number): number {
+  const keepalive = serverKeepalive > 0 ? serverKeepalive : asked;
+  const isTooLong = maxKeepalive > 0 && (keepalive === 0 || keepalive > maxKeepalive);
+  return isTooLong ? maxKeepalive : keepalive;
 }
 
 /** The bytes of an accepting CONNACK. What explains is left out where it does not fit, what binds is not [MQTT-3.2.2-19, -20]. */

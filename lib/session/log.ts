@@ -714,7 +714,8 @@ export class SessionLog extends Sized implements Durable {
     if (id === undefined) this.#session.queue(kept);
     else {
       this.#wanted?.delete(kept.seq);
-      this.#session.inflight?.keep(id, kept);
+      const isBounded = this.#session.zoneSettings.maxInflightBytes > 0;
+      this.#session.inflight?.keep(id, kept, isBounded ? kept.message.bytes : 0);
     }
   }
 }

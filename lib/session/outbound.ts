@@ -73,12 +73,16 @@ export abstract class Outbound implements Subscriber {
   }
 
   get hasRoom(): boolean {
-    return (
-      this.link !== undefined &&
-      this.state === 'connected' &&
-      !this.link.isBlocked &&
-      (this.inflight?.count ?? 0) < this.window
-    );
+    return this.link !== undefined && this.state === 'connected' && !this.link.isBlocked && this.#roomInFlight() > 0;
+  }
+
+  /** Bytes that a QoS 1 or 2 message may have to go out now; 0: none may. One that exceeds `maxInflightBytes` goes alone. */
+  #roomInFlight(): number {
+    const { inflight } = this;
+    if (inflight === undefined) return Infinity;
+    if (inflight.count >= this.window) return 0;
+    const { maxInflightBytes } = this.zoneSettings;
+    return maxInflightBytes === 0 || inflight.bytes === 0 ? Infinity : Math.max(0, maxInflightBytes - inflight.bytes);
   }
 
   get isPersistent(): boolean {
@@ -116,16 +120,12 @@ export abstract class Outbound implements Subscriber {
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
-    const { host, zoneSettings } = this;
+    const { zoneSettings } = this;
     if (this.state === 'gone') return false; // its subscriptions are being taken out
     if ((subscription.noLocal || zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
       const { own } = subscription;
       if (own !== undefined && !zoneSettings.ignoreLoopDeliver) return this.deliver(message, own);
       this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
-      return false;
-    }
-    if (host.hooks.deliver.length > 0 && !message.isSystem && !host.mayDeliver(message, this.client)) {
-      this.#drop(message, 'hook');
       return false;
     }
     const { qos } = message;
@@ -183,10 +183,7 @@ export abstract class Outbound implements Subscriber {
     if (link === undefined || link.isBlocked || link.isClosed) return this.#enqueue(message, qos, retain, ids, kept);
     if (qos === 0) {
       if (backlog !== undefined && backlog.zeroes > 0) return this.#enqueue(message, qos, retain, ids, kept);
-    } else if (
-      (this.inflight !== undefined && this.inflight.count >= this.window) ||
-      (backlog !== undefined && backlog.length > backlog.zeroes)
-    ) {
+    } else if (this.#roomInFlight() < message.bytes || (backlog !== undefined && backlog.length > backlog.zeroes)) {
       return this.#enqueue(message, qos, retain, ids, kept);
     }
     return this.#transmit(link, message, qos, retain, ids, kept);
@@ -336,6 +333,15 @@ export abstract class Outbound implements Subscriber {
   ): boolean {
     const { host } = this;
     const wasHeld = id > 0;
+    // asked now and not when it was queued: a right that was withdrawn meanwhile holds
+    if (host.hooks.deliver.length > 0 && !message.isSystem) {
+      if (!host.mayDeliver(message, this.client)) {
+        if (id > 0) this.inflight?.free(id);
+        this.#drop(message, 'hook', kept);
+        return false;
+      }
+      if (this.link !== link) return this.#putOff(message, qos, retain, ids, kept, id);
+    }
     let expirySec = -1;
     let isAged = false;
     if (message.expiryInterval >= 0) {
@@ -390,6 +396,25 @@ export abstract class Outbound implements Subscriber {
     return true;
   }
 
+  /** A hook ended the connection that the message was to go out on: the next one gets it, if the session has one. */
+  #putOff(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined,
+    id: number
+  ): boolean {
+    if (this.state === 'gone') {
+      this.#drop(message, 'session_terminated', kept);
+      return false;
+    }
+    if (qos === 0) return kept !== undefined || this.#enqueue(message, qos, retain, ids, kept);
+    if (id === 0) id = this.#takeId(message, qos, retain, ids, kept);
+    this.inflight?.markUnsent(id); // what is in flight goes out before what waits
+    return true;
+  }
+
   #count(link: Connection, qos: QoS): void {
     const { counts } = this.host.metrics;
     link.sentPackets++;
@@ -422,7 +447,8 @@ export abstract class Outbound implements Subscriber {
       again,
       qos | (retain ? 4 : 0),
       again === undefined ? undefined : ids,
-      kept
+      kept,
+      this.zoneSettings.maxInflightBytes > 0 ? message.bytes : 0
     );
   }
 
@@ -468,7 +494,8 @@ export abstract class Outbound implements Subscriber {
     let left = PUMP_AT_ONCE;
     if (backlog !== undefined) {
       while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0 && !this.held?.isFull) {
-        const queued = backlog.shift((this.inflight?.count ?? 0) < this.window);
+        const room = this.#roomInFlight();
+        const queued = backlog.shift(room > 0, room);
         if (queued === undefined) break;
         if (queued.kept?.isDone || this.#isRefused(queued.message)) continue;
         left--;
@@ -522,7 +549,7 @@ export abstract class Outbound implements Subscriber {
   /** What waits in the backlog goes before retained messages. */
   #hasQuota(backlog: Backlog | undefined): boolean {
     const isFirst = (backlog?.length ?? 0) === 0 && (this.log === undefined || this.log.isCaughtUp);
-    return isFirst && (this.inflight?.count ?? 0) < this.window;
+    return isFirst && this.#roomInFlight() > 0;
   }
 
   #load(feeds: RetainedFeeds): number {
@@ -536,10 +563,6 @@ export abstract class Outbound implements Subscriber {
     const { subscription } = feed;
     if ((subscription.noLocal || this.zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
       this.#drop(message, 'no_local'); // [MQTT-3.8.3-3]
-      return;
-    }
-    if (this.host.hooks.deliver.length > 0 && !message.isSystem && !this.host.mayDeliver(message, this.client)) {
-      this.#drop(message, 'hook');
       return;
     }
     const qos = handOutQos(message, subscription, this.zoneSettings.upgradeQos);
@@ -593,6 +616,14 @@ export abstract class Outbound implements Subscriber {
       resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
+      const hasHook = host.hooks.deliver.length > 0 && !message.isSystem;
+      if (hasHook && !inflight.wasSent(id) && !host.mayDeliver(message, this.client)) {
+        const refused = inflight.keptOf(id);
+        inflight.free(id);
+        this.#drop(message, 'hook', refused);
+        continue;
+      }
+      if (this.link !== link) return; // a hook ended it
       const flags = inflight.flagsOf(id);
       const qos = (flags & 3) as QoS;
       const left =

@@ -97,11 +97,12 @@ export class Backlog extends Shortenable {
   /**
    * Take the next message.
    * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 leaves [MQTT-3.3.4-10]
+   * @param room most bytes that a message of QoS 1 or 2 may have; a larger one stays the next
    */
-  shift(windowOpen: boolean): Queued | undefined {
+  shift(windowOpen: boolean, room = Infinity): Queued | undefined {
     for (let at = 0; at < this.#lanes.length; at++) {
       const lane = this.#lanes[at];
-      const queued = lane.oldest(windowOpen).shift();
+      const queued = lane.oldest(windowOpen, room).shift();
       if (queued === undefined) continue;
       this.#took(lane, queued);
       return queued;
@@ -224,11 +225,11 @@ class Lane {
   }
 
   /** Which of the two is to go on; it may be empty. */
-  oldest(windowOpen: boolean): Fifo {
-    if (!windowOpen) return this.unacknowledged;
+  oldest(windowOpen: boolean, room = Infinity): Fifo {
+    const other = this.acknowledged.head;
+    if (!windowOpen || (other !== undefined && other.message.bytes > room)) return this.unacknowledged;
     const zero = this.unacknowledged.head;
     if (zero === undefined) return this.acknowledged;
-    const other = this.acknowledged.head;
     return other !== undefined && other.sequence < zero.sequence ? this.acknowledged : this.unacknowledged;
   }
 }

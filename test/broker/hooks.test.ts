@@ -705,6 +705,91 @@ describe('the deliver hook', () => {
     assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
   });
 
+  it('is asked when a message leaves the backlog, so that a right withdrawn meanwhile holds', async () => {
+    for (const qos of [0, 1, 2] as const) {
+      let mayRead = true;
+      const asked: string[] = [];
+      await using broker = await startBroker({
+        maxInflight: 2,
+        hooks: {
+          deliver: ({ message: { payload } }) => {
+            asked.push(String(payload));
+            return mayRead || String(payload) === 'last';
+          }
+        }
+      });
+      const drops: string[] = [];
+      broker.on('message.dropped', ({ reason, message }) => drops.push(`${reason} ${message.payload}`));
+      const properties = { sessionExpiryInterval: 60 };
+      const first = await rawClient(broker, { clientId: 'c', properties });
+      await granted(first, 1, { topic: 'a', qos });
+      first.cut();
+      await turns();
+      for (const text of ['1', '2', 'last']) await broker.publish('a', text, { qos });
+      assert.deepEqual(asked, []);
+      mayRead = false;
+      const again = await rawClient(broker, { clientId: 'c', clean: false, properties });
+      assert.deepEqual(await payloads(again), ['last']);
+      assert.deepEqual(
+        [asked, drops],
+        [
+          ['1', '2', 'last'],
+          ['hook 1', 'hook 2']
+        ]
+      );
+      const { inflight, mqueueLen, mqueueDropped } = broker.session('c').figures();
+      assert.deepEqual([inflight, mqueueLen, mqueueDropped], [qos === 0 ? 0 : 1, 0, 2]);
+    }
+  });
+
+  it('is asked once for what goes out at once and for what waits for the window, and not for what is sent again', async () => {
+    const asked: string[] = [];
+    await using broker = await startBroker({
+      maxInflight: 1,
+      hooks: { deliver: ({ message }) => asked.push(String(message.payload)) > 0 }
+    });
+    const properties = { sessionExpiryInterval: 60 };
+    const first = await rawClient(broker, { clientId: 'c', properties });
+    await granted(first, 1, { topic: 'a', qos: 1 });
+    for (const text of ['1', '2']) await broker.publish('a', text, { qos: 1 });
+    assert.deepEqual(await payloads(first), ['1']);
+    assert.deepEqual(asked, ['1']);
+    first.cut();
+    await turns();
+    const again = await rawClient(broker, { clientId: 'c', clean: false, properties });
+    const [resent] = await rest(again);
+    assert.ok(resent.cmd === 'publish' && resent.dup);
+    assert.deepEqual(asked, ['1']);
+    again.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
+    assert.deepEqual(await payloads(again), ['2']);
+    assert.deepEqual(asked, ['1', '2']);
+  });
+
+  it('leaves a message that it ends the connection over to the next connection of the session', async () => {
+    let isEnding = true;
+    await using broker = await startBroker({
+      hooks: {
+        deliver: ({ message, client }) => {
+          if (isEnding && String(message.payload) === '2') broker.session(client.clientId).kick({ session: 'keep' });
+          return true;
+        }
+      }
+    });
+    const properties = { sessionExpiryInterval: 60 };
+    const first = await rawClient(broker, { clientId: 'c', properties });
+    await granted(first, 1, { topic: 'a', qos: 1 });
+    for (const text of ['1', '2', '3']) await broker.publish('a', text, { qos: 1 });
+    await first.closed();
+    isEnding = false;
+    const again = await rawClient(broker, { clientId: 'c', clean: false, properties });
+    const got = (await rest(again)).map((packet) => packet.cmd === 'publish' && [String(packet.payload), packet.dup]);
+    assert.deepEqual(got, [
+      ['1', true],
+      ['2', false],
+      ['3', false]
+    ]);
+  });
+
   it('drops a delivery on which it answers with a promise, whatever that holds, and tells', async () => {
     await using broker = await startBroker({ hooks: { deliver: (async () => true) as never } });
     const errors = errorsOf(broker);

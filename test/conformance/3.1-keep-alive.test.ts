@@ -151,9 +151,28 @@ describe('Keep alive', () => {
     assert.equal(same.connack?.properties?.serverKeepAlive, undefined);
   });
 
+  it('[MQTT-3.1.2-21] [MQTT-3.2.2-21] a keep alive above maxKeepalive, or none, is answered with maxKeepalive', async () => {
+    const clock = new VirtualClock();
+    await using broker = await startBroker({ clock, maxKeepalive: 20 });
+    for (const keepalive of [0, 21, 65_535]) {
+      const client = await rawClient(broker, { keepalive });
+      assert.equal(client.connack?.properties?.serverKeepAlive, 20);
+      await clock.advance(29_999);
+      assert.equal(client.isClosed, false);
+      await clock.advance(1);
+      await client.refused(0x8d);
+    }
+    for (const keepalive of [1, 20]) {
+      const client = await rawClient(broker, { keepalive });
+      assert.equal(client.connack?.properties?.serverKeepAlive, undefined);
+    }
+    await using forced = await startBroker({ clock, maxKeepalive: 20, serverKeepalive: 30 });
+    assert.equal((await rawClient(forced, { keepalive: 5 })).connack?.properties?.serverKeepAlive, 20);
+  });
+
   it('[MQTT-3.2.2-22] 3.x clients keep their own value: they can not be told another', async () => {
     const clock = new VirtualClock();
-    await using broker = await startBroker({ clock, serverKeepalive: 20 });
+    await using broker = await startBroker({ clock, serverKeepalive: 20, maxKeepalive: 20 });
     for (const version of [3, 4] as const) {
       const client = await rawClient(broker, { version, keepalive: 100 });
       await clock.advance(149_999);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
 import type { ProtocolVersion, PublishPacket, QoS } from '../../lib/packets/types.ts';
+import { memoryStore } from '../../lib/store/memory-store.ts';
 import { ack, cutOff, onlyPublish, persistent, subscriber, timedBroker, told } from '../support/flows.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { held, publish, subscribe, turns } from '../support/wire.ts';
@@ -597,6 +598,37 @@ describe('flow control', () => {
       assert.equal((await client.rest()).length, expected);
     }
   });
+
+  for (const store of [undefined, memoryStore()])
+    it(`[MQTT-4.9.0-3] keeps within maxInflightBytes besides the number, and sends a larger message alone${store === undefined ? '' : ', with a store'}`, async () => {
+      await using test = await timedBroker({ maxInflightBytes: 1000, store });
+      const { broker } = test;
+      const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
+      const send = (text: string, qos: 0 | 1 | 2, size = 400) => broker.publish('a', text.padEnd(size, '.'), { qos });
+      const came = async () => {
+        const packets = await client.rest();
+        await test.clock.settle(); // with a store some of it waits for a commit
+        packets.push(...(await client.rest()));
+        return packets.map((packet) => (packet.cmd === 'publish' ? String(packet.payload).slice(0, 3) : packet.cmd));
+      };
+      for (const text of ['n01', 'n02', 'n03']) await send(text, 2);
+      await send('n04', 0);
+      await send('big', 1, 5000);
+      await send('n05', 1, 10);
+      assert.deepEqual(await came(), ['n01', 'n02', 'n04']); // QoS 0 does not wait [MQTT-3.3.4-10]
+      client.send(ack('pubrec', 1)); // what is released counts no longer
+      assert.deepEqual(await came(), ['pubrel', 'n03']);
+      client.send(ack('pubrec', 2), ack('pubrec', 3));
+      assert.deepEqual((await came()).sort(), ['big', 'pubrel', 'pubrel']);
+      client.send(ack('pubcomp', 1), ack('pubcomp', 2), ack('pubcomp', 3));
+      assert.deepEqual(await came(), []);
+      await cutOff(broker, client);
+      const back = await rawClient(broker, persistent('c'));
+      assert.equal((await onlyPublish(back)).messageId, 4);
+      back.send(ack('puback', 4));
+      assert.deepEqual(told(await back.rest()), ['publish 5 q1 a=n05.......']);
+      assert.equal(broker.session('c').figures().mqueueLen, 0);
+    });
 
   it('[MQTT-4.9.0-2] sends no QoS 1 and 2 without quota: PUBACK, PUBCOMP and a refusing PUBREC give one back each', async () => {
     await using test = await timedBroker();

@@ -98,6 +98,7 @@ export function onPubrec(
     log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
   } else host.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
   answer(session, link, PUBREL, id, 0, ticketOf(session));
+  if (session.zoneSettings.maxInflightBytes > 0) session.pump(); // the message counts no longer
 }
 
 export function onPubrel(
