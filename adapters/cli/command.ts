@@ -18,6 +18,8 @@ export interface Shell {
   onSignal(listener: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
   /** From now on call the listener at SIGHUP, which no longer ends the process. @returns a function that takes it away: then nothing happens */
   onHangup(listener: () => void): () => void;
+  /** From now on give memory back after a burst. @returns a function that ends that */
+  collectWhenIdle(): () => void;
   /** Wait, until the signal aborts at the latest. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
   /** End the process at once. */

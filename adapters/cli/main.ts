@@ -3,6 +3,7 @@ import { fstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runCommand } from './commands.ts';
 import { readFileUpTo } from './config-text.ts';
+import { collectWhenIdle } from './idle-collector.ts';
 
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
@@ -16,6 +17,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   stderr: process.stderr,
   readFile: readFileUpTo,
   importPackage: (name) => import(name),
+  collectWhenIdle,
   delay: (ms, signal) => delay(ms, undefined, { signal }).catch(() => {}),
   onSignal(listener) {
     process.on('SIGINT', listener).on('SIGTERM', listener);

@@ -32,6 +32,7 @@ theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides
     const opened: Opened[] = [];
     const ignoreHangups = reloadAtHangup(shell, opened);
     const { first, release } = hearSignals(shell);
+    const endCollecting = shell.collectWhenIdle();
     try {
       const settings = await readServeSettings(args, shell);
       const { memory, dataDir, durability, verifyStore } = settings.own;
@@ -49,6 +50,7 @@ theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides
     } finally {
       release();
       ignoreHangups();
+      endCollecting();
     }
   }
 };

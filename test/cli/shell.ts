@@ -54,6 +54,7 @@ export function testShell(): TestShell {
       return text === undefined ? readFileUpTo(path, maxBytes) : Buffer.from(text);
     },
     importPackage: (name) => import(name),
+    collectWhenIdle: () => () => {},
     async delay(ms) {
       delays.push(ms);
       await new Promise((resolve) => setImmediate(resolve));

@@ -1,0 +1,96 @@
+import { performance } from 'node:perf_hooks';
+import { setImmediate } from 'node:timers';
+import { getHeapStatistics } from 'node:v8';
+
+const LOOK_EVERY_MS = 1_000;
+/** A look finds the process idle if it was at work for less than this share of the time since the one before. */
+const IDLE_SHARE = 0.3;
+/** Looks in a row that must find it idle before each step. */
+const IDLE_LOOKS = 2;
+/** What the heap must have grown by: so many bytes, and this share of what it was. */
+const GROWN_BYTES = 32 * 2 ** 20;
+const GROWN_SHARE = 0.25;
+/** A heap with more in use is not compacted: that would stop the process for too long. */
+const MOST_COMPACTED_BYTES = 48 * 2 ** 20;
+/** V8 begins a collection where this much memory outside the heap comes at once (64 MB at the time of writing). */
+const PROMPT_BYTES = 96 * 2 ** 20;
+
+/** `collect`: garbage, beside the work. `compact`: give back all pages that are not needed; stops the process meanwhile. */
+export type Step = 'collect' | 'compact';
+
+/** Decides what to do about memory: once the heap has grown and the process is idle, and not again before it has grown once more. */
+export class IdlePolicy {
+  #floor = Number.POSITIVE_INFINITY;
+  #idleLooks = 0;
+  #done: Step | undefined;
+
+  /**
+   * @param heldBytes that the heap and buffers outside it take
+   * @param usedBytes of the heap in use; after a collection that is what is needed
+   * @param share of the time since the last look in which the process was at work
+   */
+  look(heldBytes: number, usedBytes: number, share: number): Step | undefined {
+    this.#idleLooks = share < IDLE_SHARE ? this.#idleLooks + 1 : 0;
+    this.#floor = Math.min(this.#floor, heldBytes);
+    if (this.#done === 'compact') return this.#settle(heldBytes);
+    if (heldBytes <= this.#floor + Math.max(GROWN_BYTES, this.#floor * GROWN_SHARE)) {
+      if (this.#done === undefined) return undefined; // else the collection has made it small again
+    }
+    if (this.#idleLooks < IDLE_LOOKS) return undefined;
+    this.#idleLooks = 0;
+    if (this.#done === 'collect' && usedBytes > MOST_COMPACTED_BYTES) return this.#settle(heldBytes);
+    this.#done = this.#done === undefined ? 'collect' : 'compact';
+    return this.#done;
+  }
+
+  /** What is left is in use. */
+  #settle(heldBytes: number): undefined {
+    this.#floor = heldBytes;
+    this.#done = undefined;
+  }
+}
+
+/**
+ * V8 collects garbage when something is allocated, and an idle broker allocates nothing: what a burst left would stay for hours. So look
+ * once a second. This is for the command's own process: what an app's heap does is not the library's to decide.
+ * @returns a function that ends it
+ */
+export function collectWhenIdle(): () => void {
+  const policy = new IdlePolicy();
+  let before = performance.eventLoopUtilization();
+  const timer = setInterval(() => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
+    const step = policy.look(total_heap_size + external_memory, used_heap_size, utilization);
+    if (step === 'collect') collect();
+    else if (step === 'compact') void compact();
+  }, LOOK_EVERY_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** V8 marks in other threads and at idle times. The buffer is never written to, so it takes no memory, and is freed at once. */
+function collect(): void {
+  const { port1, port2 } = new MessageChannel();
+  try {
+    port1.postMessage(null, [new ArrayBuffer(PROMPT_BYTES)]);
+  } catch {
+    // the address space is bounded: the collection comes when V8 needs it
+  }
+  port1.close();
+  port2.close();
+}
+
+/** The one way to ask V8 for all it can give back that is documented and needs no flag. */
+async function compact(): Promise<void> {
+  try {
+    const { Session } = await import('node:inspector');
+    const session = new Session();
+    session.connect();
+    session.post('HeapProfiler.collectGarbage', () => setImmediate(() => session.disconnect()));
+  } catch {
+    // a node that was built without the inspector
+  }
+}
