@@ -41,7 +41,7 @@ export class TlsEndpoint {
     return this.#inTurn(async () => {
       this.#isOpen = true;
       this.#next = next;
-      this.#watch();
+      this.#watch(this.#settings);
       try {
         await this.#load(this.#settings);
       } catch (error) {
@@ -80,13 +80,18 @@ export class TlsEndpoint {
    */
   reload(material: TlsMaterial = {}): Promise<void> {
     return this.#inTurn(async () => {
-      const settings = withMaterial(this.#settings, material);
-      await this.#load(settings);
-      const isSame = filesOf(settings).join('\0') === filesOf(this.#settings).join('\0');
+      const previous = this.#settings;
+      const settings = withMaterial(previous, material);
+      const isSame = filesOf(settings).join('\0') === filesOf(previous).join('\0');
+      // Before they are read: a change that comes after that is seen.
+      if (!isSame) this.#watchAnew(settings);
+      try {
+        await this.#load(settings);
+      } catch (error) {
+        if (!isSame) this.#watchAnew(previous);
+        throw error;
+      }
       this.#settings = settings;
-      if (isSame || !this.#isOpen) return;
-      this.#unwatch();
-      this.#watch();
     });
   }
 
@@ -171,10 +176,15 @@ export class TlsEndpoint {
     next(arrival);
   }
 
-  #watch(): void {
-    const { watchInterval: interval } = this.#settings;
+  #watchAnew(settings: TlsRead): void {
+    this.#unwatch();
+    if (this.#isOpen) this.#watch(settings);
+  }
+
+  #watch(settings: TlsRead): void {
+    const { watchInterval: interval } = settings;
     if (interval === 0) return;
-    for (const file of filesOf(this.#settings)) {
+    for (const file of filesOf(settings)) {
       const changed: StatsListener = () => this.#reloadSoon();
       watchFile(file, { interval, persistent: false }, changed);
       this.#watched.push({ file, changed });
