@@ -114,6 +114,11 @@ export const ZONE_OPTIONS = {
   maxOutboundTopicAlias: row('integer', 32, 'Topic aliases the broker sets towards a client that allows them.', {
     max: 65_535
   }),
+  outboundAliasAfter: row('integer', 1, 'Which message of a topic sets its alias towards a client: 1, the first.', {
+    unit: 'messages',
+    min: 1,
+    max: 1_000
+  }),
   payloadFormatCheck: row('boolean', false, 'Refuse payloads that claim to be UTF-8 and are not (0x99).'),
   responseInformation: row(
     'text',

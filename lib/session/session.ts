@@ -607,7 +607,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     const receiveMaximum = properties.receiveMaximum ?? 65_535;
     this.window = zoneSettings.maxInflight === 0 ? receiveMaximum : Math.min(receiveMaximum, zoneSettings.maxInflight);
     const aliases = Math.min(properties.topicAliasMaximum ?? 0, zoneSettings.maxOutboundTopicAlias);
-    this.aliases = aliases > 0 ? new TopicAliases(aliases) : undefined;
+    this.aliases = aliases > 0 ? new TopicAliases(aliases, zoneSettings.outboundAliasAfter) : undefined;
   }
 
   /** What the client has unacknowledged on this connection: QoS 1 is acknowledged before more is read [MQTT-3.3.4-7]. */

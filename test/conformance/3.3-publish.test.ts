@@ -717,7 +717,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     for (const topic of ['a', 'a', 'a', 'b', 'b', 'b', 'c', 'c', 'c', 'b', 'a'])
       await test.broker.publish(topic, topic);
     const got = await aliasesOf(client);
-    assert.deepEqual(got, ['- a', '1 a', '1', '- b', '2 b', '2', '- c', '1 c', '1', '2', '- a']);
+    assert.deepEqual(got, ['1 a', '1', '1', '2 b', '2', '2', '- c', '1 c', '1', '2', '- a']);
   });
 
   it('[MQTT-3.3.2-11] keeps to the maximum of the zone, and can do without', async () => {
@@ -735,10 +735,10 @@ describe('PUBLISH: topic aliases to a client', () => {
     const options = { ...persistent('c'), properties: { sessionExpiryInterval: 60, topicAliasMaximum: 5 } };
     const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, options);
     for (let n = 0; n < 3; n++) await test.broker.publish('a', 'a', { qos: 1 });
-    assert.deepEqual(await aliasesOf(client), ['- a', '1 a', '1']);
+    assert.deepEqual(await aliasesOf(client), ['1 a', '1', '1']);
     await cutOff(test.broker, client);
     const back = await rawClient(test.broker, options);
-    assert.deepEqual(await aliasesOf(back), ['- a', '1 a', '1']);
+    assert.deepEqual(await aliasesOf(back), ['1 a', '1', '1']);
     await cutOff(test.broker, back);
     const plain = await rawClient(test.broker, persistent('c'));
     assert.deepEqual(await aliasesOf(plain), ['- a', '- a', '- a']);
@@ -768,7 +768,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     await using test = await timedBroker({ mountpoint: 'm/' });
     const client = await subscriber(test.broker, { topic: '#' }, { properties: { topicAliasMaximum: 5 } });
     for (let n = 0; n < 4; n++) await test.broker.publish('m/a', 'a');
-    assert.deepEqual(await aliasesOf(client), ['- a', '1 a', '1', '1']);
+    assert.deepEqual(await aliasesOf(client), ['1 a', '1', '1', '1']);
   });
 });
 

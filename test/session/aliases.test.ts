@@ -4,49 +4,64 @@ import { TopicAliases } from '../../lib/session/aliases.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 describe('TopicAliases', () => {
-  it('sends a topic alone at first, sets an alias the second time, and uses it from the third on', () => {
-    const aliases = new TopicAliases(4);
-    assert.deepEqual(
-      [1, 2, 3, 4].map(() => aliases.choose('a')),
-      [0, -1, 1, 1]
-    );
+  it('sets an alias with the message of a topic that the option names, and uses it from the next on', () => {
+    for (const after of [1, 2, 3]) {
+      const aliases = new TopicAliases(4, after);
+      const expected = [...new Array(after - 1).fill(0), -1, 1, 1];
+      assert.deepEqual(
+        expected.map(() => aliases.choose('a')),
+        expected
+      );
+    }
   });
 
   it('numbers aliases from 1 to the maximum and no further', () => {
-    const aliases = new TopicAliases(3);
-    const set = ['a', 'b', 'c', 'd', 'e'].map((topic) => {
-      aliases.choose(topic);
-      return -aliases.choose(topic);
-    });
-    assert.deepEqual(set, [1, 2, 3, 1, 2]);
+    const aliases = new TopicAliases(3, 1);
+    const set = ['a', 'b', 'c', 'd', 'd', 'e', 'e'].map((topic) => Math.abs(aliases.choose(topic)));
+    assert.deepEqual(set, [1, 2, 3, 0, 1, 0, 2]);
   });
 
-  it('gives away the alias that has not been used for longest', () => {
-    const aliases = new TopicAliases(2);
-    for (const topic of ['a', 'a', 'b', 'b', 'a']) aliases.choose(topic);
-    aliases.choose('c');
-    assert.equal(aliases.choose('c'), -2, 'that of b');
-    assert.equal(aliases.choose('a'), 1);
-    assert.equal(aliases.choose('b'), 0, 'b begins again');
+  it('gives away the alias that has not been used for longest, to a topic that has come twice since', () => {
+    const aliases = new TopicAliases(2, 1);
+    for (const topic of ['a', 'b', 'a']) aliases.choose(topic);
+    assert.equal(aliases.choose('c'), 0);
+    assert.equal(aliases.choose('b'), 2, 'b comes between');
+    assert.equal(aliases.choose('c'), -1, 'a has not come since c came');
+    assert.equal(aliases.choose('b'), 2);
+    assert.equal(aliases.choose('a'), 0, 'a begins again');
+  });
+
+  it('keeps the aliases where more topics come in turn than there are aliases', () => {
+    for (const topics of [9, 12, 16, 17, 100]) {
+      const aliases = new TopicAliases(8, 1);
+      const choices = Array.from({ length: topics * 10 }, (_, at) => aliases.choose(`t${at % topics}`));
+      assert.equal(choices.filter((choice) => choice < 0).length, 8, `${topics} topics`);
+      assert.equal(choices.filter((choice) => choice > 0).length, 8 * 9, `${topics} topics`);
+    }
+  });
+
+  it('moves the aliases to other topics when those come instead', () => {
+    const aliases = new TopicAliases(8, 1);
+    for (let at = 0; at < 80; at++) aliases.choose(`old${at % 8}`);
+    const choices = Array.from({ length: 24 }, (_, at) => Math.sign(aliases.choose(`new${at % 8}`)));
+    assert.deepEqual(choices, [...new Array(8).fill(0), ...new Array(8).fill(-1), ...new Array(8).fill(1)]);
   });
 
   it('sets an alias anew when the packet that was to set it was not sent', () => {
-    const aliases = new TopicAliases(1);
-    aliases.choose('a');
+    const aliases = new TopicAliases(1, 1);
     assert.equal(aliases.choose('a'), -1);
     aliases.forget('a');
-    assert.equal(aliases.choose('a'), 0);
     assert.equal(aliases.choose('a'), -1);
     assert.equal(aliases.choose('a'), 1);
   });
 
   it('keeps the other aliases where they are when one is forgotten', () => {
-    const aliases = new TopicAliases(3);
-    for (const topic of ['a', 'a', 'b', 'b']) aliases.choose(topic);
+    const aliases = new TopicAliases(3, 1);
+    for (const topic of ['a', 'b']) aliases.choose(topic);
     aliases.forget('a');
     assert.equal(aliases.choose('b'), 2);
-    aliases.choose('c');
-    assert.equal(aliases.choose('c'), -3);
+    assert.equal(aliases.choose('c'), -1);
+    assert.equal(aliases.choose('d'), -3);
     aliases.forget('never seen');
   });
 
@@ -54,7 +69,7 @@ describe('TopicAliases', () => {
     const { below } = randomSource('TopicAliases');
     for (let round = 0; round < 50; round++) {
       const max = 1 + below(5);
-      const aliases = new TopicAliases(max);
+      const aliases = new TopicAliases(max, 1 + below(3));
       const client = new Map<number, string>();
       for (let step = 0; step < 400; step++) {
         const topic = `t${below(9)}`;
