@@ -325,7 +325,8 @@ export class Core implements SessionHost {
   open(stream: Duplex, meta: ConnectionMeta, zone: Zone): void {
     const { maxConnections } = this.settings;
     const count = this.links.size + this.#early.size;
-    if ((maxConnections > 0 && count >= maxConnections) || stream.destroyed) {
+    const isFull = maxConnections > 0 && count >= maxConnections && count - this.#countEnding() >= maxConnections;
+    if (isFull || stream.destroyed) {
       this.metrics.counts[Metric.connectionsRefused]++;
       stream.destroy();
       return;
@@ -342,6 +343,13 @@ export class Core implements SessionHost {
     this.#hasArrival = true;
     session.actor = this.#animate(session, 'session');
     link.open();
+  }
+
+  /** Connections that the broker has decided to close, and whose stream has not closed yet: their place is free. */
+  #countEnding(): number {
+    let count = 0;
+    for (const { isClosed } of this.links) if (isClosed) count++;
+    return count;
   }
 
   revive(session: Session): void {

@@ -51,6 +51,8 @@ const PROGRESS_BYTES = 256;
 const HELD_UNPAUSED_BYTES = 16_384;
 /** How long the stream of an ended connection may take to deliver what was sent, then it is destroyed. */
 const LINGER_MS = 3_000;
+/** Bytes that it may still send meanwhile. They are thrown away; a peer that sends more is cut off. */
+const LINGER_BYTES = 262_144;
 
 /** Parts of a packet up to this size are joined as they come. */
 const SMALL_PART = 16_384;
@@ -145,6 +147,7 @@ export class Connection {
   /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
   #unsent = 0;
   #unsentBySocket = 0;
+  #discarded = 0;
   #lingering: { dueMs: number } | undefined = undefined;
 
   constructor(stream: Duplex, meta: ConnectionMeta, host: SessionHost, session: Session, maxPacketSize: number) {
@@ -171,7 +174,11 @@ export class Connection {
   // ------------------------------------------------------------------------------------------------------------------ input
 
   receive(chunk: Buffer): void {
-    if (this.isClosed) return;
+    if (this.isClosed) {
+      this.#discarded += chunk.length;
+      if (this.#discarded > LINGER_BYTES && !this.stream.destroyed) this.destroy();
+      return;
+    }
     if (this.#isWalking) {
       // a stream that answers within our write: its turn comes behind what is being read
       (this.#arrived ??= []).push(chunk);
