@@ -54,6 +54,10 @@ function toForeign(packet: Packet, version: ProtocolVersion): Foreign {
     }
   }
   if (packet.cmd === 'connack' && version !== 5) result.returnCode = RETURN_CODES[packet.reasonCode];
+  if (packet.cmd === 'subscribe')
+    result.subscriptions = packet.subscriptions.map(
+      ({ noLocal: nl, retainAsPublished: rap, retainHandling: rh, ...rest }) => ({ ...rest, nl, rap, rh })
+    );
   return result;
 }
 
