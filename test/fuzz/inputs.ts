@@ -289,6 +289,8 @@ export function* listed(): Generator<Input, void, undefined> {
       }
     }
     yield rest('with a byte too many', framed(frame[0], frame.subarray(body), bytesOf(0)));
+    const announced = Buffer.concat([bytesOf(frame[0], 0xff, 0xff, 0x7f), frame.subarray(body)]);
+    yield rest('announced as 2 MB', announced);
   }
   for (const { name, version, frame } of [...CLIENT, ...SERVER])
     for (const state of statesOf(version))

@@ -22,6 +22,8 @@ export interface Verdict {
   readonly packets: readonly ReadPacket[];
   /** Largest packet that may be sent to it. */
   readonly maxFrame: number;
+  /** It may be closed without an answer: whether the version was known at that moment depends on how the bytes were cut into chunks. */
+  readonly mayBeSilent: boolean;
 }
 
 /** A packet and the bytes it was read from. */
@@ -34,6 +36,8 @@ export interface ReadPacket {
 /** Limits of the broker under test that the model needs. */
 export interface Limits {
   readonly maxPacketSize: number;
+  /** Bounds packets until the CONNECT is accepted. */
+  readonly maxConnectSize: number;
   readonly maxTopicLevels: number;
   readonly maxTopicAlias: number;
   readonly maxClientidLen: number;
@@ -49,6 +53,7 @@ interface Known {
   isChallenged: boolean;
   expiry: number;
   maxFrame: number;
+  mayBeSilent: boolean;
   readonly aliases: Set<number>;
 }
 
@@ -78,6 +83,7 @@ export function judge(input: Input, limits: Limits): Verdict {
     isChallenged: input.state === 'authenticating' || input.state === 'reauthenticating',
     expiry: 0,
     maxFrame: Infinity,
+    mayBeSilent: false,
     aliases: new Set()
   };
   const packets: ReadPacket[] = [];
@@ -87,7 +93,8 @@ export function judge(input: Input, limits: Limits): Verdict {
     state: known.state,
     version: known.version,
     packets,
-    maxFrame: known.maxFrame
+    maxFrame: known.maxFrame,
+    mayBeSilent: known.mayBeSilent
   });
   if (input.state === 'left') return verdict(new End('left'));
   try {
@@ -106,7 +113,7 @@ function read(bytes: Buffer, known: Known, limits: Limits, packets: ReadPacket[]
     const type = bytes[at] >> 4;
     if (known.state === 'new' && type !== 1) throw new End('left'); // nothing is sent before CONNECT
     const end = body.at + body.length;
-    if (end - at > limits.maxPacketSize) throw new End('refused', 0x95);
+    checkSize(bytes, body.at, end - at, known, limits);
     if (end > bytes.length) throw new End('waiting');
     checkFlags(type, bytes[at] & 15, known.version ?? 5);
     checkPlace(type, known);
@@ -118,6 +125,18 @@ function read(bytes: Buffer, known: Known, limits: Limits, packets: ReadPacket[]
     take(packet, known, limits);
     at = end;
   }
+}
+
+/** A packet that is too large is refused at its fixed header, a CONNECT in the version that came with it. */
+function checkSize(bytes: Buffer, bodyAt: number, size: number, known: Known, limits: Limits): void {
+  const isWelcomed = known.state === 'live' || known.state === 'reauthenticating';
+  const most = isWelcomed ? limits.maxPacketSize : Math.min(limits.maxConnectSize, limits.maxPacketSize);
+  if (size <= most) return;
+  if (known.state === 'new') {
+    known.version = peekConnectVersion(bytes, bodyAt, bytes.length);
+    known.mayBeSilent = true;
+  }
+  throw new End('refused', 0x95);
 }
 
 function bodyOf(bytes: Buffer, at: number): { at: number; length: number } {

@@ -324,6 +324,7 @@ class Target {
 
   /** MQTT 5.0 is told why. */
   #checkRefusal(input: Input, verdict: Verdict, last: Packet | undefined): void {
+    if (verdict.mayBeSilent && last === undefined) return;
     const isConnected = verdict.state === 'live' || verdict.state === 'reauthenticating';
     const expected = isConnected ? 'disconnect' : 'connack';
     assert.ok(last?.cmd === expected && last.reasonCode >= 0x80, `refused by ${expected}, not ${describe(last)}`);
