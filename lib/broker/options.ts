@@ -94,7 +94,7 @@ export const BROKER_OPTIONS = {
   maxTotalMqueueStoreBytes: row(
     'size',
     undefined as number | undefined,
-    'The same in the store, where it is at most what the space allows; 0: until the reserve of the store is in use.',
+    'Backlogs of all sessions together, in the store: a bound below that of the default. Messages are only dropped to make room for new ones. 0: no bound until the reserve of the store is in use.',
     { unit: 'bytes' }
   ),
   routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {

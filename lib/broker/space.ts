@@ -23,8 +23,8 @@ const SMALL_BYTES = 4_194_304;
 /** While a compaction runs and less is free, commits wait for it, but no longer than so: what comes in could fill the disk meanwhile. */
 const TIGHT_BYTES = 67_108_864;
 const LONGEST_WAIT_MS = 5_000;
-/** A backlog that is past its bound is shortened to this share of it, so that it is not done for each message. */
-const SHORTENED = 7 / 8;
+/** A new message displaces old ones of at most so many times its space on disk, as some compress better than the average. */
+const DISPLACED = 2;
 /** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
 const STUCK_AT_MOST = 100;
 
@@ -53,6 +53,12 @@ export class Space extends Bell {
   };
   /** How many bytes may wait in the store, as of the last look. */
   #limit = Infinity;
+  /** Bytes that the queues may take on disk, as of the last look. */
+  #allowed = Infinity;
+  /** The lowest ratio of bytes on disk to bytes kept that was measured since the last compaction. */
+  #ratio = 1;
+  /** Bytes that were queued at the last look, without those to be dropped then. */
+  #settled = Infinity;
 
   constructor(core: Core, store: Store) {
     super();
@@ -128,25 +134,44 @@ export class Space extends Bell {
     const core = this.#core;
     const store = this.#store;
     const { storedBacklog } = core;
-    this.#limit = this.#configured;
+    const configured = this.#configured;
+    this.#limit = configured;
     if (store.freeBytes !== undefined) {
       const free = await store.freeBytes();
       this.#free = free;
-      const size = (await store.size?.()) ?? this.#kept;
+      const kept = this.#kept;
+      const size = (await store.size?.()) ?? kept;
       if (this.#isClosed) return;
       const most = Math.max(0, size + free);
-      // where to drop all would not do, all stays
-      const isOfUse = storedBacklog.bytes + free > 0;
-      if (core.settings.maxTotalMqueueStoreBytes !== 0 && isOfUse)
-        this.#limit = Math.min(this.#limit, Math.max(0, most - this.#kept + storedBacklog.bytes) * QUEUES);
+      const ratio = ratioOf(size, kept);
+      this.#ratio = Math.min(this.#ratio, ratio);
+      const limit = this.#limitBySpace(most, ratio);
+      if (core.settings.maxTotalMqueueStoreBytes !== 0) this.#limit = Math.min(limit, configured);
       core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
-      const hasRoom = free > this.#kept / 2 || this.#kept < SMALL_BYTES;
-      if (hasRoom && free < most * LOW && size > this.#kept + this.#besides + most * WORTH) this.#compactSoon();
-      this.#leftToWrite = Math.max(LEAST_WRITTEN, free / 8);
+      const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
+      const garbage = size - kept * this.#ratio - this.#besides;
+      if (hasRoom && free < most * LOW && garbage > most * WORTH) this.#compactSoon();
+      this.#leftToWrite = Math.max(LEAST_WRITTEN, Math.min(free, this.#allowed) / 8);
     }
-    if (this.#limit < Infinity)
-      this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, this.#limit / 8));
+    if (configured < Infinity) this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, configured / 8));
     if (storedBacklog.bytes > this.#limit) this.#shortenSoon();
+  }
+
+  /**
+   * How many bytes of messages may be queued. Messages are only dropped to make room for new ones: when something else takes the space,
+   * the queues keep what they have, and each new message displaces old ones. What is compared is the space on disk, as far as it is known.
+   * @param most bytes that the store may grow to
+   * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
+   */
+  #limitBySpace(most: number, ratio: number): number {
+    const { bytes } = this.#core.storedBacklog;
+    const others = this.#kept - bytes;
+    const share = Math.max(0, most - others * ratio) * QUEUES;
+    this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
+    const grown = Math.max(0, bytes - this.#settled);
+    const limit = Math.max(this.#allowed / ratio, bytes - (DISPLACED * grown) / ratio);
+    this.#settled = Math.min(bytes, limit);
+    return limit;
   }
 
   #compactSoon(): void {
@@ -161,7 +186,11 @@ export class Space extends Bell {
       if (this.#free < TIGHT_BYTES) this.#wait(true);
       await store.compact();
       this.#wait(false);
-      if (!this.#isClosed && store.size !== undefined) this.#besides = Math.max(0, (await store.size()) - this.#kept);
+      if (!this.#isClosed && store.size !== undefined) {
+        const size = await store.size();
+        this.#ratio = ratioOf(size, this.#kept);
+        this.#besides = Math.max(0, size - this.#kept);
+      }
     } finally {
       this.#isCompacting = false;
       this.#wait(false);
@@ -191,7 +220,7 @@ export class Space extends Bell {
   async #shorten(): Promise<void> {
     const { storedBacklog } = this.#core;
     for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
-      const excess = storedBacklog.bytes - this.#limit * SHORTENED;
+      const excess = storedBacklog.bytes - this.#limit;
       const log = excess > 0 ? storedBacklog.largest() : undefined;
       if (log === undefined) return;
       const { bytes } = log;
@@ -205,4 +234,9 @@ export class Space extends Bell {
     const { storedBacklog, persistentCount, retained, delayed } = this.#core;
     return storedBacklog.bytes + persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes;
   }
+}
+
+/** Bytes on disk for each byte kept: less than 1 where the store compresses them. */
+function ratioOf(size: number, kept: number): number {
+  return size > 0 && size < kept ? size / kept : 1;
 }

@@ -504,7 +504,7 @@ export class SessionLog extends Sized implements Durable {
     const drop = this.#dropper(parked);
     const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0) <= 0;
     let isAtHead = true;
-    for (let from = this.#pageFrom; !isEnough(); ) {
+    for (let from = this.#pageFrom, limit = READ_TO_DROP; !isEnough(); limit = Math.min(limit * 2, MOST_TO_DROP)) {
       const unwritten = this.#unwritten;
       // what is in the store can not be looked at then
       if (from >= unwritten || this.#ledger.isFailed) {
@@ -512,7 +512,7 @@ export class SessionLog extends Sized implements Durable {
         return;
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
-      const entries = await this.#ledger.read(key, to, READ_TO_DROP);
+      const entries = await this.#ledger.read(key, to, limit);
       if (this.#parked !== parked || this.#isOver) return;
       for (const entry of entries) {
         if (isEnough()) return;
@@ -526,7 +526,7 @@ export class SessionLog extends Sized implements Durable {
         isAtHead &&= isBad || read.segment.left === 0;
         if (isAtHead) this.#pageFrom = from; // nobody looks for it again
       }
-      if (entries.length < READ_TO_DROP) from = unwritten;
+      if (entries.length < limit) from = unwritten;
     }
   }
 
@@ -736,4 +736,7 @@ function added<T>(list: T[], item: T): T[] {
   return list;
 }
 
-const READ_TO_DROP = 64;
+/** Records that are read first to drop messages; then twice as many, and so on: mostly a few messages have to go. */
+const READ_TO_DROP = 4;
+/** At most; a record has up to 128 KB. */
+const MOST_TO_DROP = 64;

@@ -86,8 +86,9 @@ export interface Store {
   compact?(): Promise<void>;
   /**
    * Bytes that may still be written before the store's reserve is touched; negative when the reserve is in use. The broker asks about once a
-   * second while it writes, and after a commit that failed: when little is left it shortens the largest backlogs, and below 0 it refuses what
-   * would make the store grow (option `maxTotalMqueueStoreBytes`). Left out where space is no concern: the store has no bound by space then.
+   * second while it writes, and after a commit that failed: when little is left, new messages displace the oldest of the largest backlogs, and
+   * below 0 it refuses what would make the store grow (option `maxTotalMqueueStoreBytes`). Left out where space is no concern: the store has no
+   * bound by space then.
    * @throws StateError STORE_CLOSED when it is not open; what the medium says
    */
   freeBytes?(): Promise<number>;

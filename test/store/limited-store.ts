@@ -10,6 +10,8 @@ export class LimitedStore implements Store {
   /** Taken by others. */
   others = 0;
   compactions = 0;
+  /** Bytes of a value that it can not compress. */
+  incompressible: (value: Buffer) => number = (value) => value.length;
   readonly #inner = memoryStore();
   readonly #sizes = new Map<string, number>();
   #live = 0;
@@ -37,13 +39,14 @@ export class LimitedStore implements Store {
   }
 
   async commit(batch: Batch): Promise<void> {
+    // what is committed is in a log first, as it came
     if (this.used + batch.bytes + this.others > this.capacity + this.reserve) throw new Error('no space left');
     await this.#inner.commit(batch);
     for (const [at, key] of batch.keys.entries()) {
       const name = key.toString('latin1');
       const before = this.#sizes.get(name) ?? 0;
       const value = batch.values[at];
-      const bytes = value === undefined ? 0 : key.length + value.length;
+      const bytes = value === undefined ? 0 : key.length + this.incompressible(value);
       this.#live += bytes - before;
       this.#garbage += before;
       if (value === undefined) this.#sizes.delete(name);

@@ -99,6 +99,65 @@ describe('The queues of all sessions in a store', () => {
     for (const name of names) left += (await drained(kit, name)).length;
     assert.ok(left * 8 * KB > 2 * MB, `${left} are left`);
   });
+
+  it('are not shortened when something else takes the space: from then on each new message displaces an old one', async () => {
+    const store = new LimitedStore(32 * MB, MB);
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const dropped = drops(kit);
+    await leave(kit, 'large', 'large/#');
+    await leave(kit, 'small', 'small/#');
+    const flood = async (name: string, count: number, from = 0) => {
+      for (let n = from; n < from + count; n++) {
+        await kit.broker.publish(`${name}/${n}`, Buffer.alloc(8 * KB), { qos: 1 });
+        if (n % 20 === 0) await kit.clock.advance('1s');
+      }
+      await kit.clock.advance('2s');
+    };
+    await flood('large', 1000);
+    await flood('small', 10);
+    store.others = 32 * MB - store.used - 4 * MB;
+    await kit.clock.advance('5s');
+    await flood('small', 1, 10);
+    await flood('large', 1, 1000);
+    assert.ok(dropped.length <= 2, `${dropped.length} gave way to 2 new ones`);
+    await flood('large', 200, 1001);
+    assert.ok(dropped.length >= 190 && dropped.length <= 210, `${dropped.length} gave way to about 200 new ones`);
+    assert.deepEqual(
+      dropped,
+      dropped.map((_, n) => `large large/${n} total_queue_full`)
+    );
+    assert.equal((await drained(kit, 'small')).length, 11);
+    assert.equal((await drained(kit, 'large')).length, 1201 - dropped.length);
+  });
+
+  it('are counted as the store compresses them: no message goes while a third of the disk is not used', async () => {
+    const store = new LimitedStore(6 * MB, MB);
+    store.incompressible = (value) => value.length / 10;
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const dropped = drops(kit);
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    await leave(kit, 'away', 'away/#');
+    const flood = async (count: number) => {
+      for (let n = 0; n < count; n++) {
+        await kit.broker.publish('away/it', Buffer.alloc(8 * KB), { qos: 1 });
+        if (n % 20 === 0) await kit.clock.advance('1s');
+        assert.ok(store.used < 5 * MB, `${store.used} bytes are used`);
+      }
+      await kit.clock.advance('2s');
+    };
+    await flood(1_000);
+    assert.deepEqual(dropped, []);
+    await flood(3_000);
+    const waiting = 4_000 - dropped.length;
+    assert.ok(waiting > 1_200 && waiting < 2_700, `${waiting} wait`);
+    // what comes now can not be compressed: it has to fit as well
+    store.incompressible = (value) => value.length;
+    await flood(2_000);
+    assert.deepEqual(errors, []);
+    const left = (await drained(kit, 'away')).length;
+    assert.ok(left > 150 && left < 600, `${left} are left`);
+  });
 });
 
 describe('A store whose reserve is in use', () => {
@@ -181,7 +240,7 @@ describe('A store whose reserve is in use', () => {
     await kit.broker.publish('known', '', { qos: 1, retain: true });
   });
 
-  it('is noticed at the start, and shortens the largest queues until there is space again', async () => {
+  it('keeps what was there at the start: all of it is drained, and nothing is dropped', async () => {
     const store = new LimitedStore(64 * MB, MB);
     {
       await using kit = await createTestBroker({ store, leakCheck: false });
@@ -191,11 +250,15 @@ describe('A store whose reserve is in use', () => {
     await store.compact();
     store.capacity = store.used - 100;
     await using kit = await createTestBroker({ store, leakCheck: false });
+    const dropped = drops(kit);
     kit.broker.on('error', () => undefined);
     await kit.clock.advance('5s');
-    await kit.broker.publish('kept/last', 'x', { qos: 1 });
+    await assert.rejects(async () => kit.broker.publish('kept/last', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
     const topics = await drained(kit, 'away');
-    assert.ok(topics.length > 200 && topics.length < 500, `${topics.length}`);
-    assert.equal(topics.at(-1), 'kept/last');
+    assert.deepEqual(
+      topics,
+      Array.from({ length: 1000 }, (_, n) => `kept/${n}`)
+    );
+    assert.deepEqual(dropped, [' kept/last quota']);
   });
 });
