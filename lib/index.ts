@@ -59,6 +59,7 @@ export type {
   Verdict
 } from './hooks.ts';
 export type {
+  CountedStream,
   GatheringStream,
   ListenerAddress,
   ListenerFigures,

@@ -31,6 +31,15 @@ export interface GatheringStream {
   admitted?(): void;
 }
 
+/** What a stream may have whose listener counts connections. */
+export interface CountedStream {
+  /**
+   * The broker has decided to close the connection, or has seen the client's end: it no longer counts for `maxConnections`, though the stream
+   * may take a while to close. Called once.
+   */
+  placeFreed?(): void;
+}
+
 /** A listener as the broker knows it: opened by `start`, closed first by `stop`. The broker itself opens no port. */
 export interface ListenerHandle {
   /** Unique name, for example `tcp:1883`, `ws:8083`, `unix:/run/x.sock`. */

@@ -5,6 +5,7 @@ import {
   type BrokerEvents,
   type Clock,
   type ConnectionMeta,
+  type CountedStream,
   type ListenerFigures,
   type ListenerHandle,
   type ProtocolVersion,
@@ -111,12 +112,14 @@ export interface KnownLocal {
 export class Gate {
   /** The listener's name, as the broker is told it. */
   readonly name: string;
-  current = 0;
   readonly shutdownCount: Record<string, number> = {};
   readonly settings: GateSettings;
   readonly clock: Clock;
   readonly #acceptor: Acceptor;
   readonly #arriving = new Map<Duplex, Arrival>();
+  /** Sockets that count for `maxConnections`: from accept until the broker begins to close the connection, or the socket closes. */
+  readonly #places = new Set<Duplex>();
+  readonly #placeFreed: (this: Duplex) => void;
   readonly #left: (this: Duplex) => void;
   readonly #descriptors: DescriptorReserve;
   #tokens: number;
@@ -131,9 +134,12 @@ export class Gate {
     this.#tokens = Math.max(settings.maxConnRate, 1);
     this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
+    this.#placeFreed = function placeFreed() {
+      gate.#places.delete(this);
+    };
     // One function for all sockets: a closure for each would cost an idle connection some 100 bytes.
     this.#left = function left() {
-      gate.current--;
+      gate.#places.delete(this);
       gate.#descriptors.given();
       const arrival = gate.#arriving.get(this);
       if (arrival !== undefined) gate.refuse(arrival, arrival.reason);
@@ -152,10 +158,10 @@ export class Gate {
   ): Arrival | undefined {
     socket.on('error', ignore);
     const { maxConnections } = this.settings;
-    if (maxConnections > 0 && this.current >= maxConnections) return this.#turnAway(socket, 'max_connections');
+    if (maxConnections > 0 && this.#places.size >= maxConnections) return this.#turnAway(socket, 'max_connections');
     if (!this.#hasToken()) return this.#turnAway(socket, 'max_conn_rate');
     if (!this.#descriptors.admits()) return this.#turnAway(socket, 'descriptors_short');
-    this.current++;
+    this.#places.add(socket);
     this.#descriptors.taken();
     socket.on('close', this.#left);
     const { remoteAddress, remotePort } = socket as Socket;
@@ -193,9 +199,12 @@ export class Gate {
       return;
     }
     this.#settle(arrival);
+    const { stream, socket } = arrival;
+    (stream as Duplex & CountedStream).placeFreed =
+      stream === socket ? this.#placeFreed : this.#placeFreed.bind(socket);
     const { zone, mountpoint, protocolVersions } = this.settings;
     try {
-      this.#acceptor.handle(arrival.stream, {
+      this.#acceptor.handle(stream, {
         transport: arrival.transport,
         listener: this.name,
         zone,
@@ -213,7 +222,7 @@ export class Gate {
     } catch (error) {
       this.count('internal_error');
       this.report(error, 'handing a connection over');
-      arrival.stream.destroy();
+      stream.destroy();
     }
   }
 
@@ -231,11 +240,11 @@ export class Gate {
   }
 
   figures(): ListenerFigures {
-    const { current, shutdownCount, settings } = this;
+    const { shutdownCount, settings } = this;
     return {
       acceptors: 1,
       maxConnections: settings.maxConnections,
-      currentConnections: current,
+      currentConnections: this.#places.size,
       shutdownCount: { ...shutdownCount }
     };
   }

@@ -137,6 +137,8 @@ export class Core implements SessionHost {
   #isTurnScheduled = false;
   /** Streams that came while the broker starts. */
   readonly #early = new Map<Duplex, readonly [meta: ConnectionMeta, zone: Zone]>();
+  /** Connections that count for `maxConnections`: those whose close is not under way. */
+  #places = 0;
   #onAllClosed: (() => void) | undefined = undefined;
   #online = 0;
   #subscriberCount = 0;
@@ -324,8 +326,7 @@ export class Core implements SessionHost {
   /** Begin to serve a stream. */
   open(stream: Duplex, meta: ConnectionMeta, zone: Zone): void {
     const { maxConnections } = this.settings;
-    const count = this.links.size + this.#early.size;
-    const isFull = maxConnections > 0 && count >= maxConnections && count - this.#countEnding() >= maxConnections;
+    const isFull = maxConnections > 0 && this.#places + this.#early.size >= maxConnections;
     if (isFull || stream.destroyed) {
       this.metrics.counts[Metric.connectionsRefused]++;
       stream.destroy();
@@ -340,16 +341,14 @@ export class Core implements SessionHost {
     const session = new Session(this, zone, stream, meta);
     const link = session.link as Connection;
     this.links.add(link);
+    this.#places++;
     this.#hasArrival = true;
     session.actor = this.#animate(session, 'session');
     link.open();
   }
 
-  /** Connections that the broker has decided to close, and whose stream has not closed yet: their place is free. */
-  #countEnding(): number {
-    let count = 0;
-    for (const { isClosed } of this.links) if (isClosed) count++;
-    return count;
+  placeFreed(): void {
+    this.#places--;
   }
 
   revive(session: Session): void {
@@ -836,9 +835,7 @@ export class Core implements SessionHost {
     for (const link of this.links) {
       const { session } = link;
       if (link.isClosed || session.state !== 'idle') continue;
-      const isHeard = link.answerVersion !== undefined;
       session.fail(new ProtocolError(ReasonCode.serverBusy, text));
-      if (!isHeard) link.destroy();
     }
   }
 

@@ -3,7 +3,7 @@ import type { ConnectionMeta } from '../client-info.ts';
 import { ProtocolError } from '../errors.ts';
 import type { DisconnectReason } from '../events.ts';
 import { asError } from '../events.ts';
-import type { GatheringStream } from '../listener.ts';
+import type { CountedStream, GatheringStream } from '../listener.ts';
 import { Metric } from '../metrics.ts';
 import { checkFlags, peekConnectVersion } from '../packets/decode.ts';
 import type { Frame } from '../packets/message.ts';
@@ -70,7 +70,7 @@ interface ForeignTopic {
   route: Route | undefined;
 }
 
-type Attached = Duplex & GatheringStream & { [CONNECTION]?: Connection };
+type Attached = Duplex & GatheringStream & CountedStream & { [CONNECTION]?: Connection };
 
 /** Whether a connection reads this stream, or has read it. */
 export function isAttached(stream: Duplex): boolean {
@@ -148,6 +148,7 @@ export class Connection {
   #unsent = 0;
   #unsentBySocket = 0;
   #discarded = 0;
+  #hasPlace = true;
   #lingering: { dueMs: number } | undefined = undefined;
 
   constructor(stream: Duplex, meta: ConnectionMeta, host: SessionHost, session: Session, maxPacketSize: number) {
@@ -602,9 +603,25 @@ export class Connection {
 
   // -------------------------------------------------------------------------------------------------------------------- end
 
-  /** Send what is queued and end the stream. What still comes in is thrown away; a peer that does not close is cut off. */
+  /** Its close is under way: it no longer counts for `maxConnections`, here and at its listener. */
+  #freePlace(): void {
+    if (!this.#hasPlace) return;
+    this.#hasPlace = false;
+    this.host.placeFreed();
+    (this.stream as Attached).placeFreed?.();
+  }
+
+  /**
+   * Send what is queued and end the stream. What still comes in is thrown away; a peer that does not close is cut off. One that has been
+   * sent nothing is cut off at once: there is no answer that unread bytes could make the system discard.
+   */
   end(): void {
     if (this.isClosed) return;
+    if (this.sentPackets === 0) {
+      this.destroy();
+      return;
+    }
+    this.#freePlace();
     this.isClosed = true;
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
@@ -632,6 +649,7 @@ export class Connection {
 
   /** Cut it off: nothing more is sent. */
   destroy(): void {
+    this.#freePlace();
     this.isClosed = true;
     this.laneLayout = 0;
     this.#rest = NO_BYTES;
@@ -656,6 +674,7 @@ export class Connection {
 
   /** Nothing more will come. Packets that wait unread were sent before that, a DISCONNECT perhaps among them: they come first. */
   peerEnded(): void {
+    this.#freePlace();
     if ((this.pauses & UNREAD) !== 0 && this.#rest.length > 0 && !this.isClosed)
       this.#ended ??= { reason: 'closed', reasonCode: undefined };
     else if (this.#ended === undefined || this.isClosed) this.lost('closed');
@@ -663,6 +682,7 @@ export class Connection {
 
   /** The stream failed. What waits for a share of the next turn comes first; what a hook holds back is given up. */
   failed(reason: DisconnectReason, reasonCode: number | undefined): void {
+    this.#freePlace();
     if ((this.pauses & UNREAD) === Pause.turn && this.#rest.length > 0 && !this.isClosed) {
       this.#ended = { reason, reasonCode };
       return;

@@ -126,6 +126,8 @@ export interface SessionHost {
   publishWill(session: Session, will: WillState): void;
   /** A session is over, and its will is for the next start of the broker. */
   keepWill(session: Session): void;
+  /** A connection no longer counts for `maxConnections`: its close is under way. Called once. */
+  placeFreed(): void;
   /** The stream has closed; whatever the connection held is free. */
   streamClosed(connection: Connection): void;
   /** Make the actor of a session that is offline again. */

@@ -137,6 +137,8 @@ describe('a broker in an app', () => {
       const broker = await started();
       const stream = broker.stream(); // nobody closes this end
       stream.on('error', () => {});
+      stream.write(encode(connect(4), 4));
+      await turns(3);
       await end(broker);
       assert.equal(broker.state, 'disconnected');
       assert.equal(coreOf(broker).links.size, 0);

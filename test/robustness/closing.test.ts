@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { turns } from '../fuzz/wire.ts';
-import { bed, client, isServed } from './support.ts';
+import { Peer, turns } from '../fuzz/wire.ts';
+import { bed, client, isServed, subscribe } from './support.ts';
 
 describe('a connection that the broker has decided to close', () => {
   it('does not count for maxConnections: its client may come back at once', async () => {
@@ -14,6 +14,20 @@ describe('a connection that the broker has decided to close', () => {
     assert.ok(third.wire.isCut, 'one that is open counts');
   });
 
+  it('frees one place in maxConnections, however many ways of closing come together', async () => {
+    await using it = await bed({ maxConnections: 2 });
+    await client(it.broker);
+    const first = await client(it.broker);
+    first.say({ cmd: 'disconnect', reasonCode: 0 });
+    first.wire.leave();
+    await turns(2);
+    first.wire.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    await it.pass(4_000);
+    assert.ok(await isServed(await client(it.broker)));
+    const beyond = await client(it.broker);
+    assert.ok(beyond.wire.isCut, 'two are open');
+  });
+
   it('is cut off when its client goes on sending', async () => {
     await using it = await bed();
     const flooder = await client(it.broker, { autoDestroy: false, emitClose: false });
@@ -23,5 +37,52 @@ describe('a connection that the broker has decided to close', () => {
     for (let sent = 0; sent < 10; sent++) flooder.say(Buffer.alloc(65_536));
     await turns(2);
     assert.ok(flooder.wire.isCut);
+  });
+});
+
+describe('a connection whose client has ended it', () => {
+  it('does not count for maxConnections while its last packets wait for a hook', async () => {
+    await using it = await bed({
+      maxConnections: 1,
+      aclNomatch: 'allow',
+      hooks: { authorizeSubscribe: () => new Promise(() => undefined) }
+    });
+    const first = await client(it.broker, { autoDestroy: false, emitClose: false });
+    first.say(subscribe(1, 0, 'a'), { cmd: 'pingreq' });
+    first.wire.leave();
+    await turns(2);
+    assert.ok(!first.isClosed, 'the hook has not decided');
+    assert.ok(await isServed(await client(it.broker)));
+  });
+});
+
+describe('a connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () => {
+  const cases: readonly (readonly [name: string, bytes: Buffer])[] = [
+    ['is a PINGREQ', Buffer.from([0xc0, 0])],
+    ['is an HTTP request', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
+    ['is a TLS handshake', Buffer.from('160301000501000001fc', 'hex')],
+    ['has a remaining length of five bytes', Buffer.from('10ffffffff01', 'hex')],
+    ['has a protocol name that cannot be read', Buffer.from([0x10, 2, 0xff, 0xff])]
+  ];
+  for (const [name, bytes] of cases) {
+    it(`is cut off at once, nothing sent, where it ${name}`, async () => {
+      await using it = await bed();
+      const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
+      await turns(1);
+      peer.say(bytes);
+      await turns(1);
+      assert.ok(peer.wire.isCut);
+      assert.equal(peer.wire.heardBytes, 0);
+    });
+  }
+
+  it('is ended behind its CONNACK where that tells why: cutting it off could lose the CONNACK', async () => {
+    await using it = await bed();
+    const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
+    peer.say(Buffer.concat([Buffer.from([0x10, 12, 0, 4]), Buffer.from('MQTT'), Buffer.from([9, 2, 0, 0, 0, 0])]));
+    await turns(2);
+    const [answer] = peer.take();
+    assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x84, JSON.stringify(answer));
+    assert.ok(peer.wire.isEnded && !peer.wire.isCut);
   });
 });

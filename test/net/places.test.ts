@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { connect as connectTls } from 'node:tls';
+import { type Listener, listen, tls, ws } from '../../adapters/net/index.ts';
+import { type Broker, createBroker } from '../../lib/index.ts';
+import { encode } from '../../lib/packets/encode.ts';
+import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { connect } from '../support/wire.ts';
+import { readBytes } from './stub-broker.ts';
+
+const CONNACK = '20020000';
+const DISCONNECT = Buffer.from([0xe0, 0]);
+const UPGRADE = [
+  'GET /mqtt HTTP/1.1',
+  'Host: localhost',
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  'Sec-WebSocket-Protocol: mqtt\r\n\r\n'
+].join('\r\n');
+
+let broker: Broker;
+let certificates: Certificates;
+const sockets: Socket[] = [];
+
+before(() => {
+  certificates = makeCertificates();
+});
+
+after(() => certificates[Symbol.dispose]());
+
+beforeEach(async () => {
+  broker = createBroker({ allowAnonymous: true });
+  await broker.start();
+});
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await broker.stop({ timeoutMs: 0 });
+});
+
+/** A client that never ends its side by itself. */
+function dial({ port, protocol }: Listener): Socket {
+  const options = { port: port as number, host: '127.0.0.1', allowHalfOpen: true };
+  const socket = protocol === 'mqtt:ssl' ? connectTls({ ...options, ca: certificates.ca.cert }) : connectTcp(options);
+  socket.on('error', () => undefined);
+  sockets.push(socket);
+  return socket;
+}
+
+/** A client's frame, masked with zeros. */
+function frame(payload: Buffer): Buffer {
+  return Buffer.concat([Buffer.from([0x82, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
+}
+
+/** A connected client. @returns what sends a packet of it */
+async function client(listener: Listener): Promise<(packet: Buffer) => void> {
+  const socket = dial(listener);
+  const isFramed = listener.protocol === 'mqtt:ws';
+  if (isFramed) {
+    socket.write(UPGRADE);
+    let answer = '';
+    while (!answer.endsWith('\r\n\r\n')) answer += (await readBytes(socket, 1)).toString('latin1');
+  }
+  const say = (packet: Buffer) => socket.write(isFramed ? frame(packet) : packet);
+  say(encode(connect(4), 4));
+  if (isFramed) await readBytes(socket, 2);
+  assert.equal((await readBytes(socket, 4)).toString('hex'), CONNACK);
+  return say;
+}
+
+const TRANSPORTS = {
+  TCP: () => listen(broker, { port: 0, maxConnections: 1 }),
+  TLS: () => listen(broker, tls({ port: 0, maxConnections: 1, ...certificates.server })),
+  WebSocket: () => listen(broker, ws({ port: 0, maxConnections: 1 }))
+} as const;
+
+describe("a listener's maxConnections", () => {
+  for (const [name, open] of Object.entries(TRANSPORTS)) {
+    it(`does not count a connection over ${name} that the broker has begun to close, though its socket is open`, async () => {
+      const listener = await open();
+      const say = await client(listener);
+      assert.equal(listener.info().currentConnections, 1);
+      const gone = broker.nextEvent('client.disconnected');
+      say(DISCONNECT);
+      await gone;
+      assert.equal(listener.info().currentConnections, 0);
+      await client(listener);
+      assert.deepEqual(listener.info().currentConnections, 1);
+      assert.equal(listener.info().shutdownCount.max_connections, undefined);
+    });
+  }
+
+  it('counts each connection once when those that were closing have closed', async () => {
+    const listener = await listen(broker, { port: 0, maxConnections: 2 });
+    const first = await client(listener);
+    await client(listener);
+    const gone = broker.nextEvent('client.disconnected');
+    first(DISCONNECT);
+    await gone;
+    const [closing] = sockets;
+    const closed = new Promise((resolve) => closing.on('close', resolve));
+    closing.end();
+    await closed;
+    await client(listener);
+    assert.equal(listener.info().currentConnections, 2);
+  });
+
+  it('admits a client that disconnects and connects again at once, a hundred times', async () => {
+    const listener = await listen(broker, { port: 0, maxConnections: 1 });
+    for (let time = 0; time < 100; time++) {
+      (await client(listener))(DISCONNECT);
+      sockets[time].end();
+    }
+    assert.equal(listener.info().shutdownCount.max_connections, undefined);
+  });
+});
