@@ -1,3 +1,4 @@
+import { isUint8Array } from 'node:util/types';
 import type { ClientInfo, ConnectionMeta } from './client-info.ts';
 import type { Clock } from './clock.ts';
 import { BrokerError, InvalidInput } from './errors.ts';
@@ -300,6 +301,24 @@ const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
   deliver: []
 };
 
+/** What the values of those keys have to be. Others are read where the message is made. An undefined value counts as absent. */
+const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound: (value: unknown) => boolean]>> = {
+  allow: ['true or false', (value) => typeof value === 'boolean'],
+  reasonCode: ['a number', (value) => typeof value === 'number'],
+  reasonString: ['a string', (value) => typeof value === 'string'],
+  serverReference: ['a string', (value) => typeof value === 'string'],
+  username: ['a string', (value) => typeof value === 'string'],
+  isSuperuser: ['true or false', (value) => typeof value === 'boolean'],
+  data: ['a Buffer', isUint8Array],
+  challenge: ['a Buffer', isUint8Array],
+  userProperties: [
+    'a list of pairs of strings',
+    (value) =>
+      Array.isArray(value) &&
+      value.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string'))
+  ]
+};
+
 /** @throws InvalidInput HOOK_ANSWER_INVALID for an unknown key, with the nearest known one, or a value of a kind the hook does not know */
 function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   if (answer == null || typeof answer === 'boolean') return;
@@ -309,15 +328,25 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
     throw new InvalidInput('HOOK_ANSWER_INVALID', name, 'true, false, undefined or an object', answer);
   }
   const keys = ANSWER_KEYS[name];
-  for (const key of Object.keys(answer)) {
+  for (const [key, value] of Object.entries(answer)) {
     // a publish hook may spread the message that it was given
-    if (keys.includes(key) || (name === 'publish' && key in (request as { message: object }).message)) continue;
-    const near = nearest(key, keys);
-    const hint =
-      near === undefined ? `known are ${keys.join(', ') || 'true, false and undefined'}` : `did you mean "${near}"?`;
-    const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
-    throw new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);
+    if (!keys.includes(key) && !(name === 'publish' && key in (request as { message: object }).message))
+      throw unknownAnswer(name, key, keys);
+    const rule = Object.hasOwn(ANSWER_VALUES, key) ? ANSWER_VALUES[key] : undefined;
+    if (rule === undefined || value === undefined || rule[1](value)) continue;
+    throw new InvalidInput('HOOK_ANSWER_INVALID', `${key} of the hook ${name}`, rule[0], value);
   }
+  // without "allow" it would be taken for a change that changes nothing
+  const isHalf = name === 'publish' && !('allow' in answer) && ('reasonCode' in answer || 'serverReference' in answer);
+  if (isHalf) throw new InvalidInput('HOOK_ANSWER_INVALID', name, '"allow: false" beside a reason code', answer);
+}
+
+function unknownAnswer(name: HookName, key: string, keys: readonly string[]): InvalidInput {
+  const near = nearest(key, keys);
+  const hint =
+    near === undefined ? `known are ${keys.join(', ') || 'true, false and undefined'}` : `did you mean "${near}"?`;
+  const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
+  return new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);
 }
 
 /** Whether a hook's answer is still to come. */

@@ -232,6 +232,28 @@ describe('an unknown key in what a hook answers', () => {
     }
   }
 
+  const wrongValues: readonly [HookName, object][] = [
+    ['preConnect', { allow: 'yes' }],
+    ['authenticate', { allow: true, isSuperuser: 'false' }],
+    ['authenticate', { allow: true, username: 5 }],
+    ['authenticate', { allow: true, userProperties: { a: '1' } }],
+    ['authorizePublish', { allow: 1 }],
+    ['authorizeSubscribe', { allow: 'true' }],
+    ['publish', { reasonCode: 0x87 }]
+  ];
+
+  for (const [name, answer] of wrongValues) {
+    it(`is as bad as a value of the wrong kind, which is refused with HOOK_ANSWER_INVALID: ${name} ${JSON.stringify(answer)}`, async () => {
+      await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
+      const errors = errorsOf(broker);
+      if (name === 'preConnect' || name === 'authenticate') await refusedConnect(broker);
+      else if (name === 'authorizeSubscribe') assert.equal(await subscribed(broker), 0x80);
+      else assert.deepEqual(await published(broker), [0, 0x83]);
+      assert.equal(errors.length, 1);
+      assert.match(errors[0], /^hook \w+: HOOK_ANSWER_INVALID /);
+    });
+  }
+
   it('is none where a publish hook spreads the message that it was given', async () => {
     await using broker = await startBroker({
       hooks: { publish: ({ message }) => ({ ...message, payload: 'changed' }) }
