@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { BrokerError, documentedName, InvalidInput, optionName, unknownKey } from '../../lib/index.ts';
+import { BrokerError, documentedName, InvalidInput, optionName, unknownKey, ZONE_OPTIONS } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
 import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
@@ -78,6 +78,7 @@ export async function fileLayer(shell: Shell, path: string, table: FlagTable): P
     else place(given, spelled, table, path, key, value);
   }
   if (zones.size > 0) given.zones = withZones(given.zones, zones, path);
+  checkZones(given.zones, path);
   return { given, spelled: (name) => `${path}: ${spelled.get(name) ?? name}` };
 }
 
@@ -118,6 +119,19 @@ function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: st
     zones.set(name, { ...table, ...settings });
   }
   return Object.fromEntries(zones);
+}
+
+/** In a zone an option may have two spellings as well. */
+function checkZones(zones: unknown, path: string): void {
+  for (const [zone, settings] of Object.entries(isObject(zones) ? zones : {})) {
+    const spelled = new Map<string, string>();
+    for (const key of Object.keys(isObject(settings) ? settings : {})) {
+      const name = optionName(ZONE_OPTIONS, key) ?? key;
+      const other = spelled.get(name);
+      if (other !== undefined) throw repeated(path, `"${key}" and "${other}" of zone "${zone}" are one option`);
+      spelled.set(name, key);
+    }
+  }
 }
 
 function isObject(value: unknown): value is object {

@@ -196,6 +196,10 @@ describe('options of serve', () => {
       '{"zones":{"a":{"maxInflight":1},"a":{}}}': /"a" is written twice/,
       '{"zones":{"a":{"maxInflight":1,"max\\u0049nflight":2}}}': /"maxInflight" is written twice/,
       '{"maxInflight":1,"max_inflight":2}': /"max_inflight" and "maxInflight" are one option/,
+      '{"zones":{"inner":{"maxInflight":1,"max_inflight":2}}}':
+        /"max_inflight" and "maxInflight" of zone "inner" are one option/,
+      '{"zone.inner.maxInflight":1,"zone.inner.max_inflight":2}':
+        /"max_inflight" and "maxInflight" of zone "inner" are one option/,
       '{"zone.a.maxInflight":1,"zones":{"a":{"maxInflight":2}}}': /"maxInflight" of zone "a" is written twice/
     };
     for (const [file, message] of Object.entries(twice))
