@@ -131,14 +131,18 @@ export function matches(filter: string, name: string): boolean {
  * authorizeSubscribe hook, where `matches(allowed, requested)` would be wrong: it compares a filter with a topic name, so
  * `matches('ann/+', 'ann/#')` is true although `ann/#` reaches much more.
  *
- * `#` includes the level above it, wildcards at the first level do not reach names that begin with `$` [MQTT-4.7.2-1], and of a shared filter
- * (`$share/<group>/<filter>`, `$queue/<filter>`) the filter inside is compared, in `requested` and in `allowed`. To decide by group use the
- * text of the request. A filter that is not valid covers nothing and is covered by nothing.
+ * `#` includes the level above it, and wildcards at the first level do not reach names that begin with `$` [MQTT-4.7.2-1]. If `requested` is a
+ * shared filter (`$share/<group>/<filter>`, `$queue/<filter>`), the filter inside it is compared; to decide by group, read the group from the
+ * request. An `allowed` filter that is shared covers nothing. A filter that is not valid covers nothing and is covered by nothing.
+ *
+ * Before a client's own words (user name, client id) become part of `allowed`, check that they contain no `/`, `+`, `#` or `$`: a user named
+ * `+` would turn `${username}/#` into `+/#`.
  */
 export function covers(allowed: string, requested: string): boolean {
-  const outer = levelsOf(allowed);
-  const inner = levelsOf(requested);
-  if (outer === undefined || inner === undefined) return false;
+  if (!isFilter(allowed) || !isFilter(requested) || parseSharedFilter(allowed) !== undefined) return false;
+  const shared = parseSharedFilter(requested);
+  const outer = allowed.split('/');
+  const inner = (typeof shared === 'object' ? shared.filter : requested).split('/');
   // there is no empty name: "+/#" reaches all that "#" does, and "/+/#" all that "/#" does
   if (inner[0] === '#') inner.unshift('+');
   else if (inner[0] === '' && inner[1] === '#') inner.splice(1, 0, '+');
@@ -152,11 +156,8 @@ export function covers(allowed: string, requested: string): boolean {
   return inner.length === outer.length;
 }
 
-/** The levels of a filter without its share prefix; undefined where it is not valid. */
-function levelsOf(filter: string): string[] | undefined {
-  if (typeof filter !== 'string' || checkTopicFilter(filter) !== undefined) return undefined;
-  const shared = parseSharedFilter(filter);
-  return (typeof shared === 'object' ? shared.filter : filter).split('/');
+function isFilter(filter: unknown): boolean {
+  return typeof filter === 'string' && checkTopicFilter(filter) === undefined;
 }
 
 /**

@@ -61,13 +61,19 @@ describe('covers', () => {
     assert.equal(covers('$SYS/#', '#'), false);
   });
 
-  it('[MQTT-4.8.2-1] compares what is inside of a shared filter', () => {
+  it('[MQTT-4.8.2-1] compares the filter inside a requested shared filter', () => {
     for (const prefix of ['$share/g/', '$queue/', '$share/$queue/']) {
       assert.equal(covers('ann/#', `${prefix}ann/+`), true, prefix);
       assert.equal(covers('ann/#', `${prefix}bob/+`), false, prefix);
       assert.equal(covers('ann/+', `${prefix}ann/#`), false, prefix);
       assert.equal(covers('#', `${prefix}$SYS/x`), false, prefix);
-      assert.equal(covers(`${prefix}ann/#`, 'ann/x'), true, prefix);
+    }
+  });
+
+  it('[MQTT-4.8.2-1] covers nothing with an allowed filter that is shared, such as one made of a user name "$share/x" or "$queue"', () => {
+    for (const username of ['$share/x', '$queue', '$share/$queue']) {
+      for (const requested of ['#', 'bob/#', 'ann/x', `${username}/ann`])
+        assert.equal(covers(`${username}/#`, requested), false, `covers(${username}/#, ${requested})`);
     }
   });
 
