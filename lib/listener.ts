@@ -48,9 +48,11 @@ export interface ListenerHandle {
   readonly protocol: ListenerProtocol;
   /** Where it accepts; undefined while it is not open. */
   readonly address: ListenerAddress | undefined;
-  /** Bind and accept. Rejects with BrokerError LISTENER_BIND_FAILED, which names the address and the remedy. */
+  /** Bind. Connections that come before `accept` wait unread, or, where there is no `accept`, are handed over at once. Rejects with BrokerError LISTENER_BIND_FAILED, which names the address and the remedy. */
   open(): Promise<void>;
-  /** Stop accepting. Connections already handed over are the broker's to end. */
+  /** Serve clients. Called when all listeners of a starting broker are open, so that nobody is served by a start that fails. */
+  accept?(): void;
+  /** Stop accepting, and cut off what waits for `accept`. Connections already handed over are the broker's to end. */
   close(): Promise<void>;
   /** Its numbers as they are now. */
   info(): ListenerFigures;

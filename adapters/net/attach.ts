@@ -100,7 +100,9 @@ export class UpgradeListener extends AppListener {
     super(broker, listener);
     this.handleUpgrade = (request, socket, head) => listener.handleUpgrade(request, socket, head);
     broker.attach(listener);
-    if (broker.state === 'connected') void listener.open();
+    if (broker.state !== 'connected') return;
+    void listener.open();
+    listener.accept();
   }
 }
 
@@ -146,6 +148,10 @@ class HandedListener implements Listener {
     this.#gate.open();
   }
 
+  accept(): void {
+    this.#gate.accept();
+  }
+
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -173,8 +179,8 @@ class HandedListener implements Listener {
     if (arrival === undefined) return;
     if (socket.encrypted) arrival.certificate = verifiedCertificate(socket);
     const upgrade: Stage = (named) => this.#endpoint.upgrade(named, request, socket, head, this.#handOver);
-    if (this.#usernameFrom === undefined) upgrade(arrival);
-    else usernameStage(this.#gate, this.#usernameFrom, upgrade)(arrival);
+    const name = this.#usernameFrom;
+    this.#gate.enter(arrival, name === undefined ? upgrade : usernameStage(this.#gate, name, upgrade));
   }
 }
 

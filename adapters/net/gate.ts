@@ -121,6 +121,8 @@ export class Gate {
   readonly #places = new Set<Duplex>();
   readonly #placeFreed: (this: Duplex) => void;
   readonly #left: (this: Duplex) => void;
+  /** Connections that came before `accept`, in order, and where their way begins; undefined: they enter as they come. */
+  #waiting: (readonly [arrival: Arrival, first: Stage])[] | undefined = [];
   readonly #descriptors: DescriptorReserve;
   #tokens: number;
   #filledAt: number;
@@ -181,7 +183,7 @@ export class Gate {
       isOver: false,
       timer: undefined
     };
-    if (isStaged) {
+    if (isStaged || this.#waiting !== undefined) {
       this.#arriving.set(socket, arrival);
       arrival.timer = this.clock.setTimeout(
         () => this.refuse(arrival, 'handshake_timeout'),
@@ -189,6 +191,19 @@ export class Gate {
       );
     }
     return arrival;
+  }
+
+  /** Begin an arrival's way. Before `accept` it waits, and nothing of it is read or answered. */
+  enter(arrival: Arrival, first: Stage): void {
+    if (this.#waiting === undefined) first(arrival);
+    else this.#waiting.push([arrival, first]);
+  }
+
+  /** All listeners of the broker are open: let in what waits and what comes from now on. */
+  accept(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const [arrival, first] of waiting) if (!arrival.isOver) first(arrival);
   }
 
   /** The last stage: the broker has it from here. */
@@ -263,6 +278,7 @@ export class Gate {
   shut(): void {
     this.#acceptor.off('client.disconnected', this.#disconnected);
     this.#descriptors.shut();
+    this.#waiting = [];
     for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
   }
 

@@ -63,6 +63,7 @@ export class AppListener implements Listener {
     if (!this.#broker.listeners().includes(this.#listener)) this.#broker.attach(this.#listener);
     try {
       await this.#listener.open();
+      if (this.#broker.state === 'connected') this.#listener.accept?.();
     } catch (error) {
       // What could not be opened must not keep the broker from its next start.
       this.#broker.detach(this.#listener);

@@ -80,6 +80,10 @@ export class NetListener implements Listener {
     return opening;
   }
 
+  accept(): void {
+    this.#gate.accept();
+  }
+
   close(): Promise<void> {
     const opening = this.#opening;
     this.#opening = undefined;
@@ -118,7 +122,7 @@ export class NetListener implements Listener {
       let local: KnownLocal | undefined;
       const accept = (socket: Socket) => {
         const arrival = gate.admit(socket, kind, local, isStaged);
-        if (arrival !== undefined) enter(arrival);
+        if (arrival !== undefined) gate.enter(arrival, enter);
       };
       this.#server = await bind(place, accept, (error) => gate.report(error, 'accepting a connection'));
       local = knownLocal(this.address);

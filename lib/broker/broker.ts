@@ -172,6 +172,7 @@ export class Broker {
     }
     this.#tell('started');
     this.#core.persistence?.begun();
+    for (const listener of this.#listeners.values()) listener.accept?.();
     return this;
   }
 
