@@ -10,8 +10,10 @@ const MOST_BYTES = 67_108_864;
 const SHARE = 5;
 /** The file is made when less than so many times the reserve is free: until then nobody needs it. */
 const NEAR = 16;
-/** Of the reserve: what LevelDB may write between two looks, and what commits leave for opening the folder. */
-const LEFT_SHARE = 4;
+/** This share of the reserve is kept for opening the folder: commits that would take it are refused. */
+const OPENING_SHARE = 4;
+/** LevelDB writes its last two logs, of 4 MB each, into tables when it opens a folder. At least so much is kept, but at most half of the reserve. */
+const OPENING_BYTES = 8_388_608;
 const WRITTEN_AT_ONCE = 1_048_576;
 const LOOK_EVERY_MS = 1_000;
 const LOOK_EVERY_BYTES = 1_048_576;
@@ -19,6 +21,16 @@ const LOOK_EVERY_BYTES = 1_048_576;
 const TAKEN_TIMES = 2;
 /** After a commit that failed: a quota may have no room where the file system says there is. */
 const TAKEN_AGAIN_MS = 60_000;
+
+/** Bytes, as of one look. */
+interface Space {
+  /** What the file system has left. */
+  readonly available: number;
+  /** The size of the file. */
+  readonly held: number;
+  /** What the file should have. */
+  readonly reserve: number;
+}
 
 /**
  * Space that a store keeps for itself in the file RESERVE: filled with bytes that no file system compresses, so it is really taken. The file
@@ -35,7 +47,8 @@ export class Reserve {
   /** How many need all of it at the moment. */
   #users = 0;
   #takenAgainAt = 0;
-  #writtenBytes = 0;
+  /** Bytes that may be written before the room has to be looked at. */
+  #uncheckedBytes = LOOK_EVERY_BYTES;
 
   /** @param wanted bytes; undefined: a share of the file system */
   constructor(folder: string, wanted: number | undefined) {
@@ -79,17 +92,17 @@ export class Reserve {
   /**
    * So many bytes are about to be written. A commit that does not fit leaves a part of itself in LevelDB's log, so one that would take the last
    * of the reserve is refused before that: a folder needs it to be opened.
-   * @returns what has to be waited for, once in a megabyte; it rejects with ENOSPC
+   * @returns what has to be waited for, once in a megabyte, and for each commit when the room is scarce; it rejects with ENOSPC
    */
   before(bytes: number): Promise<void> | undefined {
-    this.#writtenBytes += bytes;
-    return this.#writtenBytes < LOOK_EVERY_BYTES ? undefined : this.#checkRoom(bytes * TAKEN_TIMES);
+    this.#uncheckedBytes -= bytes;
+    return this.#uncheckedBytes >= 0 ? undefined : this.#checkRoom(bytes * TAKEN_TIMES);
   }
 
   async #checkRoom(neededBytes: number): Promise<void> {
     const found = await this.#settled(neededBytes).catch(() => undefined);
     if (found === undefined || found.reserve === 0) return;
-    if (found.free + found.reserve - neededBytes >= found.reserve / LEFT_SHARE) return;
+    if (found.free + found.reserve - neededBytes >= forOpening(found.reserve)) return;
     const message = `No space left on device: the rest of ${this.#file} is kept for opening the store`;
     throw Object.assign(new Error(message), { code: 'ENOSPC' });
   }
@@ -105,17 +118,21 @@ export class Reserve {
   }
 
   #settled(neededBytes: number): Promise<{ free: number; reserve: number }> {
-    this.#writtenBytes = 0;
     return this.#inTurn(async () => {
-      const { available, held, reserve } = await this.#space();
-      const left = reserve / LEFT_SHARE;
-      const isTooMuch = neededBytes + left > available + held;
+      const space = await this.#space().catch((error: unknown) => {
+        this.#uncheckedBytes = LOOK_EVERY_BYTES;
+        throw error;
+      });
+      const { available, held, reserve } = space;
+      const all = available + held;
+      this.#uncheckedBytes = uncheckedBytes(space);
+      const isTooMuch = neededBytes + forOpening(reserve) > all;
       await this.#settle(available, held, reserve, isTooMuch ? 0 : neededBytes);
-      return { free: available + held - reserve, reserve };
+      return { free: all - reserve, reserve };
     });
   }
 
-  async #space(): Promise<{ available: number; held: number; reserve: number }> {
+  async #space(): Promise<Space> {
     const { bavail, blocks, bsize } = await statfs(this.#folder);
     const { size } = await stat(this.#file).catch(() => ({ size: 0 }));
     const reserve = this.#wanted ?? Math.min(MOST_BYTES, Math.floor((blocks * bsize) / SHARE));
@@ -125,7 +142,7 @@ export class Reserve {
   async #settle(available: number, held: number, reserve: number, neededBytes: number): Promise<void> {
     const all = available + held;
     if (held === 0 && all >= NEAR * reserve) return;
-    const left = this.#users > 0 ? reserve : Math.max(neededBytes, Math.ceil(reserve / LEFT_SHARE));
+    const left = this.#users > 0 ? reserve : Math.max(neededBytes, forOpening(reserve));
     const isFailing = performance.now() < this.#takenAgainAt;
     const wanted = isFailing ? 0 : Math.max(0, Math.min(reserve, all - left));
     if (wanted < held) await truncate(this.#file, wanted);
@@ -152,4 +169,15 @@ export class Reserve {
     this.#lastChange = done.catch(() => {});
     return done;
   }
+}
+
+/** What commits leave for opening the folder. */
+function forOpening(reserve: number): number {
+  return Math.min(reserve / 2, Math.max(reserve / OPENING_SHARE, OPENING_BYTES));
+}
+
+/** How much may be written before the next check: nothing when less than half of the reserve is left, file included. */
+function uncheckedBytes({ available, held, reserve }: Space): number {
+  if (reserve === 0) return LOOK_EVERY_BYTES;
+  return Math.min(LOOK_EVERY_BYTES, (available + held - reserve / 2) / TAKEN_TIMES);
 }

@@ -70,14 +70,36 @@ describe('The reserve of a level store', () => {
     fill(ballast);
     assert.equal(available(disk.path), 0);
     assert.equal(await store.freeBytes(), 0, 'nothing of it has been used');
-    assert.equal(reserved(folder), 6 * MB, "a quarter of it is LevelDB's");
+    assert.equal(reserved(folder), 4 * MB, "half of it is LevelDB's");
     for (let n = 0; n < 10; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 4)));
     const free = await store.freeBytes();
     assert.ok(free < -2 * MB && free > -8 * MB, `${free} bytes free`);
-    assert.ok(reserved(folder) < 6 * MB);
+    assert.ok(reserved(folder) < 4 * MB);
     rmSync(ballast);
     assert.ok((await store.freeBytes()) > 30 * MB);
     assert.equal(reserved(folder), 8 * MB);
+    await store.close();
+  });
+
+  it('ENOSPC: refuses small commits too when only the space for opening the folder is left', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const store = folderStore(join(disk.path, 'data'), 8 * MB);
+    await store.open();
+    fill(join(disk.path, 'ballast'));
+    let count = 0;
+    const commitAll = async () => {
+      for (; count < 200; count++) {
+        await store.freeBytes(); // as a broker asks each second
+        await store.commit(batchOf(`${count}`, randomBytes(MB / 10)));
+      }
+    };
+    await assert.rejects(commitAll, { code: 'ENOSPC', message: /kept for opening the store/ });
+    assert.ok(count > 10, `${count} commits were accepted`);
+    assert.ok((await store.freeBytes()) > -4.5 * MB, `${await store.freeBytes()} bytes free`);
+    await store.close();
+    await store.open();
+    assert.equal((await store.read(Buffer.of(0), Buffer.of(255), 1_000)).length, count);
     await store.close();
   });
 
