@@ -146,7 +146,7 @@ export class Persistence {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, which has messages`);
       else {
-        session.log = new SessionLog(session, flow.session, this.ledger);
+        session.log ??= new SessionLog(session, flow.session, this.ledger);
         session.log.restore(flow);
         content.owedInPart.set(session, flow.owed); // a journal's is newer
       }
@@ -180,6 +180,7 @@ export class Persistence {
     }
     for (const session of sessions.values()) {
       core.keep(session);
+      session.log?.resized();
       core.notePersistence(session, session.isPersistent);
     }
     for (const subscription of subscriptions)

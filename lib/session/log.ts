@@ -117,7 +117,7 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /** Its bytes have changed, which the bound of all queues goes by. In flight nothing can be dropped. */
-  #resized(): void {
+  resized(): void {
     const isDroppable = !this.#isOver && this.waiting > 0;
     this.#session.host.storedBacklog.resize(this, isDroppable ? this.bytes : 0);
   }
@@ -181,7 +181,7 @@ export class SessionLog extends Sized implements Durable {
     this.#open = added(this.#open, kept);
     this.count++;
     this.bytes += message.bytes;
-    this.#resized();
+    this.resized();
     // while nothing can be written, what is done does not gather
     if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
@@ -199,7 +199,7 @@ export class SessionLog extends Sized implements Durable {
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
     if (this.count === 0) this.bytes = this.zeroes = 0; // what a record held that could not be read, nobody knows
-    this.#resized();
+    this.resized();
     kept.finish();
     this.#done.add(kept.seq);
     const { segment } = kept;
@@ -216,7 +216,7 @@ export class SessionLog extends Sized implements Durable {
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
   end(filters: Iterable<string>): void {
     this.#isOver = true;
-    this.#resized();
+    this.resized();
     // with those that were unsubscribed, and are still to be deleted
     for (const filter of filters) (this.#filters ??= new Set()).add(filter);
     this.#open = this.#unfolded = NONE;
@@ -388,7 +388,7 @@ export class SessionLog extends Sized implements Durable {
     return park(inflight, awaitingRel, undecided);
   }
 
-  /** What the flow record says, when the broker starts. */
+  /** Take over a flow record when the broker starts, or a newer one of the journal. The bound of all queues counts it from `resized` on. */
   restore({ next, head, count, bytes, zeroes, done, parked }: FlowRecord): void {
     this.#next = next;
     this.#pageFrom = this.#headKept = head;
@@ -402,7 +402,6 @@ export class SessionLog extends Sized implements Durable {
     this.#parkedCount = countUnacknowledged(this.#parked);
     this.#isFlowDirty = false;
     this.#isMetaDirty = false;
-    this.#resized();
   }
 
   /** The client comes back: what was in flight is brought into memory first. @returns undefined when it is there already */
@@ -675,7 +674,7 @@ export class SessionLog extends Sized implements Durable {
     this.#passed = added(this.#passed, from);
     this.count -= lost;
     if (this.count === 0) this.bytes = this.zeroes = 0;
-    this.#resized();
+    this.resized();
     this.flowNoted();
     if (lost === 0) return; // all of it was done, or it was told of before
     const { host, client } = this.#session;

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { memoryStore } from '../../lib/index.ts';
+import { coreOf } from '../../lib/broker/broker.ts';
+import { Batch, memoryStore } from '../../lib/index.ts';
+import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { LimitedStore } from './limited-store.ts';
-import { PERSISTENT } from './support.ts';
+import { Lives, PERSISTENT } from './support.ts';
 
 const MB = 1_048_576;
 const KB = 1024;
@@ -157,6 +159,64 @@ describe('The queues of all sessions in a store', () => {
     assert.deepEqual(errors, []);
     const left = (await drained(kit, 'away')).length;
     assert.ok(left > 150 && left < 600, `${left} are left`);
+  });
+});
+
+describe('The queues that a broker finds in its store after a crash', () => {
+  const names = ['first', 'second'];
+  const COUNT = 900;
+
+  /** Of both sessions the store has an older state, and a newer one in the journal. */
+  async function crashed(options: ConstructorParameters<typeof Lives>[0] = {}): Promise<Lives> {
+    const lives = await new Lives().begin();
+    for (const name of names) await lives.leave(name, `${name}/#`, 1);
+    for (let n = 0; n < COUNT; n++)
+      for (const name of names) await lives.kit.broker.publish(`${name}/${n}`, Buffer.alloc(KB), { qos: 1 });
+    lives.options = options;
+    await lives.kill();
+    return lives;
+  }
+
+  /** The bound goes by as many bytes as the sessions have. */
+  function insistOnBytes({ kit }: Lives): void {
+    const { sessions, storedBacklog } = coreOf(kit.broker);
+    let bytes = 0;
+    for (const { log } of sessions.values()) bytes += log?.bytes ?? 0;
+    assert.ok(bytes > 2 * COUNT * KB, `${bytes} bytes`);
+    assert.equal(storedBacklog.bytes, bytes);
+  }
+
+  it('are counted once', async () => {
+    await using lives = await crashed();
+    insistOnBytes(lives);
+  });
+
+  it('are counted once when a damaged store is repaired at the start (STORE_CORRUPT)', async () => {
+    await using lives = await crashed({ repairStore: true });
+    await lives.kit.broker.stop();
+    const damage = new Batch();
+    damage.put(Buffer.concat([Buffer.of(Kind.retained), Buffer.from('damaged')]), Buffer.from('damaged'));
+    await lives.store.open();
+    await lives.store.commit(damage);
+    await lives.kit[Symbol.asyncDispose]();
+    await lives.begin();
+    insistOnBytes(lives);
+  });
+
+  it('lose only what is reported as dropped when they are shortened and the broker is restarted', async () => {
+    await using lives = await crashed({ maxTotalMqueueStoreBytes: '1MB' });
+    await lives.kit.clock.advance('3s');
+    const dropped = lives.kit.broker.metrics.counter('delivery.dropped.queue_full');
+    await lives.restart();
+    const left: number[] = [];
+    for (const name of names) {
+      const topics = await drained(lives.kit, name);
+      const newest = topics.map((_, n) => `${name}/${COUNT - topics.length + n}`);
+      assert.deepEqual(topics, newest);
+      left.push(topics.length);
+    }
+    assert.equal(left[0] + left[1], 2 * COUNT - dropped);
+    assert.ok(left[0] > 200 && left[1] > 200 && dropped > 600, `${left} are left`);
   });
 });
 
