@@ -65,6 +65,24 @@ describe('a connection that sends more than its share of a turn', () => {
     });
   }
 
+  const filters = Array.from({ length: 100 }, (_, at) => `${at}`);
+  const wide: Readonly<Record<string, Packet>> = {
+    SUBSCRIBE: subscribe(1, 0, ...filters),
+    UNSUBSCRIBE: { cmd: 'unsubscribe', messageId: 1, unsubscriptions: filters }
+  };
+  for (const [name, packet] of Object.entries(wide)) {
+    it(`has ${name} counted by its filters, not by its packets`, async () => {
+      await using it = await bed();
+      const flooder = await client(it.broker, { clientId: 'flooder' });
+      const { bytes, count } = flood(65_536, packet);
+      flooder.say(bytes);
+      const first = read(it.broker, 'flooder') * filters.length;
+      assert.ok(first > 0 && first <= 1_500, `${first} filters came first`);
+      await quiet(flooder);
+      assert.equal(read(it.broker, 'flooder'), count, 'none of it is lost');
+    });
+  }
+
   it('is read in rotation with others that do so', async () => {
     await using it = await bed();
     const { broker } = it;
