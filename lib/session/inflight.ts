@@ -5,7 +5,7 @@ import type { KeptMessage } from './segment.ts';
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
 
 /** Among the flags of an id: its PUBLISH has never been sent, so nothing can acknowledge it. */
-const UNSENT = 8;
+export const UNSENT = 8;
 
 /**
  * Outgoing QoS 1 and 2 messages that wait for an acknowledgement, in a ring indexed by the low bits of the packet id: no map and no
@@ -67,7 +67,10 @@ export class Inflight {
     return id;
   }
 
-  /** Put an id back in flight that was so before the broker ended; in the order of their packets. Its message comes by `keep`. */
+  /**
+   * Put an id back in flight that was so before the broker ended; in the order of their packets. Its message comes by `keep`.
+   * @param flags as for `take`, and `UNSENT`
+   */
   restore(id: number, state: number, flags: number): void {
     while ((this.count + 1) * 2 > this.#mask + 1 || this.#ids[id & this.#mask] !== 0) this.#grow();
     const at = id & this.#mask;

@@ -127,6 +127,8 @@ export class SessionLog extends Sized implements Durable {
   /** Who the session is has changed: something waits for that. */
   changed(): void {
     this.#isMetaDirty = true;
+    // when the client returns, what was never sent counts as sent before it is
+    if (this.#session.inflight !== undefined) this.#isFlowDirty = true;
     this.#ledger.promise(this, 64);
   }
 
@@ -384,8 +386,8 @@ export class SessionLog extends Sized implements Durable {
   }
 
   #park(): Buffer {
-    const { inflight, awaitingRel, undecided } = this.#session;
-    return park(inflight, awaitingRel, undecided);
+    const { inflight, awaitingRel, undecided, link } = this.#session;
+    return park(inflight, awaitingRel, undecided, link === undefined);
   }
 
   /** Take over a flow record when the broker starts, or a newer one of the journal. The bound of all queues counts it from `resized` on. */

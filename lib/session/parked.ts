@@ -1,11 +1,13 @@
 import { IdSet } from './id-set.ts';
-import { Awaiting, type Inflight } from './inflight.ts';
+import { Awaiting, type Inflight, UNSENT } from './inflight.ts';
 
 /*
  * What is in flight and awaited of a session whose client is away, as bytes, which is how the flow record has it: how many are in flight,
  * of each its packet id, what it waits for, flags and number (0: its message is not needed again); how many are awaited, and their ids, 16 bit
  * each, or as the bits of an `IdSet` where that is shorter (from format 2 on): any client may have 65,535 awaited, and they are written with
  * each commit that its session has a part in.
+ *
+ * `UNSENT` among the flags (written from 0.2 on) means that the PUBLISH has never been sent. Version 0.1 ignores the bit and keeps it.
  */
 
 const FLIGHT_BYTES = 10;
@@ -16,11 +18,13 @@ export const NOTHING_PARKED: Buffer = Buffer.alloc(4);
 /**
  * @param awaiting packet ids that wait for PUBREL
  * @param undecided those of them that are not to be kept
+ * @param isAway the client is not connected. While it is, all count as sent: they may be on their way before the next record is written
  */
 export function park(
   inflight: Inflight | undefined,
   awaiting: IdSet | undefined,
-  undecided: ReadonlySet<number> | undefined
+  undecided: ReadonlySet<number> | undefined,
+  isAway: boolean
 ): Buffer {
   // a message that was refused after it had taken an id is not sent again
   const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
@@ -34,7 +38,8 @@ export function park(
     const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
     at = bytes.writeUInt16BE(id, at);
     bytes[at++] = (inflight as Inflight).stateOf(id);
-    bytes[at++] = (inflight as Inflight).flagsOf(id);
+    const unsent = isAway && !(inflight as Inflight).wasSent(id) ? UNSENT : 0;
+    bytes[at++] = (inflight as Inflight).flagsOf(id) | unsent;
     at = bytes.writeUIntBE(seq, at, 6);
   }
   at = bytes.writeUInt16BE(size, at);

@@ -231,3 +231,69 @@ describe('A message on which a hook decides', () => {
       });
     }
 });
+
+describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => {
+  /** It is in flight to client `a`, and waits for its commit, when that client goes. All is written in the end. */
+  async function leaveUnsent(lives: Lives, qos: 1 | 2): Promise<void> {
+    const reader = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await reader.subscribe({ topic: 't', qos });
+    const writer = await lives.connect({ clientId: 'w', ...PERSISTENT });
+    await lives.kit.clock.advance(100);
+    const { store } = lives;
+    const commit = store.commit.bind(store);
+    let go: () => void = () => undefined;
+    const gone = new Promise<void>((resolve) => (go = resolve));
+    store.commit = (batch) => gone.then(() => commit(batch));
+    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+    await turns(10);
+    const { inflight } = lives.kit.broker.session('a').figures();
+    reader.destroy();
+    await turns(10);
+    go();
+    assert.equal(inflight, 1);
+    await lives.kit.clock.advance(100);
+  }
+
+  /** @returns the topics that the hook is asked about, and why messages are dropped */
+  function hookIn({ kit: { broker } }: Lives, isAllowed: boolean): { asked: string[]; drops: string[] } {
+    const [asked, drops]: string[][] = [[], []];
+    broker.hook('deliver', ({ message }) => {
+      asked.push(message.topic);
+      return isAllowed;
+    });
+    broker.on('message.dropped', ({ reason }) => drops.push(reason));
+    return { asked, drops };
+  }
+
+  async function comeBack({ kit: { broker } }: Lives): Promise<string[]> {
+    const client = await rawClient(broker, { clientId: 'a', version: 4, clean: false });
+    return told(await client.rest());
+  }
+
+  for (const qos of [1, 2] as const) {
+    for (const restarts of [false, true])
+      for (const isAllowed of [false, true])
+        it(`at QoS ${qos} ${isAllowed ? 'is sent without DUP if the deliver hook allows it' : 'is dropped if the deliver hook refuses it'}${restarts ? ', after a crash' : ''}`, async () => {
+          await using lives = await new Lives().begin();
+          const first = hookIn(lives, isAllowed);
+          await leaveUnsent(lives, qos);
+          assert.deepEqual(first.asked, [], 'nothing has been sent');
+          if (restarts) await lives.crash();
+          const { asked, drops } = restarts ? hookIn(lives, isAllowed) : first;
+          assert.deepEqual(await comeBack(lives), isAllowed ? [`publish 1 q${qos} t=x`] : []);
+          assert.deepEqual({ asked, drops }, { asked: ['t'], drops: isAllowed ? [] : ['hook'] });
+          assert.equal(lives.kit.broker.session('a').figures().inflight, isAllowed ? 1 : 0);
+        });
+
+    it(`at QoS ${qos} has DUP the second time it is sent, though the process died in between`, async () => {
+      await using lives = await new Lives().begin();
+      await leaveUnsent(lives, qos);
+      await lives.crash();
+      assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} t=x`]);
+      await lives.kill();
+      const { asked } = hookIn(lives, false);
+      assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} dup t=x`]);
+      assert.deepEqual(asked, []);
+    });
+  }
+});

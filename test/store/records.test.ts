@@ -135,7 +135,7 @@ describe('What is in flight and awaited, as bytes', () => {
         const undecided = new Set(given.slice(0, count));
         const awaiting = new IdSet();
         for (const id of given) awaiting.add(id);
-        const parked = park(undefined, awaiting, undecided);
+        const parked = park(undefined, awaiting, undecided, true);
         assert.ok(parked.length <= 4 + 8_192);
         const read = parkedIds(parked);
         const expected = given.slice(count).sort((a, b) => a - b);
