@@ -33,9 +33,8 @@ interface Space {
 }
 
 /**
- * Space that a store keeps for itself in the file RESERVE: filled with bytes that no file system compresses, so it is really taken. The file
- * shrinks as far as needed to leave LevelDB room for a log, a manifest, tables and compaction when the disk is full, and grows again when
- * there is room.
+ * Space that a store keeps for itself in the file RESERVE: filled with bytes that no file system compresses, so it is really taken. When the
+ * disk is full, the file shrinks as far as commits, compactions and opening the folder need it, and grows again when there is room.
  */
 export class Reserve {
   readonly #folder: string;
@@ -142,12 +141,20 @@ export class Reserve {
   async #settle(available: number, held: number, reserve: number, neededBytes: number): Promise<void> {
     const all = available + held;
     if (held === 0 && all >= NEAR * reserve) return;
-    const left = this.#users > 0 ? reserve : Math.max(neededBytes, forOpening(reserve));
-    const isFailing = performance.now() < this.#takenAgainAt;
-    const wanted = isFailing ? 0 : Math.max(0, Math.min(reserve, all - left));
-    if (wanted < held) await truncate(this.#file, wanted);
+    const wanted = Math.max(0, Math.min(reserve, this.#wantedOf(all, reserve, neededBytes)));
+    // what is given up without need is taken by another program that fills the disk
+    const isNeeded = this.#users > 0 || neededBytes > 0;
+    if (wanted < held && isNeeded) await truncate(this.#file, wanted);
     else if (this.#users === 0 && (wanted === reserve || wanted - held >= reserve / NEAR))
       await this.#grow(held, wanted);
+  }
+
+  /** How large the file should be; half of what is kept for opening the folder stays in it until the folder is opened. */
+  #wantedOf(all: number, reserve: number, neededBytes: number): number {
+    if (performance.now() < this.#takenAgainAt) return 0;
+    if (this.#users > 0) return all - reserve;
+    const opening = forOpening(reserve);
+    return Math.max(Math.min(all, opening / 2), all - Math.max(neededBytes, opening));
   }
 
   async #grow(held: number, wanted: number): Promise<void> {
@@ -176,8 +183,10 @@ function forOpening(reserve: number): number {
   return Math.min(reserve / 2, Math.max(reserve / OPENING_SHARE, OPENING_BYTES));
 }
 
-/** How much may be written before the next check: nothing when less than half of the reserve is left, file included. */
+/** How much may be written before the next check: nothing when little is left outside the file, or less than half of the reserve with it. */
 function uncheckedBytes({ available, held, reserve }: Space): number {
   if (reserve === 0) return LOOK_EVERY_BYTES;
-  return Math.min(LOOK_EVERY_BYTES, (available + held - reserve / 2) / TAKEN_TIMES);
+  const opening = forOpening(reserve);
+  const left = Math.min(available + held - reserve / 2, Math.min(available, opening) - opening / 2);
+  return Math.min(LOOK_EVERY_BYTES, left / TAKEN_TIMES);
 }

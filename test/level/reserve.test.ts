@@ -60,7 +60,7 @@ describe('The reserve of a level store', () => {
     }
   });
 
-  it('is given up step by step as the disk fills up, and taken again when there is room', async (t) => {
+  it('is given up step by step as commits need it, and taken again when there is room', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -70,7 +70,7 @@ describe('The reserve of a level store', () => {
     fill(ballast);
     assert.equal(available(disk.path), 0);
     assert.equal(await store.freeBytes(), 0, 'nothing of it has been used');
-    assert.equal(reserved(folder), 4 * MB, "half of it is LevelDB's");
+    assert.equal(reserved(folder), 8 * MB, 'as nothing has been written');
     for (let n = 0; n < 10; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 4)));
     const free = await store.freeBytes();
     assert.ok(free < -2 * MB && free > -8 * MB, `${free} bytes free`);
@@ -78,6 +78,32 @@ describe('The reserve of a level store', () => {
     rmSync(ballast);
     assert.ok((await store.freeBytes()) > 30 * MB);
     assert.equal(reserved(folder), 8 * MB);
+    await store.close();
+  });
+
+  it('is not given up to another program that takes whatever is free', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
+    const store = folderStore(folder, 8 * MB);
+    await store.open();
+    for (let n = 0; n < 8; n++) {
+      fill(ballast);
+      await store.freeBytes();
+    }
+    assert.equal(reserved(folder), 8 * MB, 'while nothing is written');
+    const commitAll = async () => {
+      for (let n = 0; n < 8; n++) {
+        fill(ballast);
+        await store.freeBytes();
+        await store.commit(batchOf(`${n}`, randomBytes(1_000)));
+      }
+    };
+    await assert.rejects(commitAll, { code: 'ENOSPC' });
+    fill(ballast);
+    assert.ok(reserved(folder) >= 2 * MB, `${reserved(folder)} bytes for opening the folder`);
+    await store.close();
+    await store.open();
     await store.close();
   });
 
