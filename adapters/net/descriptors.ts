@@ -38,13 +38,23 @@ export class Descriptors {
   free(): number {
     const startedMs = this.#monotonic();
     if (startedMs >= this.#nextLookMs) {
-      const { limit, used } = this.#look();
-      this.#limit = limit;
-      this.#used = used;
+      this.#lookAgain();
       const endedMs = this.#monotonic();
       this.#nextLookMs = endedMs + Math.max(LOOK_EVERY_MS, (endedMs - startedMs) / LOOK_SHARE);
     }
-    return this.#limit - this.#used;
+    return this.#used === this.#limit ? 0 : this.#limit - this.#used;
+  }
+
+  /** To look at the process takes a descriptor, too. Where it fails for another reason, what is known stands. */
+  #lookAgain(): void {
+    try {
+      const { limit, used } = this.#look();
+      this.#limit = limit;
+      this.#used = used;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'EMFILE' || code === 'ENFILE') this.#used = this.#limit;
+    }
   }
 
   /** A listener has taken a socket in. */
@@ -58,17 +68,13 @@ export class Descriptors {
   }
 }
 
-/** What the process has now. `/proc` is Linux's; elsewhere no bound is known. */
+/** What the process has now. `/proc` is Linux's; elsewhere this throws, and no bound is known. */
 function lookAtProcess(): DescriptorCount {
-  try {
-    const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
-    if (limit === undefined) return { limit: Infinity, used: 0 };
-    // From Linux 6.2 on the size is the number of descriptors.
-    const used = statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length;
-    return { limit: Number(limit), used };
-  } catch {
-    return { limit: Infinity, used: 0 };
-  }
+  const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+  if (limit === undefined) return { limit: Infinity, used: 0 };
+  // From Linux 6.2 on the size is the number of descriptors.
+  const used = statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length;
+  return { limit: Number(limit), used };
 }
 
 /** Those of the process: the listeners of all brokers share them. */

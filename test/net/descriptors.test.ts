@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -53,6 +53,66 @@ describe('Descriptors', () => {
     descriptors.free();
     assert.equal(state.looks, 2);
   });
+
+  it('has none free when there is none left to look with [EMFILE, ENFILE], and keeps the limit that it knows', () => {
+    for (const code of ['EMFILE', 'ENFILE']) {
+      let fault: string | undefined;
+      const clock = new ManualClock();
+      const look = () => {
+        if (fault !== undefined) throw Object.assign(new Error(fault), { code: fault });
+        return { limit: 1000, used: 100 };
+      };
+      const descriptors = new Descriptors(look, () => clock.monotonic());
+      const freeWith = (next: string | undefined) => {
+        fault = next;
+        clock.advance(100);
+        return [descriptors.free(), descriptors.limit];
+      };
+      assert.deepEqual(freeWith(code), [0, Infinity]);
+      assert.deepEqual(freeWith(undefined), [900, 1000]);
+      assert.deepEqual(freeWith(code), [0, 1000]);
+      assert.deepEqual(freeWith(undefined), [900, 1000]);
+    }
+  });
+
+  it('knows no bound where the process can not be looked at [ENOENT]', () => {
+    const descriptors = new Descriptors(
+      () => {
+        throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+      },
+      () => 0
+    );
+    assert.equal(descriptors.free(), Infinity);
+  });
+
+  it('sees that a process has used all of its own', { skip: process.platform !== 'linux' }, () => {
+    const script = `
+      import { closeSync, openSync } from 'node:fs';
+      import { Descriptors } from './adapters/net/descriptors.ts';
+      let now = 0;
+      const descriptors = new Descriptors(undefined, () => now);
+      const seen = [descriptors.free() > 0];
+      const opened = [];
+      try { for (;;) opened.push(openSync('/dev/null', 'r')); } catch {}
+      now = 1e6;
+      seen.push(descriptors.free(), descriptors.limit);
+      for (const fd of opened) closeSync(fd);
+      console.log(JSON.stringify(seen));`;
+    const node = [
+      process.execPath,
+      '--import',
+      'tsx',
+      '--conditions=embermq-source',
+      '--input-type=module',
+      '-e',
+      script
+    ];
+    const said = execFileSync('bash', ['-c', 'ulimit -n 200; exec "$0" "$@"', ...node], {
+      cwd: join(import.meta.dirname, '../..'),
+      encoding: 'utf8'
+    });
+    assert.deepEqual(JSON.parse(said), [true, 0, 200]);
+  });
 });
 
 describe('a reserve of descriptors', () => {
@@ -100,6 +160,30 @@ describe('a reserve of descriptors', () => {
     assert.equal(small.reserve.admits(), false);
     assert.equal(reserveOf({ limit: 100, used: 100 }, 0).reserve.admits(), true);
     assert.equal(reserveOf({ limit: Infinity, used: 1e6 }, 64).reserve.admits(), true);
+  });
+
+  it('stays closed, and its alarm raised, while all descriptors of the process are in use [EMFILE]', () => {
+    const broker = new StubBroker();
+    const clock = new ManualClock();
+    broker.clock = clock;
+    const exhausted = () => {
+      throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    };
+    let look: () => DescriptorCount = () => ({ limit: 1000, used: 950 });
+    const descriptors = new Descriptors(
+      () => look(),
+      () => clock.monotonic()
+    );
+    const reserve = new DescriptorReserve(broker, 'tcp:1883', 64, descriptors);
+    assert.equal(reserve.admits(), false);
+    look = exhausted;
+    clock.advance(5_000);
+    assert.equal(reserve.admits(), false);
+    assert.deepEqual(
+      broker.alarms.map(({ change }) => change),
+      ['alert']
+    );
+    reserve.shut();
   });
 
   it('clears its alarm when the listener closes', () => {
