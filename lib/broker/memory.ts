@@ -23,7 +23,7 @@ export class Memory extends Bell {
 
   /**
    * @param highWatermark bytes of heap and buffers; 0: never short
-   * @param onLook told of every change, and while memory is short of every look
+   * @param onLook called at every change, and at every look while memory is short
    * @param used bytes in use; the process's by default
    */
   constructor(
@@ -53,9 +53,10 @@ export class Memory extends Bell {
     const used = this.#used();
     const isShort = used >= (this.isShort ? this.#highWatermark * RELIEF : this.#highWatermark);
     const isChange = isShort !== this.isShort;
-    if (isShort && this.#looks % COLLECT_EVERY_LOOKS === 0 && this.#used === usedBytes) beginToCollect();
+    const isToCollect = isShort && this.#looks % COLLECT_EVERY_LOOKS === 0 && this.#used === usedBytes;
     this.#looks = isShort ? this.#looks + 1 : 0;
     this.isShort = isShort;
+    if (isToCollect) beginToCollect();
     if (isShort || isChange) this.#onLook(isShort, isChange);
   }
 }
@@ -71,7 +72,11 @@ function usedBytes(): number {
  */
 function beginToCollect(): void {
   const { port1, port2 } = new MessageChannel();
-  port1.postMessage(null, [new ArrayBuffer(NUDGE_BYTES)]);
+  try {
+    port1.postMessage(null, [new ArrayBuffer(NUDGE_BYTES)]);
+  } catch {
+    // the address space of the process is bounded: V8 collects when it needs to
+  }
   port1.close();
   port2.close();
 }

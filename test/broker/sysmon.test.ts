@@ -47,6 +47,19 @@ describe('the memory watch', () => {
     assert.deepEqual(changes, [true, false]);
   });
 
+  it('is short also where the buffer that begins a collection can not be allocated [RangeError]', (t) => {
+    const { clock, wheel } = setUp();
+    t.mock.method(MessagePort.prototype, 'postMessage', () => {
+      throw new RangeError('Array buffer allocation failed');
+    });
+    const changes: boolean[] = [];
+    const memory = new Memory(1, wheel, (isShort, isChange) => changes.push(isShort && isChange));
+    memory.start();
+    clock.advance(3_000);
+    assert.deepEqual(changes, [true, false, false]);
+    assert.deepEqual([memory.isShort, memory.isExhausted], [true, true]);
+  });
+
   it('is never short without a mark', () => {
     const { wheel } = setUp();
     new Memory(0, wheel, () => assert.fail('short')).start();
