@@ -151,8 +151,7 @@ export class Admission {
     session.isSuperuser = approval.isSuperuser === true; // 'false' and the like give no rights
     agree(session, packet);
     const stored = broker.stored(session.clientId);
-    // who comes back for what waits makes room
-    if (broker.isShedding && (packet.clean || stored === undefined))
+    if (broker.isShedding && !broker.isReturning(session))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     if (stored?.state === 'connected' && link.hasPeerEnded) {
       link.lost('closed'); // gone while a hook decided: that must not end a connection that lives

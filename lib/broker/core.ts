@@ -829,12 +829,17 @@ export class Core implements SessionHost {
     this.later(() => this.#removeSlice(session, left));
   }
 
-  /** Memory is short: connections whose CONNECT has not been accepted go first. */
+  /** Whether a client connects to a stored session of its own: while memory is short it may, because what is queued for it is then sent. */
+  isReturning({ cleanStart, clientId }: Session): boolean {
+    return !cleanStart && this.stored(clientId) !== undefined;
+  }
+
+  /** Memory is short: connections whose CONNECT has not been accepted are closed first. */
   #closeUnadmitted(): void {
     const text = 'the broker is short of memory (option memoryHighWatermark)';
     for (const link of this.links) {
       const { session } = link;
-      if (link.isClosed || session.state !== 'idle') continue;
+      if (link.isClosed || session.state !== 'idle' || this.isReturning(session)) continue;
       session.fail(new ProtocolError(ReasonCode.serverBusy, text));
     }
   }

@@ -136,4 +136,39 @@ describe('memory above memoryHighWatermark', () => {
     assert.ok(late.isClosed, 'also one that comes while memory is short');
     assert.ok(await isServed(admitted));
   });
+
+  it('lets clients that return to a stored session wait for an authenticate hook, and refuses new ones and clean starts [0x89]', async () => {
+    let used = 0;
+    let decide: ((isAllowed: boolean) => void) | undefined;
+    let decision: Promise<boolean> | boolean = true;
+    await using it = await bed({
+      memoryHighWatermark: 1_000,
+      memoryUsage: () => used,
+      hooks: { authenticate: () => decision }
+    });
+    const properties = { sessionExpiryInterval: 3_600 };
+    for (const clientId of ['returning', 'starting anew'])
+      (await client(it.broker, { clientId, clean: false, properties })).wire.destroy();
+    await turns(2);
+    decision = new Promise((resolve) => {
+      decide = resolve;
+    });
+    const returning = await client(it.broker, { clientId: 'returning', clean: false, properties });
+    const others = [
+      await client(it.broker, { clientId: 'starting anew', properties }),
+      await client(it.broker, { clientId: 'new', clean: false, properties })
+    ];
+    used = 1_000;
+    await it.pass(1_100);
+    for (const other of others) {
+      const [answer] = other.take();
+      assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89, JSON.stringify(answer));
+    }
+    assert.equal(returning.isClosed, false);
+    await it.pass(1_000);
+    decide?.(true);
+    await turns(2);
+    const [answer] = returning.take();
+    assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0 && answer.sessionPresent, JSON.stringify(answer));
+  });
 });
