@@ -21,7 +21,7 @@ type UpgradeEvent = [request: IncomingMessage, socket: Duplex, head: Buffer];
 class Upgrades {
   readonly #http: Server;
   readonly #claims = new Map<string, Claimant>();
-  /** Undefined: the server's `emit` is as it was. */
+  /** The last replacement of the server's `emit`. Undefined: it is as it was. */
   #replaced: { readonly by: Server['emit']; readonly undo: () => void } | undefined;
 
   constructor(http: Server) {
@@ -40,8 +40,8 @@ class Upgrades {
     if (this.#claims.size === 0) {
       // Node only makes upgrades of requests if there is a listener.
       this.#http.on('upgrade', this.#upgraded);
-      this.#intercept();
     }
+    this.#intercept();
     this.#claims.set(claimant.path, claimant);
   }
 
@@ -50,15 +50,16 @@ class Upgrades {
     this.#claims.delete(claimant.path);
     if (this.#claims.size > 0) return;
     this.#http.off('upgrade', this.#upgraded);
-    // If somebody else has replaced it since, it stays: it finds no claims.
+    // If another package has replaced it since, both stay: ours finds no claims.
     if (this.#http.emit !== this.#replaced?.by) return;
     this.#replaced.undo();
     this.#replaced = undefined;
   }
 
   #intercept(): void {
-    if (this.#replaced !== undefined) return;
     const http = this.#http;
+    // If another package has replaced it since, it may not call ours: it is replaced again, over that of the other package.
+    if (http.emit === this.#replaced?.by) return;
     const { emit } = http;
     const undo = Object.hasOwn(http, 'emit') ? () => (http.emit = emit) : () => Reflect.deleteProperty(http, 'emit');
     const by = (event: string | symbol, ...args: unknown[]): boolean =>

@@ -167,8 +167,26 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     assert.equal(server.emit, over);
     await assert.rejects(says(`ws://127.0.0.1:${port}/mqtt`));
     await listener.open();
-    assert.equal(server.emit, over);
     await servesMqtt(`ws://127.0.0.1:${port}/mqtt`);
+    await listener.close();
+    assert.equal(server.emit, over);
+  });
+
+  it('shows no request for its path to other upgrade listeners when it is reopened after another package replaced emit without it', async () => {
+    const server = createServer();
+    const port = await listening(server);
+    const listener = await attachWebSocket(broker, server);
+    server.emit = ((...args: Parameters<Server['emit']>) =>
+      EventEmitter.prototype.emit.apply(server, args)) as Server['emit'];
+    await listener.close();
+    const seen: (string | undefined)[] = [];
+    server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      seen.push(request.url);
+      socket.destroy();
+    });
+    await listener.open();
+    await servesMqtt(`ws://127.0.0.1:${port}/mqtt`);
+    assert.deepEqual(seen, []);
   });
 
   it('takes a server of another class, as other runtimes and realms have', async () => {
