@@ -666,7 +666,8 @@ export class Connection {
     const alarm = this.#lingering;
     if (alarm !== undefined) this.host.wheel.disarm(alarm as never);
     this.#lingering = undefined;
-    this.host.streamClosed(this);
+    // What came before and waits unread is the broker's to read or, when it stops, to discard: until then the connection counts.
+    if (this.isClosed || this.#ended === undefined) this.host.streamClosed(this);
   }
 
   /** Nothing more will come, but packets that came before wait unread. */

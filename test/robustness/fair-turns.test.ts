@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Broker } from '../../lib/broker/broker.ts';
+import { type Broker, coreOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { type Peer, quiet, turns } from '../fuzz/wire.ts';
@@ -119,6 +119,29 @@ describe('a connection that sends more than its share of a turn', () => {
     await quiet(flooder);
     assert.equal(read(broker, 'flooder'), (100 * chunk.length) / 2);
   });
+
+  for (const isFailure of [false, true])
+    it(`is closed by a stop in that turn, though its stream has ${isFailure ? 'failed' : 'closed'} before: nothing of it is read afterwards`, async () => {
+      const { broker, reasons, [Symbol.asyncDispose]: end } = await bed();
+      const heard: string[] = [];
+      broker.subscribe('#', ({ topic }) => heard.push(topic));
+      const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
+      const flooder = await client(broker, { clientId: 'flooder', will, properties: { sessionExpiryInterval: 60 } });
+      flooder.say(Buffer.concat([FLOODS.PINGREQ.bytes, encode(publish('late', 'late'), 5)]));
+      flooder.wire.destroy(isFailure ? Object.assign(new Error('reset'), { code: 'ECONNRESET' }) : undefined);
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      assert.ok(flooder.wire.closed);
+      const { links, wheel } = coreOf(broker);
+      assert.equal(links.size, 1, 'it counts as a connection until what it sent is dealt with');
+      const stopped = broker.stop({ timeoutMs: 0 });
+      await turns(3);
+      await stopped;
+      assert.equal(reasons.get('flooder'), 'server_shutting_down');
+      await turns(40);
+      assert.deepEqual(heard, ['will']);
+      assert.deepEqual([links.size, wheel.size], [0, 0]);
+      await end();
+    });
 
   it('[MQTT-3.14.4-3] has its DISCONNECT read, and leaves no will, where the stream ends or fails before its turn comes', async () => {
     for (const isFailure of [false, true]) {
