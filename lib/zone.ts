@@ -25,7 +25,7 @@ export const ZONE_OPTIONS = {
   maxConnectSize: row(
     'size',
     65_536,
-    'Most bytes a connection may occupy until its CONNECT is accepted, WebSocket frames included. A larger CONNECT is refused (0x95; 3.x: closed).',
+    'Most bytes a connection may occupy until its CONNECT is accepted, WebSocket frames included. A larger CONNECT is refused (0x95; 3.x: closed), and so is a larger WebSocket message that contains one (the connection is closed).',
     { unit: 'bytes', min: 64, max: 268_435_460 }
   ),
   maxClientidLen: row('integer', 4_096, 'Longest client id (0x85).', { unit: 'bytes of UTF-8', min: 23, max: 65_535 }),
