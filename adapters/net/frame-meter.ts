@@ -2,6 +2,8 @@
 const OBJECT_BYTES = 128;
 /** Bytes of the first frame that are kept: its header, and of its payload enough for the beginning of a CONNECT. */
 const FIRST_BYTES = 32;
+/** Of a CONNECT: what says how large it is, and for which version of MQTT. The shortest CONNECT has one byte more, so it is never whole. */
+const BEGINNING_BYTES = 13;
 
 const BINARY = 2;
 
@@ -38,14 +40,14 @@ export class FrameMeter {
     this.#first = undefined;
   }
 
-  /** The first bytes of the first message; empty once a message has been handed on. */
+  /** The first bytes of the first message, never a whole CONNECT; empty once a message has been handed on. */
   beginning(): Buffer {
     const first = this.#first;
     if (first === undefined || first.length < 2 || (first[0] & 0x7f) !== BINARY) return Buffer.alloc(0);
     const length = first[1] & 0x7f;
     const maskAt = length === 127 ? 10 : length === 126 ? 4 : 2;
     const payloadAt = maskAt + 4;
-    const end = length < 126 ? payloadAt + length : first.length;
+    const end = payloadAt + (length < 126 ? Math.min(length, BEGINNING_BYTES) : BEGINNING_BYTES);
     return Buffer.from(first.subarray(payloadAt, end).map((byte, at) => byte ^ first[maskAt + (at & 3)]));
   }
 

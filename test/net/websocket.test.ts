@@ -133,6 +133,17 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     assert.match(error.message, /maxConnectSize/);
   });
 
+  it('is not connected by a small CONNECT at the beginning of a message that is refused', async () => {
+    broker.zone = () => ({ maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
+    const { socket, stream } = await rawPair();
+    const read: Buffer[] = [];
+    stream.on('error', () => {}).on('data', (chunk) => read.push(chunk));
+    const shortest = Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 2, 0, 60, 0, 0]);
+    socket.write(masked(0x82, Buffer.concat([shortest, Buffer.alloc(11_000)])));
+    assert.equal(await closeCode(socket), 1009);
+    assert.deepEqual(Buffer.concat(read), shortest.subarray(0, 13));
+  });
+
   it('is closed with 1009 for fragments of one byte long before their bytes are maxConnectSize', async () => {
     const { socket, stream } = await rawPair();
     stream.on('error', () => {}).resume();
