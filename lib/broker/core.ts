@@ -853,9 +853,8 @@ export class Core implements SessionHost {
   spaceIsLow(isLow: boolean): void {
     if (isLow === this.isSpaceLow) return;
     this.isSpaceLow = isLow;
-    const summary = `${this.ledger?.store.name}: the space of the store is used up: what would make it grow is refused until there is some`;
-    const desc = { severity: 'critical', title: 'the store is full', summary, timestamp: this.clock.now() } as const;
-    this.#sys?.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', desc });
+    const summary = `${this.ledger?.store.name}: the space of the store is used up: what would make it grow is refused until space is free`;
+    this.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', title: 'the store is full', summary });
     if (isLow) this.failed(new BrokerError('STORE_SPACE_LOW', summary), 'looking at the space of the store', undefined);
   }
 
