@@ -161,7 +161,10 @@ export class Admission {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
     if (stored === undefined && broker.isSpaceLow && session.isPersistent)
-      throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept: the space of the store is used up');
+      throw new ProtocolError(
+        ReasonCode.quotaExceeded,
+        'no more persistent sessions: the space of the store is used up'
+      );
     const { ledger } = broker;
     const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
     if (ledger?.isFailed && isKept)
@@ -431,7 +434,7 @@ function agree(session: Session, packet: ConnectPacket): void {
   };
 }
 
-/** The keep alive that a v5 client lives by: another one than it asked for is told as Server Keep Alive [MQTT-3.1.2-21]. */
+/** The keep alive of a v5 client. One that differs from what it asked for is sent as Server Keep Alive [MQTT-3.1.2-21]. */
 function keepaliveOf({ serverKeepalive, maxKeepalive }: Zone, asked: number): number {
   const keepalive = serverKeepalive > 0 ? serverKeepalive : asked;
   const isTooLong = maxKeepalive > 0 && (keepalive === 0 || keepalive > maxKeepalive);

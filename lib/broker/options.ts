@@ -58,7 +58,7 @@ export const BROKER_OPTIONS = {
   maxUnwrittenBytes: row(
     'size',
     8_388_608,
-    'With a store: bytes that wait to be written from which clients are not read that publish more than an equal part of them. From four times as many on, nobody is who adds to them.',
+    'With a store: bytes waiting to be written at which the broker stops reading clients that caused more than an equal share. At four times this size it stops reading every client that caused any.',
     { unit: 'bytes', min: 65_536 }
   ),
   repairStore: row(
@@ -94,7 +94,7 @@ export const BROKER_OPTIONS = {
   maxTotalMqueueStoreBytes: row(
     'size',
     undefined as number | undefined,
-    'Backlogs of all sessions together, in the store: a bound below that of the default. Messages are only dropped to make room for new ones. 0: no bound until the reserve of the store is in use.',
+    'Bytes of the store that the queued messages of all sessions together may take; a value above the default has no effect. Past it the largest queues are shortened first, and only to make room for new messages. 0: no bound until the reserve of the store is in use.',
     { unit: 'bytes' }
   ),
   routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {

@@ -430,7 +430,7 @@ export class Publishing {
     }
   }
 
-  /** What the app is told of a message that would have to wait, and there is no room. Nobody has got it. */
+  /** The error of `broker.publish` where a message would have to wait for a client and there is no room. No client has received it. */
   #noRoom(message: Message): BrokerError {
     this.#broker.dropped(message, 'quota', undefined);
     const why = this.#broker.isSpaceLow
@@ -443,10 +443,10 @@ export class Publishing {
   }
 
   get #noSpace(): string {
-    return `${this.#broker.ledger?.store.name}: the space of the store is used up; free some`;
+    return `${this.#broker.ledger?.store.name}: the space of the store is used up; free disk space`;
   }
 
-  /** What the app is told when its delayed message was not taken. */
+  /** The error of `broker.publish` where a delayed message was not accepted. */
   #notDelayed(code: number, { topic }: Message): BrokerError {
     if (code === ReasonCode.quotaExceeded && this.#broker.isSpaceLow)
       return new BrokerError('QUOTA_EXCEEDED', `"${topic}": ${this.#noSpace}`);

@@ -253,7 +253,10 @@ describe('A store whose reserve is in use', () => {
       const refusal = live.publish('kept/1', 'x', { qos });
       await assert.rejects(refusal, { reasonCode: 0x97 });
     }
-    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
+    await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), {
+      code: 'QUOTA_EXCEEDED',
+      message: /the space of the store is used up; free disk space$/
+    });
     const older = await kit.connect({ clientId: 'older', protocolVersion: 4, clean: true });
     await assert.rejects(older.publish('kept/1', 'x', { qos: 1 }));
     assert.deepEqual(dropped, Array(4).fill(' kept/1 quota'));
