@@ -38,7 +38,7 @@ export interface OptionRow<T = unknown> {
     | 'filters'
     | 'sessions';
   readonly min?: number;
-  /** Of a text in bytes of UTF-8. */
+  /** For `text`: bytes of UTF-8. */
   readonly max?: number;
   readonly choices?: readonly string[];
   /** Documented names that mean the same, besides the snake_case of the name itself. */
@@ -83,9 +83,9 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
 
-/** Milliseconds in a text such as `90s`, `1m30s`, `2h`; undefined when it is none. */
+/** Milliseconds of a duration such as `90s`, `1m30s` or `2h`; undefined if it is not valid. */
 export function parseDuration(text: string): number | undefined {
-  if (text.length > MAX_TEXT_BYTES) return undefined; // a regular expression has but so much stack
+  if (text.length > MAX_TEXT_BYTES) return undefined; // a longer one could exhaust the stack of the regular expression
   const trimmed = text.trim().toLowerCase();
   if (trimmed === 'infinity') return Infinity;
   if (!/^(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$/.test(trimmed)) return undefined;

@@ -25,27 +25,27 @@ export class IdlePolicy {
   #done: Step | undefined;
 
   /**
-   * @param heldBytes that the heap and buffers outside it take
-   * @param usedBytes of the heap in use; after a collection that is what is needed
-   * @param share of the time since the last look in which the process was at work
+   * @param totalBytes size of the heap and of buffers outside it
+   * @param usedBytes bytes of the heap in use; after a collection, those that are needed
+   * @param share share of the time since the last look in which the process was busy
    */
-  look(heldBytes: number, usedBytes: number, share: number): Step | undefined {
+  look(totalBytes: number, usedBytes: number, share: number): Step | undefined {
     this.#idleLooks = share < IDLE_SHARE ? this.#idleLooks + 1 : 0;
-    this.#floor = Math.min(this.#floor, heldBytes);
-    if (this.#done === 'compact') return this.#settle(heldBytes);
-    if (heldBytes <= this.#floor + Math.max(GROWN_BYTES, this.#floor * GROWN_SHARE)) {
+    this.#floor = Math.min(this.#floor, totalBytes);
+    if (this.#done === 'compact') return this.#settle(totalBytes);
+    if (totalBytes <= this.#floor + Math.max(GROWN_BYTES, this.#floor * GROWN_SHARE)) {
       if (this.#done === undefined) return undefined; // else the collection has made it small again
     }
     if (this.#idleLooks < IDLE_LOOKS) return undefined;
     this.#idleLooks = 0;
-    if (this.#done === 'collect' && usedBytes > MOST_COMPACTED_BYTES) return this.#settle(heldBytes);
+    if (this.#done === 'collect' && usedBytes > MOST_COMPACTED_BYTES) return this.#settle(totalBytes);
     this.#done = this.#done === undefined ? 'collect' : 'compact';
     return this.#done;
   }
 
   /** What is left is in use. */
-  #settle(heldBytes: number): undefined {
-    this.#floor = heldBytes;
+  #settle(totalBytes: number): undefined {
+    this.#floor = totalBytes;
     this.#done = undefined;
   }
 }

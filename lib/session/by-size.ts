@@ -1,16 +1,16 @@
-/** Takes bytes, and stands in a `BySize` with others of about its size. What is here is the list's. */
+/** Something with a size in bytes that can be listed in a `BySize`. Only the list changes these fields. */
 export abstract class Sized {
   listedBytes = 0;
   nextOfSize: this | undefined = undefined;
   previousOfSize: this | undefined = undefined;
 }
 
-/** Sizes from here on stand together. */
+/** Larger sizes are listed as this one. */
 const LARGEST = 0x7fff_ffff;
 
 /**
- * Finds the largest of very many things whose sizes change all the time: they stand in rings, one for each power of two. To change a
- * size costs a few steps, whatever their number; so does `largest`, which is exact to a factor of two.
+ * Finds the largest of very many things whose sizes change all the time. They are listed in rings, one for each power of two. Changing a
+ * size and finding the largest, exact to a factor of two, take a few steps, however many are listed.
  */
 export class BySize<T extends Sized> {
   /** Of all sizes. */

@@ -5,11 +5,11 @@ import { IdlePolicy, type Step } from '../../adapters/cli/idle-collector.ts';
 const MB = 2 ** 20;
 
 describe('what the command does about garbage', () => {
-  type Look = readonly [heldMegabytes: number, usedMegabytes: number, share: number];
+  type Look = readonly [totalMegabytes: number, usedMegabytes: number, share: number];
 
   function steps(...looks: readonly Look[]): (Step | undefined)[] {
     const policy = new IdlePolicy();
-    return looks.map(([held, used, share]) => policy.look(held * MB, used * MB, share));
+    return looks.map(([total, used, share]) => policy.look(total * MB, used * MB, share));
   }
 
   const nothing = (count: number) => Array<undefined>(count).fill(undefined);
