@@ -31,7 +31,7 @@ import type { Zone } from '../zone.ts';
 import { Actors, type Stage } from './actors.ts';
 import { Admission } from './admission.ts';
 import { DelayedMessages } from './delayed.ts';
-import { HandOver } from './hand-over.ts';
+import { HandOver, StoredHandOver } from './hand-over.ts';
 import { Memory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
@@ -407,12 +407,24 @@ export class Core implements SessionHost {
     return this.#memory.isExhausted || this.isSpaceLow;
   }
 
-  handOver({ subscriptions, mountpoint, ending }: Session): ((message: Message) => boolean) | undefined {
+  handOver(session: Session): ((message: Message) => boolean) | undefined {
+    const handOver = this.#handOverOf(session);
+    return handOver && ((message) => handOver.give(message));
+  }
+
+  handOverStored(session: Session, reason: DropReason): boolean {
+    const { log } = session;
+    const handOver = log === undefined || log.count === 0 ? undefined : this.#handOverOf(session);
+    if (log === undefined || handOver === undefined) return false;
+    this.persistence?.handOver(session, new StoredHandOver(this, session, log, handOver, reason));
+    return true;
+  }
+
+  #handOverOf({ subscriptions, mountpoint, ending }: Session): HandOver | undefined {
     // at a stop the other members go as well
     if (subscriptions.shared === 0 || ending?.reason === 'server_shutting_down') return undefined;
     const groupOf = (subscription: Subscription) => this.routing.groupOf(subscription);
-    const handOver = new HandOver(subscriptions.values(), mountpoint, groupOf);
-    return (message) => handOver.give(message);
+    return new HandOver(subscriptions.values(), mountpoint, groupOf);
   }
 
   refuses(message: Message, route: Route): boolean {

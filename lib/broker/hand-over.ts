@@ -1,7 +1,13 @@
+import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
+import type { SessionLog } from '../session/log.ts';
+import type { KeptMessage } from '../session/segment.ts';
+import type { Session } from '../session/session.ts';
 import { type Group, mayReach, type Subscription } from '../session/subscription.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
+import type { Core } from './core.ts';
 
 /**
  * What waits in a session that is over, and came by one of its shared subscriptions, is given to another member of that group (MQTT 5.0
@@ -26,13 +32,132 @@ export class HandOver {
 
   /** Deliver a message to another member. @returns false if there is none, or it is not known to be the group's */
   give(message: Message): boolean {
+    const member = this.choose(message);
+    return member?.subscriber.deliver(message, member) ?? false;
+  }
+
+  /** The member that is to get a message. */
+  choose(message: Message): Subscription | undefined {
     const { topic } = message;
     const matching: Subscription[] = [];
     this.#index.match(topic, matching);
     const [one, another] = matching.filter((each) => mayReach(this.#mountpoint, plainFilter(each), topic));
-    if (one === undefined || another !== undefined) return false;
-    const member = this.#groupOf(one)?.choose(message);
-    return member?.subscriber.deliver(message, member) ?? false;
+    return one === undefined || another !== undefined ? undefined : this.#groupOf(one)?.choose(message);
+  }
+}
+
+/**
+ * The same for a session in the store. It stays there, with a session expiry of 0, until all of its messages are with others: if the
+ * process ends before, the next start goes on. A message is put into the queue of its new member and taken out of the old one in the same
+ * commit. One of QoS 2 for a member that is in memory alone is taken out before it is sent, as it must not be sent a second time.
+ */
+export class StoredHandOver {
+  readonly #core: Core;
+  readonly #ledger: Ledger;
+  readonly #session: Session;
+  readonly #log: SessionLog;
+  readonly #handOver: HandOver;
+  readonly #reason: DropReason;
+  #isRunning = false;
+
+  constructor(core: Core, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
+    this.#core = core;
+    this.#ledger = core.ledger as Ledger;
+    this.#session = session;
+    this.#log = log;
+    this.#handOver = handOver;
+    this.#reason = reason;
+    log.beginHandOver();
+  }
+
+  /** Go on, as far as the store can be read and the broker runs. @param ended called when nothing is left */
+  begin(ended: () => void): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#run()
+      .then((isDone) => {
+        if (isDone) ended();
+      })
+      .catch((error: unknown) => {
+        if (this.#ledger.isFailed) void this.#committed().then(() => this.begin(ended));
+        else if (this.#ledger.isOpen) this.#core.failed(error, 'handing messages over', this.#session);
+      })
+      .finally(() => {
+        this.#isRunning = false;
+      });
+  }
+
+  async #run(): Promise<boolean> {
+    await this.#committed();
+    const { work } = this.#core;
+    while (this.#core.isRunning) {
+      work.begin();
+      try {
+        const page = await this.#log.nextToHandOver();
+        if (page === undefined) return true;
+        await this.#giveAll(page);
+      } finally {
+        work.end();
+      }
+      await this.#committed();
+    }
+    return false;
+  }
+
+  async #giveAll(page: readonly KeptMessage[]): Promise<void> {
+    const log = this.#log;
+    let taken: Message[] = [];
+    const sendTaken = async () => {
+      if (taken.length === 0) return;
+      const messages = taken;
+      taken = [];
+      await this.#committed();
+      for (const message of messages) this.#give(message);
+    };
+    for (let at = 0; at < page.length; ) {
+      const kept = page[at];
+      const { message } = kept;
+      if (kept.isDone) at++;
+      else if (message.qos === 2 && log.flightQos(kept) === undefined && this.#isSentAtOnce(message)) {
+        taken.push(message);
+        log.finish(kept);
+        at++;
+      } else if (taken.length > 0)
+        await sendTaken(); // in order; then look again, for members may have come and gone
+      else {
+        const flightQos = log.flightQos(kept);
+        if (flightQos === undefined) this.#give(message);
+        else if (flightQos < 2) this.#handOver.give(message);
+        log.finish(kept);
+        at++;
+      }
+    }
+    await sendTaken();
+  }
+
+  #isSentAtOnce(message: Message): boolean {
+    return this.#handOver.choose(message)?.subscriber.isKept === false;
+  }
+
+  #give(message: Message): void {
+    if (!this.#handOver.give(message)) this.#core.dropped(message, this.#reason, this.#session);
+  }
+
+  /** What has changed is in the store, at the next attempt if not at the first. */
+  #committed(): Promise<void> {
+    const ledger = this.#ledger;
+    this.#log.flowChanged();
+    const { ticket } = ledger;
+    return new Promise((resolve) => {
+      ledger.wait({
+        commitKept: (settled) => {
+          if (settled < ticket) return true;
+          resolve();
+          return false;
+        },
+        commitFailed: () => true
+      });
+    });
   }
 }
 

@@ -15,6 +15,7 @@ import type { Alarm } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
 import { DelayedRecords } from './delayed-records.ts';
+import type { StoredHandOver } from './hand-over.ts';
 import { DEFAULT_ZONE } from './options.ts';
 import { type KeptRetained, RECORDS, type RecordKind } from './records.ts';
 import type { RetainedEntry } from './retained.ts';
@@ -128,6 +129,10 @@ export class Persistence {
       const session = this.#restore(record, aliveWallMs, content);
       sessions.set(record.number, session);
       if (record.disconnectedAt === 0) content.cutOff.push(session);
+      else if (record.sessionExpiry === 0) {
+        session.state = 'gone'; // the process ended while its messages were handed over
+        content.over.add(session);
+      }
     });
     await read(
       RECORDS.subscription,
@@ -179,12 +184,17 @@ export class Persistence {
       core.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
     }
     for (const session of sessions.values()) {
+      if (content.over.has(session)) continue;
       core.keep(session);
       session.log?.resized();
       core.notePersistence(session, session.isPersistent);
     }
-    for (const subscription of subscriptions)
-      core.addSubscription(subscription.subscriber as Session, subscription, true);
+    for (const subscription of subscriptions) {
+      const session = subscription.subscriber as Session;
+      if (content.over.has(session)) session.subscriptions.add(subscription);
+      else core.addSubscription(session, subscription, true);
+    }
+    this.#over = [...content.over];
     retained.sort((a, b) => (a.seq ?? -1) - (b.seq ?? -1) || a.message.timestamp - b.message.timestamp);
     for (const { message, seq } of retained) {
       if (!core.retained.put(message, seq)) {
@@ -197,6 +207,7 @@ export class Persistence {
     }
     for (const { subscription, before } of owed) {
       const session = subscription.subscriber as Session;
+      if (content.over.has(session)) continue;
       const inPart = owedInPart.get(session)?.find(({ filter }) => filter === subscription.filter);
       core.retained.next = before; // what comes now is not of these
       session.restoreFeed(RetainedFeed.restored(subscription, core.feedSource, before, inPart));
@@ -212,6 +223,12 @@ export class Persistence {
   /** Those that were connected when the process ended. */
   #cutOff: readonly Session[] = [];
 
+  /** Sessions that had ended with the process, but for their messages. */
+  #over: readonly Session[] = [];
+
+  /** Messages of sessions that are over, on their way to others. */
+  readonly #handOvers = new Map<Session, StoredHandOver>();
+
   /** What publishes the wills of sessions that ended with the process. */
   #orphans: (() => void)[] = [];
 
@@ -222,6 +239,9 @@ export class Persistence {
     for (const publish of orphans) publish();
     for (const { log } of this.#cutOff) log?.detached(); // until when they were connected is written
     this.#cutOff = [];
+    for (const session of this.#over) if (!this.#core.handOverStored(session, 'session_terminated')) session.endLog();
+    this.#over = [];
+    for (const [session, handOver] of this.#handOvers) this.#beginHandOver(session, handOver);
     this.#sweeper.begin();
     this.#space.begin();
     this.#core.wheel.arm(this.#pulse, PULSE_MS);
@@ -259,6 +279,19 @@ export class Persistence {
       session.willRecord = new WillRecord(session, ++this.#number, this.ledger);
       session.willRecord.changed();
     }
+  }
+
+  /** A session is over, its messages go to other members of its share groups. */
+  handOver(session: Session, handOver: StoredHandOver): void {
+    this.#handOvers.set(session, handOver);
+    this.#beginHandOver(session, handOver);
+  }
+
+  #beginHandOver(session: Session, handOver: StoredHandOver): void {
+    handOver.begin(() => {
+      this.#handOvers.delete(session);
+      session.endLog();
+    });
   }
 
   /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
@@ -335,6 +368,8 @@ class Content {
   readonly owed: { readonly subscription: Subscription; readonly before: number }[] = [];
   /** Of these, who has some of them out. */
   readonly owedInPart = new Map<Session, readonly OwedFeed[]>();
+  /** Those whose messages were being handed over. */
+  readonly over = new Set<Session>();
   /** Those that were connected. */
   readonly cutOff: Session[] = [];
   readonly wills = new Map<number, Session>();

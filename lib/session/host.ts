@@ -93,6 +93,8 @@ export interface SessionHost {
    * are out of the index.
    */
   handOver(session: Session): ((message: Message) => boolean) | undefined;
+  /** The same for one in the store, which goes on by itself and ends the log. @returns false: there is nothing to hand over */
+  handOverStored(session: Session, reason: DropReason): boolean;
   /** Deliver a message to everybody on its route. @returns how many took it */
   route(message: Message, route: Route): number;
   /** Deliver a run of QoS 0 frames. */

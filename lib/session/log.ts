@@ -85,6 +85,10 @@ export class SessionLog extends Sized implements Durable {
   #flowBytes = 8;
   #filters: Set<string> | undefined;
   #writingFilters: Set<string> | undefined;
+  /** The session is over, but its messages are being handed over: packet ids in flight have this QoS, by number. */
+  #handedOver: Map<number, number> | undefined;
+  /** Where the next messages to hand over begin. */
+  #handOverFrom = 1;
   #isOver = false;
   /** And that is in the commit under way; and it is kept. */
   #isEnding = false;
@@ -118,7 +122,7 @@ export class SessionLog extends Sized implements Durable {
 
   /** Its bytes have changed, which the bound of all queues goes by. In flight nothing can be dropped. */
   resized(): void {
-    const isDroppable = !this.#isOver && this.waiting > 0;
+    const isDroppable = !this.#isOver && this.#handedOver === undefined && this.waiting > 0;
     this.#session.host.storedBacklog.resize(this, isDroppable ? this.bytes : 0);
   }
 
@@ -213,6 +217,58 @@ export class SessionLog extends Sized implements Durable {
     this.#passed = added(this.#passed, segment.first);
     const at = this.#segments.indexOf(segment); // the first, mostly
     if (at >= 0) this.#segments.splice(at, 1);
+  }
+
+  /**
+   * The session is over, but its messages may go to others: it stays in the store until `end`, and whoever finds it there goes on. The
+   * messages are read from the store in turn, wherever they are now.
+   */
+  beginHandOver(): void {
+    const parked = this.#parked ?? this.#returning ?? this.#park();
+    this.#parked = Buffer.from(parked); // who drops messages of the queue sees by this that it has to stop
+    this.#parkedCount = countUnacknowledged(parked);
+    this.#epoch++;
+    this.#wanted = undefined;
+    this.#pageFrom = this.#handOverFrom = Math.min(this.#head, this.#open[0]?.seq ?? this.#next);
+    this.#paged = this.#done.low;
+    this.#segments = NONE;
+    const flights = (this.#handedOver = new Map<number, number>());
+    forEachParked(parked, (_id, _state, flags, seq) => flights.set(seq, flags & 3));
+    this.resized();
+    this.changed();
+  }
+
+  /**
+   * Messages that are not done, in order; those of the last call have to be done by now. What is undefined for `flightQos` was never sent.
+   * @returns undefined when there are no more
+   * @throws what the store says
+   */
+  async nextToHandOver(): Promise<readonly KeptMessage[] | undefined> {
+    for (;;) {
+      const from = (this.#pageFrom = this.#handOverFrom);
+      const unwritten = this.#unwritten;
+      if (from >= unwritten) {
+        if (from >= this.#next) return undefined;
+        this.#handOverFrom = this.#next;
+        const rest = [...this.#unfolded, ...this.#writing, ...this.#open];
+        return rest.filter(({ seq, isDone }) => seq >= from && !isDone);
+      }
+      const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
+      const [entry] = await this.#ledger.read(key, to, 1);
+      if (entry === undefined) {
+        this.#handOverFrom = unwritten;
+        continue;
+      }
+      this.#handOverFrom = segmentFirst(entry.key) + 1;
+      const read = this.#readSegment(entry);
+      if (read instanceof BrokerError) await this.#writeOff(entry, unwritten, read);
+      else if (read.messages.length > 0) return read.messages;
+    }
+  }
+
+  /** QoS at which a message that is handed over is in flight. */
+  flightQos({ seq }: KeptMessage): number | undefined {
+    return this.#handedOver?.get(seq);
   }
 
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */

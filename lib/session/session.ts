@@ -314,14 +314,23 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       if (link !== undefined && link.session === this) link.end();
     }
     this.actor = undefined;
-    this.log?.end(Array.from(this.subscriptions.values(), ({ filter }) => filter));
+    const reason = this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
+    const isHandedOver = reached && host.handOverStored(this, reason);
+    if (!isHandedOver) this.endLog();
     host.forget(this);
     if (reached && this.ending?.will === 'keep') host.keepWill(this);
     else if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
-    const reason = this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
-    if (reached && this.log === undefined) this.clearQueue(reason);
+    if (isHandedOver) {
+      this.sessionExpiry = 0; // its record says by this that it is over
+      this.backlog?.empty();
+    } else if (reached && this.log === undefined) this.clearQueue(reason);
     else this.backlog?.clear(reason);
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
+  }
+
+  /** Nothing of it is to be in the store any more. */
+  endLog(): void {
+    this.log?.end(Array.from(this.subscriptions.values(), ({ filter }) => filter));
   }
 
   // ----------------------------------------------------------------------------------------------------------------- endings

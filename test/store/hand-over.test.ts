@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { checkStore } from '../../lib/index.ts';
+import { Random } from '../fuzz/random.ts';
+import { rawClient } from '../support/raw-client.ts';
+import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
+
+const FILTER = '$share/workers/jobs/#';
+const COUNT = 60;
+
+const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`);
+
+async function jobs({ kit }: Lives, from: number, to: number, qos: 1 | 2 = 1, bytes = 8): Promise<void> {
+  for (let n = from; n <= to; n++) await kit.broker.publish('jobs/a', `${n}`.padEnd(bytes), { qos });
+}
+
+/** What a member gets that was away, or is new. */
+async function taken(lives: Lives, clientId: string): Promise<string[]> {
+  const { client, texts } = await lives.listen({ clientId });
+  await lives.kit.clock.advance('1s');
+  await client.disconnect();
+  return texts().map((text) => text.trim());
+}
+
+function drops({ kit }: Lives): string[] {
+  const list: string[] = [];
+  kit.broker.on('message.dropped', ({ message, reason }) => list.push(`${`${message.payload}`.trim()} ${reason}`));
+  return list;
+}
+
+describe('Messages in the store for a member of a share group whose session ends', () => {
+  for (const [how, end] of [
+    ['expires', (lives: Lives) => lives.kit.clock.advance('61s')],
+    ['is discarded', async (lives: Lives) => lives.kit.broker.session('away').discard()],
+    [
+      'gives way to a clean start',
+      async (lives: Lives) => (await lives.connect({ clientId: 'away', clean: true })).disconnect()
+    ]
+  ] as const) {
+    it(`[4.8.2] go to another member in order, when the session ${how}`, async () => {
+      await using lives = await new Lives().begin();
+      await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+      await jobs(lives, 1, COUNT, 1, 20_000); // in several records
+      await lives.kit.clock.advance('1s');
+      await lives.leave('other', FILTER);
+      await end(lives);
+      await lives.kit.clock.advance('5s');
+      assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
+      const kept = await lives.store.contents();
+      assert.ok(!kept.some((key) => key.includes('segment')), `${kept}`);
+    });
+  }
+
+  it('[4.8.2] go to another member when the session expired while there was no process', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT);
+    await lives.leave('other', FILTER);
+    await lives.crash(120_000);
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
+  });
+
+  it('[4.8.2] go to a member that is in memory alone, too', async () => {
+    for (const qos of [1, 2] as const) {
+      await using lives = await new Lives().begin();
+      await lives.leave('away', FILTER, qos, { sessionExpiry: '1m' });
+      await jobs(lives, 1, COUNT, qos);
+      const other = await lives.connect({ clientId: 'other', clean: true });
+      const got: string[] = [];
+      other.on('message', ({ payload }) => got.push(`${payload}`.trim()));
+      await other.subscribe({ topic: FILTER, qos });
+      await lives.kit.clock.advance('70s');
+      assert.deepEqual(got, numbers(1, COUNT));
+    }
+  });
+
+  it('[4.8.2] go to another member with those in flight at QoS 1, when the session ends while its client is connected', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT, 1, 20_000);
+    const away = await rawClient(lives.kit.broker, {
+      clientId: 'away',
+      clean: false,
+      properties: { sessionExpiryInterval: 60, receiveMaximum: 3 }
+    });
+    for (let n = 1; n <= 3; n++) await away.next('publish');
+    await lives.leave('other', FILTER);
+    await jobs(lives, COUNT + 1, COUNT + 1); // to the one that is connected
+    away.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 0 } });
+    await lives.kit.clock.advance('1s');
+    assert.equal(lives.kit.broker.hasSession('away'), false);
+    assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT + 1));
+  });
+
+  it('[MQTT-4.8.2-5] at QoS 2 go to another member only where they have never been sent', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT, 2);
+    const away = await lives.connect({ clientId: 'away', clean: false, sessionExpiry: '1m', receiveMaximum: 3 });
+    const got: string[] = [];
+    away.on('message', ({ payload }) => {
+      got.push(`${payload}`.trim());
+      away.destroy();
+    });
+    await lives.kit.clock.advance('1s');
+    await lives.leave('other', FILTER, 2);
+    await lives.kit.clock.advance('70s');
+    const others = await taken(lives, 'other');
+    assert.ok(others.length >= COUNT - 3 && others.length < COUNT, `${others.length}`);
+    assert.deepEqual(others, numbers(COUNT - others.length + 1, COUNT));
+    assert.ok(got.every((one) => !others.includes(one)));
+  });
+
+  it('are dropped and counted where nobody else is in the group', async () => {
+    await using lives = await new Lives().begin();
+    const dropped = drops(lives);
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT);
+    await lives.kit.clock.advance('70s');
+    assert.deepEqual(
+      dropped,
+      numbers(1, COUNT).map((n) => `${n} session_terminated`)
+    );
+  });
+
+  it('go on to another member after a stop and a start in good order', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT, 1, 20_000);
+    await lives.leave('other', FILTER);
+    lives.store.turnsToRead = () => 20;
+    lives.kit.broker.session('away').discard();
+    await turns(30);
+    await lives.kit.broker.stop();
+    lives.store.turnsToRead = () => 0;
+    await lives.kit.broker.start();
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
+  });
+
+  it('are not lost when the store fails meanwhile', async () => {
+    for (let failing = 1; failing <= 8; failing++) {
+      await using lives = await new Lives().begin();
+      lives.kit.broker.on('error', () => undefined);
+      await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+      await jobs(lives, 1, COUNT, 1, 20_000);
+      await lives.leave('other', FILTER);
+      let left = failing;
+      lives.store.fault = () => (--left === 0 ? (failing % 2 === 0 ? 'applies' : 'rejects') : undefined);
+      lives.kit.broker.session('away').discard();
+      await lives.kit.clock.advance('30s');
+      assert.ok(left <= 0);
+      assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT), `commit ${failing} failed`);
+    }
+  });
+
+  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+  it(`are each with one member, in order, whichever commit the process ends at (seed ${seed})`, async () => {
+    const random = new Random(seed);
+    await using lives = await new Lives().begin();
+    await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
+    for (let n = 1; n <= COUNT; n++) await jobs(lives, n, n, random.once(2) ? 1 : 2, 1 + random.below(30_000));
+    await lives.kit.clock.advance('1s');
+    await lives.leave('other', FILTER, 2);
+    const before = lives.store.committed.length;
+    // the same client comes back, with a session of its own, beside the one that is over
+    lives.store.turnsBefore = lives.store.turnsAfter = lives.store.turnsToRead = () => random.below(3);
+    const again = await lives.connect({ clientId: 'away', ...PERSISTENT, clean: true });
+    await again.disconnect();
+    await lives.kit.clock.advance('5s');
+    const { committed } = lives.store;
+    assert.ok(committed.length > before + 5, `${committed.length - before} commits`);
+    const now = lives.kit.clock.now();
+    for (let count = before; count <= committed.length; count++) {
+      await using next = new Lives();
+      next.store = await MortalStore.of(committed.slice(0, count));
+      assert.deepEqual((await checkStore(next.store)).findings, [], `after ${count} commits`);
+      await next.begin(now);
+      const dropped = drops(next);
+      await next.kit.clock.advance('70s');
+      const all = await taken(next, 'other');
+      assert.deepEqual(all, numbers(1, COUNT), `after ${count - before} commits`);
+      assert.deepEqual(dropped, []);
+      const kept = await next.store.contents();
+      assert.ok(!kept.some((key) => key.includes('segment')), `${kept}`);
+    }
+  });
+
+  it('[MQTT-4.8.2-5] at QoS 2 are not given to another member after a crash, once they were sent', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT, 2, 20_000);
+    await lives.leave('third', FILTER, 2);
+    const { committed } = lives.store;
+    const before = committed.length;
+    const other = await lives.connect({ clientId: 'other', clean: true });
+    const sent: { readonly what: string; readonly by: number }[] = [];
+    other.on('message', ({ payload }) => sent.push({ what: `${payload}`.trim(), by: committed.length }));
+    await other.subscribe({ topic: FILTER, qos: 2 });
+    lives.kit.broker.session('away').discard();
+    await lives.kit.clock.advance('5s');
+    assert.equal(sent.length, COUNT);
+    const now = lives.kit.clock.now();
+    for (let count = before; count <= committed.length; count++) {
+      await using next = new Lives();
+      next.store = await MortalStore.of(committed.slice(0, count));
+      await next.begin(now);
+      await next.kit.clock.advance('70s');
+      const third = await taken(next, 'third');
+      for (const { what, by } of sent) assert.equal(by <= count && third.includes(what), false, `${what}, ${count}`);
+      if (count === before) assert.deepEqual(third, numbers(1, COUNT));
+    }
+  });
+});
