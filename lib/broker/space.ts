@@ -23,8 +23,15 @@ const SMALL_BYTES = 4_194_304;
 /** While a compaction runs and less is free, commits wait for it, but no longer than so: what comes in could fill the disk meanwhile. */
 const TIGHT_BYTES = 67_108_864;
 const LONGEST_WAIT_MS = 5_000;
-/** A new message displaces old ones of at most so many times its space on disk, as some compress better than the average. */
-const DISPLACED = 2;
+/** Backlogs that are past their bound are shortened to this share of it, so that it is not done for each message. */
+const SHORTENED = 7 / 8;
+/**
+ * However well messages are compressed, they count for so much of their bytes: those that displace them may not be compressible, and the
+ * more have to give way for each, the less time is left before the disk is full.
+ */
+const LEAST_RATIO = 1 / 4;
+/** A new message displaces old ones of at most so many times its space on disk, as the oldest may be compressed better than the average. */
+const DISPLACED = 16;
 /** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
 const STUCK_AT_MOST = 100;
 
@@ -53,6 +60,8 @@ export class Space extends Bell {
   };
   /** How many bytes may wait in the store, as of the last look. */
   #limit = Infinity;
+  /** What they are shortened to when they are past that. */
+  #target = Infinity;
   /** Bytes that the queues may take on disk, as of the last look. */
   #allowed = Infinity;
   /** The lowest ratio of bytes on disk to bytes kept that was measured since the last compaction. */
@@ -136,6 +145,7 @@ export class Space extends Bell {
     const { storedBacklog } = core;
     const configured = this.#configured;
     this.#limit = configured;
+    this.#target = configured * SHORTENED;
     if (store.freeBytes !== undefined) {
       const free = await store.freeBytes();
       this.#free = free;
@@ -145,8 +155,7 @@ export class Space extends Bell {
       const most = Math.max(0, size + free);
       const ratio = ratioOf(size, kept);
       this.#ratio = Math.min(this.#ratio, ratio);
-      const limit = this.#limitBySpace(most, ratio);
-      if (core.settings.maxTotalMqueueStoreBytes !== 0) this.#limit = Math.min(limit, configured);
+      if (core.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio);
       core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
       const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
       const garbage = size - kept * this.#ratio - this.#besides;
@@ -163,15 +172,17 @@ export class Space extends Bell {
    * @param most bytes that the store may grow to
    * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
    */
-  #limitBySpace(most: number, ratio: number): number {
+  #limitBySpace(most: number, ratio: number): void {
     const { bytes } = this.#core.storedBacklog;
     const others = this.#kept - bytes;
     const share = Math.max(0, most - others * ratio) * QUEUES;
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
-    const grown = Math.max(0, bytes - this.#settled);
-    const limit = Math.max(this.#allowed / ratio, bytes - (DISPLACED * grown) / ratio);
+    const least = bytes - (DISPLACED * Math.max(0, bytes - this.#settled)) / ratio;
+    const limit = Math.max(this.#allowed / ratio, least);
     this.#settled = Math.min(bytes, limit);
-    return limit;
+    this.#limit = Math.min(this.#limit, limit);
+    const isShort = this.#allowed > share;
+    this.#target = Math.min(this.#target, isShort ? limit : Math.max(limit * SHORTENED, least));
   }
 
   #compactSoon(): void {
@@ -220,7 +231,7 @@ export class Space extends Bell {
   async #shorten(): Promise<void> {
     const { storedBacklog } = this.#core;
     for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
-      const excess = storedBacklog.bytes - this.#limit;
+      const excess = storedBacklog.bytes - this.#target;
       const log = excess > 0 ? storedBacklog.largest() : undefined;
       if (log === undefined) return;
       const { bytes } = log;
@@ -238,5 +249,5 @@ export class Space extends Bell {
 
 /** Bytes on disk for each byte kept: less than 1 where the store compresses them. */
 function ratioOf(size: number, kept: number): number {
-  return size > 0 && size < kept ? size / kept : 1;
+  return size < kept ? Math.max(size / kept, LEAST_RATIO) : 1;
 }

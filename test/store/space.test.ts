@@ -132,7 +132,7 @@ describe('The queues of all sessions in a store', () => {
     assert.equal((await drained(kit, 'large')).length, 1201 - dropped.length);
   });
 
-  it('are counted as the store compresses them: no message goes while a third of the disk is not used', async () => {
+  it('are counted as the store compresses them, at a quarter at least, and what is not compressible fits after them', async () => {
     const store = new LimitedStore(6 * MB, MB);
     store.incompressible = (value) => value.length / 10;
     await using kit = await createTestBroker({ store, leakCheck: false });
@@ -152,7 +152,7 @@ describe('The queues of all sessions in a store', () => {
     assert.deepEqual(dropped, []);
     await flood(3_000);
     const waiting = 4_000 - dropped.length;
-    assert.ok(waiting > 1_200 && waiting < 2_700, `${waiting} wait`);
+    assert.ok(waiting > 800 && waiting <= 1_024, `${waiting} wait`); // 256 would fit as they are
     // what comes now can not be compressed: it has to fit as well
     store.incompressible = (value) => value.length;
     await flood(2_000);
