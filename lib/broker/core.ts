@@ -873,7 +873,7 @@ export class Core implements SessionHost {
   #shed(isShort: boolean): void {
     const id = 'memory_high_watermark';
     const summary =
-      'memory in use is above memoryHighWatermark: connections without an accepted CONNECT are closed, no new ones, QoS 0 messages are not queued';
+      'memory in use is above memoryHighWatermark: connections without an accepted CONNECT and new ones are closed, unless a client returns to a stored session; QoS 0 messages are not queued';
     this.alarm(isShort ? 'alert' : 'clear', { id, title: 'memory is short', summary });
     if (!isShort) return;
     this.metrics.counts[Metric.overloadShed]++;

@@ -82,7 +82,7 @@ export const BROKER_OPTIONS = {
   memoryHighWatermark: row(
     'size',
     DEFAULT_WATERMARK,
-    'Heap and buffers in use from which the broker sheds: connections whose CONNECT is not accepted are closed, no new sessions, no QoS 0 in backlogs; if that is not enough, no QoS 1 and 2 that would have to wait in memory (0x97). 0: never.',
+    'Heap and buffers in use from which the broker sheds: connections whose CONNECT is not accepted are closed, except those of clients that return to a stored session; no new sessions, no QoS 0 in backlogs; if that is not enough, no QoS 1 and 2 that would have to wait in memory (0x97). 0: never.',
     { unit: 'bytes' }
   ),
   maxTotalMqueueBytes: row(
