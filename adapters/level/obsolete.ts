@@ -4,8 +4,10 @@ import { lastManifest } from './manifest.ts';
 import { keysOfTable } from './table.ts';
 import { numberedFiles } from './tables.ts';
 
-/** Bytes of tables that the manifest does not know and whose keys are compared with those of the others; they are in memory meanwhile. */
+/** Tables that the manifest does not know are compared with the others up to this total size: it takes time. */
 const COMPARED_BYTES = 134_217_728;
+/** Keys that are compared at once; about 100 bytes of memory each. */
+const COMPARED_KEYS = 250_000;
 /** Behind each key: sequence number and kind of the change. */
 const CHANGE_BYTES = 8;
 
@@ -23,25 +25,48 @@ export async function obsoleteTables(folder: string, damaged: ReadonlySet<string
   let bytes = 0;
   for (const { name } of unnamed) bytes += (await stat(join(folder, name))).size;
   if (unnamed.length === 0 || bytes > COMPARED_BYTES) return [...obsolete];
-  const newer = new Map<string, { readonly number: number; readonly last: string }>();
-  for (const { name, number } of unnamed) {
-    const keys = [...keysOfTable(await readFile(join(folder, name)))];
-    const last = userKey(keys.at(-1) ?? '');
-    for (const key of keys) newer.set(key, { number, last });
-  }
-  for (const { name, number } of left) {
-    let reached: string | undefined;
-    let last = '';
-    for (const key of keysOfTable(await readFile(join(folder, name)))) {
-      last = userKey(key);
-      const made = newer.get(key);
-      if (made !== undefined && made.number > number && (reached === undefined || made.last > reached))
-        reached = made.last;
+  const covered = new Map<string, string>();
+  for await (const newer of changesOf(folder, unnamed))
+    for (const { name, number } of left) {
+      if (obsolete.has(name)) continue;
+      let reached = covered.get(name);
+      let last = '';
+      for (const key of keysOfTable(await readFile(join(folder, name)))) {
+        last = userKey(key);
+        const made = newer.get(key);
+        if (made !== undefined && made.number > number && (reached === undefined || made.last > reached))
+          reached = made.last;
+      }
+      if (reached === undefined) continue;
+      covered.set(name, reached);
+      // a compaction that was cut short has not come to the last key
+      if (reached >= last) obsolete.add(name);
     }
-    // a compaction that was cut short has not come to the last key
-    if (reached !== undefined && reached >= last) obsolete.add(name);
-  }
   return [...obsolete];
+}
+
+/** In which of these tables each change is, and the last key of that table. */
+type Changes = Map<string, { readonly number: number; readonly last: string }>;
+
+/** The changes in these tables, so many at a time as memory should be taken for. */
+async function* changesOf(
+  folder: string,
+  tables: readonly { readonly name: string; readonly number: number }[]
+): AsyncGenerator<Changes, void> {
+  let changes: Changes = new Map();
+  for (const { name, number } of tables) {
+    const table = await readFile(join(folder, name));
+    let last = '';
+    for (const key of keysOfTable(table)) last = key;
+    const made = { number, last: userKey(last) };
+    for (const key of keysOfTable(table)) {
+      changes.set(key, made);
+      if (changes.size < COMPARED_KEYS) continue;
+      yield changes;
+      changes = new Map();
+    }
+  }
+  if (changes.size > 0) yield changes;
 }
 
 function userKey(key: string): string {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
 import { Batch, type Store } from '../../lib/index.ts';
@@ -157,5 +159,26 @@ describe('Tables that LevelDB had not deleted yet', () => {
       await store.repair?.();
       assert.deepEqual(await keysOf(store), ['kept']);
     }
+  });
+
+  it('are found in bounded memory, however many records they have', async () => {
+    const folder = join(home, `${folders++}`);
+    const db = new Level(folder, { keyEncoding: 'utf8', valueEncoding: 'utf8' });
+    await db.open();
+    await db.put('a', '1');
+    await (db as unknown as { compactRange(from: string, to: string): Promise<void> }).compactRange('a', 'z');
+    const known = endsIn(join(folder, manifestOf(folder))).at(-1) as number;
+    for (let from = 0; from < 800_000; from += 50_000) {
+      const puts = Array.from({ length: 50_000 }, (_, at) => `${from + at}`.padStart(24, 'k'));
+      await db.batch(puts.map((key) => ({ type: 'put', key, value: '' })));
+    }
+    await db.close();
+    truncateSync(join(folder, manifestOf(folder)), known); // it knows of `a` alone
+    const url = new URL('../../adapters/level/obsolete.ts', import.meta.url);
+    const script = `const { obsoleteTables } = await import(${JSON.stringify(url)});
+      console.log(JSON.stringify(await obsoleteTables(${JSON.stringify(folder)}, new Set())));`;
+    const args = [...process.execArgv, '--max-old-space-size=96', '--input-type=module', '--eval', script];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    assert.deepEqual(JSON.parse(stdout), []);
   });
 });
