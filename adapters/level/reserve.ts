@@ -27,7 +27,7 @@ interface Space {
   /** What the file system has left. */
   readonly available: number;
   /** The size of the file. */
-  readonly held: number;
+  readonly fileBytes: number;
   /** What the file should have. */
   readonly reserve: number;
 }
@@ -122,11 +122,11 @@ export class Reserve {
         this.#uncheckedBytes = LOOK_EVERY_BYTES;
         throw error;
       });
-      const { available, held, reserve } = space;
-      const all = available + held;
+      const { available, fileBytes, reserve } = space;
+      const all = available + fileBytes;
       this.#uncheckedBytes = uncheckedBytes(space);
       const isTooMuch = neededBytes + forOpening(reserve) > all;
-      await this.#settle(available, held, reserve, isTooMuch ? 0 : neededBytes);
+      await this.#settle(available, fileBytes, reserve, isTooMuch ? 0 : neededBytes);
       return { free: all - reserve, reserve };
     });
   }
@@ -135,18 +135,18 @@ export class Reserve {
     const { bavail, blocks, bsize } = await statfs(this.#folder);
     const { size } = await stat(this.#file).catch(() => ({ size: 0 }));
     const reserve = this.#wanted ?? Math.min(MOST_BYTES, Math.floor((blocks * bsize) / SHARE));
-    return { available: bavail * bsize, held: size, reserve };
+    return { available: bavail * bsize, fileBytes: size, reserve };
   }
 
-  async #settle(available: number, held: number, reserve: number, neededBytes: number): Promise<void> {
-    const all = available + held;
-    if (held === 0 && all >= NEAR * reserve) return;
+  async #settle(available: number, fileBytes: number, reserve: number, neededBytes: number): Promise<void> {
+    const all = available + fileBytes;
+    if (fileBytes === 0 && all >= NEAR * reserve) return;
     const wanted = Math.max(0, Math.min(reserve, this.#wantedOf(all, reserve, neededBytes)));
     // what is given up without need is taken by another program that fills the disk
     const isNeeded = this.#users > 0 || neededBytes > 0;
-    if (wanted < held && isNeeded) await truncate(this.#file, wanted);
-    else if (this.#users === 0 && (wanted === reserve || wanted - held >= reserve / NEAR))
-      await this.#grow(held, wanted);
+    if (wanted < fileBytes && isNeeded) await truncate(this.#file, wanted);
+    else if (this.#users === 0 && (wanted === reserve || wanted - fileBytes >= reserve / NEAR))
+      await this.#grow(fileBytes, wanted);
   }
 
   /** How large the file should be; half of what is kept for opening the folder stays in it until the folder is opened. */
@@ -157,14 +157,14 @@ export class Reserve {
     return Math.max(Math.min(all, opening / 2), all - Math.max(neededBytes, opening));
   }
 
-  async #grow(held: number, wanted: number): Promise<void> {
-    if (wanted === held) return;
+  async #grow(fileBytes: number, wanted: number): Promise<void> {
+    if (wanted === fileBytes) return;
     const file = await open(this.#file, 'a');
     try {
       const part = randomFillSync(Buffer.allocUnsafe(WRITTEN_AT_ONCE));
-      for (let at = held; at < wanted; at += part.length) await file.appendFile(part.subarray(0, wanted - at));
+      for (let at = fileBytes; at < wanted; at += part.length) await file.appendFile(part.subarray(0, wanted - at));
     } catch (error) {
-      await file.truncate(held);
+      await file.truncate(fileBytes);
       throw error;
     } finally {
       await file.close();
@@ -184,9 +184,9 @@ function forOpening(reserve: number): number {
 }
 
 /** How much may be written before the next check: nothing when little is left outside the file, or less than half of the reserve with it. */
-function uncheckedBytes({ available, held, reserve }: Space): number {
+function uncheckedBytes({ available, fileBytes, reserve }: Space): number {
   if (reserve === 0) return LOOK_EVERY_BYTES;
   const opening = forOpening(reserve);
-  const left = Math.min(available + held - reserve / 2, Math.min(available, opening) - opening / 2);
+  const left = Math.min(available + fileBytes - reserve / 2, Math.min(available, opening) - opening / 2);
   return Math.min(LOOK_EVERY_BYTES, left / TAKEN_TIMES);
 }
