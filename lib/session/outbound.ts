@@ -242,7 +242,8 @@ export abstract class Outbound implements Subscriber {
     if (giveAway !== undefined && inflight !== undefined) {
       for (const id of inflight.inOrder()) {
         const message = inflight.messageOf(id);
-        if (message !== undefined && (inflight.flagsOf(id) & 3) === 1 && !this.#isRefused(message)) giveAway(message);
+        const isFree = (inflight.flagsOf(id) & 3) === 1 || !inflight.wasSent(id); // [MQTT-4.8.2-5]
+        if (message !== undefined && isFree && !this.#isRefused(message)) giveAway(message);
       }
     }
     backlog?.clear(reason, giveAway);

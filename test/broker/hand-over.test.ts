@@ -52,6 +52,23 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), range(4, 10));
   });
 
+  it('[MQTT-4.8.2-5] at QoS 2 goes to another member where it has a packet id and has never been sent', async () => {
+    await using stage = await bed();
+    const away = await member(stage, 'away', 100, 60);
+    const { broker } = stage;
+    broker.hook('deliver', ({ client: { clientId } }) => {
+      if (clientId === 'away') broker.session('away').kick({ session: 'keep' });
+      return true;
+    });
+    await jobs(stage, 2, 1, 1);
+    assert.deepEqual(payloads(away), []);
+    assert.equal(broker.session('away').figures().inflight, 1);
+    const other = await member(stage, 'other', 100);
+    await stage.pass(61_000);
+    await turns(3);
+    assert.deepEqual(payloads(other), ['1']);
+  });
+
   it('[4.8.2] goes to another member when a session that was away expires', async () => {
     await using stage = await bed();
     const away = await member(stage, 'away', 3, 60);
