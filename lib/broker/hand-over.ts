@@ -30,10 +30,14 @@ export class HandOver {
     for (const subscription of subscriptions) this.#index.add(plainFilter(subscription), subscription);
   }
 
-  /** Deliver a message to another member. @returns false if there is none, or it is not known to be the group's */
+  /**
+   * Deliver a message to another member, which announces it if it drops it.
+   * @returns false if there is no other member, or the message is not known to be the group's
+   */
   give(message: Message): boolean {
     const member = this.choose(message);
-    return member?.subscriber.deliver(message, member) ?? false;
+    member?.subscriber.deliver(message, member);
+    return member !== undefined;
   }
 
   /** The member that is to get a message. */

@@ -96,6 +96,22 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(reasons, Array(7).fill('session_terminated'));
   });
 
+  it('is announced as dropped once where the member that was chosen drops it', async () => {
+    await using stage = await bed({ ignoreLoopDeliver: true });
+    const dropped: string[] = [];
+    stage.broker.on('message.dropped', ({ client, reason }) => dropped.push(`${client?.clientId} ${reason}`));
+    const one = await member(stage, 'one', 1);
+    const other = await client(stage.broker, { clientId: 'other' });
+    for (const id of [1, 2]) other.say(publish('jobs/a', `${id}`, 1, id));
+    await turns(3);
+    assert.deepEqual(payloads(one), ['1']);
+    other.say(subscribe(3, 2, FILTER));
+    await turns(2);
+    one.wire.leave();
+    await turns(3);
+    assert.deepEqual(dropped, ['other no_local', 'other no_local']);
+  });
+
   it('stays with the session where another of its subscriptions may have brought it', async () => {
     await using stage = await bed();
     const one = await member(stage, 'one', 1, 0, 'jobs/+');
