@@ -21,6 +21,7 @@ import { type FeedSource, RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session, type WillState } from '../session/session.ts';
 import { mayReach, type Route, type Subscription } from '../session/subscription.ts';
+import { isShared } from '../session/subscriptions.ts';
 import { TotalBacklog } from '../session/total-backlog.ts';
 import type { Ledger, LedgerHost } from '../store/ledger.ts';
 import { TimingWheel } from '../timing-wheel.ts';
@@ -818,7 +819,10 @@ export class Core implements SessionHost {
     }
   }
 
-  /** Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it. */
+  /**
+   * Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it; the shared ones leave at once, or their
+   * groups would choose this session again, for what is handed over as well.
+   */
   forget(session: Session): void {
     session.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     session.abort = undefined;
@@ -827,6 +831,8 @@ export class Core implements SessionHost {
     this.metrics.counts[Metric.sessionTerminated]++;
     this.notePersistence(session, false);
     if (session.subscriptions.size > 0) this.#subscriberCount--;
+    if (session.subscriptions.shared > 0)
+      for (const each of session.subscriptions.values()) if (isShared(each.filter)) this.routing.remove(each);
     this.#removeSlice(session, session.subscriptions.values());
     if (this.events.heard['session.terminated'])
       this.events.emit('session.terminated', { client: session, reason: session.ending?.reason ?? 'closed' });
@@ -836,7 +842,7 @@ export class Core implements SessionHost {
     for (let count = 0; count < FORGET_AT_ONCE; count++) {
       const next = left.next();
       if (next.done) return;
-      this.routing.remove(next.value);
+      if (!isShared(next.value.filter)) this.routing.remove(next.value);
     }
     this.later(() => this.#removeSlice(session, left));
   }

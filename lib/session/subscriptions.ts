@@ -45,6 +45,7 @@ export class Subscriptions {
   }
 }
 
-function isShared(filter: string): boolean {
+/** Whether a filter is that of a shared subscription. */
+export function isShared(filter: string): boolean {
   return filter.startsWith('$share/') || filter.startsWith('$queue/');
 }

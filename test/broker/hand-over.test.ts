@@ -112,6 +112,23 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(dropped, ['other no_local', 'other no_local']);
   });
 
+  it('goes to another member when the session that ends has more than a thousand other subscriptions', async () => {
+    await using stage = await bed({ sharedSubscriptionStrategy: 'round_robin' });
+    const many = Array.from({ length: 1_500 }, (_, n) => `x/${n}`);
+    const away = await client(stage.broker, { clientId: 'away', properties: { sessionExpiryInterval: 60 } });
+    away.say(subscribe(1, 1, ...many, FILTER));
+    await turns(2);
+    away.wire.leave();
+    await turns(2);
+    await jobs(stage, 1, 1, 6);
+    const other = await member(stage, 'other', 100, 60);
+    other.wire.leave();
+    await turns(2);
+    stage.broker.session('away').discard();
+    await turns(3);
+    assert.equal(stage.broker.session('other').figures().mqueueLen, 6);
+  });
+
   it('stays with the session where another of its subscriptions may have brought it', async () => {
     await using stage = await bed();
     const one = await member(stage, 'one', 1, 0, 'jobs/+');
