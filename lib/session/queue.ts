@@ -97,15 +97,18 @@ export class Backlog extends Shortenable {
   /**
    * Take the next message.
    * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 leaves [MQTT-3.3.4-10]
-   * @param room most bytes that a message of QoS 1 or 2 may have; a larger one stays the next
+   * @param room most bytes that a message of QoS 1 or 2 may have; a larger one stays the next, and those of lower priorities wait for it
    */
   shift(windowOpen: boolean, room = Infinity): Queued | undefined {
     for (let at = 0; at < this.#lanes.length; at++) {
       const lane = this.#lanes[at];
       const queued = lane.oldest(windowOpen, room).shift();
-      if (queued === undefined) continue;
-      this.#took(lane, queued);
-      return queued;
+      if (queued !== undefined) {
+        this.#took(lane, queued);
+        return queued;
+      }
+      // or lower priorities would use up the room that its first message waits for
+      if (lane.acknowledged.head !== undefined) windowOpen = false;
     }
     return undefined;
   }

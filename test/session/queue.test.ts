@@ -55,6 +55,21 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low', 'other', 'other']);
   });
 
+  it('keeps lower priorities but for QoS 0 back while a message of a higher one has no room', () => {
+    const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
+    const large = message('high', 1, 'x'.repeat(1000));
+    backlog.push(large, 1, false, undefined);
+    push(backlog, 'high', 'low', 'other');
+    backlog.push(message('low', 0, 'zero'), 0, false, undefined);
+    const leave = (room: number) => {
+      const { message: taken } = backlog.shift(true, room) ?? {};
+      return taken && `${taken.topic} ${taken.qos}`;
+    };
+    assert.deepEqual([leave(500), leave(500)], ['low 0', undefined]);
+    assert.equal(backlog.shift(true, large.bytes)?.message, large);
+    assert.deepEqual([leave(500), leave(500), leave(500), leave(500)], ['high 1', 'low 1', 'other 1', undefined]);
+  });
+
   it('lets unnamed topics leave first when their priority is the highest', () => {
     const { backlog } = backlogOf({
       mqueuePriorities: new Map([
