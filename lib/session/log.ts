@@ -10,7 +10,7 @@ import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import { Sized } from './by-size.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
-import { Inflight } from './inflight.ts';
+import { Inflight, UNSENT } from './inflight.ts';
 import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
 import { Backlog } from './queue.ts';
 import { KeptMessage as Kept, type KeptMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
@@ -233,13 +233,15 @@ export class SessionLog extends Sized implements Durable {
     this.#paged = this.#done.low;
     this.#segments = NONE;
     const flights = (this.#handedOver = new Map<number, number>());
-    forEachParked(parked, (_id, _state, flags, seq) => flights.set(seq, flags & 3));
+    forEachParked(parked, (_id, _state, flags, seq) => {
+      if ((flags & UNSENT) === 0) flights.set(seq, flags & 3);
+    });
     this.resized();
     this.changed();
   }
 
   /**
-   * Messages that are not done, in order; those of the last call have to be done by now. What is undefined for `flightQos` was never sent.
+   * Messages that are not done, in order; those of the last call have to be done by now.
    * @returns undefined when there are no more
    * @throws what the store says
    */
@@ -266,7 +268,7 @@ export class SessionLog extends Sized implements Durable {
     }
   }
 
-  /** QoS at which a message that is handed over is in flight. */
+  /** QoS at which a message that is handed over is in flight; undefined: it was never sent. */
   flightQos({ seq }: KeptMessage): number | undefined {
     return this.#handedOver?.get(seq);
   }

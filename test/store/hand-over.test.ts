@@ -112,6 +112,24 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.ok(got.every((one) => !others.includes(one)));
   });
 
+  it('[MQTT-4.8.2-5] at QoS 2 go to another member where they had a packet id and waited for the store', async () => {
+    await using lives = await new Lives().begin();
+    const away = await lives.connect({ clientId: 'away', clean: false, sessionExpiry: '1m' });
+    await away.subscribe({ topic: FILTER, qos: 2 });
+    await lives.kit.clock.advance('1s');
+    lives.store.turnsBefore = () => 50;
+    const published = jobs(lives, 1, 1, 2);
+    await turns(10);
+    const { inflight } = lives.kit.broker.session('away').figures();
+    away.destroy();
+    await published;
+    lives.store.turnsBefore = () => 0;
+    assert.equal(inflight, 1);
+    await lives.leave('other', FILTER, 2);
+    await lives.kit.clock.advance('70s');
+    assert.deepEqual(await taken(lives, 'other'), ['1']);
+  });
+
   it('are dropped and counted where nobody else is in the group', async () => {
     await using lives = await new Lives().begin();
     const dropped = drops(lives);
