@@ -14,6 +14,8 @@ const NEAR = 16;
 const OPENING_SHARE = 4;
 /** LevelDB writes its last two logs, of 4 MB each, into tables when it opens a folder. At least so much is kept, but at most half of the reserve. */
 const OPENING_BYTES = 8_388_608;
+/** A compaction writes so much before LevelDB deletes what it replaces: twice the range that is compacted at once. */
+const COMPACTION_BYTES = 33_554_432;
 const WRITTEN_AT_ONCE = 1_048_576;
 const LOOK_EVERY_MS = 1_000;
 const LOOK_EVERY_BYTES = 1_048_576;
@@ -152,7 +154,7 @@ export class Reserve {
   /** How large the file should be; half of what is kept for opening the folder stays in it until the folder is opened. */
   #wantedOf(all: number, reserve: number, neededBytes: number): number {
     if (performance.now() < this.#takenAgainAt) return 0;
-    if (this.#users > 0) return all - reserve;
+    if (this.#users > 0) return all - Math.max(reserve, COMPACTION_BYTES);
     const opening = forOpening(reserve);
     return Math.max(Math.min(all, opening / 2), all - Math.max(neededBytes, opening));
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
@@ -148,6 +148,22 @@ describe('The reserve of a level store', () => {
     assert.ok((await again.freeBytes()) > 5 * MB, `${await again.freeBytes()} bytes are free`);
     assert.equal((await again.read(Buffer.of(0), Buffer.of(255), 100)).length, 1);
     await again.close();
+  });
+
+  it('is given up for a compaction that needs more than its size', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
+    const store = folderStore(folder);
+    await store.open();
+    for (let n = 0; n < 28; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 2)));
+    await store.close();
+    await store.open();
+    fill(ballast);
+    truncateSync(ballast, statSync(ballast).size - 5 * MB);
+    await store.compact();
+    await store.commit(batchOf('last', Buffer.from('1')));
+    await store.close();
   });
 
   it('ENOSPC: refuses a commit that would use it up, and goes on once the store was opened anew', async (t) => {
