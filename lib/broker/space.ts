@@ -234,9 +234,9 @@ export class Space extends Bell {
       const excess = storedBacklog.bytes - this.#target;
       const log = excess > 0 ? storedBacklog.largest() : undefined;
       if (log === undefined) return;
-      const { bytes } = log;
+      const { listedBytes: bytes } = log;
       await log.shorten(Math.max(Math.floor(bytes / 2), bytes - excess));
-      stuck = log.bytes < bytes ? 0 : stuck + 1;
+      stuck = log.listedBytes < bytes ? 0 : stuck + 1;
     }
   }
 

@@ -73,8 +73,9 @@ export class SessionLog extends Sized implements Durable {
   #epoch = 0;
   /** In flight and awaited while the client is away: the second half of the flow record. */
   #parked: Buffer | undefined;
-  /** Messages among them. */
+  /** Messages among them, and their bytes as far as they are known: after a start they are not before a queue is shortened. */
   #parkedCount = 0;
+  #parkedBytes = 0;
   /** What was parked, while that is brought into memory. */
   #returning: Buffer | undefined;
   /** The same messages by number, while they are looked for. */
@@ -113,6 +114,12 @@ export class SessionLog extends Sized implements Durable {
     );
   }
 
+  /** Bytes of these. */
+  get waitingBytes(): number {
+    const inFlight = this.#parked === undefined ? (this.#session.inflight?.bytes ?? 0) : this.#parkedBytes;
+    return this.waiting > 0 ? Math.max(0, this.bytes - inFlight) : 0;
+  }
+
   /** Packet ids in flight, and those that wait for PUBREL. */
   get flows(): { readonly inflight: number; readonly awaitingRel: number } {
     const { inflight, awaitingRel } = this.#session;
@@ -120,10 +127,10 @@ export class SessionLog extends Sized implements Durable {
     return parkedCounts(this.#parked);
   }
 
-  /** Its bytes have changed, which the bound of all queues goes by. In flight nothing can be dropped. */
+  /** Its bytes have changed. The bound of all queues goes by those that wait: what is in flight cannot be dropped. */
   resized(): void {
-    const isDroppable = !this.#isOver && this.#handedOver === undefined && this.waiting > 0;
-    this.#session.host.storedBacklog.resize(this, isDroppable ? this.bytes : 0);
+    const isDroppable = !this.#isOver && this.#handedOver === undefined;
+    this.#session.host.storedBacklog.resize(this, isDroppable ? this.waitingBytes : 0);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes
@@ -423,9 +430,11 @@ export class SessionLog extends Sized implements Durable {
     if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
     this.#parked = this.#park();
     this.#parkedCount = countUnacknowledged(this.#parked);
+    this.#parkedBytes = session.inflight?.bytes ?? 0;
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
     this.#leaveMemory();
+    this.resized();
   }
 
   /** Nothing of what it has written is in memory any more. */
@@ -522,8 +531,7 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /**
-   * Drop the oldest messages of the lowest priority until no more than so many bytes are left, as far as they wait; as much of it as can
-   * be done now.
+   * Drop the oldest messages of the lowest priority until no more than so many bytes wait; as much of it as can be done now.
    */
   async shorten(mostBytes: number): Promise<void> {
     await this.#trimming;
@@ -533,6 +541,7 @@ export class SessionLog extends Sized implements Durable {
       await this.#trimming;
     } finally {
       this.#mostBytes = Infinity;
+      this.resized(); // the bytes in flight may only be known now
     }
   }
 
@@ -542,9 +551,10 @@ export class SessionLog extends Sized implements Durable {
     const { waiting } = this;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
     if (most > 0 && waiting > most + slack) return waiting - most;
-    if (waiting > 0 && this.bytes > this.#mostBytes) return 1;
+    const { waitingBytes } = this;
+    if (waitingBytes > this.#mostBytes) return 1;
     const mostBytes = mqueuePriorities === undefined ? maxMqueueBytes : maxMqueueBytes * 2;
-    return mostBytes > 0 && waiting > 0 && this.bytes > mostBytes ? 1 : 0;
+    return mostBytes > 0 && waitingBytes > mostBytes ? 1 : 0;
   }
 
   async #drop(slack: number): Promise<void> {
@@ -597,19 +607,25 @@ export class SessionLog extends Sized implements Durable {
     const { zoneSettings } = this.#session;
     const inflight = new Set<number>();
     forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
+    let inflightBytes = 0;
     const drop = (_message: Message, _reason: DropReason, kept: KeptMessage | undefined) =>
       this.#dropOne(kept as KeptMessage);
     const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
     return {
       take: (messages) => {
         for (const kept of messages) {
-          if (kept.isDone || inflight.has(kept.seq)) continue;
+          if (kept.isDone) continue;
+          if (inflight.has(kept.seq)) {
+            inflightBytes += kept.message.bytes;
+            this.#parkedBytes = Math.max(this.#parkedBytes, inflightBytes);
+            continue;
+          }
           if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
           else if (this.#excess(0) > 0) this.#dropOne(kept);
         }
       },
       end: () => {
-        while (bounds !== undefined && bounds.length > 0 && this.bytes > this.#mostBytes)
+        while (bounds !== undefined && bounds.length > 0 && this.waitingBytes > this.#mostBytes)
           bounds.dropOldest('total_queue_full');
       }
     };
@@ -773,8 +789,7 @@ export class SessionLog extends Sized implements Durable {
     if (id === undefined) this.#session.queue(kept);
     else {
       this.#wanted?.delete(kept.seq);
-      const isBounded = this.#session.zoneSettings.maxInflightBytes > 0;
-      this.#session.inflight?.keep(id, kept, isBounded ? kept.message.bytes : 0);
+      this.#session.inflight?.keep(id, kept, kept.message.bytes);
     }
   }
 }

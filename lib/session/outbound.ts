@@ -449,7 +449,7 @@ export abstract class Outbound implements Subscriber {
       qos | (retain ? 4 : 0),
       again === undefined ? undefined : ids,
       kept,
-      this.zoneSettings.maxInflightBytes > 0 ? message.bytes : 0
+      kept !== undefined || this.zoneSettings.maxInflightBytes > 0 ? message.bytes : 0
     );
   }
 

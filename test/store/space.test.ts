@@ -220,6 +220,33 @@ describe('The queues that a broker finds in its store after a crash', () => {
   });
 });
 
+describe('What is in flight to a client that is away', () => {
+  for (const isCrashed of [false, true])
+    it(`does not make messages that wait give way to maxTotalMqueueStoreBytes${isCrashed ? ', after a crash' : ''}`, async () => {
+      await using lives = await new Lives({ maxTotalMqueueStoreBytes: '1MB' }).begin();
+      const reader = await lives.connect({ clientId: 'away', ...PERSISTENT, acknowledge: 'manual' });
+      await reader.subscribe({ topic: '#', qos: 1 });
+      const count = () => lives.kit.broker.metrics.counter('delivery.dropped.queue_full');
+      for (let n = 0; n < 10; n++) await lives.kit.broker.publish(`large/${n}`, Buffer.alloc(200 * KB), { qos: 1 });
+      await lives.kit.clock.advance('1s');
+      assert.equal(lives.kit.broker.session('away').figures().inflight, 10);
+      reader.destroy();
+      await lives.kit.clock.advance('1s');
+      for (let n = 0; n < 100; n++) await lives.kit.broker.publish(`small/${n}`, Buffer.alloc(KB), { qos: 1 });
+      if (isCrashed) await lives.crash();
+      await lives.kit.clock.advance('3s');
+      assert.equal(count(), 0);
+      for (let n = 100; n < 2_000; n++) {
+        await lives.kit.broker.publish(`small/${n}`, Buffer.alloc(KB), { qos: 1 });
+        if (n % 100 === 0) await lives.kit.clock.advance('1s');
+      }
+      await lives.kit.clock.advance('3s');
+      const waiting = 2_000 - count();
+      assert.ok(waiting > 450 && waiting < 1_024, `${waiting} wait`);
+      assert.equal((await drained(lives.kit, 'away')).length, 10 + waiting);
+    });
+});
+
 describe('A store whose reserve is in use', () => {
   /** Somebody else has filled the disk. */
   async function full() {
