@@ -66,8 +66,6 @@ export class SessionLog extends Sized implements Durable {
   #isPaging = false;
   /** Shortening of the queue, and the return of the client, as far as they are under way: one after the other. */
   #trimming: Promise<void> | undefined;
-  /** What the queue is being shortened to, for the bound of all queues together. */
-  #mostBytes = Infinity;
   #loading: Promise<void> | undefined;
   /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
   #epoch = 0;
@@ -514,15 +512,15 @@ export class SessionLog extends Sized implements Durable {
     for (const id of wanted.values()) inflight.free(id); // its message is lost: an error has been told
   }
 
-  /** More waits than the zone allows: the oldest go, soon. */
-  trim(): void {
+  /** More waits than the zone allows, or than `mostBytes`: the oldest go, soon. */
+  trim(mostBytes = Infinity): void {
     const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
-    if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack) <= 0) return;
+    if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack, mostBytes) <= 0) return;
     const { host } = this.#session;
     host.work.begin();
     // not within the call: what hears of a drop may publish, and come here again
     this.#trimming = Promise.resolve()
-      .then(() => this.#drop(slack))
+      .then(() => this.#drop(slack, mostBytes))
       .catch((error: unknown) => host.failed(error, 'dropping what is too much of its queue', this.#session))
       .finally(() => {
         this.#trimming = undefined;
@@ -534,44 +532,41 @@ export class SessionLog extends Sized implements Durable {
    * Drop the oldest messages of the lowest priority until no more than so many bytes wait; as much of it as can be done now.
    */
   async shorten(mostBytes: number): Promise<void> {
+    while (this.#trimming !== undefined) await this.#trimming;
+    this.trim(mostBytes);
     await this.#trimming;
-    this.#mostBytes = mostBytes;
-    try {
-      this.trim();
-      await this.#trimming;
-    } finally {
-      this.#mostBytes = Infinity;
-      this.resized(); // the bytes in flight may only be known now
-    }
+    this.resized(); // the bytes in flight may only be known now
   }
 
   /** How many messages, at least, have to go. Those of priorities are bounded each by itself, exactly when they come into memory. */
-  #excess(slack: number): number {
+  #excess(slack: number, totalBytes = Infinity): number {
     const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.zoneSettings;
     const { waiting } = this;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
     if (most > 0 && waiting > most + slack) return waiting - most;
     const { waitingBytes } = this;
-    if (waitingBytes > this.#mostBytes) return 1;
+    if (waitingBytes > totalBytes) return 1;
     const mostBytes = mqueuePriorities === undefined ? maxMqueueBytes : maxMqueueBytes * 2;
     return mostBytes > 0 && waitingBytes > mostBytes ? 1 : 0;
   }
 
-  async #drop(slack: number): Promise<void> {
+  /** @param mostBytes what the bound of all queues together leaves to this one */
+  async #drop(slack: number, mostBytes = Infinity): Promise<void> {
     const session = this.#session;
     const { backlog } = session;
-    if (this.#isOver || this.#excess(slack) <= 0) return;
-    while (backlog !== undefined && backlog.length > 0 && this.#excess(0) > 0) backlog.dropOldest(this.#dropReason);
+    if (this.#isOver || this.#excess(slack, mostBytes) <= 0) return;
+    while (backlog !== undefined && backlog.length > 0 && this.#excess(0, mostBytes) > 0)
+      backlog.dropOldest(this.#dropReason);
     const parked = this.#parked;
     if (parked === undefined) {
-      if (session.state !== 'connected' || this.#excess(slack) <= 0) return;
+      if (session.state !== 'connected' || this.#excess(slack, mostBytes) <= 0) return;
       // what is not in memory comes there first
-      if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper());
+      if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper(mostBytes));
       else this.page();
       return;
     }
-    const drop = this.#dropper(parked);
-    const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0) <= 0;
+    const drop = this.#dropper(mostBytes, parked);
+    const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
     let isAtHead = true;
     for (let from = this.#pageFrom, limit = READ_TO_DROP; !isEnough(); limit = Math.min(limit * 2, MOST_TO_DROP)) {
       const unwritten = this.#unwritten;
@@ -603,13 +598,13 @@ export class SessionLog extends Sized implements Durable {
    * What drops those messages, given oldest first, that are too much: where they have priorities, as it would be in memory.
    * @param parked has those in flight, which stay
    */
-  #dropper(parked: Buffer = NOTHING_PARKED): Dropper {
+  #dropper(mostBytes: number, parked: Buffer = NOTHING_PARKED): Dropper {
     const { zoneSettings } = this.#session;
     const inflight = new Set<number>();
     forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
     let inflightBytes = 0;
-    const drop = (_message: Message, _reason: DropReason, kept: KeptMessage | undefined) =>
-      this.#dropOne(kept as KeptMessage);
+    const drop = (_message: Message, reason: DropReason, kept: KeptMessage | undefined) =>
+      this.#dropOne(kept as KeptMessage, reason);
     const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
     return {
       take: (messages) => {
@@ -621,11 +616,11 @@ export class SessionLog extends Sized implements Durable {
             continue;
           }
           if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
-          else if (this.#excess(0) > 0) this.#dropOne(kept);
+          else if (this.#excess(0, mostBytes) > 0) this.#dropOne(kept, this.#dropReason);
         }
       },
       end: () => {
-        while (bounds !== undefined && bounds.length > 0 && this.waitingBytes > this.#mostBytes)
+        while (bounds !== undefined && bounds.length > 0 && this.waitingBytes > mostBytes)
           bounds.dropOldest('total_queue_full');
       }
     };
@@ -638,17 +633,17 @@ export class SessionLog extends Sized implements Durable {
     this.#open = this.#takeOpen(); // it may be long until they are written
   }
 
-  #dropOne(kept: KeptMessage): void {
+  #dropOne(kept: KeptMessage, reason: DropReason): void {
     if (kept.isDone) return;
     const { message } = kept;
-    const reason = this.#dropReason;
     this.finish(kept);
     this.#session.dropped++;
     this.#session.host.dropped(message, reason, this.#session);
   }
 
+  /** Of the next message to be dropped: where the session is within its own bounds, that of all queues together. */
   get #dropReason(): DropReason {
-    return this.#mostBytes === Infinity ? 'queue_full' : 'total_queue_full';
+    return this.#excess(0) > 0 ? 'queue_full' : 'total_queue_full';
   }
 
   /** Bring the next messages into memory, unless that is under way. */

@@ -5,7 +5,7 @@ import { Batch, memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { LimitedStore } from './limited-store.ts';
-import { Lives, PERSISTENT } from './support.ts';
+import { Lives, PERSISTENT, turns } from './support.ts';
 
 const MB = 1_048_576;
 const KB = 1024;
@@ -217,6 +217,28 @@ describe('The queues that a broker finds in its store after a crash', () => {
     }
     assert.equal(left[0] + left[1], 2 * COUNT - dropped);
     assert.ok(left[0] > 200 && left[1] > 200 && dropped > 600, `${left} are left`);
+  });
+});
+
+describe('The reason of a drop while the queues of all sessions are shortened', () => {
+  it('is queue_full for what exceeds maxMqueueLen, and total_queue_full for the rest', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 1_000 }).begin();
+    const { broker, clock } = lives.kit;
+    await lives.leave('away', '#', 1);
+    for (let n = 0; n < 900; n++) await broker.publish(`${n}`, Buffer.alloc(KB), { qos: 1 });
+    await clock.advance('3s');
+    const dropped = drops(lives.kit);
+    const log = coreOf(broker).sessions.get('away')?.log;
+    assert.ok(log !== undefined);
+    lives.store.turnsToRead = () => 20;
+    const shortened = log.shorten(log.waitingBytes - 10 * KB);
+    await turns(5);
+    const published = Array.from({ length: 300 }, (_, n) => broker.publish(`${900 + n}`, Buffer.alloc(KB), { qos: 1 }));
+    await Promise.all([shortened, ...published]);
+    const byOwn = Array.from({ length: 200 }, (_, n) => `away ${n} queue_full`);
+    assert.deepEqual(dropped.slice(0, 200), byOwn);
+    assert.ok(dropped.length > 300 && dropped.length < 320, `${dropped.length}`);
+    assert.ok(dropped.slice(200).every((drop) => drop.endsWith(' total_queue_full')));
   });
 });
 
