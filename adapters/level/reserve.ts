@@ -87,6 +87,7 @@ export class Reserve {
       return await use();
     } finally {
       this.#users--;
+      await this.#look(); // at once, before another program takes what is free now
     }
   }
 
