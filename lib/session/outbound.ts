@@ -333,7 +333,7 @@ export abstract class Outbound implements Subscriber {
     id: number
   ): boolean {
     const { host } = this;
-    const wasHeld = id > 0;
+    const hasPacketId = id > 0;
     // asked now and not when it was queued: a right that was withdrawn meanwhile holds
     if (host.hooks.deliver.length > 0 && !message.isSystem) {
       if (!host.mayDeliver(message, this.client)) {
@@ -384,7 +384,7 @@ export abstract class Outbound implements Subscriber {
       }
       frame = { buf: packet, start: 0, end: packet.length, idAt: 0 };
     }
-    if (wasHeld) this.inflight?.markSent(id);
+    if (hasPacketId) this.inflight?.markSent(id);
     link.push(frame, mark, frame.end - frame.start);
     this.#count(link, qos);
     if (kept !== undefined) {
