@@ -160,7 +160,7 @@ export class Publishing {
   route(message: Message, route: Route): number {
     const broker = this.#broker;
     const { counts } = broker.metrics;
-    if (message.expiryInterval >= 0 && broker.nowMs > message.takenAtMs && broker.nowMs >= message.expiresAtMs) {
+    if (message.hasExpired(broker.nowMs)) {
       broker.dropped(message, 'expired', undefined); // a hook took its time [MQTT-3.3.2-5]
       return 0;
     }

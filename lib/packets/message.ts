@@ -300,6 +300,11 @@ export class Message {
     return this.expiryInterval < 0 ? Infinity : this.takenAtMs + this.expiryInterval * 1000;
   }
 
+  /** Whether it must not be delivered any more. An interval of 0 (not specified) reaches those who can get it at once. @internal */
+  hasExpired(nowMs: number): boolean {
+    return this.expiryInterval >= 0 && nowMs >= this.expiresAtMs && nowMs > this.takenAtMs;
+  }
+
   /** Whole seconds it has been in the broker. @internal */
   secondsHere(nowMs: number): number {
     return Math.floor((nowMs - this.takenAtMs) / 1000);

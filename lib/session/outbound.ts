@@ -347,8 +347,7 @@ export abstract class Outbound implements Subscriber {
     let isAged = false;
     if (message.expiryInterval >= 0) {
       const seconds = message.secondsHere(host.nowMs);
-      // not specified: an interval of 0 means those that are there now
-      if (host.nowMs >= message.expiresAtMs && host.nowMs > message.takenAtMs) {
+      if (message.hasExpired(host.nowMs)) {
         if (id > 0) this.inflight?.free(id);
         this.#drop(message, 'expired', kept); // [MQTT-3.3.2-5]
         return false;
@@ -617,14 +616,16 @@ export abstract class Outbound implements Subscriber {
       resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
-      const hasHook = host.hooks.deliver.length > 0 && !message.isSystem;
-      if (hasHook && !inflight.wasSent(id) && !host.mayDeliver(message, this.client)) {
-        const refused = inflight.keptOf(id);
-        inflight.free(id);
-        this.#drop(message, 'hook', refused);
-        continue;
+      if (!inflight.wasSent(id)) {
+        const reason = this.#refusal(message);
+        if (reason !== undefined) {
+          const refused = inflight.keptOf(id);
+          inflight.free(id);
+          this.#drop(message, reason, refused);
+          continue;
+        }
+        if (this.link !== link) return; // a hook ended it
       }
-      if (this.link !== link) return; // a hook ended it
       const flags = inflight.flagsOf(id);
       const qos = (flags & 3) as QoS;
       const left =
@@ -652,6 +653,14 @@ export abstract class Outbound implements Subscriber {
       if (host.isTapped) host.tapSent(link, packet);
     }
     this.resending = undefined;
+  }
+
+  /** Why a message that was never sent must not be sent now; undefined: it may be. */
+  #refusal(message: Message): DropReason | undefined {
+    const { host } = this;
+    const hasHook = host.hooks.deliver.length > 0 && !message.isSystem;
+    if (hasHook && !host.mayDeliver(message, this.client)) return 'hook';
+    return message.hasExpired(host.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
   }
 
   /** @param kept the message as the store has it */

@@ -234,7 +234,7 @@ describe('A message on which a hook decides', () => {
 
 describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => {
   /** It is in flight to client `a`, and waits for its commit, when that client goes. All is written in the end. */
-  async function leaveUnsent(lives: Lives, qos: 1 | 2): Promise<void> {
+  async function leaveUnsent(lives: Lives, qos: 1 | 2, messageExpiryInterval?: number): Promise<void> {
     const reader = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await reader.subscribe({ topic: 't', qos });
     const writer = await lives.connect({ clientId: 'w', ...PERSISTENT });
@@ -244,7 +244,7 @@ describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => 
     let go: () => void = () => undefined;
     const gone = new Promise<void>((resolve) => (go = resolve));
     store.commit = (batch) => gone.then(() => commit(batch));
-    writer.publish('t', 'x', { qos: 2 }).catch(() => undefined);
+    writer.publish('t', 'x', { qos: 2, properties: { messageExpiryInterval } }).catch(() => undefined);
     await turns(10);
     const { inflight } = lives.kit.broker.session('a').figures();
     reader.destroy();
@@ -294,6 +294,30 @@ describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => 
       const { asked } = hookIn(lives, false);
       assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} dup t=x`]);
       assert.deepEqual(asked, []);
+    });
+
+    for (const restarts of [false, true])
+      it(`[MQTT-3.3.2-5] at QoS ${qos} is dropped if it has expired when the client is back${restarts ? ', after a crash' : ''}`, async () => {
+        await using lives = await new Lives().begin();
+        await leaveUnsent(lives, qos, 10);
+        if (restarts) await lives.crash();
+        await lives.kit.clock.advance('10s');
+        const { asked, drops } = hookIn(lives, true);
+        assert.deepEqual(await comeBack(lives), []);
+        assert.deepEqual({ asked, drops }, { asked: ['t'], drops: ['expired'] });
+        const { broker } = lives.kit;
+        assert.equal(broker.metrics.counter('messages.expired'), 1);
+        assert.equal(broker.session('a').figures().inflight, 0);
+        await lives.crash();
+        assert.deepEqual(await comeBack(lives), [], 'nothing of it is left in the store');
+      });
+
+    it(`[MQTT-4.3.3-7] at QoS ${qos} is sent again after it has expired, if it was sent before`, async () => {
+      await using lives = await new Lives().begin();
+      await leaveUnsent(lives, qos, 10);
+      assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} t=x`]);
+      await lives.kit.clock.advance('10s');
+      assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} dup t=x`]);
     });
   }
 });
