@@ -1,5 +1,6 @@
 import { constants } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { constants as fileConstants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { type KeyLookup, keyLookup, parsePskFile } from './psk.ts';
 import { type CertificateRead, type Pem, type TlsRead, usesKeys } from './tls-options.ts';
@@ -32,7 +33,7 @@ export async function loadMaterial(settings: TlsRead): Promise<LoadedMaterial> {
   const context = { ...shared, ...certificate };
   createSecureContext(context);
   const contextFor = await loadServerNames(settings.serverNames, shared);
-  const pskText = settings.pskFile === undefined ? undefined : (await readFile(settings.pskFile)).toString();
+  const pskText = settings.pskFile === undefined ? undefined : (await readRegularFile(settings.pskFile)).toString();
   const fromFile = pskText === undefined ? undefined : parsePskFile(pskText, settings.pskDelimiter);
   return { context, contextFor, keys: keyLookup(settings.psk, fromFile) };
 }
@@ -62,8 +63,23 @@ async function loadCertificate({ cert, certFile, key, keyFile, passphrase }: Cer
 }
 
 async function loadPems(pem: Pem | undefined, files: string | readonly string[] = []): Promise<(string | Buffer)[]> {
-  const read = await Promise.all([files].flat().map((file) => readFile(file)));
+  const read = await Promise.all([files].flat().map(readRegularFile));
   return [...pems(pem), ...read];
+}
+
+/** Reading a pipe or a device may never end, and opening a pipe would wait for a writer. Every error names the file. */
+async function readRegularFile(path: string): Promise<Buffer> {
+  const file = await open(path, fileConstants.O_RDONLY | (fileConstants.O_NONBLOCK ?? 0));
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) {
+      const kind = found.isDirectory() ? 'a directory' : 'a pipe, a socket or a device';
+      throw new Error(`${path}: it is ${kind}; a regular file is needed`);
+    }
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
 }
 
 /** PSK alone where there is no certificate; with one, after Node's own. */

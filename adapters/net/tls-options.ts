@@ -20,7 +20,7 @@ export interface ServerCertificate {
   passphrase?: string;
 }
 
-/** Certificates and keys: as PEM, or as names of files that hold PEM and are read when the listener opens and at each `reload()`. */
+/** Certificates and keys: as PEM, or as names of regular files that hold PEM and are read when the listener opens and at each `reload()`. */
 export interface TlsMaterial extends ServerCertificate {
   /**
    * Certificates for single server names, which clients tell in the handshake (SNI): `{ 'a.example': { certFile, keyFile }, '*.b.example': ... }`.

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
@@ -47,43 +48,83 @@ describe('serve with TLS', () => {
     assert.equal((await pub(['-p', String(ready.mqtts), '--ca', certificates.ca.certFile])).code, 1);
   });
 
-  it('reloads the certificates of all TLS listeners at SIGHUP; where the new ones are not valid, it says so and keeps the old', async () => {
+  /** A client of the authority is served. */
+  async function isServed(): Promise<boolean> {
     const { certFile, keyFile } = certificates.client;
     const files = ['--ca', certificates.ca.certFile, '--cert', certFile, '--key', keyFile];
-    const isServed = async () => (await pub(['-p', String(ready.mqtts), ...files])).code === 0;
-    const told = async (pattern: RegExp) => {
-      let text = '';
-      while ((text.match(pattern)?.length ?? 0) < 2) {
-        text += shell.err();
-        if (shell.stderr.readableLength === 0) await new Promise((resolve) => setImmediate(resolve));
-      }
-      return text;
-    };
+    return (await pub(['-p', String(ready.mqtts), ...files])).code === 0;
+  }
+
+  /** Standard error until it contains a line of this pattern for both listeners, of each reload. */
+  async function reported(pattern: RegExp, reloads = 1): Promise<string> {
+    let text = '';
+    while ((text.match(pattern)?.length ?? 0) < 2 * reloads) {
+      text += shell.err();
+      if (shell.stderr.readableLength === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    return text;
+  }
+
+  it('reloads the certificates of all TLS listeners at SIGHUP; where the new ones are not valid, it says so and keeps the old', async () => {
     const good = readFileSync(certificates.server.certFile);
     const other = makeCertificates();
     try {
       writeFileSync(certificates.server.certFile, 'no certificate');
       shell.hangUp();
-      const fault = await told(/^SIGHUP: certificates of listener .*; the previous ones stay in force$/gm);
+      const fault = await reported(/^SIGHUP: certificates of listener .*; the previous ones stay in force$/gm);
       assert.deepEqual(fault.match(/listener \w+/g), ['listener tls', 'listener wss']);
       assert.equal(await isServed(), true);
       // Of an authority that the client does not know: refused, so these are the ones in force.
       writeFileSync(certificates.server.certFile, readFileSync(other.server.certFile));
       const key = readFileSync(certificates.server.keyFile);
       writeFileSync(certificates.server.keyFile, readFileSync(other.server.keyFile));
-      for (let n = 0; n < 5; n++) shell.hangUp();
-      await told(/^SIGHUP: certificates of listener \S+ reloaded$/gm);
+      for (let n = 0; n < 5; n++) shell.hangUp(); // the last four while the first is under way: one reload for all of them
+      await reported(/^SIGHUP: certificates of listener \S+ reloaded$/gm, 2);
       assert.equal(await isServed(), false);
       writeFileSync(certificates.server.certFile, good);
       writeFileSync(certificates.server.keyFile, key);
       shell.hangUp();
-      await told(/^SIGHUP: certificates of listener \S+ reloaded$/gm);
+      await reported(/^SIGHUP: certificates of listener \S+ reloaded$/gm);
     } finally {
       writeFileSync(certificates.server.certFile, good);
       other[Symbol.dispose]();
     }
     assert.equal(await isServed(), true);
   });
+
+  /** What may have come into the place of a certificate, and what is said about it. */
+  const REPLACEMENTS: readonly [string, (path: string) => void, RegExp][] = [
+    [
+      'named pipe',
+      (path) => execFileSync('mkfifo', [path]),
+      /: it is a pipe, a socket or a device; a regular file is needed/
+    ],
+    ['directory', (path) => mkdirSync(path), /: it is a directory; a regular file is needed/],
+    ['link to itself, which cannot be opened', (path) => symlinkSync(path, path), /ELOOP: .* open '/]
+  ];
+  for (const [what, put, fault] of REPLACEMENTS)
+    it(`TLS_INVALID: SIGHUP names a certificate file that has become a ${what}, and the previous certificate stays in force`, async () => {
+      const { certFile } = certificates.server;
+      renameSync(certFile, `${certFile}.good`);
+      try {
+        put(certFile);
+        shell.hangUp();
+        const told = await reported(/^SIGHUP: certificates of listener .*; the previous ones stay in force$/gm);
+        const lines = told.trimEnd().split('\n');
+        assert.equal(lines.length, 2);
+        for (const line of lines) {
+          assert.match(line, fault);
+          assert.ok(line.includes(certFile), line);
+        }
+        assert.equal(await isServed(), true);
+      } finally {
+        rmSync(certFile, { recursive: true });
+        renameSync(`${certFile}.good`, certFile);
+      }
+      shell.hangUp();
+      await reported(/^SIGHUP: certificates of listener \S+ reloaded$/gm);
+      assert.equal(await isServed(), true);
+    });
 
   it('is not believed by a client that does not know the authority, unless with --insecure', async () => {
     const { certFile, keyFile } = certificates.client;
