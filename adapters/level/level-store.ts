@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import {
   type Batch,
   type Entry,
@@ -11,15 +10,15 @@ import {
   StateError,
   type Store
 } from '../../lib/index.ts';
-import { ClosedMark } from './closed-mark.ts';
 import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
-import { makeFolder, namesIn } from './folder.ts';
-import { FolderLock } from './folder-lock.ts';
+import { checkFiles, checkHead } from './files/check.ts';
+import { ClosedMark } from './files/closed-mark.ts';
+import { makeFolder } from './files/folder.ts';
+import { FolderLock } from './files/folder-lock.ts';
+import { repairFolder } from './files/repair.ts';
+import { Reserve } from './files/reserve.ts';
+import { linkFolder, removeLinks } from './files/scratch.ts';
 import { openError } from './open-error.ts';
-import { checkUnlocked, repairFolder } from './repair.ts';
-import { Reserve } from './reserve.ts';
-import { linkFolder, removeLinks } from './scratch.ts';
-import { findDamage } from './tables.ts';
 
 /** How `levelStore` uses its database; names and values are checked when it is called. */
 export interface LevelStoreOptions {
@@ -137,30 +136,6 @@ function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
     }
   };
   return new LevelStore({ name: path, sync: false, encodings: undefined, find, release, canCompact: false });
-}
-
-async function checkFiles(path: string, sound: Set<string>, mark: ClosedMark): Promise<void> {
-  const found = [...(await findDamage(path, sound)), ...(await mark.damages())];
-  // what both see wrong is named once
-  const [damage, ...more] = found.filter(({ file }, at) => found.findIndex((other) => other.file === file) === at);
-  if (damage === undefined) return;
-  await checkUnlocked(path);
-  const what = damage.why === undefined ? 'is missing' : `is damaged: ${damage.why}`;
-  const others = more.length === 0 ? '' : `, and ${more.length} more files`;
-  throw Object.assign(new Error(`its file ${damage.file} ${what}${others}`), { code: 'LEVEL_CORRUPTION' });
-}
-
-/**
- * LevelDB takes a folder that has lost its file CURRENT for a new one, and deletes what is in it; of one that names no manifest it says
- * whatever the system says of that name.
- */
-async function checkHead(path: string): Promise<void> {
-  const names = await namesIn(path);
-  const damaged = (why: string) => Object.assign(new Error(`its file CURRENT ${why}`), { code: 'LEVEL_CORRUPTION' });
-  if (names.includes('CURRENT')) {
-    const text = await readFile(join(path, 'CURRENT'), 'latin1');
-    if (!/^MANIFEST-\d+\n$/.test(text)) throw damaged('is damaged: it names no manifest');
-  } else if (names.some((name) => /^\d+\.(ldb|sst|log)$/.test(name))) throw damaged('is missing');
 }
 
 /** Bytes; some tenths of a second. */

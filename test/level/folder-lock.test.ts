@@ -24,8 +24,8 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { claimOf } from '../../adapters/level/files/owner.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { claimOf } from '../../adapters/level/owner.ts';
 import { Batch, type Store } from '../../lib/index.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -3,9 +3,9 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { crc32c } from '../../adapters/level/crc32c.ts';
+import { crc32c } from '../../adapters/level/files/crc32c.ts';
+import { damageOfLog } from '../../adapters/level/files/log.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { damageOfLog } from '../../adapters/level/log.ts';
 import { Batch } from '../../lib/index.ts';
 import { recordsAt } from './log-records.ts';
 

@@ -174,7 +174,7 @@ describe('Tables that LevelDB had not deleted yet', () => {
     }
     await db.close();
     truncateSync(join(folder, manifestOf(folder)), known); // it knows of `a` alone
-    const url = new URL('../../adapters/level/obsolete.ts', import.meta.url);
+    const url = new URL('../../adapters/level/files/obsolete.ts', import.meta.url);
     const script = `const { obsoleteTables } = await import(${JSON.stringify(url)});
       console.log(JSON.stringify(await obsoleteTables(${JSON.stringify(folder)}, new Set())));`;
     const args = [...process.execArgv, '--max-old-space-size=96', '--input-type=module', '--eval', script];
