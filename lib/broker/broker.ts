@@ -13,7 +13,7 @@ import type { Hook, HookName } from '../hooks.ts';
 import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
 import { checkNames, checkObject, unknownName } from '../options-table.ts';
-import { type Message, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
+import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { isAccepted, metaOf } from '../socket-meta.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
@@ -422,7 +422,7 @@ export class Broker {
   ): Promise<{ readonly receivers: number }> {
     if (!this.#core.isRunning) throw notStarted();
     checkObject(options, 'options');
-    checkNames(options, PUBLISH_NAMES, 'publish');
+    checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
       throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic, or { topic, payload }', input);

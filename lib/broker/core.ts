@@ -8,7 +8,7 @@ import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.
 import { asError, type DropReason, Events } from '../events.ts';
 import { type Hook, type HookName, HookRegistry, isThenable } from '../hooks.ts';
 import { Metric, Metrics } from '../metrics.ts';
-import { type Message, unwireAll } from '../packets/message.ts';
+import { type Message, releaseTurnFrames } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import { BySize } from '../session/by-size.ts';
@@ -493,7 +493,7 @@ export class Core implements SessionHost {
     }
     endTurn();
     this.ledger?.turnEnded(); // messages lie unpacked while they are written
-    unwireAll();
+    releaseTurnFrames();
     if (this.#unserved.length > 0) this.#serve();
     this.work.end();
   };

@@ -81,7 +81,7 @@ export class DelayedMessages {
     const bytes = message.bytes;
     if (maxMessages > 0 && this.#waiting.size >= maxMessages) return 'refused';
     if (maxBytes > 0 && this.#bytes + bytes > maxBytes) return 'refused';
-    message.store();
+    message.detachFromPublisher();
     const waiting = new Waiting(this, message, topic, this.#settings.wallMs() + delayMs);
     this.#waiting.add(waiting);
     this.#bytes += bytes;

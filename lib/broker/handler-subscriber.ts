@@ -53,7 +53,7 @@ export class HandlerSubscriber implements Subscriber {
     if (this.#owed.length > 0) this.handOut();
     const isRetained = subscription.retainAsPublished && message.retain;
     if (message.isHeld && this.ledger !== undefined && message.ticket > this.ledger.settled) {
-      message.store();
+      message.detachFromPublisher();
       this.ledger.kept(message.ticket).then(
         () => this.#hand(message, isRetained),
         () => undefined // the publisher has been told, and may send it again

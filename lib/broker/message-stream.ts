@@ -39,12 +39,12 @@ export class MessageStream implements AsyncIterableIterator<Message> {
     if (this.#isEnded) return;
     const reader = this.#readers.shift();
     if (reader !== undefined) {
-      message.store(); // it is read in a later turn
+      message.detachFromPublisher(); // it is read in a later turn
       reader.resolve({ value: message, done: false });
       return;
     }
     if (this.#waiting.length >= this.#highWaterMark) this.#onDrop(this.#waiting.shift() as Message);
-    message.store();
+    message.detachFromPublisher();
     this.#waiting.push(message);
   }
 

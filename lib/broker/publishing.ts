@@ -49,7 +49,7 @@ export class Publishing {
       return code === 0 ? this.#change(message, route, client, 0) : { message, route, reasonCode: code };
     };
     if (!isThenable(verdict)) return act(verdict);
-    message.keep();
+    message.detach();
     const { life } = this.#broker;
     return verdict.then((answer) => {
       if (this.#broker.life !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
@@ -84,7 +84,7 @@ export class Publishing {
         client
       );
       if (isThenable(answer)) {
-        message.keep();
+        message.detach();
         const { life } = this.#broker;
         return answer.then((value) => {
           if (this.#broker.life !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
@@ -225,7 +225,7 @@ export class Publishing {
         longest <= subscriber.maxFrame &&
         !(subscriber === (session as unknown) && isNotForSelf(target, session))
       ) {
-        run ??= { buf, start, end, idAt: 0 };
+        run ??= { buf, start, end, packetIdAt: 0 };
         subscriber.deliverRun(run, bytes, count);
       } else {
         messages ??= this.#unroll(connection, route, buf, start, end);
@@ -261,7 +261,7 @@ export class Publishing {
       }
       // a route made for this once does not know its bytes
       const payloadAt = body + 2 + ((buf[body] << 8) | buf[body + 1]) + (layout === 5 ? 1 : 0);
-      const wire = { buf, start: at, end: body + size, idAt: 0 };
+      const wire = { buf, start: at, end: body + size, packetIdAt: 0 };
       messages.push(
         new Message(
           wire,
@@ -373,7 +373,7 @@ export class Publishing {
   publish(input: MessageInput): number | Promise<number> {
     const message = this.make(input, undefined);
     if (!this.#isPublishing) return this.#publish(message);
-    message.keep();
+    message.detach();
     return new Promise((resolve, reject) => {
       this.#waiting.push(() => {
         try {

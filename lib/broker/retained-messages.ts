@@ -60,7 +60,7 @@ export class RetainedMessages {
       this.#store.delete(topic);
       return payloadBytes === 0;
     }
-    message.store();
+    message.detachFromPublisher();
     if (this.#store.put(topic, message, isSystem ? 0 : message.bytes, seq) === 'refused') return false;
     if (this.#expiresAtMs(message) !== Infinity) this.#arm(this.#store.get(topic) as RetainedEntry<Message>);
     return true;

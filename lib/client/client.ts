@@ -6,7 +6,7 @@ import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.
 import { asError, SUBSCRIPTION_NAMES } from '../events.ts';
 import { checkNames, checkObject } from '../options-table.ts';
 import { encode } from '../packets/encode.ts';
-import { checkPlaces, type MessageInput, PUBLISH_NAMES } from '../packets/message.ts';
+import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { PacketReader } from '../packets/packet-reader.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type {
@@ -182,10 +182,10 @@ export class Client {
     return new Promise((resolve, reject) => {
       if (options !== undefined) {
         checkObject(options, 'options');
-        checkNames(options, PUBLISH_NAMES, 'publish');
+        checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
       }
       const isWhole = typeof topic === 'object' && topic !== null;
-      if (isWhole) checkPlaces(topic);
+      if (isWhole) checkPropertyPlacement(topic);
       const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
       this.#mustBeConnected();
       this.#mustFit(packet);

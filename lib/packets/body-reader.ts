@@ -23,18 +23,18 @@ export class BodyReader {
     return this.at >= this.end;
   }
 
-  u8(what: string): number {
-    return this.buf[this.#take(1, what)];
+  u8(field: string): number {
+    return this.buf[this.#take(1, field)];
   }
 
-  u16(what: string): number {
-    const at = this.#take(2, what);
+  u16(field: string): number {
+    const at = this.#take(2, field);
     return (this.buf[at] << 8) | this.buf[at + 1];
   }
 
-  u32(what: string): number {
+  u32(field: string): number {
     const { buf } = this;
-    const at = this.#take(4, what);
+    const at = this.#take(4, field);
     return ((buf[at] << 24) | (buf[at + 1] << 16) | (buf[at + 2] << 8) | buf[at + 3]) >>> 0;
   }
 
@@ -45,16 +45,16 @@ export class BodyReader {
   }
 
   /** A UTF-8 string with its two length bytes, checked byte by byte [MQTT-1.5.4-1], [MQTT-1.5.4-2]. */
-  string(what: string): string {
-    const length = this.u16(what);
-    const start = this.#take(length, what);
-    return readString(this.buf, start, start + length, what);
+  string(field: string): string {
+    const length = this.u16(field);
+    const start = this.#take(length, field);
+    return readString(this.buf, start, start + length, field);
   }
 
   /** Binary data with its two length bytes: a copy, so that the read chunk can go. */
-  binary(what: string): Buffer {
-    const length = this.u16(what);
-    const start = this.#take(length, what);
+  binary(field: string): Buffer {
+    const length = this.u16(field);
+    const start = this.#take(length, field);
     return Buffer.from(this.buf.subarray(start, start + length));
   }
 
@@ -66,18 +66,18 @@ export class BodyReader {
   }
 
   /** Refuse bytes behind the last field. */
-  finish(what: string): void {
+  finish(field: string): void {
     if (this.at === this.end) return;
     throw new ProtocolError(
       ReasonCode.malformedPacket,
-      `${what}: ${this.end - this.at} bytes behind the last field; correct the remaining length`
+      `${field}: ${this.end - this.at} bytes behind the last field; correct the remaining length`
     );
   }
 
-  #take(count: number, what: string): number {
+  #take(count: number, field: string): number {
     const start = this.at;
     if (this.end - start < count) {
-      throw new ProtocolError(ReasonCode.malformedPacket, `${what}: the packet ends inside it; send it whole`);
+      throw new ProtocolError(ReasonCode.malformedPacket, `${field}: the packet ends inside it; send it whole`);
     }
     this.at = start + count;
     return start;

@@ -2,7 +2,7 @@ import { isAllowedCode } from './allowed-codes.ts';
 import { BodyReader } from './body-reader.ts';
 import {
   ACKS,
-  badCode,
+  badReasonCode,
   checkFlags,
   decodeAck,
   decodePublish,
@@ -62,7 +62,7 @@ export function decodeServerPacket(
     case PacketType.disconnect:
       if (version !== 5) throw refused('DISCONNECT: only a client sends it before MQTT 5.0');
       // without a code it would be 0x00, which is the client's alone [MQTT-3.14.2-1]
-      if (start === end) throw badCode('DISCONNECT', ReasonCode.success);
+      if (start === end) throw badReasonCode('DISCONNECT', ReasonCode.success);
       return takeDisconnect(new BodyReader(buf, start, end), 'disconnectFromServer');
     case PacketType.auth:
       if (version !== 5) throw malformed('packet type 15 is reserved before MQTT 5.0');
@@ -93,7 +93,7 @@ function decodeConnack(buf: Buffer, start: number, end: number, version: Protoco
   if (flags > 1) throw malformed('CONNACK: flag bits 1 to 7 are reserved; send 0'); // [MQTT-3.2.2-1]
   const code = reader.u8('reason code');
   const isKnown = version === 5 ? isAllowedCode('connack', code) : code < RETURN_CODES.length;
-  if (!isKnown) throw badCode('CONNACK', code);
+  if (!isKnown) throw badReasonCode('CONNACK', code);
   if (flags === 1 && code !== 0) throw refused('CONNACK: Session Present with a failure; send 0'); // [MQTT-3.2.2-6]
   const packet: ConnackPacket = {
     cmd: 'connack',
@@ -119,7 +119,7 @@ function decodeSuback(buf: Buffer, start: number, end: number, version: Protocol
     const code = reader.u8('reason code');
     // 3.1 knows no failure
     const isKnown = version === 5 ? isAllowedCode('suback', code) : code <= 2 || (code === 0x80 && version === 4);
-    if (!isKnown) throw badCode('SUBACK', code);
+    if (!isKnown) throw badReasonCode('SUBACK', code);
     packet.granted.push(code);
   }
   return packet;
@@ -140,7 +140,7 @@ function decodeUnsuback(buf: Buffer, start: number, end: number, version: Protoc
   if (reader.isDone) throw refused('UNSUBACK: no reason code; send one for each filter');
   while (!reader.isDone) {
     const code = reader.u8('reason code');
-    if (!isAllowedCode('unsuback', code)) throw badCode('UNSUBACK', code);
+    if (!isAllowedCode('unsuback', code)) throw badReasonCode('UNSUBACK', code);
     packet.granted.push(code);
   }
   return packet;

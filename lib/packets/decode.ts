@@ -83,11 +83,11 @@ export function peekConnectVersion(buf: Buffer, start: number, end: number): Pro
   if (end - start < 7 || buf[start] !== 0) return undefined;
   const length = buf[start + 1];
   if (end - start < length + 3) return undefined;
-  return pairVersion(buf.toString('latin1', start + 2, start + 2 + length), buf[start + 2 + length]);
+  return versionOf(buf.toString('latin1', start + 2, start + 2 + length), buf[start + 2 + length]);
 }
 
 /** Name and level belong together: a level of one name is unknown under the other. */
-function pairVersion(name: string, level: number): ProtocolVersion | undefined {
+function versionOf(name: string, level: number): ProtocolVersion | undefined {
   if (name === 'MQTT') {
     if (level === 5) return 5; // the bridge bit is a convention of 3.x alone
     if ((level & ~BRIDGE) === 4) return 4;
@@ -108,7 +108,7 @@ export function decodeConnect(buf: Buffer, start: number, end: number): ConnectP
   const reader = new BodyReader(buf, start, end);
   const name = reader.string('protocol name');
   const level = reader.u8('protocol level');
-  const version = pairVersion(name, level);
+  const version = versionOf(name, level);
   if (version === undefined) throw unsupported(name, level);
 
   const flags = reader.u8('connect flags');
@@ -125,9 +125,9 @@ export function decodeConnect(buf: Buffer, start: number, end: number): ConnectP
   packet.clientId = reader.string('client id'); // first in the payload [MQTT-3.1.3-3]
   if ((flags & 0x04) !== 0) packet.will = takeWill(reader, flags, version);
   // MQTT 3.1: the remaining length takes precedence over the flags, a name that is announced may be missing
-  const mayLack = version === 3;
-  if ((flags & 0x80) !== 0 && !(mayLack && reader.isDone)) packet.username = reader.string('user name');
-  if ((flags & 0x40) !== 0 && !(mayLack && reader.isDone)) packet.password = reader.binary('password');
+  const mayBeMissing = version === 3;
+  if ((flags & 0x80) !== 0 && !(mayBeMissing && reader.isDone)) packet.username = reader.string('user name');
+  if ((flags & 0x40) !== 0 && !(mayBeMissing && reader.isDone)) packet.password = reader.binary('password');
   reader.finish('CONNECT');
   return packet;
 }
@@ -189,18 +189,19 @@ function subscription(topic: string, options: number, version: ProtocolVersion):
   if (version !== 5) {
     // [MQTT-3.8.3-4] of 3.1.1
     if (options > 2)
-      throw malformed(`subscription to "${short(topic)}": requested QoS must be 0, 1 or 2, got ${options}`);
+      throw malformed(`subscription to "${truncated(topic)}": requested QoS must be 0, 1 or 2, got ${options}`);
     return { topic, qos: qos as QoS, noLocal: false, retainAsPublished: false, retainHandling: 0 };
   }
   // [MQTT-3.8.3-5]
-  if (options > 0x3f) throw malformed(`subscription to "${short(topic)}": option bits 6 and 7 are reserved; send 0`);
-  if (qos === 3) throw refused(`subscription to "${short(topic)}": QoS 3 does not exist; use 0, 1 or 2`);
+  if (options > 0x3f)
+    throw malformed(`subscription to "${truncated(topic)}": option bits 6 and 7 are reserved; send 0`);
+  if (qos === 3) throw refused(`subscription to "${truncated(topic)}": QoS 3 does not exist; use 0, 1 or 2`);
   const retainHandling = (options >> 4) & 0x03;
   if (retainHandling === 3)
-    throw refused(`subscription to "${short(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
+    throw refused(`subscription to "${truncated(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
   const noLocal = (options & 0x04) !== 0;
   if (noLocal && (topic.startsWith('$share/') || topic.startsWith('$queue/'))) {
-    throw refused(`subscription to "${short(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
+    throw refused(`subscription to "${truncated(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
   }
   return {
     topic,
@@ -242,7 +243,7 @@ export function decodeDisconnect(buf: Buffer, start: number, end: number, versio
 /** The rest of a DISCONNECT that has a body, by the rules of either side. @internal */
 export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconnectFromServer'): DisconnectPacket {
   const packet: DisconnectPacket = { cmd: 'disconnect', reasonCode: reader.u8('reason code') };
-  if (!isAllowedCode(set, packet.reasonCode)) throw badCode('DISCONNECT', packet.reasonCode);
+  if (!isAllowedCode(set, packet.reasonCode)) throw badReasonCode('DISCONNECT', packet.reasonCode);
   if (!reader.isDone) setProperties(packet, takeProperties(reader, set));
   reader.finish('DISCONNECT');
   return packet;
@@ -254,14 +255,14 @@ export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconne
  *   Authentication Method, or a property that is refused
  */
 export function decodeAuth(buf: Buffer, start: number, end: number): AuthPacket {
-  if (start === end) throw badCode('AUTH', ReasonCode.success);
+  if (start === end) throw badReasonCode('AUTH', ReasonCode.success);
   return takeAuth(new BodyReader(buf, start, end), 'auth');
 }
 
 /** The rest of an AUTH that has a body, by the rules of either side. @internal */
 export function takeAuth(reader: BodyReader, set: 'auth' | 'authFromServer'): AuthPacket {
   const packet: AuthPacket = { cmd: 'auth', reasonCode: reader.u8('reason code') };
-  if (!isAllowedCode(set, packet.reasonCode)) throw badCode('AUTH', packet.reasonCode);
+  if (!isAllowedCode(set, packet.reasonCode)) throw badReasonCode('AUTH', packet.reasonCode);
   setProperties(packet, takeProperties(reader, 'auth'));
   reader.finish('AUTH');
   if (packet.properties?.authenticationMethod === undefined) {
@@ -290,7 +291,7 @@ export function decodeAck(
   if (length === 2) return { cmd, messageId, reasonCode: ReasonCode.success };
   if (version !== 5) throw malformed(`${cmd}: nothing but a packet id before MQTT 5.0; send a remaining length of 2`);
   const reasonCode = buf[start + 2];
-  if (!isAllowedCode(cmd, reasonCode)) throw badCode(cmd.toUpperCase(), reasonCode);
+  if (!isAllowedCode(cmd, reasonCode)) throw badReasonCode(cmd.toUpperCase(), reasonCode);
   const packet: AckPacket = { cmd, messageId, reasonCode };
   // an empty block is common enough to spare it the reader
   if (length > 3 && !(length === 4 && buf[start + 3] === 0)) {
@@ -426,7 +427,7 @@ export function refused(message: string): ProtocolError {
 }
 
 /** The error for a reason code that is not in the table of its packet: 0x82. @internal */
-export function badCode(packet: string, code: number): ProtocolError {
+export function badReasonCode(packet: string, code: number): ProtocolError {
   return refused(
     `${packet}: reason code 0x${code.toString(16).padStart(2, '0')} is not allowed there; use one of its table`
   );
@@ -440,6 +441,6 @@ function packetIdZero(): ProtocolError {
   return refused('packet id: 0 is not allowed; use 1 to 65535'); // [MQTT-2.2.1-3]
 }
 
-function short(text: string): string {
+function truncated(text: string): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

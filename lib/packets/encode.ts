@@ -92,10 +92,10 @@ export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): 
 /** Encode a complete PUBLISH. Off the hot path: nothing is shared. `messageId` is written for QoS 1 and 2. */
 export function encodePublish(packet: PublishPacket, version: ProtocolVersion): Buffer {
   const { topic, payload, qos } = packet;
-  const block = blockLength(packet.properties, version);
+  const block = blockBytes(packet.properties, version);
   const flags = (packet.dup ? 0x08 : 0) | (qos << 1) | (packet.retain ? 1 : 0);
   const remaining =
-    2 + byteLength(topic, 'topic') + (qos > 0 ? 2 : 0) + lengthAndBlock(block, version) + payload.length;
+    2 + byteLength(topic, 'topic') + (qos > 0 ? 2 : 0) + lengthAndBlockBytes(block, version) + payload.length;
   const buf = frame((PacketType.publish << 4) | flags, remaining);
   let at = writeString(buf, buf.length - remaining, topic);
   if (qos > 0) at = writeU16(buf, at, packet.messageId ?? 0);
@@ -116,9 +116,9 @@ const ACK_HEADERS = {
  * code.
  */
 export function encodeAck(packet: AckPacket, version: ProtocolVersion): Buffer {
-  const block = blockLength(packet.properties, version);
+  const block = blockBytes(packet.properties, version);
   const reasonCode = version === 5 ? packet.reasonCode : 0;
-  const remaining = 2 + codeAndBlock(reasonCode, block);
+  const remaining = 2 + codeAndBlockBytes(reasonCode, block);
   const buf = frame(ACK_HEADERS[packet.cmd], remaining);
   const at = writeU16(buf, buf.length - remaining, packet.messageId);
   putCodeAndBlock(buf, at, reasonCode, packet.properties, block);
@@ -130,8 +130,8 @@ export function encodeAck(packet: AckPacket, version: ProtocolVersion): Buffer {
  */
 export function encodeSuback(packet: SubackPacket, version: ProtocolVersion): Buffer {
   const { granted } = packet;
-  const block = blockLength(packet.properties, version);
-  const remaining = 2 + lengthAndBlock(block, version) + granted.length;
+  const block = blockBytes(packet.properties, version);
+  const remaining = 2 + lengthAndBlockBytes(block, version) + granted.length;
   const buf = frame(PacketType.suback << 4, remaining);
   let at = writeU16(buf, buf.length - remaining, packet.messageId);
   if (version === 5) at = putProperties(buf, at, packet.properties, block);
@@ -143,7 +143,7 @@ export function encodeSuback(packet: SubackPacket, version: ProtocolVersion): Bu
 
 /** Encode an UNSUBACK. 3.x has no codes in it. */
 export function encodeUnsuback(packet: UnsubackPacket, version: ProtocolVersion): Buffer {
-  if (version !== 5) return idOnly(PacketType.unsuback << 4, packet.messageId);
+  if (version !== 5) return packetIdOnly(PacketType.unsuback << 4, packet.messageId);
   const block = propertiesLength(packet.properties);
   const remaining = 2 + varintLength(block) + block + packet.granted.length;
   const buf = frame(PacketType.unsuback << 4, remaining);
@@ -156,7 +156,7 @@ export function encodeUnsuback(packet: UnsubackPacket, version: ProtocolVersion)
 /** Encode a DISCONNECT of MQTT 5.0 in its shortest form: 2 bytes for 0x00 without properties, 3 for a bare code. */
 export function encodeDisconnect(packet: DisconnectPacket): Buffer {
   const block = propertiesLength(packet.properties);
-  const remaining = codeAndBlock(packet.reasonCode, block);
+  const remaining = codeAndBlockBytes(packet.reasonCode, block);
   const buf = frame(PacketType.disconnect << 4, remaining);
   putCodeAndBlock(buf, buf.length - remaining, packet.reasonCode, packet.properties, block);
   return buf;
@@ -178,12 +178,13 @@ export function encodeAuth(packet: AuthPacket): Buffer {
 function encodeConnect(packet: ConnectPacket): Buffer {
   const { protocolVersion: version, will, username, password } = packet;
   const name = version === 3 ? 'MQIsdp' : 'MQTT';
-  const block = blockLength(packet.properties, version);
-  const willBlock = will === undefined ? 0 : blockLength(will.properties, version);
-  let remaining = 2 + name.length + 4 + lengthAndBlock(block, version) + 2 + byteLength(packet.clientId, 'clientId');
+  const block = blockBytes(packet.properties, version);
+  const willBlock = will === undefined ? 0 : blockBytes(will.properties, version);
+  let remaining =
+    2 + name.length + 4 + lengthAndBlockBytes(block, version) + 2 + byteLength(packet.clientId, 'clientId');
   if (will !== undefined) {
     remaining +=
-      lengthAndBlock(willBlock, version) + 2 + byteLength(will.topic, 'will.topic') + 2 + will.payload.length;
+      lengthAndBlockBytes(willBlock, version) + 2 + byteLength(will.topic, 'will.topic') + 2 + will.payload.length;
   }
   if (username !== undefined) remaining += 2 + byteLength(username, 'username');
   if (password !== undefined) remaining += 2 + password.length;
@@ -215,8 +216,8 @@ function connectFlags({ clean, will, username, password }: ConnectPacket): numbe
 
 /** Encode a SUBSCRIBE. 3.x has no option but the QoS. */
 function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersion): Buffer {
-  const block = blockLength(packet.properties, version);
-  let remaining = 2 + lengthAndBlock(block, version);
+  const block = blockBytes(packet.properties, version);
+  let remaining = 2 + lengthAndBlockBytes(block, version);
   for (const { topic } of packet.subscriptions) remaining += 3 + byteLength(topic, 'topic');
   const buf = frame((PacketType.subscribe << 4) | 2, remaining); // [MQTT-3.8.1-1]
   let at = writeU16(buf, buf.length - remaining, packet.messageId);
@@ -231,8 +232,8 @@ function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersion): Buf
 
 /** Encode an UNSUBSCRIBE. */
 function encodeUnsubscribe(packet: UnsubscribePacket, version: ProtocolVersion): Buffer {
-  const block = blockLength(packet.properties, version);
-  let remaining = 2 + lengthAndBlock(block, version);
+  const block = blockBytes(packet.properties, version);
+  let remaining = 2 + lengthAndBlockBytes(block, version);
   for (const filter of packet.unsubscriptions) remaining += 2 + byteLength(filter, 'topic');
   const buf = frame((PacketType.unsubscribe << 4) | 2, remaining); // [MQTT-3.10.1-1]
   let at = writeU16(buf, buf.length - remaining, packet.messageId);
@@ -252,7 +253,7 @@ function frame(header: number, remaining: number): Buffer {
   return buf;
 }
 
-function idOnly(header: number, messageId: number): Buffer {
+function packetIdOnly(header: number, messageId: number): Buffer {
   const buf = frame(header, 2);
   writeU16(buf, 2, messageId);
   return buf;
@@ -264,12 +265,12 @@ function writeU16(buf: Buffer, at: number, value: number): number {
   return at + 2;
 }
 
-function blockLength(properties: Properties | undefined, version: ProtocolVersion): number {
+function blockBytes(properties: Properties | undefined, version: ProtocolVersion): number {
   return version === 5 ? propertiesLength(properties) : 0;
 }
 
 /** Bytes of a property block with its length; before MQTT 5.0 there is not even a length [MQTT-2.2.2-1]. */
-function lengthAndBlock(block: number, version: ProtocolVersion): number {
+function lengthAndBlockBytes(block: number, version: ProtocolVersion): number {
   return version === 5 ? varintLength(block) + block : 0;
 }
 
@@ -279,7 +280,7 @@ function putProperties(buf: Buffer, at: number, properties: Properties | undefin
 }
 
 /** Bytes of a reason code and properties where both may be left out from the right. */
-function codeAndBlock(reasonCode: number, block: number): number {
+function codeAndBlockBytes(reasonCode: number, block: number): number {
   if (block > 0) return 1 + varintLength(block) + block;
   return reasonCode === 0 ? 0 : 1;
 }

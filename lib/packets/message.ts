@@ -11,7 +11,7 @@ export interface Frame {
   start: number;
   end: number;
   /** Offset in `buf` of the packet id; 0: QoS 0, there is none. */
-  idAt: number;
+  packetIdAt: number;
 }
 
 /** PUBLISH packets of 3.x and of 5.0 differ by the property block. */
@@ -40,7 +40,7 @@ export interface MessageInput {
 }
 
 /** What options beside topic and payload may name. */
-export const PUBLISH_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
+export const PUBLISH_OPTION_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
 
 /** Who published a message. Sessions are such; the app and the broker have none. */
 export interface Publisher {
@@ -57,7 +57,7 @@ export interface Variation {
   readonly dup: boolean;
   readonly messageId: number;
   /** Subscription Identifiers, v5 only. */
-  readonly ids: readonly number[] | undefined;
+  readonly subscriptionIds: readonly number[] | undefined;
   /** Seconds left to live, v5 only; -1: none. */
   readonly expirySec: number;
   /** Topic Alias, v5 only; 0: none. */
@@ -67,7 +67,7 @@ export interface Variation {
 }
 
 /** Kept messages shorter than this live as one-byte strings on the heap: no backing store of their own, and nothing else is pinned. */
-const TEXT_BYTES = 2048;
+const MAX_STRING_BYTES = 2048;
 const SLAB_BYTES = 65_536;
 const NO_BYTES = Buffer.alloc(0);
 
@@ -96,11 +96,11 @@ export function outputSlab(): Buffer {
  */
 export class Message {
   /** The bytes, while they are not kept apart; see `frame`. @internal */
-  wire: Frame | undefined;
+  turnFrame: Frame | undefined;
   /** Size of the whole packet in bytes. */
   readonly bytes: number;
   /** Offset of the packet id from the packet's first byte; 0: none. @internal */
-  readonly idAt: number;
+  readonly packetIdAt: number;
   /** Offset of the first property. @internal */
   readonly propertiesAt: number;
   /** Offset of the payload. @internal */
@@ -130,7 +130,7 @@ export class Message {
   /** Backlogs that it waits in. @internal */
   backlogs = 0;
   /** The bytes once kept: one-byte text when short, a buffer of their own when long. */
-  #kept: string | Buffer | undefined = undefined;
+  #detached: string | Buffer | undefined = undefined;
   #forms: (Frame | undefined)[] | undefined = undefined;
 
   /**
@@ -138,7 +138,7 @@ export class Message {
    * @internal
    */
   constructor(
-    wire: Frame,
+    turnFrame: Frame,
     propertiesAt: number,
     payloadAt: number,
     layout: Layout,
@@ -150,9 +150,9 @@ export class Message {
     timestamp: number,
     expiryInterval: number
   ) {
-    this.wire = wire;
-    this.bytes = wire.end - wire.start;
-    this.idAt = wire.idAt === 0 ? 0 : wire.idAt - wire.start;
+    this.turnFrame = turnFrame;
+    this.bytes = turnFrame.end - turnFrame.start;
+    this.packetIdAt = turnFrame.packetIdAt === 0 ? 0 : turnFrame.packetIdAt - turnFrame.start;
     this.propertiesAt = propertiesAt;
     this.payloadAt = payloadAt;
     this.layout = layout;
@@ -175,7 +175,7 @@ export class Message {
     if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
     const payload = payloadBytes(input.payload);
     const messageId = qos === 0 ? undefined : 1;
-    checkPlaces(input);
+    checkPropertyPlacement(input);
     const own = properties === undefined ? undefined : applicationProperties(properties);
     const packet = { cmd: 'publish', topic, payload, qos, dup: false, retain, messageId, properties: own } as const;
     const buf = encodePublish(packet, 5);
@@ -198,13 +198,13 @@ export class Message {
     timestamp: number,
     expiryInterval: number
   ): Message {
-    const idAt = idOffset(buf);
+    const packetIdAt = packetIdOffset(buf);
     const payloadAt = buf.length - payloadBytes;
-    let propertiesAt = qos === 0 ? idAt : idAt + 2;
+    let propertiesAt = qos === 0 ? packetIdAt : packetIdAt + 2;
     if (layout === 5) while (buf[propertiesAt++] > 127);
-    const wire = { buf, start: 0, end: buf.length, idAt: qos === 0 ? 0 : idAt };
+    const turnFrame = { buf, start: 0, end: buf.length, packetIdAt: qos === 0 ? 0 : packetIdAt };
     return new Message(
-      wire,
+      turnFrame,
       propertiesAt,
       payloadAt,
       layout,
@@ -248,14 +248,14 @@ export class Message {
       timestamp,
       expiryInterval
     );
-    message.#kept = frame;
-    message.wire = undefined;
+    message.#detached = frame;
+    message.turnFrame = undefined;
     return message;
   }
 
   /** The packet's bytes as one-byte text, if they are kept so. @internal */
-  get text(): string | undefined {
-    return typeof this.#kept === 'string' ? this.#kept : undefined;
+  get latin1(): string | undefined {
+    return typeof this.#detached === 'string' ? this.#detached : undefined;
   }
 
   /** Client id of the publisher; '' for the app and the broker. */
@@ -270,7 +270,7 @@ export class Message {
 
   /** The payload's bytes: a view that must not be written to. It may share memory with other messages; copy it to keep it for long. */
   get payload(): Buffer {
-    if (typeof this.#kept === 'string') return Buffer.from(this.#kept.slice(this.payloadAt), 'latin1');
+    if (typeof this.#detached === 'string') return Buffer.from(this.#detached.slice(this.payloadAt), 'latin1');
     const { buf, start, end } = this.frame();
     return buf.subarray(start + this.payloadAt, end);
   }
@@ -306,70 +306,70 @@ export class Message {
   }
 
   /** Whole seconds it has been in the broker. @internal */
-  secondsHere(nowMs: number): number {
+  secondsInBroker(nowMs: number): number {
     return Math.floor((nowMs - this.takenAtMs) / 1000);
   }
 
   /** Keep it for longer than its publisher may last: of that, only the names stay. @internal */
-  store(): void {
-    this.keep();
+  detachFromPublisher(): void {
+    this.detach();
     const identity = this.origin?.identity;
     if (identity !== undefined) this.origin = identity;
   }
 
   /** Copy it out of the read chunk, because it outlives the turn. @internal */
-  keep(): void {
-    if (this.#kept !== undefined || this.wire === undefined) return;
-    const { buf, start, end } = this.wire;
-    if (this.bytes < TEXT_BYTES) this.#kept = buf.toString('latin1', start, end);
+  detach(): void {
+    if (this.#detached !== undefined || this.turnFrame === undefined) return;
+    const { buf, start, end } = this.turnFrame;
+    if (this.bytes < MAX_STRING_BYTES) this.#detached = buf.toString('latin1', start, end);
     else {
-      this.#kept = Buffer.allocUnsafeSlow(this.bytes);
-      buf.copy(this.#kept, 0, start, end);
+      this.#detached = Buffer.allocUnsafeSlow(this.bytes);
+      buf.copy(this.#detached, 0, start, end);
     }
-    wire(this, buf);
+    holdTurnFrame(this, buf);
   }
 
   /** The packet's bytes. Of a kept message they are unpacked, and shared by all receivers of the turn. @internal */
   frame(): Frame {
-    return this.wire ?? this.#unpack();
+    return this.turnFrame ?? this.#unpack();
   }
 
   #unpack(): Frame {
     const { bytes } = this;
-    const kept = this.#kept as string | Buffer;
+    const detached = this.#detached as string | Buffer;
     let at = 0;
-    let buf = kept as Buffer;
-    if (typeof kept === 'string') {
+    let buf = detached as Buffer;
+    if (typeof detached === 'string') {
       at = reserve(bytes);
       buf = slab;
-      slab.write(kept, at, 'latin1');
+      slab.write(detached, at, 'latin1');
     }
-    wire(this, buf);
-    this.wire = { buf, start: at, end: at + bytes, idAt: this.idAt === 0 ? 0 : at + this.idAt };
-    return this.wire;
+    holdTurnFrame(this, buf);
+    this.turnFrame = { buf, start: at, end: at + bytes, packetIdAt: this.packetIdAt === 0 ? 0 : at + this.packetIdAt };
+    return this.turnFrame;
   }
 
   /** What is needed in this turn alone goes. @internal */
-  unwire(): void {
-    this.wire = undefined;
+  releaseTurnFrame(): void {
+    this.turnFrame = undefined;
     this.#forms = undefined;
   }
 
   /** The same message for receivers of a layout, with or without a packet id; made once and shared. @internal */
-  form(layout: Layout, withId: boolean): Frame {
-    if (layout === this.layout && withId === this.idAt > 0) return this.frame();
-    const at = (layout === 5 ? 2 : 0) + (withId ? 1 : 0);
+  form(layout: Layout, withPacketId: boolean): Frame {
+    if (layout === this.layout && withPacketId === this.packetIdAt > 0) return this.frame();
+    const at = (layout === 5 ? 2 : 0) + (withPacketId ? 1 : 0);
     const known = this.#forms?.[at];
     if (known !== undefined) return known;
-    const buf = this.encode(layout, PLAIN[withId ? 1 : 0]);
-    const frame = { buf, start: 0, end: buf.length, idAt: withId ? idOffset(buf) : 0 };
+    const buf = this.encode(layout, PLAIN[withPacketId ? 1 : 0]);
+    const frame = { buf, start: 0, end: buf.length, packetIdAt: withPacketId ? packetIdOffset(buf) : 0 };
     (this.#forms ??= [undefined, undefined, undefined, undefined])[at] = frame;
     return frame;
   }
 
   /** A packet of its own for one receiver. @internal */
   encode(layout: Layout, variation: Variation): Buffer {
-    const { qos, ids, expirySec, alias, messageId, topic } = variation;
+    const { qos, subscriptionIds, expirySec, alias, messageId, topic } = variation;
     const source = this.frame();
     const from = source.buf;
     const topicFrom = bodyAt(from, source.start) + 2;
@@ -381,7 +381,7 @@ export class Message {
       if (this.layout === 5) block = strippedPublishLength(from, propertiesFrom, payloadFrom);
       if (expirySec >= 0) block += 5;
       if (alias > 0) block += 3;
-      if (ids !== undefined) for (const id of ids) block += 1 + varintLength(id);
+      if (subscriptionIds !== undefined) for (const id of subscriptionIds) block += 1 + varintLength(id);
     }
     const head = 2 + topicBytes + (qos > 0 ? 2 : 0) + (layout === 5 ? varintLength(block) + block : 0);
     const length = head + source.end - payloadFrom;
@@ -403,8 +403,8 @@ export class Message {
         buf[at++] = 0x23;
         at = buf.writeUInt16BE(alias, at);
       }
-      if (ids !== undefined) {
-        for (const id of ids) {
+      if (subscriptionIds !== undefined) {
+        for (const id of subscriptionIds) {
           buf[at++] = 0x0b;
           at = writeVarint(buf, at, id);
         }
@@ -416,31 +416,31 @@ export class Message {
 }
 
 /** So many kept messages may hold their bytes unpacked, and so many bytes of what these lie in: a turn may be long in coming. */
-const MOST_WIRED = 4096;
-const MOST_WIRED_BYTES = 4_194_304;
+const MAX_TURN_FRAMES = 4096;
+const MAX_TURN_FRAME_BYTES = 4_194_304;
 
 /** Kept messages whose bytes lie unpacked for this turn, the bytes that they lie in, and the last of these. */
-let wired: Message[] = [];
-let wiredBytes = 0;
-let wiredLast: Buffer | undefined;
+let withTurnFrame: Message[] = [];
+let turnFrameBytes = 0;
+let lastTurnBuffer: Buffer | undefined;
 
 /** A kept message holds on to `buf`, as long as the turn lasts. */
-function wire(message: Message, buf: Buffer): void {
-  if (wired.length >= MOST_WIRED || wiredBytes >= MOST_WIRED_BYTES) unwireAll();
-  wired.push(message);
-  if (buf === wiredLast) return;
-  wiredLast = buf;
-  wiredBytes += buf.length;
+function holdTurnFrame(message: Message, buf: Buffer): void {
+  if (withTurnFrame.length >= MAX_TURN_FRAMES || turnFrameBytes >= MAX_TURN_FRAME_BYTES) releaseTurnFrames();
+  withTurnFrame.push(message);
+  if (buf === lastTurnBuffer) return;
+  lastTurnBuffer = buf;
+  turnFrameBytes += buf.length;
 }
 
 /** The turn is over: kept messages let go of the read chunk. */
-export function unwireAll(): void {
-  if (wired.length === 0) return;
-  const done = wired;
-  wired = [];
-  wiredBytes = 0;
-  wiredLast = undefined;
-  for (const message of done) message.unwire();
+export function releaseTurnFrames(): void {
+  if (withTurnFrame.length === 0) return;
+  const done = withTurnFrame;
+  withTurnFrame = [];
+  turnFrameBytes = 0;
+  lastTurnBuffer = undefined;
+  for (const message of done) message.releaseTurnFrame();
 }
 
 const PLAIN: readonly Variation[] = [0, 1].map((qos) => ({
@@ -448,7 +448,7 @@ const PLAIN: readonly Variation[] = [0, 1].map((qos) => ({
   retain: false,
   dup: false,
   messageId: 0,
-  ids: undefined,
+  subscriptionIds: undefined,
   expirySec: -1,
   alias: 0,
   topic: undefined
@@ -462,7 +462,7 @@ function bodyAt(buf: Buffer, start: number): number {
 }
 
 /** Offset of what follows the topic in a packet that begins the buffer: the packet id, where there is one. */
-function idOffset(buf: Buffer): number {
+function packetIdOffset(buf: Buffer): number {
   const at = bodyAt(buf, 0);
   return at + 2 + buf.readUInt16BE(at);
 }
@@ -470,7 +470,7 @@ function idOffset(buf: Buffer): number {
 /** The properties an application may set, copied and of the right kinds. @throws InvalidInput MESSAGE_INVALID */
 function applicationProperties(given: NonNullable<MessageInput['properties']>): Properties {
   const own: Properties = {};
-  for (const [name, isGood] of Object.entries(PROPERTY_KINDS)) {
+  for (const [name, isGood] of Object.entries(PROPERTY_CHECKS)) {
     const value = (given as Record<string, unknown>)[name];
     if (value === undefined) continue;
     if (!isGood(value)) throw new InvalidInput('MESSAGE_INVALID', `properties.${name}`, EXPECTED[name], value);
@@ -480,7 +480,7 @@ function applicationProperties(given: NonNullable<MessageInput['properties']>): 
 }
 
 /** A property beside `properties` would be lost. @throws InvalidInput MESSAGE_INVALID */
-export function checkPlaces(input: object): void {
+export function checkPropertyPlacement(input: object): void {
   for (const name of PROPERTY_NAMES)
     if (name in input)
       throw new InvalidInput('MESSAGE_INVALID', name, `properties.${name}`, (input as Record<string, unknown>)[name]);
@@ -489,7 +489,7 @@ export function checkPlaces(input: object): void {
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isPair = (pair: unknown): boolean => Array.isArray(pair) && pair.length === 2 && pair.every(isText);
 
-const PROPERTY_KINDS: Readonly<Record<string, (value: unknown) => boolean>> = {
+const PROPERTY_CHECKS: Readonly<Record<string, (value: unknown) => boolean>> = {
   payloadFormatIndicator: (value) => value === 0 || value === 1,
   messageExpiryInterval: (value) =>
     Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0xffff_ffff,
@@ -499,7 +499,7 @@ const PROPERTY_KINDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   userProperties: (value) => Array.isArray(value) && value.every(isPair)
 };
 
-const PROPERTY_NAMES = Object.keys(PROPERTY_KINDS);
+const PROPERTY_NAMES = Object.keys(PROPERTY_CHECKS);
 
 const EXPECTED: Readonly<Record<string, string>> = {
   payloadFormatIndicator: '0 or 1',

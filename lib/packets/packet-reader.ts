@@ -38,9 +38,9 @@ export class PacketReader {
   /** What has come, and where in the first of them the next packet begins. */
   readonly #chunks: Buffer[] = [];
   #at = 0;
-  #waiting = 0;
+  #bufferedBytes = 0;
   /** So many bytes must have come before it is worth looking again. */
-  #needed = 1;
+  #neededBytes = 1;
   #error: unknown;
 
   constructor(options: PacketReaderOptions) {
@@ -56,7 +56,7 @@ export class PacketReader {
 
   /** Bytes taken in and not yet part of a packet that was handed out. */
   get bufferedBytes(): number {
-    return this.#waiting;
+    return this.#bufferedBytes;
   }
 
   /**
@@ -77,7 +77,7 @@ export class PacketReader {
   feed(chunk: Buffer): void {
     if (chunk.length === 0) return;
     this.#chunks.push(chunk);
-    this.#waiting += chunk.length;
+    this.#bufferedBytes += chunk.length;
   }
 
   /**
@@ -86,7 +86,7 @@ export class PacketReader {
    */
   next(): Packet | undefined {
     if (this.#error !== undefined) throw this.#error;
-    if (this.#waiting < this.#needed) return undefined;
+    if (this.#bufferedBytes < this.#neededBytes) return undefined;
     try {
       return this.#take();
     } catch (error) {
@@ -96,31 +96,31 @@ export class PacketReader {
   }
 
   #take(): Packet | undefined {
-    let buf = this.#gather(Math.min(this.#waiting, LONGEST_HEADER));
+    let buf = this.#gather(Math.min(this.#bufferedBytes, LONGEST_HEADER));
     const at = this.#at;
     checkFlags(buf[at] >> 4, buf[at] & 0x0f, this.#version ?? 5);
     if (this.#version === undefined && buf[at] >> 4 !== PacketType.connect) {
       throw refused(`packet type ${buf[at] >> 4}: the first packet must be CONNECT`); // [MQTT-3.1.0-1]
     }
     if (!hasLength(buf, at + 1)) {
-      if (this.#waiting >= LONGEST_HEADER) throw malformed('remaining length: more than four bytes');
-      this.#needed = this.#waiting + 1;
+      if (this.#bufferedBytes >= LONGEST_HEADER) throw malformed('remaining length: more than four bytes');
+      this.#neededBytes = this.#bufferedBytes + 1;
       return undefined;
     }
     const remaining = readVarint(buf, at + 1, buf.length);
     const head = varintEnd() - at;
     const size = head + remaining;
     if (size > this.#maximumPacketSize) throw tooLarge(size, this.#maximumPacketSize);
-    if (this.#waiting < size) {
-      this.#needed = size;
+    if (this.#bufferedBytes < size) {
+      this.#neededBytes = size;
       return undefined;
     }
-    this.#needed = 1;
+    this.#neededBytes = 1;
     buf = this.#gather(size);
     const start = this.#at + head;
     const packet = this.#decode(buf, buf[this.#at], start, start + remaining);
     if (packet.cmd === 'connect') this.#version = packet.protocolVersion;
-    this.#waiting -= size;
+    this.#bufferedBytes -= size;
     this.#at += size;
     if (this.#at === buf.length) {
       this.#chunks.shift();

@@ -4,9 +4,9 @@ import {
   BY_ID,
   badFlag,
   badResponseTopic,
-  doubledProperty,
-  foreignProperty,
+  duplicateProperty,
   type IndexedRow,
+  misplacedProperty,
   PROPERTIES,
   type PropertySet,
   presentRows,
@@ -46,8 +46,8 @@ export function readProperties(
     const found = BY_ID[id];
     if (found === undefined) throw unknownProperty(id);
     const badValue = readValue(reader, found, into);
-    if ((found.allowedIn & place) === 0) refusal ??= foreignProperty(found.name, set);
-    else if ((seen & found.seen) !== 0 && (found.repeatableIn & place) === 0) refusal ??= doubledProperty(found.name);
+    if ((found.allowedIn & place) === 0) refusal ??= misplacedProperty(found.name, set);
+    else if ((seen & found.seen) !== 0 && (found.repeatableIn & place) === 0) refusal ??= duplicateProperty(found.name);
     else if (badValue !== undefined) refusal ??= badValue;
     seen |= found.seen;
   }
@@ -76,19 +76,19 @@ function readValue(reader: BodyReader, row: IndexedRow, into: Writable): Protoco
     case 'u16': {
       const value = reader.u16(name);
       put(into, name, value);
-      return refusedZero(row, value);
+      return zeroFault(row, value);
     }
     case 'u32': {
       const value = reader.u32(name);
       put(into, name, value);
-      return refusedZero(row, value);
+      return zeroFault(row, value);
     }
     case 'varint': {
       const value = reader.varint();
       const identifiers = into.subscriptionIdentifier as number[] | undefined;
       if (identifiers === undefined) into.subscriptionIdentifier = [value];
       else identifiers.push(value);
-      return refusedZero(row, value);
+      return zeroFault(row, value);
     }
     case 'string': {
       const value = reader.string(name);
@@ -114,9 +114,9 @@ function put(into: Writable, name: keyof Properties, value: number | string | Bu
   (into as Record<string, unknown>)[name] = value;
 }
 
-function refusedZero(row: IndexedRow, value: number): ProtocolError | undefined {
-  if (value !== 0 || row.refuseZero === undefined) return undefined;
-  return new ProtocolError(row.refuseZero, `${row.name}: 0 is not allowed; leave it out or send 1 or more`);
+function zeroFault(row: IndexedRow, value: number): ProtocolError | undefined {
+  if (value !== 0 || row.zeroReasonCode === undefined) return undefined;
+  return new ProtocolError(row.zeroReasonCode, `${row.name}: 0 is not allowed; leave it out or send 1 or more`);
 }
 
 /** Bytes that `writeProperties` will write: the block alone, without the length in front of it. */
@@ -259,39 +259,39 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
   while (at < end) {
     switch (buf[at++]) {
       case 0x01:
-        if ((seen & PAYLOAD_FORMAT) !== 0 || at >= end || buf[at] > 1) throw faultOf(buf, start, end);
+        if ((seen & PAYLOAD_FORMAT) !== 0 || at >= end || buf[at] > 1) throw blockFault(buf, start, end);
         seen |= PAYLOAD_FORMAT;
         scan.payloadFormatIndicator = buf[at++];
         break;
       case 0x02:
-        if ((seen & EXPIRY) !== 0 || end - at < 4) throw faultOf(buf, start, end);
+        if ((seen & EXPIRY) !== 0 || end - at < 4) throw blockFault(buf, start, end);
         seen |= EXPIRY;
         scan.messageExpiryInterval = ((buf[at] << 24) | (buf[at + 1] << 16) | (buf[at + 2] << 8) | buf[at + 3]) >>> 0;
         at += 4;
         break;
       case 0x03:
-        if ((seen & CONTENT_TYPE) !== 0) throw faultOf(buf, start, end);
+        if ((seen & CONTENT_TYPE) !== 0) throw blockFault(buf, start, end);
         seen |= CONTENT_TYPE;
         at = scanString(buf, at, end);
         break;
       case 0x08: {
-        if ((seen & RESPONSE_TOPIC) !== 0) throw faultOf(buf, start, end);
+        if ((seen & RESPONSE_TOPIC) !== 0) throw blockFault(buf, start, end);
         seen |= RESPONSE_TOPIC;
         const topic = at + 2;
         at = scanString(buf, at, end);
-        if (at > end || at === topic || hasWildcard(buf, topic, at)) throw faultOf(buf, start, end);
+        if (at > end || at === topic || hasWildcard(buf, topic, at)) throw blockFault(buf, start, end);
         break;
       }
       case 0x09:
-        if ((seen & CORRELATION) !== 0 || end - at < 2) throw faultOf(buf, start, end);
+        if ((seen & CORRELATION) !== 0 || end - at < 2) throw blockFault(buf, start, end);
         seen |= CORRELATION;
         at += 2 + ((buf[at] << 8) | buf[at + 1]);
         break;
       case 0x23: {
-        if ((seen & ALIAS) !== 0 || end - at < 2) throw faultOf(buf, start, end);
+        if ((seen & ALIAS) !== 0 || end - at < 2) throw blockFault(buf, start, end);
         seen |= ALIAS;
         const alias = (buf[at] << 8) | buf[at + 1];
-        if (alias === 0) throw faultOf(buf, start, end);
+        if (alias === 0) throw blockFault(buf, start, end);
         scan.topicAlias = alias;
         at += 2;
         break;
@@ -302,15 +302,15 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
         if (at <= end) at = scanString(buf, at, end);
         break;
       default:
-        throw faultOf(buf, start, end);
+        throw blockFault(buf, start, end);
     }
   }
-  if (at !== end) throw faultOf(buf, start, end);
+  if (at !== end) throw blockFault(buf, start, end);
   scan.seen = seen;
 }
 
 /** What is wrong with a block: the slow reader says. @throws ProtocolError as `readProperties` */
-function faultOf(buf: Buffer, start: number, end: number): ProtocolError {
+function blockFault(buf: Buffer, start: number, end: number): ProtocolError {
   readProperties(buf, start, end, 'publish');
   return new ProtocolError(ReasonCode.malformedPacket, 'PUBLISH: its properties cannot be read');
 }
@@ -353,7 +353,7 @@ export function copyPublishProperties(source: Buffer, start: number, end: number
   while (next < end) {
     const id = source[next];
     const after = propertyEnd(source, next, end);
-    if (isToldAnew(id)) {
+    if (isPerReceiver(id)) {
       at = copyBytes(source, from, next, target, at);
       from = after;
     }
@@ -368,13 +368,13 @@ export function strippedPublishLength(source: Buffer, start: number, end: number
   let next = start;
   while (next < end) {
     const after = propertyEnd(source, next, end);
-    if (isToldAnew(source[next])) length -= after - next;
+    if (isPerReceiver(source[next])) length -= after - next;
     next = after;
   }
   return length;
 }
 
-function isToldAnew(id: number): boolean {
+function isPerReceiver(id: number): boolean {
   return id === 0x02 || id === 0x23 || id === 0x0b;
 }
 

@@ -34,7 +34,7 @@ export interface PropertyRow {
   /** The packets in which it may stand more than once. */
   readonly repeatable: readonly PropertySet[];
   /** The reason code that 0 is answered with, where 0 is no value. */
-  readonly refuseZero?: number;
+  readonly zeroReasonCode?: number;
 }
 
 const PUBLISH = ['publish', 'publishFromServer'] as const;
@@ -47,9 +47,9 @@ function row(
   name: keyof Properties,
   type: PropertyType,
   sets: readonly PropertySet[],
-  refuseZero?: number
+  zeroReasonCode?: number
 ) {
-  return { id, name, type, sets, repeatable: [], refuseZero } satisfies PropertyRow;
+  return { id, name, type, sets, repeatable: [], zeroReasonCode } satisfies PropertyRow;
 }
 
 /** Every property of MQTT 5.0 (section 2.2.2.2 and those of chapter 3), by id. The encoder writes in this order. */
@@ -150,11 +150,11 @@ const SET_NAMES: Record<PropertySet, string> = {
   auth: 'AUTH'
 };
 
-export function foreignProperty(name: string, set: PropertySet): ProtocolError {
+export function misplacedProperty(name: string, set: PropertySet): ProtocolError {
   return new ProtocolError(ReasonCode.protocolError, `${name}: not allowed in ${SET_NAMES[set]}; leave it out`);
 }
 
-export function doubledProperty(name: string): ProtocolError {
+export function duplicateProperty(name: string): ProtocolError {
   return new ProtocolError(ReasonCode.protocolError, `${name}: may stand once; leave out the second`);
 }
 

@@ -19,25 +19,25 @@ export function checkUtf8(buf: Buffer, start: number, end: number): boolean {
  * The string in `buf[start, end)` (without its two length bytes), checked as `checkUtf8` does.
  *
  * A leading U+FEFF stays: `Buffer.toString` keeps it, where a TextDecoder would strip it [MQTT-1.5.4-3].
- * @param what names the string in the error message
+ * @param field names the string in the error message
  * @throws ProtocolError 0x81 when it is ill-formed or holds U+0000
  */
-export function readString(buf: Buffer, start: number, end: number, what = 'string'): string {
+export function readString(buf: Buffer, start: number, end: number, field = 'string'): string {
   if (end - start >= NATIVE_FROM) {
-    if (!checkLong(buf, start, end)) throw badString(what);
+    if (!checkLong(buf, start, end)) throw badString(field);
     return buf.toString('utf8', start, end);
   }
   const at = asciiEnd(buf, start, end);
   if (at === end) return buf.toString('latin1', start, end); // the cheaper way to a string
-  if (!checkRest(buf, at, end)) throw badString(what);
+  if (!checkRest(buf, at, end)) throw badString(field);
   return buf.toString('utf8', start, end);
 }
 
 /** What ill-formed text is refused with; `what` names it. */
-export function badString(what: string): ProtocolError {
+export function badString(field: string): ProtocolError {
   return new ProtocolError(
     ReasonCode.malformedPacket,
-    `${what}: not well-formed UTF-8 without U+0000; send valid UTF-8`
+    `${field}: not well-formed UTF-8 without U+0000; send valid UTF-8`
   );
 }
 

@@ -529,7 +529,7 @@ export class Connection {
 
   /** Queue a packet that is not a PUBLISH. @param metric its counter */
   send(packet: Buffer, metric: number): void {
-    if (packet.length > 0) this.sendFrame({ buf: packet, start: 0, end: packet.length, idAt: 0 }, metric);
+    if (packet.length > 0) this.sendFrame({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, metric);
   }
 
   /** Queue a packet that fills its buffer. @param metric its counter */

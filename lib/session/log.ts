@@ -185,7 +185,7 @@ export class SessionLog extends Sized implements Durable {
     ids: readonly number[] | undefined,
     isInMemory: boolean
   ): KeptMessage {
-    message.store();
+    message.detachFromPublisher();
     const kept = new Kept(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#paged = this.#pageFrom = this.#next;
     if (qos === 0) this.zeroes++;

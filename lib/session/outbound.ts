@@ -200,7 +200,7 @@ export abstract class Outbound implements Subscriber {
       this.#drop(message, 'qos0_msg');
       return false;
     }
-    message.store();
+    message.detachFromPublisher();
     if (qos === 0) this.rawLayout = 0;
     return this.#wantBacklog().push(message, qos, retain, ids, kept);
   }
@@ -294,7 +294,7 @@ export abstract class Outbound implements Subscriber {
     ids: readonly number[] | undefined,
     kept: KeptMessage | undefined
   ): boolean {
-    message.store();
+    message.detachFromPublisher();
     this.held ??= new HeldMessages(this.client, ledger);
     if (qos === 0) this.rawLayout = 0;
     const id = qos > 0 ? this.#takeId(message, qos, retain, ids, kept) : 0;
@@ -346,7 +346,7 @@ export abstract class Outbound implements Subscriber {
     let expirySec = -1;
     let isAged = false;
     if (message.expiryInterval >= 0) {
-      const seconds = message.secondsHere(host.nowMs);
+      const seconds = message.secondsInBroker(host.nowMs);
       if (message.hasExpired(host.nowMs)) {
         if (id > 0) this.inflight?.free(id);
         this.#drop(message, 'expired', kept); // [MQTT-3.3.2-5]
@@ -361,7 +361,8 @@ export abstract class Outbound implements Subscriber {
       this.mountpoint === '' &&
       this.aliases === undefined &&
       (layout === 4 ||
-        (ids === undefined && (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.idAt > 0))));
+        (ids === undefined &&
+          (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.packetIdAt > 0))));
     let frame: Frame;
     let mark = -1;
     if (isPlain) {
@@ -381,7 +382,7 @@ export abstract class Outbound implements Subscriber {
         this.#drop(message, 'too_large', kept);
         return false;
       }
-      frame = { buf: packet, start: 0, end: packet.length, idAt: 0 };
+      frame = { buf: packet, start: 0, end: packet.length, packetIdAt: 0 };
     }
     if (hasPacketId) this.inflight?.markSent(id);
     link.push(frame, mark, frame.end - frame.start);
@@ -439,7 +440,7 @@ export abstract class Outbound implements Subscriber {
     // what other members of a share group get when the session ends is kept as well
     const isWanted = this.isPersistent || this.client.subscriptions.shared > 0;
     if (isWanted || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
-      message.store();
+      message.detachFromPublisher();
       again = message;
     }
     return this.inflight.take(
@@ -464,7 +465,7 @@ export abstract class Outbound implements Subscriber {
     expirySec: number
   ): Buffer | undefined {
     const topic = this.mountpoint === '' ? undefined : unmounted(message.topic, this.mountpoint);
-    const plain = { qos, retain, dup, messageId, ids, expirySec, alias: 0, topic };
+    const plain = { qos, retain, dup, messageId, subscriptionIds: ids, expirySec, alias: 0, topic };
     if (this.aliases !== undefined && layout === 5) {
       const choice = this.aliases.choose(message.topic);
       if (choice !== 0) {
@@ -629,7 +630,7 @@ export abstract class Outbound implements Subscriber {
       const flags = inflight.flagsOf(id);
       const qos = (flags & 3) as QoS;
       const left =
-        message.expiryInterval < 0 ? -1 : Math.max(0, message.expiryInterval - message.secondsHere(host.nowMs)); // [MQTT-4.3.3-7]
+        message.expiryInterval < 0 ? -1 : Math.max(0, message.expiryInterval - message.secondsInBroker(host.nowMs)); // [MQTT-4.3.3-7]
       const packet = this.#encodeOwn(
         message,
         layout,
@@ -648,7 +649,7 @@ export abstract class Outbound implements Subscriber {
       }
       if (kept !== undefined) kept.isSent = true;
       inflight.markSent(id);
-      link.push({ buf: packet, start: 0, end: packet.length, idAt: 0 }, -1, packet.length);
+      link.push({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1, packet.length);
       this.#count(link, qos);
       if (host.isTapped) host.tapSent(link, packet);
     }

@@ -167,7 +167,7 @@ function markAll(
 function mark(frame: Frame, value: number, target: Buffer, shift: number): void {
   if (value === -1) return;
   target[frame.start + shift] = value >>> 16;
-  const idAt = frame.idAt;
+  const idAt = frame.packetIdAt;
   if (idAt === 0) return;
   target[idAt + shift] = (value >>> 8) & 255;
   target[idAt + shift + 1] = value & 255;
@@ -202,7 +202,7 @@ function writePieces(frames: (Frame | undefined)[], marks: number[], count: numb
     if (frame !== undefined && frame.end - frame.start >= LARGE_BYTES) {
       if (marks[i] === -1) more = stream.write(slice(frame.buf, frame.start, frame.end));
       else {
-        const headEnd = frame.idAt === 0 ? frame.start + 1 : frame.idAt + 2;
+        const headEnd = frame.packetIdAt === 0 ? frame.start + 1 : frame.packetIdAt + 2;
         const at = reserve(headEnd - frame.start);
         const target = outputSlab();
         copy(frame.buf, frame.start, headEnd, target, at);

@@ -99,7 +99,7 @@ describe('DelayedMessages', () => {
     const kept = ['first', 'refused'].map((topic) => {
       const message = Message.from({ topic }, undefined, 0, 0);
       const calls: string[] = [];
-      message.keep = () => void calls.push(topic);
+      message.detach = () => void calls.push(topic);
       delayed.hold(message, topic, 1000);
       return calls;
     });

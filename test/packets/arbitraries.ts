@@ -43,9 +43,9 @@ function value(name: keyof Properties, set: PropertySet): fc.Arbitrary<unknown> 
     case 'flag':
       return flag;
     case 'u16':
-      return row.refuseZero === undefined ? u16 : u16.map((it) => it || 1);
+      return row.zeroReasonCode === undefined ? u16 : u16.map((it) => it || 1);
     case 'u32':
-      return row.refuseZero === undefined ? u32 : u32.map((it) => it || 1);
+      return row.zeroReasonCode === undefined ? u32 : u32.map((it) => it || 1);
     case 'varint':
       return fc.array(identifier, { minLength: 1, maxLength: row.repeatable.includes(set) ? 4 : 1 });
     case 'string':

@@ -22,7 +22,7 @@ function slowBytes(entries: readonly Entry[]): Buffer {
       const copy = Buffer.from(frame.buf.subarray(frame.start, frame.end));
       if (mark === -1) return copy;
       copy[0] = mark >>> 16;
-      if (frame.idAt !== 0) copy.writeUInt16BE(mark & 0xffff, frame.idAt - frame.start);
+      if (frame.packetIdAt !== 0) copy.writeUInt16BE(mark & 0xffff, frame.packetIdAt - frame.start);
       return copy;
     })
   );
@@ -81,7 +81,7 @@ function framesOf(sizes: readonly number[], hasId: boolean, fill = 1): Frame[] {
   for (let i = 0; i < buf.length; i++) buf[i] = (i * 7 + fill) & 255;
   let start = gap;
   return sizes.map((size) => {
-    const frame = { buf, start, end: start + size, idAt: hasId ? start + Math.min(4, size - 2) : 0 };
+    const frame = { buf, start, end: start + size, packetIdAt: hasId ? start + Math.min(4, size - 2) : 0 };
     start += size;
     return frame;
   });

@@ -198,8 +198,8 @@ function messageOf({ topic, payload, qos, retain, layout, origin, expiry, isStor
   const [taken, wall] = [NOW.nowMs - age, NOW.wallMs - age];
   const message = Message.of(buf, layout, topic, qos, retain, payload.length, origin, taken, wall, expiry);
   if (isStored) {
-    message.store();
-    message.unwire();
+    message.detachFromPublisher();
+    message.releaseTurnFrame();
   }
   return message;
 }

@@ -80,7 +80,7 @@ export function onPublish(
   else if (expiry > zoneSettings.maxMessageExpiryInterval) expiry = zoneSettings.maxMessageExpiryInterval;
   const layout = session.protocolVersion === 5 ? 5 : 4;
   let message = new Message(
-    { buf, start, end, idAt: qos === 0 ? 0 : topicEnd },
+    { buf, start, end, packetIdAt: qos === 0 ? 0 : topicEnd },
     propertiesAt - start,
     at - start,
     layout,
@@ -417,7 +417,7 @@ function withTopic(message: Message, topic: string): Message {
     retain,
     dup: false,
     messageId: 1,
-    ids: undefined,
+    subscriptionIds: undefined,
     expirySec: expiryInterval,
     alias: 0,
     topic

@@ -7,7 +7,7 @@ import { filterFault } from '../../topics/topic.ts';
 import type { Session } from '../session.ts';
 
 /** The same for all connections: an answer to PINGREQ allocates nothing. */
-const PINGRESP_FRAME = { buf: PINGRESP, start: 0, end: PINGRESP.length, idAt: 0 };
+const PINGRESP_FRAME = { buf: PINGRESP, start: 0, end: PINGRESP.length, packetIdAt: 0 };
 
 export function onSubscribe(
   session: Session,
