@@ -71,6 +71,7 @@ export type Verdict = boolean | NoOpinion | Refusal;
  * The hooks, in the order in which they run. All may be synchronous or return a promise, except `deliver`. A hook that throws, rejects
  * or takes longer than `hookTimeout` (HOOK_TIMEOUT) refuses that one operation, and so does one that answers with an unknown key or a
  * value of the wrong kind (HOOK_ANSWER_INVALID, with the nearest known key); an `error` event reports it.
+ * `publish` and `deliver` keep the message with every answer that is neither a refusal nor an object: only objects are checked.
  *
  * CONNECT: preConnect, authenticate. SUBSCRIBE: authorizeSubscribe for each filter. PUBLISH (clients and wills): authorizePublish, publish.
  * Delivery: deliver. Where several functions are registered for a hook they run in order of registration; the first opinion of
@@ -104,13 +105,16 @@ export interface Hooks {
     readonly filter: string;
     readonly options: SubscriptionOptions;
   }): Awaitable<Verdict | number>;
-  /** Change a message by returning another, refuse it with `false` or a refusal, keep it with anything else. `client` is absent for the app's own. */
+  /**
+   * Change a message by returning another, refuse it with `false` or a refusal, keep it with `true`, nothing, or any other answer that is
+   * no object. `client` is absent for the app's own.
+   */
   publish?(request: {
     readonly message: Message;
     readonly client: ClientInfo | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
-   * false drops this message for this receiver. Synchronous, on the packet path: keep it short. It is asked when the message is to be
+   * false drops this message for this receiver, and so do a promise (HOOK_INVALID) and an object with keys. Synchronous, on the packet path: keep it short. It is asked when the message is to be
    * sent, once: a message that waits in a backlog is asked about when it leaves that. What is sent again to a client that did not
    * acknowledge it is not asked about again.
    */

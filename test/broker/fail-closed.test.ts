@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { inspect } from 'node:util';
 import type { HookName, Hooks } from '../../lib/hooks.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
@@ -263,6 +264,33 @@ describe('an unknown key in what a hook answers', () => {
     await broker.publish('a', 'x');
     assert.deepEqual(payloads, ['changed']);
   });
+
+  for (const answer of [undefined, null, 1, 'x', {}]) {
+    it(`is none in the answer ${inspect(answer)}, with which publish and deliver hooks keep the message`, async () => {
+      const hooks = { publish: () => answer, deliver: () => answer } as Hooks;
+      await using broker = await startBroker({ hooks });
+      const errors = errorsOf(broker);
+      const client = await rawClient(broker);
+      await granted(client, 1, 'a');
+      await broker.publish('a', 'x');
+      await client.next('publish');
+      assert.deepEqual(errors, []);
+    });
+
+    it(`is none in the answer ${inspect(answer)}, with which the hooks that decide refuse`, async () => {
+      // to authorizeSubscribe a number is the QoS that it grants
+      const code = answer === 1 ? 0 : answer === 'x' ? 0x80 : 0x87;
+      for (const name of ['authenticate', 'authorizePublish', 'authorizeSubscribe'] as const) {
+        await using broker = await startBroker();
+        errorsOf(broker);
+        const client = await rawClient(broker);
+        broker.hook(name, () => answer as never);
+        if (name === 'authenticate') await refusedConnect(broker);
+        else if (name === 'authorizePublish') assert.ok((await published(broker))[1] >= 0x80);
+        else assert.deepEqual(await granted(client, 1, 'a'), [code]);
+      }
+    });
+  }
 
   it('is reported for an answer of the wrong kind, too', async () => {
     for (const name of ['preConnect', 'authenticate', 'authorizePublish', 'authorizeSubscribe'] as const) {
