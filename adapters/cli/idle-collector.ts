@@ -10,8 +10,13 @@ const IDLE_LOOKS = 2;
 /** What the heap must have grown by: so many bytes, and this share of what it was. */
 const GROWN_BYTES = 32 * 2 ** 20;
 const GROWN_SHARE = 0.25;
-/** A heap with more in use is not compacted: that would stop the process for too long. */
-const MOST_COMPACTED_BYTES = 48 * 2 ** 20;
+/** A heap with at most this much in use is compacted. It stops the process meanwhile, the longer the more is in use. */
+const QUICKLY_COMPACTED_BYTES = 48 * 2 ** 20;
+/** One with more than that, and at most this much in use, only if so many times as much is resident and not in use. */
+const MOST_COMPACTED_BYTES = 128 * 2 ** 20;
+const SPARE_RATIO = 4;
+/** Looks from the beginning of a collection until what is in use counts as needed: V8 collects beside other work, of other processes too. */
+const COLLECTING_LOOKS = 10;
 /** V8 begins a collection where this much memory outside the heap comes at once (64 MB at the time of writing). */
 const PROMPT_BYTES = 96 * 2 ** 20;
 
@@ -22,14 +27,17 @@ export type Step = 'collect' | 'compact';
 export class IdlePolicy {
   #floor = Number.POSITIVE_INFINITY;
   #idleLooks = 0;
+  #looksSinceDone = 0;
   #done: Step | undefined;
 
   /**
    * @param totalBytes size of the heap and of buffers outside it
    * @param usedBytes bytes of the heap in use; after a collection, those that are needed
    * @param share share of the time since the last look in which the process was busy
+   * @param spareBytes resident, and neither in use by the heap nor by buffers
    */
-  look(totalBytes: number, usedBytes: number, share: number): Step | undefined {
+  look(totalBytes: number, usedBytes: number, share: number, spareBytes = 0): Step | undefined {
+    this.#looksSinceDone++;
     this.#idleLooks = share < IDLE_SHARE ? this.#idleLooks + 1 : 0;
     this.#floor = Math.min(this.#floor, totalBytes);
     if (this.#done === 'compact') return this.#settle(totalBytes);
@@ -37,8 +45,9 @@ export class IdlePolicy {
       if (this.#done === undefined) return undefined; // else the collection has made it small again
     }
     if (this.#idleLooks < IDLE_LOOKS) return undefined;
-    this.#idleLooks = 0;
-    if (this.#done === 'collect' && usedBytes > MOST_COMPACTED_BYTES) return this.#settle(totalBytes);
+    if (this.#done === 'collect' && !isWorthCompacting(usedBytes, spareBytes))
+      return this.#looksSinceDone < COLLECTING_LOOKS ? undefined : this.#settle(totalBytes);
+    this.#idleLooks = this.#looksSinceDone = 0;
     this.#done = this.#done === undefined ? 'collect' : 'compact';
     return this.#done;
   }
@@ -48,6 +57,11 @@ export class IdlePolicy {
     this.#floor = totalBytes;
     this.#done = undefined;
   }
+}
+
+function isWorthCompacting(usedBytes: number, spareBytes: number): boolean {
+  if (usedBytes <= QUICKLY_COMPACTED_BYTES) return true;
+  return usedBytes <= MOST_COMPACTED_BYTES && spareBytes >= usedBytes * SPARE_RATIO;
 }
 
 /**
@@ -63,7 +77,9 @@ export function collectWhenIdle(): () => void {
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
     const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
-    const step = policy.look(total_heap_size + external_memory, used_heap_size, utilization);
+    // Node 22 and later keep pages of the heap that a collection has emptied, and count them nowhere
+    const spare = process.memoryUsage.rss() - used_heap_size - external_memory;
+    const step = policy.look(total_heap_size + external_memory, used_heap_size, utilization, spare);
     if (step === 'collect') collect();
     else if (step === 'compact') void compact();
   }, LOOK_EVERY_MS);
