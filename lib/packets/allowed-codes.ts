@@ -1,7 +1,7 @@
-/** Where a reason code may stand; DISCONNECT and AUTH differ by who sends them. */
+/** The packets that carry a reason code. DISCONNECT and AUTH have one row per sender. */
 export type CodeSet = keyof typeof CODES;
 
-/** The tables of reason codes of MQTT 5.0, chapter 3, one row a packet. */
+/** The reason codes that each packet may carry (MQTT 5.0, chapter 3). */
 const CODES = {
   // [MQTT-3.2.2-8]
   connack: [
@@ -20,7 +20,7 @@ const CODES = {
   unsuback: [0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91],
   // [MQTT-3.14.2-1]
   disconnect: [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99],
-  // 0x8c is missing in the table of 3.14.2.1, but section 2.4 gives it to DISCONNECT
+  // The table in 3.14.2.1 omits 0x8c; section 2.4 lists it for DISCONNECT.
   disconnectFromServer: [
     0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8b, 0x8c, 0x8d, 0x8e, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99,
     0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2
@@ -34,11 +34,15 @@ const SETS = Object.keys(CODES) as CodeSet[];
 
 const BITS = Object.fromEntries(SETS.map((set, index) => [set, 1 << index])) as Record<CodeSet, number>;
 
-/** One bit a set, one entry a code: a look-up costs two loads. */
+/** For each code, one bit per packet that may carry it. */
 const ALLOWED = new Uint16Array(256);
 for (const set of SETS) for (const code of CODES[set]) ALLOWED[code] |= BITS[set];
 
-/** Whether the specification lists `code` (0..255) for that packet. `disconnect` and `auth` mean those of a client. */
+/**
+ * Whether the specification allows a reason code in a packet.
+ * @param set the packet; `disconnect` and `auth` mean those that a client sends
+ * @param code 0..255
+ */
 export function isAllowedCode(set: CodeSet, code: number): boolean {
   return (ALLOWED[code] & BITS[set]) !== 0;
 }

@@ -4,8 +4,10 @@ import { readString } from './utf8.ts';
 import { readVarint, varintEnd } from './varint.ts';
 
 /**
- * Takes one field after the other out of `buf[at, end)` and never looks outside. Every method throws ProtocolError 0x81 when the field
- * does not fit; its argument names the field in the message. The hot packets are read without one.
+ * Reads the fields of a packet body in order. It never reads outside `buf[at, end)`.
+ *
+ * Every method throws ProtocolError 0x81 if the packet ends inside the field; the argument `field` names the field in the message.
+ * PUBLISH and the acknowledgements are read without a BodyReader on the fast path.
  */
 export class BodyReader {
   readonly buf: Buffer;
@@ -18,7 +20,7 @@ export class BodyReader {
     this.end = end;
   }
 
-  /** Whether every byte was taken. */
+  /** Whether every byte has been read. */
   get isDone(): boolean {
     return this.at >= this.end;
   }
@@ -44,40 +46,43 @@ export class BodyReader {
     return value;
   }
 
-  /** A UTF-8 string with its two length bytes, checked byte by byte [MQTT-1.5.4-1], [MQTT-1.5.4-2]. */
+  /** Read a UTF-8 string that follows its two length bytes, and check it [MQTT-1.5.4-1], [MQTT-1.5.4-2]. */
   string(field: string): string {
     const length = this.u16(field);
     const start = this.#take(length, field);
     return readString(this.buf, start, start + length, field);
   }
 
-  /** Binary data with its two length bytes: a copy, so that the read chunk can go. */
+  /** Read binary data that follows its two length bytes. @returns a copy, which does not reference the read chunk */
   binary(field: string): Buffer {
     const length = this.u16(field);
     const start = this.#take(length, field);
     return Buffer.from(this.buf.subarray(start, start + length));
   }
 
-  /** The rest: a copy. */
+  /** Read all remaining bytes. @returns a copy */
   rest(): Buffer {
     const start = this.at;
     this.at = this.end;
     return Buffer.from(this.buf.subarray(start, this.end));
   }
 
-  /** Refuse bytes behind the last field. */
+  /** Check that the last field ends where the body ends. */
   finish(field: string): void {
     if (this.at === this.end) return;
     throw new ProtocolError(
       ReasonCode.malformedPacket,
-      `${field}: ${this.end - this.at} bytes behind the last field; correct the remaining length`
+      `${field}: ${this.end - this.at} bytes after the last field; correct the remaining length`
     );
   }
 
   #take(count: number, field: string): number {
     const start = this.at;
     if (this.end - start < count) {
-      throw new ProtocolError(ReasonCode.malformedPacket, `${field}: the packet ends inside it; send it whole`);
+      throw new ProtocolError(
+        ReasonCode.malformedPacket,
+        `${field}: the packet ends inside this field; send all of its bytes`
+      );
     }
     this.at = start + count;
     return start;

@@ -10,8 +10,9 @@ const FROM_SERVER: readonly number[] = [
 ];
 
 /**
- * Decode the bytes of one packet, from a client or from a server, for people: logs, traces, the diagnostics channels
- * `embermq:packet:received` and `embermq:packet:sent`. The bytes are copied.
+ * Decode the bytes of one packet, sent by a client or by a server.
+ *
+ * Intended for logs, traces and the diagnostics channels `embermq:packet:received` and `embermq:packet:sent`. The bytes are copied.
  *
  * ```ts
  * subscribe('embermq:packet:received', (tap) => {
@@ -21,14 +22,14 @@ const FROM_SERVER: readonly number[] = [
  * ```
  *
  * @param bytes one whole packet
- * @param protocolVersion of the connection, `client.protocolVersion`; a CONNECT says its own
- * @throws InvalidInput PACKET_INVALID for bytes that are not one whole packet, with what is wrong with them
+ * @param protocolVersion version of the connection, `client.protocolVersion`; a CONNECT states its own
+ * @throws InvalidInput PACKET_INVALID if the bytes are not exactly one valid packet; the message says why
  */
 export function decodePacket(bytes: Uint8Array, protocolVersion: ProtocolVersion): Packet {
   const refuse = (why: string) => new InvalidInput('PACKET_INVALID', 'bytes', 'one whole MQTT packet', bytes, why);
   if (!(bytes instanceof Uint8Array)) throw refuse('bytes: expected a Buffer or Uint8Array with one whole MQTT packet');
   const copy = Buffer.from(bytes);
-  // most types go both ways, and what may stand in them differs: first as the side reads it that it is most likely for
+  // Clients and servers may send most packet types, with different contents. Try the more likely sender first.
   const isFromServer = FROM_SERVER.includes(copy[0] >> 4);
   let fault: InvalidInput | undefined;
   for (const side of isFromServer ? (['client', 'server'] as const) : (['server', 'client'] as const)) {
@@ -36,10 +37,11 @@ export function decodePacket(bytes: Uint8Array, protocolVersion: ProtocolVersion
       const reader = new PacketReader({ side, version: protocolVersion });
       const packets = reader.push(copy);
       if (packets.length === 1 && reader.bufferedBytes === 0) return packets[0];
-      fault ??= refuse(`the bytes are ${packets.length} whole packets and ${reader.bufferedBytes} bytes more, not one`);
+      const found = `${packets.length} complete packets and ${reader.bufferedBytes} more bytes`;
+      fault ??= refuse(`bytes: expected one whole MQTT packet, got ${found}`);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      fault ??= refuse(`the bytes are not a packet of MQTT: ${error.message}`);
+      fault ??= refuse(`bytes: not a valid MQTT packet: ${error.message}`);
     }
   }
   throw fault;

@@ -25,13 +25,14 @@ import {
 } from './types.ts';
 
 /**
- * Decode any packet that a server sends, as strictly as the broker reads its clients: for the in-process client and tests.
+ * Decode a packet that a server sent, as strictly as the broker decodes those of its clients.
  *
+ * Used by the in-process client and by tests.
  * @param type high four bits of the first byte
- * @param flags its low four bits
- * @param version of the connection
- * @throws ProtocolError 0x81 when `buf[start, end)` can not be parsed as that packet; 0x82 for what is not allowed there, also a type
- *   that only a client sends; 0x94 for alias 0
+ * @param flags low four bits of the first byte
+ * @param version version of the connection
+ * @throws ProtocolError 0x81 if `buf[start, end)` cannot be parsed as such a packet; 0x82 for contents that are not allowed in it, and for
+ *   a packet type that only a client sends; 0x94 for topic alias 0
  */
 export function decodeServerPacket(
   type: number,
@@ -57,11 +58,11 @@ export function decodeServerPacket(
     case PacketType.unsuback:
       return decodeUnsuback(buf, start, end, version);
     case PacketType.pingresp:
-      if (start !== end) throw malformed('PINGRESP: has no body; send a remaining length of 0');
+      if (start !== end) throw malformed('PINGRESP: must not have a body; send a remaining length of 0');
       return { cmd: 'pingresp' };
     case PacketType.disconnect:
-      if (version !== 5) throw refused('DISCONNECT: only a client sends it before MQTT 5.0');
-      // without a code it would be 0x00, which is the client's alone [MQTT-3.14.2-1]
+      if (version !== 5) throw refused('DISCONNECT: only a client may send it before MQTT 5.0');
+      // An absent code means 0x00, which only a client may send [MQTT-3.14.2-1].
       if (start === end) throw badReasonCode('DISCONNECT', ReasonCode.success);
       return takeDisconnect(new BodyReader(buf, start, end), 'disconnectFromServer');
     case PacketType.auth:
@@ -69,11 +70,11 @@ export function decodeServerPacket(
       if (start === end) return { cmd: 'auth', reasonCode: ReasonCode.success };
       return takeAuth(new BodyReader(buf, start, end), 'authFromServer');
     default:
-      throw refused(`packet type ${type}: only a client sends it`);
+      throw refused(`packet type ${type}: only a client may send it`);
   }
 }
 
-/** What the return codes 0 to 5 of 3.x are called in MQTT 5.0. */
+/** The MQTT 5.0 reason codes that correspond to the return codes 0 to 5 of 3.x. */
 const RETURN_CODES: readonly number[] = [
   ReasonCode.success,
   ReasonCode.unsupportedProtocolVersion,
@@ -84,8 +85,9 @@ const RETURN_CODES: readonly number[] = [
 ];
 
 /**
- * Decode the body of a CONNACK. `reasonCode` is that of MQTT 5.0 whatever the version: return code 5 of 3.x reads 0x87.
- * @throws ProtocolError as `decodeServerPacket`
+ * Decode the body of a CONNACK.
+ * @returns `reasonCode` is an MQTT 5.0 code in every version: return code 5 of 3.x becomes 0x87
+ * @throws ProtocolError like `decodeServerPacket`
  */
 function decodeConnack(buf: Buffer, start: number, end: number, version: ProtocolVersion): ConnackPacket {
   const reader = new BodyReader(buf, start, end);
@@ -94,10 +96,10 @@ function decodeConnack(buf: Buffer, start: number, end: number, version: Protoco
   const code = reader.u8('reason code');
   const isKnown = version === 5 ? isAllowedCode('connack', code) : code < RETURN_CODES.length;
   if (!isKnown) throw badReasonCode('CONNACK', code);
-  if (flags === 1 && code !== 0) throw refused('CONNACK: Session Present with a failure; send 0'); // [MQTT-3.2.2-6]
+  if (flags === 1 && code !== 0) throw refused('CONNACK: Session Present must be 0 when the reason code is a failure'); // [MQTT-3.2.2-6]
   const packet: ConnackPacket = {
     cmd: 'connack',
-    // the byte is reserved in 3.1
+    // MQTT 3.1 reserves this byte.
     sessionPresent: flags === 1 && version !== 3,
     reasonCode: version === 5 ? code : RETURN_CODES[code]
   };
@@ -108,16 +110,16 @@ function decodeConnack(buf: Buffer, start: number, end: number, version: Protoco
 
 /**
  * Decode the body of a SUBACK.
- * @throws ProtocolError as `decodeServerPacket`
+ * @throws ProtocolError like `decodeServerPacket`
  */
 function decodeSuback(buf: Buffer, start: number, end: number, version: ProtocolVersion): SubackPacket {
   const reader = new BodyReader(buf, start, end);
   const packet: SubackPacket = { cmd: 'suback', messageId: takePacketId(reader), granted: [] };
   if (version === 5) setProperties(packet, takeProperties(reader, 'suback'));
-  if (reader.isDone) throw refused('SUBACK: no reason code; send one for each filter');
+  if (reader.isDone) throw refused('SUBACK: no reason code; send one for each topic filter');
   while (!reader.isDone) {
     const code = reader.u8('reason code');
-    // 3.1 knows no failure
+    // MQTT 3.1 has no failure code.
     const isKnown = version === 5 ? isAllowedCode('suback', code) : code <= 2 || (code === 0x80 && version === 4);
     if (!isKnown) throw badReasonCode('SUBACK', code);
     packet.granted.push(code);
@@ -126,8 +128,8 @@ function decodeSuback(buf: Buffer, start: number, end: number, version: Protocol
 }
 
 /**
- * Decode the body of an UNSUBACK. Before MQTT 5.0 `granted` is empty.
- * @throws ProtocolError as `decodeServerPacket`
+ * Decode the body of an UNSUBACK. Before MQTT 5.0, `granted` is empty.
+ * @throws ProtocolError like `decodeServerPacket`
  */
 function decodeUnsuback(buf: Buffer, start: number, end: number, version: ProtocolVersion): UnsubackPacket {
   const reader = new BodyReader(buf, start, end);
@@ -137,7 +139,7 @@ function decodeUnsuback(buf: Buffer, start: number, end: number, version: Protoc
     return packet;
   }
   setProperties(packet, takeProperties(reader, 'unsuback'));
-  if (reader.isDone) throw refused('UNSUBACK: no reason code; send one for each filter');
+  if (reader.isDone) throw refused('UNSUBACK: no reason code; send one for each topic filter');
   while (!reader.isDone) {
     const code = reader.u8('reason code');
     if (!isAllowedCode('unsuback', code)) throw badReasonCode('UNSUBACK', code);

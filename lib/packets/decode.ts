@@ -22,12 +22,13 @@ import {
 } from './types.ts';
 
 /**
- * A CONNECT that asks for something other than MQTT 3.1, 3.1.1 or 5.0 [MQTT-3.1.2-1], [MQTT-3.1.2-2]. The reason code is 0x84.
+ * Thrown for a CONNECT with a protocol name or level other than those of MQTT 3.1, 3.1.1 and 5.0 [MQTT-3.1.2-1], [MQTT-3.1.2-2].
+ * The reason code is 0x84.
  */
 export class UnsupportedVersion extends ProtocolError {
-  /** The level byte as sent, the bridge bit included. */
+  /** The protocol level byte as sent, including the bridge bit. */
   readonly level: number;
-  /** In whose format to refuse: 5 means a CONNACK 0x84 of MQTT 5.0, 4 a return code 0x01 of 3.x. */
+  /** The format of the CONNACK to send: 5 means reason code 0x84 of MQTT 5.0, 4 means return code 0x01 of 3.x. */
   readonly answerAs: 4 | 5;
 
   constructor(level: number, message: string) {
@@ -39,10 +40,10 @@ export class UnsupportedVersion extends ProtocolError {
 
 const BRIDGE = 0x80;
 
-/** Flags in the fixed header that every packet but PUBLISH must have, by type [MQTT-2.1.3-1]. */
+/** The fixed header flags required of each packet type other than PUBLISH [MQTT-2.1.3-1]. */
 const HEADER_FLAGS: readonly number[] = [0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0];
 
-/** The flags that a packet may have, by type: bit n is set where `n` is allowed. One look for all types. */
+/** The flags allowed for each packet type: bit n is set if the flags may have the value n. */
 const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
   if (type === 0) return 0;
   return type === PacketType.publish ? 0b0011_1100_0011_1111 : 1 << flags;
@@ -50,16 +51,16 @@ const ALLOWED_FLAGS: readonly number[] = HEADER_FLAGS.map((flags, type) => {
 
 const DUP = 0x08;
 
-/** The same for MQTT 3.1, where a packet that is sent again has DUP if its QoS bits are 01 (V3.1 section 2.1). */
+/** The same for MQTT 3.1, where a packet whose QoS bits are 01 has DUP set when it is resent (V3.1 section 2.1). */
 const ALLOWED_FLAGS_31: readonly number[] = ALLOWED_FLAGS.map((allowed, type) =>
   HEADER_FLAGS[type] === 2 ? allowed | (1 << (2 | DUP)) : allowed
 );
 
 /**
- * Check the low four bits of a packet's first byte. Whether that type may come from that side is not checked.
+ * Check the low four bits of a packet's first byte. This does not check whether the peer may send that packet type.
  *
  * @param type the high four bits, 0..15
- * @param version of the connection: MQTT 3.1 (3) also allows DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE
+ * @param version version of the connection; MQTT 3.1 (3) also allows DUP in PUBREL, SUBSCRIBE and UNSUBSCRIBE
  * @throws ProtocolError 0x81 for type 0, reserved bits [MQTT-2.1.3-1] and QoS 3 [MQTT-3.3.1-4]; 0x82 for DUP with QoS 0 [MQTT-3.3.1-2]
  */
 export function checkFlags(type: number, flags: number, version: ProtocolVersion): void {
@@ -72,12 +73,12 @@ function badFlags(type: number, flags: number): ProtocolError {
   if (type !== PacketType.publish)
     return malformed(`fixed header of packet type ${type}: flags must be ${HEADER_FLAGS[type]}, got ${flags}`);
   if ((flags & 0x06) === 0x06) return malformed('PUBLISH: QoS 3 does not exist; use 0, 1 or 2');
-  return refused('PUBLISH: DUP with QoS 0; only a resent QoS 1 or 2 may have it');
+  return refused('PUBLISH: DUP must be 0 at QoS 0; set it only when resending QoS 1 or 2');
 }
 
 /**
- * Protocol version of a CONNECT, for answering in its format when the rest of it turns out bad; undefined when name and level are not
- * those of a version. Throws nothing.
+ * Read the protocol version of a CONNECT that may be invalid otherwise, so that it can be refused in its own format.
+ * @returns undefined if the protocol name and level do not belong to a known version; never throws
  */
 export function peekConnectVersion(buf: Buffer, start: number, end: number): ProtocolVersion | undefined {
   if (end - start < 7 || buf[start] !== 0) return undefined;
@@ -86,10 +87,10 @@ export function peekConnectVersion(buf: Buffer, start: number, end: number): Pro
   return versionOf(buf.toString('latin1', start + 2, start + 2 + length), buf[start + 2 + length]);
 }
 
-/** Name and level belong together: a level of one name is unknown under the other. */
+/** The version for a protocol name and level. Each level is valid under one of the names only. */
 function versionOf(name: string, level: number): ProtocolVersion | undefined {
   if (name === 'MQTT') {
-    if (level === 5) return 5; // the bridge bit is a convention of 3.x alone
+    if (level === 5) return 5; // the bridge bit exists in 3.x only
     if ((level & ~BRIDGE) === 4) return 4;
   }
   if (name === 'MQIsdp' && (level & ~BRIDGE) === 3) return 3;
@@ -97,12 +98,12 @@ function versionOf(name: string, level: number): ProtocolVersion | undefined {
 }
 
 /**
- * Decode the body of a CONNECT, `buf[start, end)`. Every rule that the bytes alone can break is checked [MQTT-3.1.4-1]; whether an empty
- * client id will do depends on more and is left to the caller.
+ * Decode the body of a CONNECT, `buf[start, end)`.
  *
- * @throws UnsupportedVersion for another protocol name or level
- * @throws ProtocolError 0x81 when the bytes cannot be parsed, 0x82 for flags or properties that are not allowed and for a will topic that
- *   is empty or has a wildcard
+ * Every rule that depends on the bytes alone is checked [MQTT-3.1.4-1]. The caller decides whether an empty client id is acceptable.
+ * @throws UnsupportedVersion for an unknown protocol name or level
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for flags or properties that are not allowed, and for a will topic that
+ *   is empty or contains a wildcard
  */
 export function decodeConnect(buf: Buffer, start: number, end: number): ConnectPacket {
   const reader = new BodyReader(buf, start, end);
@@ -122,9 +123,9 @@ export function decodeConnect(buf: Buffer, start: number, end: number): ConnectP
     keepalive: reader.u16('keep alive')
   };
   if (version === 5) setProperties(packet, takeProperties(reader, 'connect'));
-  packet.clientId = reader.string('client id'); // first in the payload [MQTT-3.1.3-3]
+  packet.clientId = reader.string('client id'); // the first field of the payload [MQTT-3.1.3-3]
   if ((flags & 0x04) !== 0) packet.will = takeWill(reader, flags, version);
-  // MQTT 3.1: the remaining length takes precedence over the flags, a name that is announced may be missing
+  // In MQTT 3.1 the remaining length takes precedence over the flags: user name and password may be missing although their flags are set.
   const mayBeMissing = version === 3;
   if ((flags & 0x80) !== 0 && !(mayBeMissing && reader.isDone)) packet.username = reader.string('user name');
   if ((flags & 0x40) !== 0 && !(mayBeMissing && reader.isDone)) packet.password = reader.binary('password');
@@ -134,7 +135,10 @@ export function decodeConnect(buf: Buffer, start: number, end: number): ConnectP
 
 function unsupported(name: string, level: number): UnsupportedVersion {
   const asked = `protocol name ${JSON.stringify(name.slice(0, 20))} with level ${level}`;
-  return new UnsupportedVersion(level, `${asked}: not supported; use "MQTT" with 5 or 4, or "MQIsdp" with 3`);
+  return new UnsupportedVersion(
+    level,
+    `${asked}: not supported; use "MQTT" with level 4 or 5, or "MQIsdp" with level 3`
+  );
 }
 
 function checkConnectFlags(flags: number, version: ProtocolVersion): void {
@@ -143,10 +147,11 @@ function checkConnectFlags(flags: number, version: ProtocolVersion): void {
   if (willQos === 3) throw malformed('will: QoS 3 does not exist; use 0, 1 or 2'); // [MQTT-3.1.2-12]
   if ((flags & 0x04) === 0 && (flags & 0x38) !== 0) {
     // [MQTT-3.1.2-11], [MQTT-3.1.2-13]
-    throw refused('connect flags: will QoS or will retain without a will; set the will flag or clear them');
+    throw refused('connect flags: will QoS and will retain must be 0 without a will; clear them or set the will flag');
   }
   if (version !== 5 && (flags & 0xc0) === 0x40) {
-    throw refused('password without user name; send a user name, or use MQTT 5.0'); // [MQTT-3.1.2-22] of 3.1.1
+    // [MQTT-3.1.2-22] of 3.1.1
+    throw refused('password: not allowed without a user name before MQTT 5.0; send a user name or use MQTT 5.0');
   }
 }
 
@@ -167,10 +172,11 @@ function takeWill(reader: BodyReader, flags: number, version: ProtocolVersion): 
 }
 
 /**
- * Decode the body of a SUBSCRIBE. Filters are UTF-8 and not empty; whether they are well-formed otherwise is left to the caller.
+ * Decode the body of a SUBSCRIBE.
  *
- * @throws ProtocolError 0x81 when it can not be parsed or reserved option bits are set (for 3.x also QoS 3); 0x82 for packet id 0, no
- *   filter, an empty filter, QoS 3, Retain Handling 3, No Local on a shared subscription, or a property that is refused
+ * Topic filters are checked to be UTF-8 and not empty; the caller checks their wildcards.
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed or reserved option bits are set (for 3.x also QoS 3); 0x82 for packet id 0, no
+ *   filter, an empty filter, QoS 3, Retain Handling 3, No Local on a shared subscription, or an invalid property
  */
 export function decodeSubscribe(buf: Buffer, start: number, end: number, version: ProtocolVersion): SubscribePacket {
   const reader = new BodyReader(buf, start, end);
@@ -201,7 +207,8 @@ function subscription(topic: string, options: number, version: ProtocolVersion):
     throw refused(`subscription to "${truncated(topic)}": Retain Handling 3 does not exist; use 0, 1 or 2`);
   const noLocal = (options & 0x04) !== 0;
   if (noLocal && (topic.startsWith('$share/') || topic.startsWith('$queue/'))) {
-    throw refused(`subscription to "${truncated(topic)}": No Local on a shared subscription; clear it`); // [MQTT-3.8.3-4]
+    // [MQTT-3.8.3-4]
+    throw refused(`subscription to "${truncated(topic)}": No Local is not allowed on a shared subscription; send 0`);
   }
   return {
     topic,
@@ -213,8 +220,8 @@ function subscription(topic: string, options: number, version: ProtocolVersion):
 }
 
 /**
- * Decode the body of an UNSUBSCRIBE; filters as in `decodeSubscribe`.
- * @throws ProtocolError 0x81, or 0x82 for packet id 0, no filter, an empty filter, or a property that is refused
+ * Decode the body of an UNSUBSCRIBE. Topic filters are checked as in `decodeSubscribe`.
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for packet id 0, no filter, an empty filter, or an invalid property
  */
 export function decodeUnsubscribe(
   buf: Buffer,
@@ -231,16 +238,17 @@ export function decodeUnsubscribe(
 }
 
 /**
- * Decode the body of a client's DISCONNECT. Without a code it is 0x00.
- * @throws ProtocolError 0x81; 0x82 for a code that is unknown or the server's alone [MQTT-3.14.2-1], or a property that is refused
+ * Decode the body of a DISCONNECT that a client sent. An absent reason code means 0x00.
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for a code that a client may not send [MQTT-3.14.2-1], or an invalid
+ *   property
  */
 export function decodeDisconnect(buf: Buffer, start: number, end: number, version: ProtocolVersion): DisconnectPacket {
   if (start === end) return { cmd: 'disconnect', reasonCode: ReasonCode.success };
-  if (version !== 5) throw malformed('DISCONNECT: no body before MQTT 5.0; send a remaining length of 0');
+  if (version !== 5) throw malformed('DISCONNECT: must not have a body before MQTT 5.0; send a remaining length of 0');
   return takeDisconnect(new BodyReader(buf, start, end), 'disconnect');
 }
 
-/** The rest of a DISCONNECT that has a body, by the rules of either side. @internal */
+/** Decode a DISCONNECT with a body; `set` says who sent it. @internal */
 export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconnectFromServer'): DisconnectPacket {
   const packet: DisconnectPacket = { cmd: 'disconnect', reasonCode: reader.u8('reason code') };
   if (!isAllowedCode(set, packet.reasonCode)) throw badReasonCode('DISCONNECT', packet.reasonCode);
@@ -250,32 +258,33 @@ export function takeDisconnect(reader: BodyReader, set: 'disconnect' | 'disconne
 }
 
 /**
- * Decode the body of a client's AUTH. MQTT 5.0 alone has it: before, type 15 is to be refused without coming here.
- * @throws ProtocolError 0x81; 0x82 for a code other than 0x18 and 0x19 (the absent one is 0x00) [MQTT-3.15.2-1], a missing
- *   Authentication Method, or a property that is refused
+ * Decode the body of an AUTH that a client sent. Callers refuse packet type 15 before MQTT 5.0.
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for a code other than 0x18 and 0x19 (an absent code means 0x00)
+ *   [MQTT-3.15.2-1], a missing Authentication Method, or an invalid property
  */
 export function decodeAuth(buf: Buffer, start: number, end: number): AuthPacket {
   if (start === end) throw badReasonCode('AUTH', ReasonCode.success);
   return takeAuth(new BodyReader(buf, start, end), 'auth');
 }
 
-/** The rest of an AUTH that has a body, by the rules of either side. @internal */
+/** Decode an AUTH with a body; `set` says who sent it. @internal */
 export function takeAuth(reader: BodyReader, set: 'auth' | 'authFromServer'): AuthPacket {
   const packet: AuthPacket = { cmd: 'auth', reasonCode: reader.u8('reason code') };
   if (!isAllowedCode(set, packet.reasonCode)) throw badReasonCode('AUTH', packet.reasonCode);
   setProperties(packet, takeProperties(reader, 'auth'));
   reader.finish('AUTH');
   if (packet.properties?.authenticationMethod === undefined) {
-    throw refused('AUTH: no authenticationMethod; name the one of CONNECT'); // 3.15.2.2.2
+    throw refused('AUTH: no authenticationMethod; send the method of the CONNECT'); // 3.15.2.2.2
   }
   return packet;
 }
 
 /**
- * Decode the body of a PUBACK, PUBREC, PUBREL or PUBCOMP. Two bytes mean reason code 0x00, three a code without properties; before
- * MQTT 5.0 there are always two.
+ * Decode the body of a PUBACK, PUBREC, PUBREL or PUBCOMP.
  *
- * @throws ProtocolError 0x81; 0x82 for packet id 0, a code that its table does not list, or a property that is refused
+ * A body of two bytes means reason code 0x00; three bytes are a packet id and a code without properties. Before MQTT 5.0 the body always
+ * has two bytes.
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for packet id 0, a code not listed for that packet, or an invalid property
  */
 export function decodeAck(
   cmd: AckPacket['cmd'],
@@ -285,15 +294,16 @@ export function decodeAck(
   version: ProtocolVersion
 ): AckPacket {
   const length = end - start;
-  if (length < 2) throw malformed(`${cmd}: the packet id is missing; send two bytes`);
+  if (length < 2) throw malformed(`${cmd}: the packet id is incomplete; send two bytes`);
   const messageId = (buf[start] << 8) | buf[start + 1];
   if (messageId === 0) throw packetIdZero();
   if (length === 2) return { cmd, messageId, reasonCode: ReasonCode.success };
-  if (version !== 5) throw malformed(`${cmd}: nothing but a packet id before MQTT 5.0; send a remaining length of 2`);
+  if (version !== 5)
+    throw malformed(`${cmd}: only a packet id is allowed before MQTT 5.0; send a remaining length of 2`);
   const reasonCode = buf[start + 2];
   if (!isAllowedCode(cmd, reasonCode)) throw badReasonCode(cmd.toUpperCase(), reasonCode);
   const packet: AckPacket = { cmd, messageId, reasonCode };
-  // an empty block is common enough to spare it the reader
+  // An empty property block is common; it needs no BodyReader.
   if (length > 3 && !(length === 4 && buf[start + 3] === 0)) {
     const reader = new BodyReader(buf, start + 3, end);
     setProperties(packet, takeProperties(reader, 'ack'));
@@ -303,12 +313,13 @@ export function decodeAck(
 }
 
 /**
- * Decode the body of a PUBLISH into an object that owns its bytes. Off the hot path: for the in-process client, tests and taps.
+ * Decode the body of a PUBLISH into an object that owns its bytes.
  *
+ * Not used for routing messages; it serves the in-process client, tests and the diagnostics channels.
  * @param flags low four bits of the first byte, already checked by `checkFlags`
- * @param from who sent it: a server may put subscription identifiers in
- * @throws ProtocolError 0x81; 0x82 for packet id 0, no topic and no alias, a topic name with a wildcard, or a property that is refused;
- *   0x94 for alias 0
+ * @param from the sender; only a server may include subscription identifiers
+ * @throws ProtocolError 0x81 if the bytes cannot be parsed; 0x82 for packet id 0, neither topic nor alias, a topic name with a wildcard, or
+ *   an invalid property; 0x94 for topic alias 0
  */
 export function decodePublish(
   flags: number,
@@ -333,7 +344,7 @@ export function decodePublish(
   if (qos > 0) packet.messageId = takePacketId(reader);
   if (version === 5) setProperties(packet, takeProperties(reader, from === 'client' ? 'publish' : 'publishFromServer'));
   if (topic === '' && packet.properties?.topicAlias === undefined) {
-    throw refused('PUBLISH: neither topic name nor topic alias; name the topic'); // [MQTT-4.7.3-1]
+    throw refused('PUBLISH: neither topic name nor topic alias; send one of them'); // [MQTT-4.7.3-1]
   }
   packet.payload = reader.rest();
   return packet;
@@ -342,11 +353,12 @@ export function decodePublish(
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Decode any packet that a client sends: the slow, complete way, for tests and tools.
+ * Decode a packet that a client sent. Used by tests and tools; the broker calls the functions for the single packet types.
  *
- * @param type high, @param flags low four bits of the first byte
- * @param version of the connection; a CONNECT is read by its own
- * @throws ProtocolError as the single functions; 0x82 also for a type that only a server sends
+ * @param type high four bits of the first byte
+ * @param flags low four bits of the first byte
+ * @param version version of the connection; a CONNECT states its own
+ * @throws ProtocolError like the functions for the single packet types; 0x82 also for a type that only a server sends
  */
 export function decodeClientPacket(
   type: number,
@@ -372,7 +384,7 @@ export function decodeClientPacket(
     case PacketType.unsubscribe:
       return decodeUnsubscribe(buf, start, end, version);
     case PacketType.pingreq:
-      if (start !== end) throw malformed('PINGREQ: has no body; send a remaining length of 0');
+      if (start !== end) throw malformed('PINGREQ: must not have a body; send a remaining length of 0');
       return { cmd: 'pingreq' };
     case PacketType.disconnect:
       return decodeDisconnect(buf, start, end, version);
@@ -380,32 +392,32 @@ export function decodeClientPacket(
       if (version !== 5) throw malformed('packet type 15 is reserved before MQTT 5.0');
       return decodeAuth(buf, start, end);
     default:
-      throw refused(`packet type ${type}: only a server sends it`);
+      throw refused(`packet type ${type}: only a server may send it`);
   }
 }
 
 /** The four acknowledgements in the order of their packet types. */
 export const ACKS = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const;
 
-/** A packet id, which is never 0 [MQTT-2.2.1-3]. @internal */
+/** Read a packet id, which must not be 0 [MQTT-2.2.1-3]. @internal */
 export function takePacketId(reader: BodyReader): number {
   const id = reader.u16('packet id');
   if (id === 0) throw packetIdZero();
   return id;
 }
 
-/** A property block with the length in front of it; undefined when empty. @internal */
+/** Read a property block that follows its length. @returns undefined if the block is empty @internal */
 export function takeProperties(reader: BodyReader, set: PropertySet): Properties | undefined {
   const length = reader.varint();
   const start = reader.at;
   if (reader.end - start < length) {
-    throw malformed(`properties: the packet ends inside them; correct the property length ${length}`);
+    throw malformed(`properties: the packet ends inside the property block; correct the property length ${length}`);
   }
   reader.at = start + length;
   return length === 0 ? undefined : readProperties(reader.buf, start, start + length, set);
 }
 
-/** Absent stays absent, so that packets compare equal to what was written. @internal */
+/** Set `properties` only if there are any, so that a decoded packet compares equal to the one that was encoded. @internal */
 export function setProperties(packet: { properties?: Properties }, properties: Properties | undefined): void {
   if (properties !== undefined) packet.properties = properties;
 }
@@ -416,25 +428,25 @@ function takeFilter(reader: BodyReader): string {
   return filter;
 }
 
-/** The error for bytes that can not be parsed: 0x81. @internal */
+/** The error for bytes that cannot be parsed: 0x81. @internal */
 export function malformed(message: string): ProtocolError {
   return new ProtocolError(ReasonCode.malformedPacket, message);
 }
 
-/** The error for what can be parsed and is not allowed there: 0x82. @internal */
+/** The error for contents that can be parsed but are not allowed: 0x82. @internal */
 export function refused(message: string): ProtocolError {
   return new ProtocolError(ReasonCode.protocolError, message);
 }
 
-/** The error for a reason code that is not in the table of its packet: 0x82. @internal */
+/** The error for a reason code that the specification does not list for the packet: 0x82. @internal */
 export function badReasonCode(packet: string, code: number): ProtocolError {
   return refused(
-    `${packet}: reason code 0x${code.toString(16).padStart(2, '0')} is not allowed there; use one of its table`
+    `${packet}: reason code 0x${code.toString(16).padStart(2, '0')} is not allowed in this packet; use one that MQTT lists for it`
   );
 }
 
 function badTopic(what: string): ProtocolError {
-  return refused(`${what}: empty or with a wildcard; name a topic without "#" and "+"`);
+  return refused(`${what}: must not be empty or contain "#" or "+"; send a topic name`);
 }
 
 function packetIdZero(): ProtocolError {

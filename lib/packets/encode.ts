@@ -20,18 +20,18 @@ import {
 import { VARINT_MAX, varintLength, writeVarint } from './varint.ts';
 import { byteLength, writeBinary, writeString } from './write.ts';
 
-/** A complete PINGREQ. Shared: not to be written to. */
+/** A complete PINGREQ. The buffer is shared; do not write to it. */
 const PINGREQ: Buffer = Buffer.from([PacketType.pingreq << 4, 0]);
 
-/** A complete PINGRESP. Shared: not to be written to. */
+/** A complete PINGRESP. The buffer is shared; do not write to it. */
 export const PINGRESP: Buffer = Buffer.from([PacketType.pingresp << 4, 0]);
 
 /**
- * Encode any packet as one buffer of exact size, fixed header included. Parts that `version` does not have (properties, reason codes,
- * subscription options) are left out.
+ * Encode any packet, including its fixed header, as one buffer of exact size.
  *
- * @returns empty where the version has nothing to say: AUTH before MQTT 5.0, a CONNACK without a return code of 3.x
- * @throws InvalidInput `VALUE_TOO_LONG` when a string or binary field is above 65,535 bytes or the packet above 268,435,455
+ * Fields that `version` does not have (properties, reason codes, subscription options) are left out.
+ * @returns an empty buffer if the version has no such packet: an AUTH before MQTT 5.0, or a CONNACK whose code has no return code in 3.x
+ * @throws InvalidInput `VALUE_TOO_LONG` if a string or binary field exceeds 65,535 bytes or the packet exceeds 268,435,455 bytes
  */
 export function encode(packet: Packet, version: ProtocolVersion): Buffer {
   switch (packet.cmd) {
@@ -68,15 +68,15 @@ export function encode(packet: Packet, version: ProtocolVersion): Buffer {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Encode a CONNACK. For 3.x the reason code becomes a return code; a code of 1 to 5 is taken for one already.
- * @returns empty when 3.x has no return code for it: then the connection is closed without a CONNACK
+ * Encode a CONNACK. For 3.x the reason code is translated to a return code; 1 to 5 are taken to be return codes already.
+ * @returns an empty buffer if 3.x has no return code for the reason code; the connection is then closed without a CONNACK
  */
 export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): Buffer {
   const sessionPresent = packet.sessionPresent && packet.reasonCode === 0 ? 1 : 0; // [MQTT-3.2.2-6]
   if (version !== 5) {
     const code = packet.reasonCode <= 5 ? packet.reasonCode : connackReturnCode(packet.reasonCode);
     if (code === undefined) return NOTHING;
-    // that byte is reserved in 3.1
+    // MQTT 3.1 reserves this byte.
     return Buffer.from([PacketType.connack << 4, 2, version === 3 ? 0 : sessionPresent, code]);
   }
   const block = propertiesLength(packet.properties);
@@ -89,7 +89,10 @@ export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): 
   return buf;
 }
 
-/** Encode a complete PUBLISH. Off the hot path: nothing is shared. `messageId` is written for QoS 1 and 2. */
+/**
+ * Encode a complete PUBLISH in a buffer of its own; `Message` encodes the packets that the broker routes.
+ * `messageId` is written for QoS 1 and 2 only.
+ */
 export function encodePublish(packet: PublishPacket, version: ProtocolVersion): Buffer {
   const { topic, payload, qos } = packet;
   const block = blockBytes(packet.properties, version);
@@ -112,8 +115,8 @@ const ACK_HEADERS = {
 } as const;
 
 /**
- * Encode a PUBACK, PUBREC, PUBREL or PUBCOMP in its shortest form: 4 bytes for 0x00 without properties and always in 3.x, 5 for a bare
- * code.
+ * Encode a PUBACK, PUBREC, PUBREL or PUBCOMP in its shortest form: 4 bytes in 3.x and for 0x00 without properties, 5 bytes for another
+ * code without properties.
  */
 export function encodeAck(packet: AckPacket, version: ProtocolVersion): Buffer {
   const block = blockBytes(packet.properties, version);
@@ -125,9 +128,7 @@ export function encodeAck(packet: AckPacket, version: ProtocolVersion): Buffer {
   return buf;
 }
 
-/**
- * Encode a SUBACK. 3.1.1 knows the one failure 0x80; 3.1 knows none, there a refused filter reads as granted at QoS 0.
- */
+/** Encode a SUBACK. In 3.1.1 every failure is 0x80. MQTT 3.1 has no failure code: a refused filter is encoded as granted at QoS 0. */
 export function encodeSuback(packet: SubackPacket, version: ProtocolVersion): Buffer {
   const { granted } = packet;
   const block = blockBytes(packet.properties, version);
@@ -141,7 +142,7 @@ export function encodeSuback(packet: SubackPacket, version: ProtocolVersion): Bu
   return buf;
 }
 
-/** Encode an UNSUBACK. 3.x has no codes in it. */
+/** Encode an UNSUBACK. In 3.x it has no reason codes. */
 export function encodeUnsuback(packet: UnsubackPacket, version: ProtocolVersion): Buffer {
   if (version !== 5) return packetIdOnly(PacketType.unsuback << 4, packet.messageId);
   const block = propertiesLength(packet.properties);
@@ -153,7 +154,7 @@ export function encodeUnsuback(packet: UnsubackPacket, version: ProtocolVersion)
   return buf;
 }
 
-/** Encode a DISCONNECT of MQTT 5.0 in its shortest form: 2 bytes for 0x00 without properties, 3 for a bare code. */
+/** Encode an MQTT 5.0 DISCONNECT in its shortest form: 2 bytes for 0x00 without properties, 3 for another code without properties. */
 export function encodeDisconnect(packet: DisconnectPacket): Buffer {
   const block = propertiesLength(packet.properties);
   const remaining = codeAndBlockBytes(packet.reasonCode, block);
@@ -162,7 +163,7 @@ export function encodeDisconnect(packet: DisconnectPacket): Buffer {
   return buf;
 }
 
-/** Encode an AUTH: 2 bytes for 0x00 without properties, else always with a property length. */
+/** Encode an AUTH: 2 bytes for 0x00 without properties, otherwise a code and a property block, even if the block is empty. */
 export function encodeAuth(packet: AuthPacket): Buffer {
   const block = propertiesLength(packet.properties);
   if (packet.reasonCode === 0 && block === 0) return frame(PacketType.auth << 4, 0);
@@ -174,7 +175,7 @@ export function encodeAuth(packet: AuthPacket): Buffer {
   return buf;
 }
 
-/** Encode a CONNECT for its own `protocolVersion`; the bridge bit exists in 3.x alone. */
+/** Encode a CONNECT for its own `protocolVersion`. The bridge bit exists in 3.x only. */
 function encodeConnect(packet: ConnectPacket): Buffer {
   const { protocolVersion: version, will, username, password } = packet;
   const name = version === 3 ? 'MQIsdp' : 'MQTT';
@@ -214,7 +215,7 @@ function connectFlags({ clean, will, username, password }: ConnectPacket): numbe
   return flags;
 }
 
-/** Encode a SUBSCRIBE. 3.x has no option but the QoS. */
+/** Encode a SUBSCRIBE. In 3.x the QoS is the only subscription option. */
 function encodeSubscribe(packet: SubscribePacket, version: ProtocolVersion): Buffer {
   const block = blockBytes(packet.properties, version);
   let remaining = 2 + lengthAndBlockBytes(block, version);
@@ -242,7 +243,7 @@ function encodeUnsubscribe(packet: UnsubscribePacket, version: ProtocolVersion):
   return buf;
 }
 
-/** A buffer with the fixed header in place; the body begins at its length less `remaining`. */
+/** Allocate a packet and write its fixed header. The body begins at `buf.length - remaining`. */
 function frame(header: number, remaining: number): Buffer {
   if (remaining > VARINT_MAX) {
     throw new InvalidInput('VALUE_TOO_LONG', 'packet', `at most ${VARINT_MAX} bytes`, `${remaining} bytes`);
@@ -269,7 +270,7 @@ function blockBytes(properties: Properties | undefined, version: ProtocolVersion
   return version === 5 ? propertiesLength(properties) : 0;
 }
 
-/** Bytes of a property block with its length; before MQTT 5.0 there is not even a length [MQTT-2.2.2-1]. */
+/** The size of a property block and its length. Before MQTT 5.0 there is no length either [MQTT-2.2.2-1]. */
 function lengthAndBlockBytes(block: number, version: ProtocolVersion): number {
   return version === 5 ? varintLength(block) + block : 0;
 }
@@ -279,7 +280,7 @@ function putProperties(buf: Buffer, at: number, properties: Properties | undefin
   return block === 0 ? at : writeProperties(buf, at, properties);
 }
 
-/** Bytes of a reason code and properties where both may be left out from the right. */
+/** The size of a reason code and a property block. The block may be left out if it is empty, then the code if it is 0. */
 function codeAndBlockBytes(reasonCode: number, block: number): number {
   if (block > 0) return 1 + varintLength(block) + block;
   return reasonCode === 0 ? 0 : 1;

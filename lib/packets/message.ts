@@ -5,29 +5,29 @@ import { copyPublishProperties, readProperties, strippedPublishLength } from './
 import type { Properties, QoS } from './types.ts';
 import { varintLength, writeVarint } from './varint.ts';
 
-/** Where a PUBLISH lies, complete with its fixed header: `buf[start, end)`. */
+/** A complete PUBLISH, including its fixed header, in `buf[start, end)`. */
 export interface Frame {
   buf: Buffer;
   start: number;
   end: number;
-  /** Offset in `buf` of the packet id; 0: QoS 0, there is none. */
+  /** Offset of the packet id in `buf`; 0 if there is none (QoS 0). */
   packetIdAt: number;
 }
 
-/** PUBLISH packets of 3.x and of 5.0 differ by the property block. */
+/** The two formats of a PUBLISH: without a property block (4, for MQTT 3.x) and with one (5, for MQTT 5.0). */
 export type Layout = 4 | 5;
 
-/** What the app, a will or a publish hook gives as a message. */
+/** A message as the application, a will or a publish hook provides it. */
 export interface MessageInput {
   /** Topic name, without wildcards. */
   readonly topic: string;
-  /** Default: empty. Text is sent as UTF-8. */
+  /** Default: empty. Strings are sent as UTF-8. */
   readonly payload?: Buffer | Uint8Array | string;
   /** Default 0. */
   readonly qos?: QoS;
   /** Default false. */
   readonly retain?: boolean;
-  /** Properties of MQTT 5.0 that travel with a message; receivers of 3.x do without them. */
+  /** MQTT 5.0 properties that are forwarded with the message. MQTT 3.x receivers do not get them. */
   readonly properties?: Pick<
     Properties,
     | 'payloadFormatIndicator'
@@ -39,34 +39,34 @@ export interface MessageInput {
   >;
 }
 
-/** What options beside topic and payload may name. */
+/** The names of the publish options beside topic and payload. */
 export const PUBLISH_OPTION_NAMES: readonly string[] = ['qos', 'retain', 'properties'];
 
-/** Who published a message. Sessions are such; the app and the broker have none. */
+/** The client that published a message, usually a session. Messages of the application and the broker have no publisher. */
 export interface Publisher {
   readonly clientId: string;
   readonly username: string | undefined;
-  /** The names alone, always the same object for one publisher: what a stored message may hold without holding the session. */
+  /** Only the names of the publisher, always the same object. Messages that outlive the session reference it instead of the session. */
   readonly identity?: Publisher;
 }
 
-/** What a receiver's copy differs in. */
+/** The fields in which the PUBLISH of one receiver differs from the message. */
 export interface Variation {
   readonly qos: QoS;
   readonly retain: boolean;
   readonly dup: boolean;
   readonly messageId: number;
-  /** Subscription Identifiers, v5 only. */
+  /** Subscription Identifiers, MQTT 5.0 only. */
   readonly subscriptionIds: readonly number[] | undefined;
-  /** Seconds left to live, v5 only; -1: none. */
+  /** Remaining Message Expiry Interval in seconds, MQTT 5.0 only; -1 for none. */
   readonly expirySec: number;
-  /** Topic Alias, v5 only; 0: none. */
+  /** Topic Alias, MQTT 5.0 only; 0 for none. */
   readonly alias: number;
-  /** Replaces the topic: '' where an alias stands for it, a shortened one under a mount point. */
+  /** Replaces the topic name: '' if an alias stands for it, the topic name without the mount point if the receiver has one. */
   readonly topic: string | undefined;
 }
 
-/** Kept messages shorter than this live as one-byte strings on the heap: no backing store of their own, and nothing else is pinned. */
+/** Detached packets shorter than this are strings of one byte per character: they need no backing store and keep no other bytes alive. */
 const MAX_STRING_BYTES = 2048;
 const SLAB_BYTES = 65_536;
 const NO_BYTES = Buffer.alloc(0);
@@ -74,7 +74,10 @@ const NO_BYTES = Buffer.alloc(0);
 let slab = NO_BYTES;
 let slabAt = 0;
 
-/** Room for `bytes` in a shared slab, for output that is soon written. @returns the offset; the buffer is `outputSlab()` */
+/**
+ * Reserve `bytes` in a shared buffer, for output that is written soon.
+ * @returns the offset in the buffer that `outputSlab()` returns
+ */
 export function reserve(bytes: number): number {
   if (slabAt + bytes > slab.length) {
     slab = Buffer.allocUnsafeSlow(Math.max(SLAB_BYTES, bytes));
@@ -85,56 +88,58 @@ export function reserve(bytes: number): number {
   return at;
 }
 
-/** The buffer of the last `reserve`. */
+/** The buffer in which the last `reserve` reserved space. */
 export function outputSlab(): Buffer {
   return slab;
 }
 
 /**
- * An application message on its way through the broker. It holds the PUBLISH as it came (or as we encoded it): a receiver's packet is
- * made of it by changing a few bytes, or re-encoded once for all receivers of another layout.
+ * An application message.
+ *
+ * It holds the bytes of the PUBLISH as received, or as the broker encoded it. The packet for a receiver is a copy with a few bytes changed;
+ * for receivers of the other protocol format the message is encoded once.
  */
 export class Message {
-  /** The bytes, while they are not kept apart; see `frame`. @internal */
+  /** The packet's bytes for the current turn, unless they have to be unpacked first; see `frame`. @internal */
   turnFrame: Frame | undefined;
   /** Size of the whole packet in bytes. */
   readonly bytes: number;
-  /** Offset of the packet id from the packet's first byte; 0: none. @internal */
+  /** Offset of the packet id from the first byte of the packet; 0 for none. @internal */
   readonly packetIdAt: number;
-  /** Offset of the first property. @internal */
+  /** Offset of the first property from the first byte of the packet. @internal */
   readonly propertiesAt: number;
-  /** Offset of the payload. @internal */
+  /** Offset of the payload from the first byte of the packet. @internal */
   readonly payloadAt: number;
   /** @internal */
   readonly layout: Layout;
-  /** Topic name as routed. */
+  /** Topic name by which the message is routed, after mount point, topic rewrite and hooks. */
   readonly topic: string;
-  /** As published. */
+  /** QoS as published. */
   readonly qos: QoS;
-  /** Published as retained. */
+  /** Whether the message was published with the RETAIN flag. */
   readonly retain: boolean;
-  /** The publishing session, for No Local and share groups; undefined for messages of the app and the broker. @internal */
+  /** The publishing session, needed for No Local and share groups; undefined for messages of the application and the broker. @internal */
   origin: Publisher | undefined;
-  /** Monotonic milliseconds at which the broker took it over. @internal */
+  /** Monotonic time in milliseconds at which the broker accepted the message. @internal */
   readonly takenAtMs: number;
-  /** Wall-clock milliseconds at which the broker took it over. */
+  /** Wall-clock time in milliseconds at which the broker accepted the message. */
   readonly timestamp: number;
-  /** Message Expiry Interval as published, in seconds; -1: never expires. */
+  /** Message Expiry Interval as published, in seconds; -1 if the message never expires. */
   readonly expiryInterval: number;
-  /** The broker's own (`$SYS`): not counted among messages, exempt from hooks. @internal */
+  /** Whether the broker published the message itself (`$SYS`). Such messages are not counted and not passed to hooks. @internal */
   isSystem = false;
-  /** The commit that its publisher's acknowledgement waits for: if that fails, the publisher is told. 0: none. @internal */
+  /** The commit that the publisher's acknowledgement is deferred for; 0 for none. If it fails, the publisher gets an error. @internal */
   ticket = 0;
-  /** It is delivered after that commit only: its publisher may send it again, and it must not arrive twice. @internal */
+  /** Whether delivery is deferred until that commit, so that a resend by the publisher causes no second delivery. @internal */
   isHeld = false;
-  /** Backlogs that it waits in. @internal */
+  /** The number of backlogs that contain the message. @internal */
   backlogs = 0;
-  /** The bytes once kept: one-byte text when short, a buffer of their own when long. */
+  /** The bytes after `detach`: a string of one byte per character if they are few, otherwise a buffer of their own. */
   #detached: string | Buffer | undefined = undefined;
   #forms: (Frame | undefined)[] | undefined = undefined;
 
   /**
-   * @param propertiesAt, payloadAt offsets from `wire.start`; equal where there are no properties
+   * @param propertiesAt, payloadAt offsets from `turnFrame.start`; equal if there are no properties
    * @internal
    */
   constructor(
@@ -166,8 +171,8 @@ export class Message {
   }
 
   /**
-   * Make a message of what an app, a will or a hook gave. The topic has been checked.
-   * @throws InvalidInput MESSAGE_INVALID for a payload or QoS of the wrong kind
+   * Create a message from the input of the application, a will or a hook. The caller has checked the topic name.
+   * @throws InvalidInput MESSAGE_INVALID for an invalid payload, QoS or property
    * @internal
    */
   static from(input: MessageInput, origin: Publisher | undefined, takenAtMs: number, timestamp: number): Message {
@@ -185,7 +190,7 @@ export class Message {
     return message;
   }
 
-  /** A message whose packet we encoded ourselves. @internal */
+  /** Create a message from a packet that this broker encoded. @internal */
   static of(
     buf: Buffer,
     layout: Layout,
@@ -219,8 +224,8 @@ export class Message {
   }
 
   /**
-   * A message that was kept, by the bytes of its packet; they are not copied.
-   * @param frame the whole packet
+   * Create a message from a packet that was read from the store.
+   * @param frame the whole packet; it is not copied
    * @internal
    */
   static stored(
@@ -253,29 +258,33 @@ export class Message {
     return message;
   }
 
-  /** The packet's bytes as one-byte text, if they are kept so. @internal */
+  /** The packet as a string of one byte per character; undefined if the message does not hold one. @internal */
   get latin1(): string | undefined {
     return typeof this.#detached === 'string' ? this.#detached : undefined;
   }
 
-  /** Client id of the publisher; '' for the app and the broker. */
+  /** Client id of the publisher; '' for messages of the application and the broker. */
   get clientId(): string {
     return this.origin?.clientId ?? '';
   }
 
-  /** User name of the publisher, where it has one. */
+  /** User name of the publisher, if it has one. */
   get username(): string | undefined {
     return this.origin?.username;
   }
 
-  /** The payload's bytes: a view that must not be written to. It may share memory with other messages; copy it to keep it for long. */
+  /**
+   * The payload. Do not write to this buffer.
+   *
+   * It may share memory with other messages, which stays allocated as long as the buffer is referenced; copy it if you keep it for long.
+   */
   get payload(): Buffer {
     if (typeof this.#detached === 'string') return Buffer.from(this.#detached.slice(this.payloadAt), 'latin1');
     const { buf, start, end } = this.frame();
     return buf.subarray(start + this.payloadAt, end);
   }
 
-  /** The properties as published, without topic alias. Decoded at each look. */
+  /** The properties as published, without the topic alias. Each access decodes them. */
   get properties(): Properties {
     if (this.layout === 4 || this.propertiesAt === this.payloadAt) return {};
     const { buf, start } = this.frame();
@@ -284,7 +293,7 @@ export class Message {
     return properties;
   }
 
-  /** What `JSON.stringify` and `console.log` show: its public fields. */
+  /** The public fields, as shown by `JSON.stringify` and `console.log`. */
   toJSON(): object {
     const { topic, payload, qos, retain, properties, clientId, username, timestamp, expiryInterval, bytes } = this;
     return { topic, payload, qos, retain, properties, clientId, username, timestamp, expiryInterval, bytes };
@@ -295,29 +304,34 @@ export class Message {
     return this.toJSON();
   }
 
-  /** Monotonic milliseconds from which on it must not be delivered; `Infinity`: never. @internal */
+  /** Monotonic time in milliseconds at which the message expires; `Infinity` for never. @internal */
   get expiresAtMs(): number {
     return this.expiryInterval < 0 ? Infinity : this.takenAtMs + this.expiryInterval * 1000;
   }
 
-  /** Whether it must not be delivered any more. An interval of 0 (not specified) reaches those who can get it at once. @internal */
+  /**
+   * Whether the message has expired and must not be delivered.
+   *
+   * Not specified: with an interval of 0 the message is still delivered to clients that can receive it at once.
+   * @internal
+   */
   hasExpired(nowMs: number): boolean {
     return this.expiryInterval >= 0 && nowMs >= this.expiresAtMs && nowMs > this.takenAtMs;
   }
 
-  /** Whole seconds it has been in the broker. @internal */
+  /** Whole seconds since the broker accepted the message. @internal */
   secondsInBroker(nowMs: number): number {
     return Math.floor((nowMs - this.takenAtMs) / 1000);
   }
 
-  /** Keep it for longer than its publisher may last: of that, only the names stay. @internal */
+  /** Detach the message from the read chunk, and from its publisher's session, which it may outlive. @internal */
   detachFromPublisher(): void {
     this.detach();
     const identity = this.origin?.identity;
     if (identity !== undefined) this.origin = identity;
   }
 
-  /** Copy it out of the read chunk, because it outlives the turn. @internal */
+  /** Copy the packet out of the read chunk, for a message that outlives the turn. @internal */
   detach(): void {
     if (this.#detached !== undefined || this.turnFrame === undefined) return;
     const { buf, start, end } = this.turnFrame;
@@ -329,7 +343,7 @@ export class Message {
     holdTurnFrame(this, buf);
   }
 
-  /** The packet's bytes. Of a kept message they are unpacked, and shared by all receivers of the turn. @internal */
+  /** The packet's bytes. A detached message is unpacked once in each turn, for all receivers. @internal */
   frame(): Frame {
     return this.turnFrame ?? this.#unpack();
   }
@@ -349,13 +363,13 @@ export class Message {
     return this.turnFrame;
   }
 
-  /** What is needed in this turn alone goes. @internal */
+  /** Release the buffers that are needed in the current turn only. @internal */
   releaseTurnFrame(): void {
     this.turnFrame = undefined;
     this.#forms = undefined;
   }
 
-  /** The same message for receivers of a layout, with or without a packet id; made once and shared. @internal */
+  /** The message in a given format, with or without a packet id. It is encoded once and shared by all receivers. @internal */
   form(layout: Layout, withPacketId: boolean): Frame {
     if (layout === this.layout && withPacketId === this.packetIdAt > 0) return this.frame();
     const at = (layout === 5 ? 2 : 0) + (withPacketId ? 1 : 0);
@@ -367,7 +381,7 @@ export class Message {
     return frame;
   }
 
-  /** A packet of its own for one receiver. @internal */
+  /** Encode a separate packet for one receiver. @internal */
   encode(layout: Layout, variation: Variation): Buffer {
     const { qos, subscriptionIds, expirySec, alias, messageId, topic } = variation;
     const source = this.frame();
@@ -415,16 +429,16 @@ export class Message {
   }
 }
 
-/** So many kept messages may hold their bytes unpacked, and so many bytes of what these lie in: a turn may be long in coming. */
+/** The most detached messages that may hold a frame, and the most bytes of the buffers these refer to. A turn may last long. */
 const MAX_TURN_FRAMES = 4096;
 const MAX_TURN_FRAME_BYTES = 4_194_304;
 
-/** Kept messages whose bytes lie unpacked for this turn, the bytes that they lie in, and the last of these. */
+/** The detached messages that hold a frame for this turn, the size of the buffers it refers to, and the last of these buffers. */
 let withTurnFrame: Message[] = [];
 let turnFrameBytes = 0;
 let lastTurnBuffer: Buffer | undefined;
 
-/** A kept message holds on to `buf`, as long as the turn lasts. */
+/** Note that a detached message references `buf` until the turn ends. */
 function holdTurnFrame(message: Message, buf: Buffer): void {
   if (withTurnFrame.length >= MAX_TURN_FRAMES || turnFrameBytes >= MAX_TURN_FRAME_BYTES) releaseTurnFrames();
   withTurnFrame.push(message);
@@ -433,7 +447,7 @@ function holdTurnFrame(message: Message, buf: Buffer): void {
   turnFrameBytes += buf.length;
 }
 
-/** The turn is over: kept messages let go of the read chunk. */
+/** Release the buffers that detached messages reference. Called at the end of each turn. */
 export function releaseTurnFrames(): void {
   if (withTurnFrame.length === 0) return;
   const done = withTurnFrame;
@@ -454,20 +468,20 @@ const PLAIN: readonly Variation[] = [0, 1].map((qos) => ({
   topic: undefined
 }));
 
-/** Offset of the byte behind the fixed header at `start`. */
+/** Offset of the first byte after the fixed header at `start`. */
 function bodyAt(buf: Buffer, start: number): number {
   let at = start + 1;
   while (buf[at++] > 127);
   return at;
 }
 
-/** Offset of what follows the topic in a packet that begins the buffer: the packet id, where there is one. */
+/** Offset of the field after the topic name (the packet id, if there is one), in a packet that begins at 0. */
 function packetIdOffset(buf: Buffer): number {
   const at = bodyAt(buf, 0);
   return at + 2 + buf.readUInt16BE(at);
 }
 
-/** The properties an application may set, copied and of the right kinds. @throws InvalidInput MESSAGE_INVALID */
+/** Copy the properties that an application may set, and check their types. @throws InvalidInput MESSAGE_INVALID */
 function applicationProperties(given: NonNullable<MessageInput['properties']>): Properties {
   const own: Properties = {};
   for (const [name, isGood] of Object.entries(PROPERTY_CHECKS)) {
@@ -479,7 +493,7 @@ function applicationProperties(given: NonNullable<MessageInput['properties']>): 
   return own;
 }
 
-/** A property beside `properties` would be lost. @throws InvalidInput MESSAGE_INVALID */
+/** Refuse properties that are given beside `properties` instead of inside; they would be ignored. @throws InvalidInput MESSAGE_INVALID */
 export function checkPropertyPlacement(input: object): void {
   for (const name of PROPERTY_NAMES)
     if (name in input)
@@ -504,18 +518,18 @@ const PROPERTY_NAMES = Object.keys(PROPERTY_CHECKS);
 const EXPECTED: Readonly<Record<string, string>> = {
   payloadFormatIndicator: '0 or 1',
   messageExpiryInterval: 'whole seconds from 0 to 4294967295',
-  contentType: 'a text',
-  responseTopic: 'a text',
+  contentType: 'a string',
+  responseTopic: 'a string',
   correlationData: 'a Buffer',
-  userProperties: 'a list of pairs of texts'
+  userProperties: 'an array of pairs of strings'
 };
 
-/** What a client may not send, the app may not either: U+0000 in texts, a response topic with wildcards. */
+/** Apply the checks for properties that clients send: no U+0000 in strings, no wildcards in the response topic. */
 function checkBlock(buf: Buffer, start: number, end: number): void {
   try {
     readProperties(buf, start, end, 'publish');
   } catch (error) {
-    throw new InvalidInput('MESSAGE_INVALID', 'properties', 'what MQTT allows', undefined, (error as Error).message);
+    throw new InvalidInput('MESSAGE_INVALID', 'properties', 'valid properties', undefined, (error as Error).message);
   }
 }
 
@@ -524,5 +538,5 @@ function payloadBytes(payload: MessageInput['payload']): Buffer {
   if (typeof payload === 'string') return Buffer.from(payload);
   if (Buffer.isBuffer(payload)) return payload;
   if (payload instanceof Uint8Array) return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-  throw new InvalidInput('MESSAGE_INVALID', 'payload', 'a Buffer, Uint8Array or text', payload);
+  throw new InvalidInput('MESSAGE_INVALID', 'payload', 'a Buffer, Uint8Array or string', payload);
 }

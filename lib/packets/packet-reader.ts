@@ -5,41 +5,41 @@ import { ReasonCode } from './reason-codes.ts';
 import { type Packet, PacketType, type ProtocolVersion } from './types.ts';
 import { readVarint, VARINT_MAX, varintEnd } from './varint.ts';
 
-/** Bytes of the longest fixed header. */
+/** The size of the longest fixed header in bytes. */
 const LONGEST_HEADER = 5;
 
 export type PacketReaderOptions = {
-  /** Bytes of the largest packet taken, fixed header included. Default: what the format can announce, 268,435,460. */
+  /** The largest packet accepted in bytes, including its fixed header. Default: the largest that MQTT allows, 268,435,460. */
   readonly maximumPacketSize?: number;
 } & (
   | {
-      /** We are the client and read what a server sends. */
+      /** Decode packets that a server sent. */
       readonly side: 'client';
       readonly version: ProtocolVersion;
     }
   | {
-      /** We are the server and read what a client sends. */
+      /** Decode packets that a client sent. */
       readonly side: 'server';
-      /** Default: that of the CONNECT, which then must come first. */
+      /** Default: the version of the CONNECT, which must be the first packet. */
       readonly version?: ProtocolVersion;
     }
 );
 
 /**
- * Splits a byte stream into packets and decodes each one strictly. For the in-process client, tests and tools; a connection of the broker
- * reads its hot packets in place instead.
+ * Splits a byte stream into packets and decodes each one strictly.
  *
- * A bad packet ends it: what it threw it throws again.
+ * Used by the in-process client, tests and tools; the broker's connections read PUBLISH packets and acknowledgements in place instead.
+ * After an invalid packet the reader stays in error: it throws the same error again.
  */
 export class PacketReader {
   readonly #side: 'client' | 'server';
   readonly #maximumPacketSize: number;
   #version: ProtocolVersion | undefined;
-  /** What has come, and where in the first of them the next packet begins. */
+  /** The chunks not yet decoded, and the offset of the next packet in the first of them. */
   readonly #chunks: Buffer[] = [];
   #at = 0;
   #bufferedBytes = 0;
-  /** So many bytes must have come before it is worth looking again. */
+  /** The number of buffered bytes needed before the next packet can make progress. */
   #neededBytes = 1;
   #error: unknown;
 
@@ -49,22 +49,22 @@ export class PacketReader {
     this.#maximumPacketSize = options.maximumPacketSize ?? VARINT_MAX + 5;
   }
 
-  /** The version in force; undefined before a CONNECT came. */
+  /** The protocol version in use; undefined before the first CONNECT. */
   get version(): ProtocolVersion | undefined {
     return this.#version;
   }
 
-  /** Bytes taken in and not yet part of a packet that was handed out. */
+  /** The number of bytes received that do not belong to a returned packet yet. */
   get bufferedBytes(): number {
     return this.#bufferedBytes;
   }
 
   /**
-   * Take in `chunk` and hand out what is complete. Where good packets in front of a bad one matter, use `feed` and `next`: this throws
-   * them away with the bad one.
+   * Add `chunk` and return the packets that are complete.
    *
-   * @throws ProtocolError as the decoders; 0x95 above the maximum packet size, as soon as the header is there; 0x82 when a client begins
-   *   with something other than CONNECT
+   * If a packet is invalid, the valid packets before it are lost. Use `feed` and `next` to get them.
+   * @throws ProtocolError like the decoders; 0x95 for a packet above the maximum size, as soon as its header is complete; 0x82 if the first
+   *   packet of a client is not CONNECT
    */
   push(chunk: Buffer): Packet[] {
     this.feed(chunk);
@@ -73,7 +73,7 @@ export class PacketReader {
     return packets;
   }
 
-  /** Take in `chunk`. It is kept, not copied, until its packets are handed out. */
+  /** Add `chunk`. It is referenced, not copied, until its packets have been returned. */
   feed(chunk: Buffer): void {
     if (chunk.length === 0) return;
     this.#chunks.push(chunk);
@@ -81,8 +81,9 @@ export class PacketReader {
   }
 
   /**
-   * The next packet, or undefined until more is fed.
-   * @throws ProtocolError as `push`
+   * Decode the next packet.
+   * @returns undefined if no complete packet is buffered
+   * @throws ProtocolError like `push`
    */
   next(): Packet | undefined {
     if (this.#error !== undefined) throw this.#error;
@@ -103,7 +104,7 @@ export class PacketReader {
       throw refused(`packet type ${buf[at] >> 4}: the first packet must be CONNECT`); // [MQTT-3.1.0-1]
     }
     if (!hasLength(buf, at + 1)) {
-      if (this.#bufferedBytes >= LONGEST_HEADER) throw malformed('remaining length: more than four bytes');
+      if (this.#bufferedBytes >= LONGEST_HEADER) throw malformed('remaining length: longer than four bytes');
       this.#neededBytes = this.#bufferedBytes + 1;
       return undefined;
     }
@@ -129,7 +130,7 @@ export class PacketReader {
     return packet;
   }
 
-  /** The buffer that has the next `bytes` bytes from `#at` on. Those of several chunks are joined, but what is behind them stays where it is. */
+  /** The buffer with the next `bytes` bytes from `#at` on. They are joined if they lie in several chunks; later bytes are not copied. */
   #gather(bytes: number): Buffer {
     const chunks = this.#chunks;
     if (chunks[0].length - this.#at >= bytes) return chunks[0];
@@ -152,12 +153,12 @@ export class PacketReader {
 
   #decode(buf: Buffer, header: number, start: number, end: number): Packet {
     const decode = this.#side === 'client' ? decodeServerPacket : decodeClientPacket;
-    // a CONNECT brings its own version
+    // A CONNECT states its own version.
     return decode(header >> 4, header & 0x0f, buf, start, end, this.#version ?? 5);
   }
 }
 
-/** Whether the remaining length at `at` is there to its last byte. */
+/** Whether the remaining length at `at` is complete. */
 function hasLength(buf: Buffer, at: number): boolean {
   const end = Math.min(at + 4, buf.length);
   for (let next = at; next < end; next += 1) if (buf[next] < 0x80) return true;
@@ -167,6 +168,6 @@ function hasLength(buf: Buffer, at: number): boolean {
 function tooLarge(size: number, maximum: number): ProtocolError {
   return new ProtocolError(
     ReasonCode.packetTooLarge,
-    `packet of ${size} bytes: at most ${maximum} are taken; send less at once`
+    `packet of ${size} bytes: larger than the maximum packet size of ${maximum} bytes; send smaller packets`
   );
 }

@@ -22,13 +22,14 @@ import { byteLength, writeBinary, writeString } from './write.ts';
 type Writable = { -readonly [name in keyof Properties]: Properties[name] };
 
 /**
- * Read the property block `buf[start, end)` (without the length in front of it) as one of `set`. All of it is read before anything in it
- * is judged: a block that cannot be parsed is malformed, whatever else is wrong with it.
+ * Decode the property block `buf[start, end)` (without the length before it) of a packet.
  *
- * @param into filled instead of a new object
- * @throws ProtocolError 0x81 for an unknown id, a value that does not fit, ill-formed UTF-8; 0x82 for a property that may not stand
- *   there, a second copy, a value that is refused, Authentication Data without Authentication Method, a Response Topic that is
- *   empty or has a wildcard; 0x94 for Topic Alias 0
+ * The whole block is parsed before its contents are checked: a block that cannot be parsed is malformed, whatever else is wrong with it.
+ * @param set the packet, and its sender where the allowed properties differ
+ * @param into the object to fill; default: a new one
+ * @throws ProtocolError 0x81 for an unknown property, a value that is cut off, or ill-formed UTF-8; 0x82 for a property that is not allowed
+ *   in the packet, a duplicate, an invalid value, Authentication Data without Authentication Method, or a Response Topic that is empty or
+ *   contains a wildcard; 0x94 for Topic Alias 0
  */
 export function readProperties(
   buf: Buffer,
@@ -55,15 +56,16 @@ export function readProperties(
   if (into.authenticationData !== undefined && into.authenticationMethod === undefined) {
     throw new ProtocolError(
       ReasonCode.protocolError,
-      'authenticationData: not without authenticationMethod; send the method, too'
+      'authenticationData: not allowed without authenticationMethod; send both'
     );
   }
   return into;
 }
 
 /**
- * @returns why the value is refused, if it is
- * @throws ProtocolError 0x81 when it cannot be parsed
+ * Read one value.
+ * @returns an error if the value is invalid
+ * @throws ProtocolError 0x81 if it cannot be parsed
  */
 function readValue(reader: BodyReader, row: IndexedRow, into: Writable): ProtocolError | undefined {
   const { name } = row;
@@ -109,17 +111,17 @@ function readValue(reader: BodyReader, row: IndexedRow, into: Writable): Protoco
   }
 }
 
-/** The one place where a name from the table meets the types of `Properties`. */
+/** Set a property. The cast is here only: the table does not relate a name to the type of its value. */
 function put(into: Writable, name: keyof Properties, value: number | string | Buffer): void {
   (into as Record<string, unknown>)[name] = value;
 }
 
 function zeroFault(row: IndexedRow, value: number): ProtocolError | undefined {
   if (value !== 0 || row.zeroReasonCode === undefined) return undefined;
-  return new ProtocolError(row.zeroReasonCode, `${row.name}: 0 is not allowed; leave it out or send 1 or more`);
+  return new ProtocolError(row.zeroReasonCode, `${row.name}: 0 is not allowed; omit the property or send at least 1`);
 }
 
-/** Bytes that `writeProperties` will write: the block alone, without the length in front of it. */
+/** The number of bytes that `writeProperties` will write: the block without the length before it. */
 export function propertiesLength(properties: Properties | undefined): number {
   if (properties === undefined) return 0;
   let length = 0;
@@ -155,12 +157,13 @@ export function propertiesLength(properties: Properties | undefined): number {
 }
 
 /**
- * Write `properties` at `at`, without the length in front: in the order of the table, user properties and subscription identifiers in
- * theirs. Values out of range are the caller's mistake and not looked for.
+ * Write `properties` at `at`, without the length before them.
  *
- * @returns the offset behind the last byte
- * @throws InvalidInput `VALUE_TOO_LONG` for strings or binary data above 65,535 bytes, `VALUE_INVALID` for a subscription identifier
- *   that is not 1..268,435,455
+ * They are written in the order of the table; user properties and subscription identifiers keep their own order. Apart from the errors
+ * below, values are not checked to be in range.
+ * @returns the offset after the last byte
+ * @throws InvalidInput `VALUE_TOO_LONG` for a string or binary data above 65,535 bytes, `VALUE_INVALID` for a subscription identifier
+ *   outside 1..268,435,455
  */
 export function writeProperties(buf: Buffer, at: number, properties: Properties | undefined): number {
   if (properties === undefined) return at;
@@ -213,21 +216,22 @@ function lowestBit(mask: number): number {
 }
 
 /**
- * What the broker needs to know of a PUBLISH's properties to pass the message on; all else travels as bytes. One object serves every
- * PUBLISH of a connection, so that the path of a message allocates nothing.
+ * The properties of a PUBLISH that the broker itself acts on. The other properties are forwarded as bytes.
+ *
+ * One object is reused for every PUBLISH of a connection, so that receiving a message allocates nothing.
  */
 export interface PublishScan {
-  /** 0: none */
+  /** 0 for none. */
   topicAlias: number;
-  /** Seconds; -1: none */
+  /** Seconds; -1 for none. */
   messageExpiryInterval: number;
-  /** 0, 1; -1: none */
+  /** 0 or 1; -1 for none. */
   payloadFormatIndicator: number;
-  /** Mask of what the last scan found; 0 after an empty block. */
+  /** Bit mask of the properties that the last scan found; 0 after an empty block. */
   seen: number;
 }
 
-/** A scan of an empty block. */
+/** The result of scanning an empty block. */
 export function newPublishScan(): PublishScan {
   return {
     topicAlias: 0,
@@ -246,14 +250,15 @@ const ALIAS = 32;
 const USER = 64;
 
 /**
- * Check the property block of a client's PUBLISH and note in `scan` what the broker acts on. The same rules and errors as
- * `readProperties(..., 'publish')`, which names what is wrong; nothing is allocated (a string of 128 bytes or more costs a view) unless it
- * throws; then `scan` is not to be used.
+ * Check the property block of a client's PUBLISH and store in `scan` the properties that the broker acts on.
+ *
+ * The rules and errors are those of `readProperties(..., 'publish')`. Nothing is allocated, except for a view of each string of 128 bytes
+ * or more. If this throws, the contents of `scan` are undefined.
  */
 export function scanPublishProperties(buf: Buffer, start: number, end: number, scan: PublishScan): void {
   if (scan.seen !== 0) clearScan(scan);
   if (start === end) return;
-  scan.seen = -1; // should this throw, the next scan clears what is half done
+  scan.seen = -1; // makes the next scan clear the fields if this one throws
   let seen = 0;
   let at = start;
   while (at < end) {
@@ -309,10 +314,10 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
   scan.seen = seen;
 }
 
-/** What is wrong with a block: the slow reader says. @throws ProtocolError as `readProperties` */
+/** Find the error in an invalid block by reading it again with `readProperties`, which throws a ProtocolError. */
 function blockFault(buf: Buffer, start: number, end: number): ProtocolError {
   readProperties(buf, start, end, 'publish');
-  return new ProtocolError(ReasonCode.malformedPacket, 'PUBLISH: its properties cannot be read');
+  return new ProtocolError(ReasonCode.malformedPacket, 'PUBLISH: the properties cannot be parsed');
 }
 
 function clearScan(scan: PublishScan): void {
@@ -322,7 +327,7 @@ function clearScan(scan: PublishScan): void {
   scan.seen = 0;
 }
 
-/** @returns the offset behind the string; past `end`: it is cut off or ill-formed */
+/** Check a string. @returns the offset after it, or an offset past `end` if it is cut off or ill-formed */
 function scanString(buf: Buffer, at: number, end: number): number {
   if (end - at < 2) return CUT_OFF;
   const start = at + 2;
@@ -332,7 +337,7 @@ function scanString(buf: Buffer, at: number, end: number): number {
 
 const CUT_OFF = 0x7fff_ffff;
 
-/** Whether `buf[start, end)` has a `#` or a `+`. */
+/** Whether `buf[start, end)` contains a `#` or a `+`. */
 function hasWildcard(buf: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const byte = buf[at];
@@ -342,10 +347,11 @@ function hasWildcard(buf: Buffer, start: number, end: number): boolean {
 }
 
 /**
- * Copy the property block of a PUBLISH without topic alias, message expiry and subscription identifiers, which are told anew to each
- * receiver; the rest in its order, byte for byte [MQTT-3.3.2-15] to [MQTT-3.3.2-20]. The block must have been checked.
+ * Copy the property block of a PUBLISH without the properties that differ per receiver: topic alias, message expiry interval and
+ * subscription identifiers.
  *
- * @returns the offset in `target` behind the copy
+ * The other properties are copied unchanged and in order [MQTT-3.3.2-15] to [MQTT-3.3.2-20]. The block must have been checked.
+ * @returns the offset in `target` after the copy
  */
 export function copyPublishProperties(source: Buffer, start: number, end: number, target: Buffer, at: number): number {
   let from = start;
@@ -362,7 +368,7 @@ export function copyPublishProperties(source: Buffer, start: number, end: number
   return copyBytes(source, from, end, target, at);
 }
 
-/** Bytes that `copyPublishProperties` will write. */
+/** The number of bytes that `copyPublishProperties` will write. */
 export function strippedPublishLength(source: Buffer, start: number, end: number): number {
   let length = end - start;
   let next = start;
@@ -379,7 +385,7 @@ function isPerReceiver(id: number): boolean {
 }
 
 function copyBytes(source: Buffer, start: number, end: number, target: Buffer, at: number): number {
-  // below this a loop beats the call into the runtime
+  // Up to this length a loop is faster than the call into native code.
   if (end - start > 48) {
     source.copy(target, at, start, end);
     return at + end - start;
@@ -388,7 +394,7 @@ function copyBytes(source: Buffer, start: number, end: number, target: Buffer, a
   return at;
 }
 
-/** The offset behind the property whose id lies at `at`, in a PUBLISH that was checked. */
+/** The offset after the property whose id is at `at`, in a PUBLISH that has been checked. */
 function propertyEnd(buf: Buffer, at: number, end: number): number {
   switch (buf[at]) {
     case 0x01:

@@ -3,8 +3,10 @@ import { ReasonCode } from './reason-codes.ts';
 import type { Properties } from './types.ts';
 
 /**
- * Where a property may stand. `publish` and `disconnect` are those a client sends; what a server sends there has a set of its own.
- * `ack` is PUBACK, PUBREC, PUBREL and PUBCOMP.
+ * The packets that carry properties.
+ *
+ * `publish` and `disconnect` are packets that a client sends; the ones that a server sends allow other properties. `ack` is PUBACK, PUBREC,
+ * PUBREL and PUBCOMP.
  */
 export type PropertySet =
   | 'connect'
@@ -21,19 +23,19 @@ export type PropertySet =
   | 'disconnectFromServer'
   | 'auth';
 
-/** How a value lies on the wire. `flag` is a byte that is 0 or 1. */
+/** The encoding of a value. `flag` is a byte that is 0 or 1. */
 export type PropertyType = 'flag' | 'u16' | 'u32' | 'varint' | 'string' | 'binary' | 'pair';
 
-/** One row of the table. */
+/** One property of MQTT 5.0. */
 export interface PropertyRow {
   readonly id: number;
   readonly name: keyof Properties;
   readonly type: PropertyType;
-  /** The packets that may carry it. */
+  /** The packets that may contain it. */
   readonly sets: readonly PropertySet[];
-  /** The packets in which it may stand more than once. */
+  /** The packets that may contain it more than once. */
   readonly repeatable: readonly PropertySet[];
-  /** The reason code that 0 is answered with, where 0 is no value. */
+  /** The reason code for the value 0; absent if 0 is allowed. */
   readonly zeroReasonCode?: number;
 }
 
@@ -52,7 +54,7 @@ function row(
   return { id, name, type, sets, repeatable: [], zeroReasonCode } satisfies PropertyRow;
 }
 
-/** Every property of MQTT 5.0 (section 2.2.2.2 and those of chapter 3), by id. The encoder writes in this order. */
+/** Every property of MQTT 5.0 (section 2.2.2.2 and chapter 3), sorted by id. Properties are encoded in this order. */
 export const PROPERTIES: readonly PropertyRow[] = [
   row(0x01, 'payloadFormatIndicator', 'flag', MESSAGE),
   row(0x02, 'messageExpiryInterval', 'u32', MESSAGE),
@@ -60,11 +62,11 @@ export const PROPERTIES: readonly PropertyRow[] = [
   row(0x08, 'responseTopic', 'string', MESSAGE),
   row(0x09, 'correlationData', 'binary', MESSAGE),
   {
-    // a client names one in SUBSCRIBE; the server sends one for each matching subscription [MQTT-3.3.4-4], [MQTT-3.3.4-6]
+    // A client sends one in SUBSCRIBE; the server sends one for each matching subscription [MQTT-3.3.4-4], [MQTT-3.3.4-6].
     ...row(0x0b, 'subscriptionIdentifier', 'varint', ['subscribe', 'publishFromServer'], ReasonCode.protocolError),
     repeatable: ['publishFromServer']
   },
-  // the server never puts it in DISCONNECT [MQTT-3.14.2-2]
+  // A server must not send it in DISCONNECT [MQTT-3.14.2-2].
   row(0x11, 'sessionExpiryInterval', 'u32', ['connect', 'connack', 'disconnect']),
   row(0x12, 'assignedClientIdentifier', 'string', ['connack']),
   row(0x13, 'serverKeepAlive', 'u16', ['connack']),
@@ -88,10 +90,10 @@ export const PROPERTIES: readonly PropertyRow[] = [
   row(0x2a, 'sharedSubscriptionAvailable', 'flag', ['connack'])
 ];
 
-/** One bit a set. */
+/** One bit for each kind of packet. */
 export const SET_BITS = Object.fromEntries(EVERY.map((set, index) => [set, 1 << index])) as Record<PropertySet, number>;
 
-/** The table once more, by id and with bits instead of lists. `seen` is this row's bit in a mask of what a block has had. */
+/** A row with bit masks instead of lists. `seen` is its bit in the mask of the properties found in a block. */
 export interface IndexedRow extends PropertyRow {
   readonly allowedIn: number;
   readonly repeatableIn: number;
@@ -101,8 +103,9 @@ export interface IndexedRow extends PropertyRow {
 const BIT_BY_NAME: ReadonlyMap<string, number> = new Map(PROPERTIES.map(({ name }, position) => [name, 1 << position]));
 
 /**
- * Which properties an object has: bit n stands for row n of the table. An object has few of the 27, so asking it is cheaper than asking
- * for every row. Names that are not in the table are passed over.
+ * A bit mask of the properties that an object has; bit n stands for row n of the table.
+ *
+ * Names that are not in the table are ignored. Iterating over the object is cheaper than over the 27 rows, as it has few properties.
  */
 export function presentRows(properties: Properties): number {
   let mask = 0;
@@ -112,7 +115,7 @@ export function presentRows(properties: Properties): number {
   return mask;
 }
 
-/** The row of an id; undefined where there is none. */
+/** The rows by property id. */
 export const BY_ID: readonly (IndexedRow | undefined)[] = indexById();
 
 function indexById(): (IndexedRow | undefined)[] {
@@ -130,7 +133,7 @@ function bits(sets: readonly PropertySet[]): number {
 export function unknownProperty(id: number): ProtocolError {
   return new ProtocolError(
     ReasonCode.malformedPacket,
-    `property 0x${id.toString(16).padStart(2, '0')}: unknown; correct the property length or leave it out`
+    `property 0x${id.toString(16).padStart(2, '0')}: unknown; omit it or correct the property length`
   );
 }
 
@@ -138,24 +141,24 @@ const SET_NAMES: Record<PropertySet, string> = {
   connect: 'CONNECT',
   will: 'will properties',
   connack: 'CONNACK',
-  publish: 'PUBLISH of a client',
-  publishFromServer: 'PUBLISH of a server',
-  ack: 'acknowledgement',
+  publish: 'a PUBLISH from a client',
+  publishFromServer: 'a PUBLISH from a server',
+  ack: 'an acknowledgement',
   subscribe: 'SUBSCRIBE',
   suback: 'SUBACK',
   unsubscribe: 'UNSUBSCRIBE',
   unsuback: 'UNSUBACK',
-  disconnect: 'DISCONNECT of a client',
-  disconnectFromServer: 'DISCONNECT of a server',
+  disconnect: 'a DISCONNECT from a client',
+  disconnectFromServer: 'a DISCONNECT from a server',
   auth: 'AUTH'
 };
 
 export function misplacedProperty(name: string, set: PropertySet): ProtocolError {
-  return new ProtocolError(ReasonCode.protocolError, `${name}: not allowed in ${SET_NAMES[set]}; leave it out`);
+  return new ProtocolError(ReasonCode.protocolError, `${name}: not allowed in ${SET_NAMES[set]}; omit it`);
 }
 
 export function duplicateProperty(name: string): ProtocolError {
-  return new ProtocolError(ReasonCode.protocolError, `${name}: may stand once; leave out the second`);
+  return new ProtocolError(ReasonCode.protocolError, `${name}: may occur only once; send it once`);
 }
 
 export function badFlag(name: string, value: number): ProtocolError {
@@ -166,6 +169,6 @@ export function badResponseTopic(): ProtocolError {
   // [MQTT-3.3.2-14], [MQTT-4.7.3-1]
   return new ProtocolError(
     ReasonCode.protocolError,
-    'responseTopic: empty or with a wildcard; name a topic without "#" and "+"'
+    'responseTopic: must not be empty or contain "#" or "+"; send a topic name'
   );
 }

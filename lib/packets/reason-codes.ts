@@ -1,6 +1,4 @@
-/**
- * MQTT 5.0 reason codes (section 2.4), in the specification's names.
- */
+/** MQTT 5.0 reason codes (section 2.4), by the names of the specification. */
 export const ReasonCode = {
   success: 0x00,
   grantedQos1: 0x01,
@@ -51,14 +49,14 @@ const NAMES = new Map<number, string>(
   Object.entries(ReasonCode).map(([name, code]) => [code, name.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`)])
 );
 
-/** The specification's words for a code, for messages and logs: 0x8d -> `keep alive timeout`. */
+/** The name of a reason code in words, for messages and logs: 0x8d gives `keep alive timeout`. */
 export function reasonName(code: number): string {
   return NAMES.get(code) ?? `reason code 0x${code.toString(16)}`;
 }
 
 /**
- * CONNACK return code of MQTT 3.1 and 3.1.1 for an MQTT 5.0 reason code; undefined where no return code fits and the connection
- * is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1].
+ * The CONNACK return code of MQTT 3.1 and 3.1.1 for an MQTT 5.0 reason code.
+ * @returns undefined if no return code fits; the connection is then closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1]
  */
 export function connackReturnCode(reasonCode: number): number | undefined {
   switch (reasonCode) {

@@ -1,6 +1,6 @@
 /**
  * Control packets as plain objects, close to the shapes of the `mqtt-packet` package. One difference: user properties are a list of
- * pairs, so that their order and doubles survive [MQTT-3.3.2-18].
+ * pairs, which preserves their order and duplicates [MQTT-3.3.2-18].
  */
 
 /** 0: at most once. 1: at least once. 2: exactly once. */
@@ -9,17 +9,20 @@ export type QoS = 0 | 1 | 2;
 /** 3: MQTT 3.1 (MQIsdp). 4: MQTT 3.1.1. 5: MQTT 5.0. */
 export type ProtocolVersion = 3 | 4 | 5;
 
-/** Name and value; names may come more than once. */
+/** Name and value. A name may occur more than once. */
 export type UserProperty = readonly [name: string, value: string];
 
-/** Every property of MQTT 5.0 (section 2.2.2.2). Intervals are seconds, sizes bytes. Absent means absent on the wire. */
+/**
+ * Every property of MQTT 5.0 (section 2.2.2.2). Intervals are in seconds, sizes in bytes. A property that is absent here is absent from
+ * the packet.
+ */
 export interface Properties {
   payloadFormatIndicator?: 0 | 1;
   messageExpiryInterval?: number;
   contentType?: string;
   responseTopic?: string;
   correlationData?: Buffer;
-  /** From a client one; the broker sends one for each matching subscription that has one. */
+  /** A client sends at most one. The broker sends the identifier of each matching subscription that has one. */
   subscriptionIdentifier?: readonly number[];
   sessionExpiryInterval?: number;
   assignedClientIdentifier?: string;
@@ -57,11 +60,11 @@ export interface Will {
 export interface ConnectPacket {
   cmd: 'connect';
   protocolVersion: ProtocolVersion;
-  /** The bridge bit of the level byte (0x80), a convention of mosquitto's. */
+  /** The bridge bit of the protocol level byte (0x80), a convention of mosquitto. */
   bridge: boolean;
   clientId: string;
   clean: boolean;
-  /** Seconds; 0 switches keep alive off. */
+  /** Seconds; 0 disables keep alive. */
   keepalive: number;
   username?: string;
   password?: Buffer;
@@ -70,8 +73,8 @@ export interface ConnectPacket {
 }
 
 /**
- * CONNACK. `reasonCode` is that of MQTT 5.0 whatever the version: the return codes 1 to 5 of 3.x read 0x84 (protocol version), 0x85 (client id),
- * 0x88 (server unavailable), 0x86 (user name or password) and 0x87 (not authorized).
+ * CONNACK. `reasonCode` is an MQTT 5.0 code in every version: the return codes 1 to 5 of 3.x become 0x84 (protocol version),
+ * 0x85 (client id), 0x88 (server unavailable), 0x86 (user name or password) and 0x87 (not authorized).
  */
 export interface ConnackPacket {
   cmd: 'connack';
@@ -92,7 +95,7 @@ export interface PublishPacket {
   properties?: Properties;
 }
 
-/** PUBACK, PUBREC, PUBREL or PUBCOMP. Before MQTT 5.0 `reasonCode` is 0. */
+/** PUBACK, PUBREC, PUBREL or PUBCOMP. Before MQTT 5.0, `reasonCode` is 0. */
 export interface AckPacket {
   cmd: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp';
   messageId: number;
@@ -100,7 +103,7 @@ export interface AckPacket {
   properties?: Properties;
 }
 
-/** One entry of a SUBSCRIBE. For 3.x clients noLocal and retainAsPublished are false and retainHandling 0. */
+/** One entry of a SUBSCRIBE. For 3.x clients `noLocal` and `retainAsPublished` are false and `retainHandling` is 0. */
 export interface SubscriptionRequest {
   topic: string;
   qos: QoS;
@@ -108,7 +111,7 @@ export interface SubscriptionRequest {
   noLocal: boolean;
   /** Retain As Published */
   retainAsPublished: boolean;
-  /** Retain Handling: 0 send retained messages, 1 only if the subscription is new, 2 never */
+  /** Retain Handling: 0 sends retained messages, 1 only if the subscription is new, 2 never */
   retainHandling: 0 | 1 | 2;
 }
 
@@ -120,7 +123,7 @@ export interface SubscribePacket {
   properties?: Properties;
 }
 
-/** SUBACK. `granted` has a code for each filter: its QoS, or 0x80 and above. */
+/** SUBACK. `granted` has one code per topic filter: the granted QoS, or a failure from 0x80. */
 export interface SubackPacket {
   cmd: 'suback';
   messageId: number;
@@ -140,7 +143,7 @@ export interface UnsubscribePacket {
 export interface UnsubackPacket {
   cmd: 'unsuback';
   messageId: number;
-  /** One code a filter; not on the wire for 3.x. */
+  /** One code per topic filter; not sent to 3.x clients. */
   granted: number[];
   properties?: Properties;
 }
@@ -150,7 +153,7 @@ export interface PingPacket {
   cmd: 'pingreq' | 'pingresp';
 }
 
-/** DISCONNECT. Before MQTT 5.0 `reasonCode` is 0. */
+/** DISCONNECT. Before MQTT 5.0, `reasonCode` is 0. */
 export interface DisconnectPacket {
   cmd: 'disconnect';
   reasonCode: number;
@@ -164,7 +167,7 @@ export interface AuthPacket {
   properties?: Properties;
 }
 
-/** Any control packet; `cmd` tells which. */
+/** Any control packet; `cmd` is its type. */
 export type Packet =
   | ConnectPacket
   | ConnackPacket
@@ -178,7 +181,7 @@ export type Packet =
   | DisconnectPacket
   | AuthPacket;
 
-/** First nibble of the fixed header. */
+/** The packet types, as in the high four bits of the first byte. */
 export const PacketType = {
   connect: 1,
   connack: 2,

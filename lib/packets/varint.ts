@@ -1,17 +1,17 @@
 import { ProtocolError } from '../errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 
-/** The greatest value of a variable byte integer, and so of a remaining length: 268,435,455. */
+/** The greatest value of a variable byte integer, and so the longest remaining length: 268,435,455. */
 export const VARINT_MAX = 0x0fff_ffff;
 
 let after = 0;
 
 /**
- * Read the variable byte integer at `at`; `varintEnd()` then tells the offset behind it. Two calls, because a pair would have to be
- * allocated.
+ * Read the variable byte integer at `at`.
  *
+ * Afterwards `varintEnd()` returns the offset after it; returning both values here would allocate.
  * @returns 0..268,435,455
- * @throws ProtocolError 0x81 when it reaches `end`, takes more than four bytes, or more bytes than needed [MQTT-1.5.5-1]
+ * @throws ProtocolError 0x81 if it extends past `end`, has more than four bytes, or more bytes than needed [MQTT-1.5.5-1]
  */
 export function readVarint(buf: Buffer, at: number, end: number): number {
   if (at < end) {
@@ -24,19 +24,19 @@ export function readVarint(buf: Buffer, at: number, end: number): number {
   return readLongVarint(buf, at, end);
 }
 
-/** The offset behind what `readVarint` read last. */
+/** The offset after the integer that `readVarint` read last. */
 export function varintEnd(): number {
   return after;
 }
 
-/** Bytes that `value` takes as a variable byte integer: 1 to 4. */
+/** The size of `value` as a variable byte integer: 1 to 4 bytes. */
 export function varintLength(value: number): number {
   return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : 4;
 }
 
 /**
  * Write `value` (0..268,435,455) at `at` in the fewest bytes [MQTT-1.5.5-1].
- * @returns the offset behind it
+ * @returns the offset after it
  */
 export function writeVarint(buf: Buffer, at: number, value: number): number {
   while (value > 0x7f) {
@@ -50,16 +50,16 @@ export function writeVarint(buf: Buffer, at: number, value: number): number {
 function readLongVarint(buf: Buffer, at: number, end: number): number {
   let value = 0;
   for (let shift = 0; shift < 28; shift += 7) {
-    if (at >= end) throw malformed('the packet ends inside it');
+    if (at >= end) throw malformed('the packet ends before its last byte; send all of its bytes');
     const byte = buf[at++];
     value |= (byte & 0x7f) << shift;
     if (byte < 0x80) {
-      if (byte === 0 && shift > 0) throw malformed('longer than needed; use the fewest bytes');
+      if (byte === 0 && shift > 0) throw malformed('encoded in more bytes than needed; use the fewest bytes');
       after = at;
       return value;
     }
   }
-  throw malformed('more than four bytes');
+  throw malformed(`longer than four bytes; the greatest value is ${VARINT_MAX}`);
 }
 
 function malformed(why: string): ProtocolError {

@@ -1,9 +1,9 @@
 import { InvalidInput } from '../errors.ts';
 
 /**
- * UTF-8 bytes of `text`.
- * @param field names it in the error
- * @throws InvalidInput `VALUE_TOO_LONG` above 65,535, which no string of MQTT can hold
+ * The length of `text` in bytes of UTF-8.
+ * @param field name of the string in the error message
+ * @throws InvalidInput `VALUE_TOO_LONG` above 65,535 bytes, the longest string in MQTT
  */
 export function byteLength(text: string, field: string): number {
   const length = Buffer.byteLength(text);
@@ -11,7 +11,7 @@ export function byteLength(text: string, field: string): number {
   return length;
 }
 
-/** Write a string of at most 65,535 bytes with its two length bytes. @returns the offset behind it */
+/** Write a string of at most 65,535 bytes after its two length bytes. @returns the offset after it */
 export function writeString(buf: Buffer, at: number, text: string): number {
   const length = buf.write(text, at + 2);
   buf[at] = length >>> 8;
@@ -19,7 +19,11 @@ export function writeString(buf: Buffer, at: number, text: string): number {
   return at + 2 + length;
 }
 
-/** Write binary data with its two length bytes. @returns the offset behind it */
+/**
+ * Write binary data after its two length bytes.
+ * @returns the offset after it
+ * @throws InvalidInput `VALUE_TOO_LONG` above 65,535 bytes
+ */
 export function writeBinary(buf: Buffer, at: number, value: Buffer, field: string): number {
   if (value.length > 0xffff) throw tooLong(field, value.length);
   at = buf.writeUInt16BE(value.length, at);

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { PROPERTIES, type PropertySet } from '../../lib/packets/property-table.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../../lib/packets/types.ts';
 
-/** What random tests run with; `SEED` in the environment repeats a run, `RUNS` lengthens it. */
+/** The settings of random tests. `SEED` in the environment repeats a run, `RUNS` sets the number of runs. */
 export function runs(name: string, numRuns: number): { seed: number; numRuns: number } {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`# ${name}: SEED=${seed}`);
   return { seed, numRuns: Number(process.env.RUNS ?? numRuns) };
 }
 
-/** Text that MQTT can carry: no U+0000, no lone surrogate. */
+/** A string that MQTT allows: no U+0000, no lone surrogate. */
 export const text = (maxLength = 12) =>
   fc
     .array(
@@ -57,7 +57,7 @@ function value(name: keyof Properties, set: PropertySet): fc.Arbitrary<unknown> 
   }
 }
 
-/** Properties that `set` allows; undefined instead of none. */
+/** Properties that are allowed in `set`; undefined instead of an empty object. */
 export function properties(set: PropertySet): fc.Arbitrary<Properties | undefined> {
   const model: Record<string, fc.Arbitrary<unknown>> = {};
   for (const { name, sets } of PROPERTIES) if (sets.includes(set)) model[name] = value(name, set);
@@ -68,7 +68,7 @@ export function properties(set: PropertySet): fc.Arbitrary<Properties | undefine
   });
 }
 
-/** An ordinary object without the parts that came out undefined. */
+/** A plain object without the fields that are undefined. */
 function compact<T extends object>(packet: T): T {
   return Object.fromEntries(Object.entries(packet).filter(([, it]) => it !== undefined)) as T;
 }
@@ -180,7 +180,7 @@ function withCode(cmd: 'disconnect' | 'auth', codes: readonly number[], set: Pro
   });
 }
 
-/** Any packet a client may send. */
+/** Any packet that a client may send. */
 export function clientPacket(version: ProtocolVersion): fc.Arbitrary<Packet> {
   const kinds: fc.Arbitrary<Packet>[] = [
     connect(version),
@@ -197,7 +197,7 @@ export function clientPacket(version: ProtocolVersion): fc.Arbitrary<Packet> {
   return fc.oneof(...kinds);
 }
 
-/** Any packet a server may send. */
+/** Any packet that a server may send. */
 export function serverPacket(version: ProtocolVersion): fc.Arbitrary<Packet> {
   const granted = version === 5 ? [0, 1, 2, 0x80, 0x8f, 0x9e] : version === 4 ? [0, 1, 2, 0x80] : [0, 1, 2];
   const codes = version === 5 ? [0, 0x80, 0x84, 0x9f] : [0, 0x84, 0x85, 0x88, 0x86, 0x87];

@@ -15,7 +15,7 @@ function packetsOf(side: Side, version: ProtocolVersion): fc.Arbitrary<Packet> {
   return side === 'client' ? clientPacket(version) : serverPacket(version);
 }
 
-/** What decoding gives: a packet, or the code it is refused with. An error of any other kind passes through and fails the test. */
+/** Decode a packet. Returns the packet, or the reason code of the error; any other error fails the test. */
 function outcome(run: () => Packet): Packet | number {
   try {
     return run();
@@ -26,7 +26,7 @@ function outcome(run: () => Packet): Packet | number {
   }
 }
 
-/** The part in front of a cut that is a packet for itself: the short forms, and lists whose last entry was cut off whole. */
+/** Whether `cut` can be left of `whole` after a cut: a short form of the packet, or a list that lacks whole entries. */
 function isPrefix(cut: Packet, whole: Packet): boolean {
   if (cut.cmd !== whole.cmd) return false;
   switch (cut.cmd) {
@@ -59,7 +59,7 @@ function isPrefix(cut: Packet, whole: Packet): boolean {
     case 'auth':
       return cut.properties === undefined;
     case 'connect':
-      // 3.1 allows announced names to be missing
+      // MQTT 3.1 allows user name and password to be missing although their flags are set.
       return cut.protocolVersion === 3 && (cut.password === undefined || cut.username === undefined);
     default:
       return false;
@@ -71,13 +71,13 @@ for (const version of VERSIONS) {
     const packets = packetsOf(side, version);
 
     describe(`a damaged packet of a ${side}, version ${version}`, () => {
-      it('is refused when cut at any byte, unless what is left is a packet', () => {
+      it('is refused if it is cut at any byte, unless the remaining bytes are a valid packet', () => {
         fc.assert(
           fc.property(packets, (packet) => {
             const frame = encode(packet, version);
             const start = bodyOf(frame);
             for (let end = start; end < frame.length; end += 1) {
-              // the rest of the packet stays behind the end, so that reading on would go unnoticed but for the result
+              // The rest of the packet follows the end, so that only the result shows whether the decoder reads past it.
               const result = outcome(() => decodeBody(frame[0], frame, start, end, version, side));
               if (typeof result === 'object') assert.ok(isPrefix(result, packet), `cut to ${end - start} bytes`);
             }
@@ -86,7 +86,7 @@ for (const version of VERSIONS) {
         );
       });
 
-      it('reads the same whatever lies around it', () => {
+      it('is decoded alike whatever bytes surround it', () => {
         fc.assert(
           fc.property(packets, fc.nat(), fc.integer({ min: 0, max: 255 }), (packet, cut, filler) => {
             const frame = encode(packet, version);
@@ -103,7 +103,7 @@ for (const version of VERSIONS) {
         );
       });
 
-      it('gives a packet that can be written and read again, or a ProtocolError, with any byte changed', () => {
+      it('decodes to a packet that survives a round trip, or to a ProtocolError, if any byte is changed', () => {
         fc.assert(
           fc.property(packets, fc.integer({ min: 1, max: 255 }), (packet, mask) => {
             const frame = encode(packet, version);
@@ -113,7 +113,7 @@ for (const version of VERSIONS) {
               spoilt[at] ^= mask;
               const result = outcome(() => decodeBody(spoilt[0], spoilt, start, spoilt.length, version, side));
               if (typeof result === 'number') continue;
-              // CONNECT can turn into another version; empty properties vanish
+              // A CONNECT can turn into another version; empty properties are dropped.
               const now = result.cmd === 'connect' ? result.protocolVersion : version;
               assert.deepEqual(decodeFrame(encode(result, now), now, side), result);
             }
@@ -126,7 +126,7 @@ for (const version of VERSIONS) {
 }
 
 describe('PacketReader', () => {
-  it('gives packets or a ProtocolError for random bytes', () => {
+  it('returns packets or throws a ProtocolError for random bytes', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...VERSIONS),

@@ -6,7 +6,7 @@ import { encode } from '../../lib/packets/encode.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 describe('decodePacket', () => {
-  it('shows the packets of the diagnostics channels, in every version', async () => {
+  it('decodes the packets of the diagnostics channels in every version', async () => {
     for (const protocolVersion of [3, 4, 5] as const) {
       await using kit = await createTestBroker();
       const packets: Packet[] = [];
@@ -44,7 +44,7 @@ describe('decodePacket', () => {
     }
   });
 
-  it('copies the bytes, which may be reused', () => {
+  it('copies the bytes, so that the caller may reuse the buffer', () => {
     const bytes = encode(
       { cmd: 'publish', topic: 'a', payload: Buffer.from('x'), qos: 0, dup: false, retain: false },
       5
@@ -54,7 +54,7 @@ describe('decodePacket', () => {
     assert.ok(packet.cmd === 'publish' && String(packet.payload) === 'x');
   });
 
-  it('reads what only a client or only a server may send', () => {
+  it('decodes packets that only a client or only a server may send', () => {
     const disconnect = { cmd: 'disconnect', properties: {} } as const;
     const fromServer = encode({ ...disconnect, reasonCode: 0x8b, properties: { serverReference: 'other' } }, 5);
     const fromClient = encode({ ...disconnect, reasonCode: 0x04, properties: { sessionExpiryInterval: 5 } }, 5);
@@ -70,7 +70,7 @@ describe('decodePacket', () => {
     });
   });
 
-  it('refuses what is not one whole packet with PACKET_INVALID', () => {
+  it('refuses bytes that are not exactly one packet with PACKET_INVALID', () => {
     const ping = Buffer.from([0xc0, 0]);
     const wrong = [
       Buffer.alloc(0),

@@ -11,7 +11,7 @@ function decode(type: keyof typeof PacketType, version: ProtocolVersion, ...part
 }
 
 describe('decodeServerPacket', () => {
-  it('reads a CONNACK of 5.0 and takes only the codes of its table [MQTT-3.2.2-8]', () => {
+  it('decodes an MQTT 5.0 CONNACK and accepts only its reason codes [MQTT-3.2.2-8]', () => {
     assert.deepEqual(decode('connack', 5, 1, 0, 3, 0x21, 0, 9), {
       cmd: 'connack',
       sessionPresent: true,
@@ -26,7 +26,7 @@ describe('decodeServerPacket', () => {
     }
   });
 
-  it('reads the return codes of 3.x as the reason codes of 5.0', () => {
+  it('translates the return codes of 3.x to MQTT 5.0 reason codes', () => {
     for (const [code, reasonCode] of [0, 0x84, 0x85, 0x88, 0x86, 0x87].entries()) {
       assert.deepEqual(decode('connack', 4, 0, code), { cmd: 'connack', sessionPresent: false, reasonCode });
     }
@@ -38,10 +38,10 @@ describe('decodeServerPacket', () => {
       assert.throws(() => decode('connack', version, 2, 0, 0), refusal(0x81));
       assert.throws(() => decode('connack', version, 1, version === 5 ? 0x87 : 5, 0), refusal(0x82));
     }
-    assert.throws(() => decode('connack', 4, 0, 0, 0), refusal(0x81, /behind the last field/));
+    assert.throws(() => decode('connack', 4, 0, 0, 0), refusal(0x81, /after the last field/));
   });
 
-  it('reads a SUBACK and takes only the codes of its table [MQTT-3.9.3-2]', () => {
+  it('decodes a SUBACK and accepts only its reason codes [MQTT-3.9.3-2]', () => {
     assert.deepEqual(decode('suback', 4, 0, 7, 2, 0x80), { cmd: 'suback', messageId: 7, granted: [2, 0x80] });
     const allowed = [0, 1, 2, 0x80, 0x83, 0x87, 0x8f, 0x91, 0x97, 0x9e, 0xa1, 0xa2];
     for (let code = 0; code < 256; code += 1) {
@@ -53,7 +53,7 @@ describe('decodeServerPacket', () => {
     assert.throws(() => decode('suback', 4, 0, 0, 1), refusal(0x82, /^packet id/));
   });
 
-  it('reads an UNSUBACK and takes only the codes of its table [MQTT-3.11.3-2]', () => {
+  it('decodes an UNSUBACK and accepts only its reason codes [MQTT-3.11.3-2]', () => {
     assert.deepEqual(decode('unsuback', 4, 0, 7), { cmd: 'unsuback', messageId: 7, granted: [] });
     const allowed = [0, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91];
     for (let code = 0; code < 256; code += 1) {
@@ -64,7 +64,7 @@ describe('decodeServerPacket', () => {
     assert.throws(() => decode('unsuback', 5, 0, 7, 0), refusal(0x82));
   });
 
-  it('reads several Subscription Identifiers of a PUBLISH in their order [MQTT-3.3.4-4]', () => {
+  it('decodes several Subscription Identifiers of a PUBLISH in order [MQTT-3.3.4-4]', () => {
     assert.deepEqual(decode('publish', 5, 'a', 4, 0x0b, 9, 0x0b, 1, Buffer.from('x')), {
       cmd: 'publish',
       topic: 'a',
@@ -76,7 +76,7 @@ describe('decodeServerPacket', () => {
     });
   });
 
-  it('takes the DISCONNECT codes of a server and no Session Expiry Interval [MQTT-3.14.2-1], [MQTT-3.14.2-2]', () => {
+  it('accepts only the DISCONNECT codes of a server and no Session Expiry Interval [MQTT-3.14.2-1], [MQTT-3.14.2-2]', () => {
     for (const code of [0x00, 0x04, 0x01, 0xff]) {
       assert.throws(() => decode('disconnect', 5, code), refusal(0x82, /^DISCONNECT: reason code/));
     }
@@ -86,14 +86,14 @@ describe('decodeServerPacket', () => {
     assert.throws(() => decode('disconnect', 4), refusal(0x82));
   });
 
-  it('takes the AUTH codes of a server [MQTT-3.15.2-1]', () => {
+  it('accepts only the AUTH codes of a server [MQTT-3.15.2-1]', () => {
     assert.deepEqual(decode('auth', 5), { cmd: 'auth', reasonCode: 0 });
     decode('auth', 5, 0x18, 4, 0x15, 'm');
     assert.throws(() => decode('auth', 5, 0x19, 4, 0x15, 'm'), refusal(0x82));
     assert.throws(() => decode('auth', 4, 0x18, 4, 0x15, 'm'), refusal(0x81));
   });
 
-  it('refuses what only a client sends with 0x82', () => {
+  it('refuses packet types that only a client sends with 0x82', () => {
     for (const type of [PacketType.connect, PacketType.subscribe, PacketType.unsubscribe, PacketType.pingreq]) {
       const flags = type === PacketType.subscribe || type === PacketType.unsubscribe ? 2 : 0;
       assert.throws(() => decodeServerPacket(type, flags, body(0), 0, 1, 5), refusal(0x82, /only a client/));

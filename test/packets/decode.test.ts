@@ -24,7 +24,7 @@ const CLEAN = 0x02;
 const BAD_TEXT = Buffer.from([0, 3, 0xed, 0xa0, 0x80]);
 const NUL_TEXT = Buffer.from([0, 1, 0]);
 
-/** Walled in by well-formed strings, so that reading on behind the end would succeed. */
+/** A body between well-formed strings, so that reading past its end would succeed. */
 function within<T>(bytes: Buffer, run: (buf: Buffer, start: number, end: number) => T): T {
   const buf = Buffer.concat([Buffer.from([0xee]), bytes, body('more', 'more', 'more', 'more', 0, 'more')]);
   return run(buf, 1, 1 + bytes.length);
@@ -35,7 +35,7 @@ const head = (version: ProtocolVersion, flags: number) =>
   body(version === 3 ? 'MQIsdp' : 'MQTT', version, flags, 0, 60, ...(version === 5 ? [0] : []));
 
 describe('decodeConnect', () => {
-  it('reads every part in the order of the payload [MQTT-3.1.3-1], [MQTT-3.1.2-9], [MQTT-3.1.3-3]', () => {
+  it('decodes every field in the order of the payload [MQTT-3.1.3-1], [MQTT-3.1.2-9], [MQTT-3.1.3-3]', () => {
     const flags = USER | PASSWORD | RETAIN | (2 << 3) | WILL | CLEAN;
     const packet = connect(
       ...['MQTT', 5, flags, 0x12, 0x34, 5, 0x11, 0, 0, 0, 9],
@@ -68,7 +68,7 @@ describe('decodeConnect', () => {
     ['MQIsdp', 0x83, 3, true],
     ['MQTT', 0x84, 4, true]
   ] as const) {
-    it(`takes ${name} with level ${level} for version ${version}${bridge ? ', a bridge' : ''}`, () => {
+    it(`decodes ${name} with level ${level} as version ${version}${bridge ? ' with the bridge bit' : ''}`, () => {
       const packet = connect(name, level, CLEAN, 0, 0, ...(version === 5 ? [0] : []), 'c');
       assert.equal(packet.protocolVersion, version);
       assert.equal(packet.bridge, bridge);
@@ -90,7 +90,7 @@ describe('decodeConnect', () => {
     ['MQTT', 0x85, 5, 'MQTT-3.1.2-2'],
     ['MQTT', 0xff, 5, 'MQTT-3.1.2-2']
   ] as const) {
-    it(`refuses "${name}" with level ${level} with 0x84, to be answered in format ${answerAs} [${statement}]`, () => {
+    it(`refuses "${name}" with level ${level} with 0x84 and a CONNACK in the format of version ${answerAs} [${statement}]`, () => {
       assert.throws(
         () => connect(name, level, CLEAN, 0, 0, 0, 'c'),
         (error) => {
@@ -106,7 +106,7 @@ describe('decodeConnect', () => {
     });
   }
 
-  it('refuses an unknown version without looking at what follows', () => {
+  it('refuses an unknown version without checking the bytes after it', () => {
     assert.throws(() => connect('MQTT', 9), UnsupportedVersion);
   });
 
@@ -155,19 +155,16 @@ describe('decodeConnect', () => {
       }
     });
 
-    it(`refuses bytes behind the last field with 0x81, version ${version} [MQTT-3.1.2-16], [MQTT-3.1.2-18]`, () => {
-      assert.throws(() => connect(head(version, CLEAN), 'c', 'user'), refusal(0x81, /behind the last field/));
-      assert.throws(
-        () => connect(head(version, USER), 'c', 'user', 'password'),
-        refusal(0x81, /behind the last field/)
-      );
+    it(`refuses bytes after the last field with 0x81, version ${version} [MQTT-3.1.2-16], [MQTT-3.1.2-18]`, () => {
+      assert.throws(() => connect(head(version, CLEAN), 'c', 'user'), refusal(0x81, /after the last field/));
+      assert.throws(() => connect(head(version, USER), 'c', 'user', 'password'), refusal(0x81, /after the last field/));
     });
 
-    it(`accepts an empty client id, whose meaning is the session's matter, version ${version}`, () => {
+    it(`accepts an empty client id, version ${version}`, () => {
       assert.equal(connect(head(version, CLEAN), '').clientId, '');
     });
 
-    it(`keeps will payload and password as copies, version ${version}`, () => {
+    it(`copies will payload and password, version ${version}`, () => {
       const will = version === 5 ? [0, 'w', body(0, 1, 7)] : ['w', body(0, 1, 7)];
       const bytes = body(head(version, WILL | USER | PASSWORD), 'c', ...will, 'u', body(0, 1, 8));
       const packet = decodeConnect(bytes, 0, bytes.length);
@@ -178,27 +175,27 @@ describe('decodeConnect', () => {
   }
 
   for (const version of [4, 5] as const) {
-    it(`refuses a user name or password that is announced and missing, version ${version} [MQTT-3.1.2-17], [MQTT-3.1.2-19]`, () => {
+    it(`refuses a CONNECT that lacks a flagged user name or password, version ${version} [MQTT-3.1.2-17], [MQTT-3.1.2-19]`, () => {
       assert.throws(() => connect(head(version, USER), 'c'), refusal(0x81, /^user name: /));
       assert.throws(() => connect(head(version, USER | PASSWORD), 'c', 'u'), refusal(0x81, /^password: /));
     });
   }
 
-  it('accepts in 3.1 a user name or password that is announced and missing', () => {
+  it('accepts an MQTT 3.1 CONNECT that lacks a flagged user name or password', () => {
     const packet = connect(head(3, USER | PASSWORD), 'c');
     assert.equal('username' in packet || 'password' in packet, false);
     assert.equal(connect(head(3, USER | PASSWORD), 'c', 'u').username, 'u');
     assert.throws(() => connect(head(3, USER), 'c', 0), refusal(0x81, /^user name: /));
   });
 
-  it('refuses a password without a user name in 3.x, not in 5.0 [MQTT-3.1.2-22] of 3.1.1', () => {
+  it('refuses a password without a user name in 3.x, and accepts it in 5.0 [MQTT-3.1.2-22] of 3.1.1', () => {
     for (const version of [3, 4] as const) {
       assert.throws(() => connect(head(version, PASSWORD), 'c', 'p'), refusal(0x82, /password/));
     }
     assert.deepEqual(connect(head(5, PASSWORD), 'c', 'p').password, Buffer.from('p'));
   });
 
-  it('refuses properties that reach behind the packet with 0x81', () => {
+  it('refuses properties that extend past the packet with 0x81', () => {
     const bytes = body('MQTT', 5, CLEAN, 0, 0, 100, 'c');
     assert.throws(() => decodeConnect(bytes, 0, bytes.length), refusal(0x81, /^properties: /));
   });
@@ -210,7 +207,7 @@ describe('decodeConnect', () => {
 });
 
 describe('peekConnectVersion', () => {
-  it('tells the version of a CONNECT that is bad behind its level', () => {
+  it('returns the version of a CONNECT that is invalid after its protocol level', () => {
     for (const version of [3, 4, 5] as const) {
       const bytes = body(head(version, 1), BAD_TEXT);
       assert.throws(() => decodeConnect(bytes, 0, bytes.length), refusal(0x81));
@@ -218,7 +215,7 @@ describe('peekConnectVersion', () => {
     }
   });
 
-  it('tells nothing, and reads nothing outside, when the level is not there', () => {
+  it('returns undefined and does not read past the end if the protocol level is missing', () => {
     const bytes = body('MQTT', 5);
     for (let end = 0; end < bytes.length; end += 1) assert.equal(peekConnectVersion(bytes, 0, end), undefined);
     assert.equal(peekConnectVersion(bytes, 0, bytes.length), 5);
@@ -230,7 +227,7 @@ describe('decodeSubscribe', () => {
   const decode = (version: ProtocolVersion, ...parts: Parameters<typeof body>) =>
     within(body(...parts), (buf, start, end) => decodeSubscribe(buf, start, end, version));
 
-  it('reads filters and options in their order', () => {
+  it('decodes filters and options in order', () => {
     assert.deepEqual(decode(5, 0, 7, 3, 0x0b, 0xac, 0x02, 'a/+', 0x2e, '#', 0x11), {
       cmd: 'subscribe',
       messageId: 7,
@@ -271,11 +268,11 @@ describe('decodeSubscribe', () => {
       }
     });
 
-    it(`leaves it to the caller whether the wildcards of a filter are right, version ${version}`, () => {
+    it(`leaves the check of wildcards to the caller, version ${version}`, () => {
       assert.equal(decode(version, 0, 1, ...none, 'a/#/b', 0).subscriptions[0].topic, 'a/#/b');
     });
 
-    it(`takes a filter of 65,535 bytes, version ${version} [MQTT-4.7.3-3]`, () => {
+    it(`accepts a filter of 65,535 bytes, version ${version} [MQTT-4.7.3-3]`, () => {
       const filter = '/'.repeat(65535);
       assert.equal(decode(version, 0, 1, ...none, filter, 0).subscriptions[0].topic, filter);
     });
@@ -312,7 +309,7 @@ describe('decodeUnsubscribe', () => {
   const decode = (version: ProtocolVersion, ...parts: Parameters<typeof body>) =>
     within(body(...parts), (buf, start, end) => decodeUnsubscribe(buf, start, end, version));
 
-  it('reads filters in their order', () => {
+  it('decodes filters in order', () => {
     assert.deepEqual(decode(5, 0, 7, 7, 0x26, 'n', 'v', 'a', 'b/#'), {
       cmd: 'unsubscribe',
       messageId: 7,
@@ -339,13 +336,13 @@ describe('decodeDisconnect', () => {
   const decode = (version: ProtocolVersion, ...parts: Parameters<typeof body>) =>
     within(body(...parts), (buf, start, end) => decodeDisconnect(buf, start, end, version));
 
-  it('takes an absent code for 0x00 and a bare code', () => {
+  it('accepts a code without properties and decodes an absent code as 0x00', () => {
     for (const version of [3, 4, 5] as const) assert.deepEqual(decode(version), { cmd: 'disconnect', reasonCode: 0 });
     assert.deepEqual(decode(5, 4), { cmd: 'disconnect', reasonCode: 4 });
     assert.deepEqual(decode(5, 0, 0), { cmd: 'disconnect', reasonCode: 0 });
   });
 
-  it('reads the Session Expiry Interval', () => {
+  it('decodes the Session Expiry Interval', () => {
     assert.deepEqual(decode(5, 0, 5, 0x11, 0, 0, 1, 0), {
       cmd: 'disconnect',
       reasonCode: 0,
@@ -357,7 +354,7 @@ describe('decodeDisconnect', () => {
     for (const version of [3, 4] as const) assert.throws(() => decode(version, 0), refusal(0x81));
   });
 
-  it('takes the codes a client may send and refuses all others with 0x82 [MQTT-3.14.2-1]', () => {
+  it('accepts the codes that a client may send and refuses all others with 0x82 [MQTT-3.14.2-1]', () => {
     const allowed = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
     for (let code = 0; code < 256; code += 1) {
       if (allowed.includes(code)) assert.equal(decode(5, code).reasonCode, code);
@@ -365,7 +362,7 @@ describe('decodeDisconnect', () => {
     }
   });
 
-  it('refuses a Server Reference, which is the server\u2019s, and bytes behind the properties', () => {
+  it('refuses a Server Reference, which only a server may send, and bytes after the properties', () => {
     assert.throws(() => decode(5, 0, 4, 0x1c, 's'), refusal(0x82, /^serverReference: /));
     assert.throws(() => decode(5, 0, 0, 0), refusal(0x81));
     assert.throws(() => decode(5, 0, 9), refusal(0x81));
@@ -375,7 +372,7 @@ describe('decodeDisconnect', () => {
 describe('decodeAuth', () => {
   const decode = (...parts: Parameters<typeof body>) => within(body(...parts), decodeAuth);
 
-  it('reads code, method and data', () => {
+  it('decodes code, method and data', () => {
     assert.deepEqual(decode(0x18, 8, 0x15, 'm', 0x16, 0, 1, 9), {
       cmd: 'auth',
       reasonCode: 0x18,
@@ -383,7 +380,7 @@ describe('decodeAuth', () => {
     });
   });
 
-  it('refuses 0x00, also the absent one, and unknown codes with 0x82 [MQTT-3.15.2-1]', () => {
+  it('refuses 0x00, an absent code and unknown codes with 0x82 [MQTT-3.15.2-1]', () => {
     assert.throws(() => decode(), refusal(0x82, /^AUTH: reason code 0x00/));
     for (let code = 0; code < 256; code += 1) {
       if (code === 0x18 || code === 0x19) assert.equal(decode(code, 4, 0x15, 'm').reasonCode, code);
@@ -410,7 +407,7 @@ describe('decodeAck', () => {
     const decode = (version: ProtocolVersion, ...parts: Parameters<typeof body>) =>
       within(body(...parts), (buf, start, end) => decodeAck(cmd, buf, start, end, version));
 
-    it(`reads a ${cmd} of every length`, () => {
+    it(`decodes a ${cmd} of every length`, () => {
       for (const version of [3, 4, 5] as const) {
         assert.deepEqual(decode(version, 0xab, 0xcd), { cmd, messageId: 0xabcd, reasonCode: 0 });
       }
@@ -437,7 +434,7 @@ describe('decodeAck', () => {
       assert.throws(() => decode(5, 0, 1, 0, 0x80, 0), refusal(0x81));
     });
 
-    it(`takes the codes of ${cmd} and refuses all others with 0x82 [MQTT-${ids[cmd]}]`, () => {
+    it(`accepts the codes of ${cmd} and refuses all others with 0x82 [MQTT-${ids[cmd]}]`, () => {
       for (let code = 0; code < 256; code += 1) {
         if ((codes[cmd] as readonly number[]).includes(code)) assert.equal(decode(5, 0, 1, code).reasonCode, code);
         else assert.throws(() => decode(5, 0, 1, code), refusal(0x82, /reason code/));
@@ -450,7 +447,7 @@ describe('decodePublish', () => {
   const decode = (version: ProtocolVersion, flags: number, ...parts: Parameters<typeof body>) =>
     within(body(...parts), (buf, start, end) => decodePublish(flags, buf, start, end, version, 'client'));
 
-  it('reads flags, topic, packet id, properties and payload; QoS 0 has no packet id [MQTT-2.2.1-2], [MQTT-3.3.2-1]', () => {
+  it('decodes flags, topic, packet id (QoS 1 and 2 only), properties and payload [MQTT-2.2.1-2], [MQTT-3.3.2-1]', () => {
     assert.deepEqual(decode(4, 0x01, 'a/b', body(0, 7, 1)), {
       cmd: 'publish',
       topic: 'a/b',
@@ -492,11 +489,11 @@ describe('decodePublish', () => {
     });
   }
 
-  it('takes an empty topic name with an alias', () => {
+  it('accepts an empty topic name with an alias', () => {
     assert.equal(decode(5, 0, '', 3, 0x23, 0, 5).properties?.topicAlias, 5);
   });
 
-  it('owns its payload', () => {
+  it('copies the payload', () => {
     const bytes = body('a', 1, 2);
     const { payload } = decodePublish(0, bytes, 0, bytes.length, 4, 'server');
     bytes.fill(0);
@@ -504,11 +501,11 @@ describe('decodePublish', () => {
   });
 });
 
-/** Types whose QoS bits are 01. */
+/** The packet types whose QoS bits are 01. */
 const REPEATED: readonly number[] = [PacketType.pubrel, PacketType.subscribe, PacketType.unsubscribe];
 
 describe('checkFlags', () => {
-  it('takes the flags of each type and refuses all others with 0x81 [MQTT-2.1.3-1], [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1], [MQTT-3.14.1-1], [MQTT-3.15.1-1]', () => {
+  it('accepts the flags of each type and refuses all others with 0x81 [MQTT-2.1.3-1], [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1], [MQTT-3.14.1-1], [MQTT-3.15.1-1]', () => {
     for (const version of [4, 5] as const) {
       for (let type = 1; type < 16; type += 1) {
         if (type === PacketType.publish) continue;
@@ -521,7 +518,7 @@ describe('checkFlags', () => {
     }
   });
 
-  it('also takes DUP with the QoS bits 01 in MQTT 3.1, for PUBREL, SUBSCRIBE and UNSUBSCRIBE (V3.1 section 2.1)', () => {
+  it('accepts DUP in MQTT 3.1 PUBREL, SUBSCRIBE and UNSUBSCRIBE packets (V3.1 section 2.1)', () => {
     for (let type = 1; type < 16; type += 1) {
       if (type === PacketType.publish) continue;
       const right = REPEATED.includes(type) ? [0b0010, 0b1010] : [0];
@@ -548,7 +545,7 @@ describe('checkFlags', () => {
 });
 
 describe('decodeClientPacket', () => {
-  it('refuses what only a server sends with 0x82', () => {
+  it('refuses packet types that only a server sends with 0x82', () => {
     for (const type of [PacketType.connack, PacketType.suback, PacketType.unsuback, PacketType.pingresp]) {
       assert.throws(() => decodeClientPacket(type, 0, Buffer.alloc(4), 0, 4, 5), refusal(0x82, /only a server/));
     }

@@ -19,7 +19,7 @@ const CONNECT: ConnectPacket = {
 
 describe('encode', () => {
   for (const version of [3, 4, 5] as const) {
-    it(`writes what a server reads back, version ${version}`, () => {
+    it(`encodes client packets that decode to the same packet, version ${version}`, () => {
       fc.assert(
         fc.property(clientPacket(version), (packet) => {
           assert.deepEqual(decodeFrame(encode(packet, version), version, 'client'), packet);
@@ -28,7 +28,7 @@ describe('encode', () => {
       );
     });
 
-    it(`writes what a client reads back, version ${version}`, () => {
+    it(`encodes server packets that decode to the same packet, version ${version}`, () => {
       fc.assert(
         fc.property(serverPacket(version), (packet) => {
           assert.deepEqual(decodeFrame(encode(packet, version), version, 'server'), packet);
@@ -38,12 +38,12 @@ describe('encode', () => {
     });
   }
 
-  it('writes PINGREQ and PINGRESP', () => {
+  it('encodes PINGREQ and PINGRESP', () => {
     assert.equal(hex({ cmd: 'pingreq' }, 4), 'c000');
     assert.equal(hex({ cmd: 'pingresp' }, 5), 'd000');
   });
 
-  it('writes the required flags of PUBREL, SUBSCRIBE and UNSUBSCRIBE [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1]', () => {
+  it('sets the required flags of PUBREL, SUBSCRIBE and UNSUBSCRIBE [MQTT-3.6.1-1], [MQTT-3.8.1-1], [MQTT-3.10.1-1]', () => {
     assert.equal(hex({ cmd: 'pubrel', messageId: 1, reasonCode: 0 }, 5), '62020001');
     const subscriptions = [
       { topic: 'a', qos: 1 as const, noLocal: true, retainAsPublished: true, retainHandling: 2 as const }
@@ -52,7 +52,7 @@ describe('encode', () => {
     assert.equal(hex({ cmd: 'unsubscribe', messageId: 1, unsubscriptions: ['a'] }, 4), 'a2050001000161');
   });
 
-  it('writes a property length of 0 in 5.0 and none before [MQTT-2.2.2-1]', () => {
+  it('writes a property length of 0 in MQTT 5.0 and none before [MQTT-2.2.2-1]', () => {
     const suback: Packet = { cmd: 'suback', messageId: 1, granted: [2] };
     assert.equal(hex(suback, 5), '900400010002');
     assert.equal(hex(suback, 4), '9003000102');
@@ -81,7 +81,7 @@ describe('encode', () => {
     );
   });
 
-  it('writes frames at every size of the remaining length', () => {
+  it('encodes remaining lengths of every size', () => {
     for (const size of [122, 123, 124, 16_378, 16_379, 16_380, 2_097_146, 2_097_147, 2_097_148]) {
       const packet: Packet = {
         cmd: 'publish',
@@ -95,7 +95,7 @@ describe('encode', () => {
     }
   });
 
-  it('refuses what no packet can hold', () => {
+  it('refuses values that are too long for a packet', () => {
     const long = 'x'.repeat(65536);
     const tooLong = { code: 'VALUE_TOO_LONG' };
     assert.throws(() => encode({ ...CONNECT, clientId: long }, 4), tooLong);
@@ -111,13 +111,13 @@ describe('encode', () => {
 });
 
 describe('encodeConnack', () => {
-  it('never says Session Present with a failure [MQTT-3.2.2-6]', () => {
+  it('never sets Session Present with a failure [MQTT-3.2.2-6]', () => {
     const refused = { cmd: 'connack', sessionPresent: true, reasonCode: 0x87 } as const;
     assert.equal(encodeConnack(refused, 5).toString('hex'), '2003008700');
     assert.equal(encodeConnack(refused, 4).toString('hex'), '20020005');
   });
 
-  it('says Session Present in 3.1.1 and 5.0, not in 3.1, where the byte is reserved', () => {
+  it('sets Session Present in 3.1.1 and 5.0, but not in 3.1, which reserves the byte', () => {
     const resumed = { cmd: 'connack', sessionPresent: true, reasonCode: 0 } as const;
     assert.equal(encodeConnack(resumed, 5).toString('hex'), '2003010000');
     assert.equal(encodeConnack(resumed, 4).toString('hex'), '20020100');
@@ -132,13 +132,13 @@ describe('encodeConnack', () => {
     [0x87, 5],
     [4, 4]
   ]) {
-    it(`writes 0x${reasonCode.toString(16)} as return code ${returnCode} of 3.x`, () => {
+    it(`encodes 0x${reasonCode.toString(16)} as return code ${returnCode} in 3.x`, () => {
       const buf = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode }, 4);
       assert.deepEqual(buf, body(0x20, 2, 0, returnCode));
     });
   }
 
-  it('is empty where 3.x has no return code', () => {
+  it('returns an empty buffer if 3.x has no return code for the reason code', () => {
     assert.equal(encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: 0x81 }, 4).length, 0);
   });
 });
@@ -146,7 +146,7 @@ describe('encodeConnack', () => {
 describe('encodeAck', () => {
   const ack: AckPacket = { cmd: 'puback', messageId: 0x1234, reasonCode: 0 };
 
-  it('takes the shortest form: 4 bytes, 5 with a code, all with properties', () => {
+  it('uses the shortest form: 4 bytes for 0x00, 5 bytes for another code, more with properties', () => {
     assert.equal(encodeAck(ack, 5).toString('hex'), '40021234');
     assert.equal(encodeAck({ ...ack, reasonCode: 0x10 }, 5).toString('hex'), '4003123410');
     assert.deepEqual(
@@ -156,7 +156,7 @@ describe('encodeAck', () => {
     assert.equal(encodeAck({ ...ack, properties: {} }, 5).toString('hex'), '40021234');
   });
 
-  it('is always 4 bytes in 3.x, which knows no failure [MQTT-3.3.5-2] of 3.1.1', () => {
+  it('always encodes 4 bytes in 3.x, which has no failure codes [MQTT-3.3.5-2] of 3.1.1', () => {
     for (const version of [3, 4] as const) {
       const refused = { ...ack, reasonCode: 0x87, properties: { reasonString: 'no' } };
       assert.equal(encodeAck(refused, version).toString('hex'), '40021234');
@@ -165,7 +165,7 @@ describe('encodeAck', () => {
 });
 
 describe('encodeSuback', () => {
-  it('writes the codes of 5.0, the one failure of 3.1.1 and none in 3.1', () => {
+  it('writes any code in 5.0, one failure code in 3.1.1 and no failure code in 3.1', () => {
     const packet: Packet = { cmd: 'suback', messageId: 1, granted: [0, 2, 0x87, 0x9e] };
     assert.equal(hex(packet, 5), '90070001000002879e');
     assert.equal(hex(packet, 4), '9006000100028080');
@@ -174,7 +174,7 @@ describe('encodeSuback', () => {
 });
 
 describe('encodeUnsuback', () => {
-  it('has codes in 5.0 and none before', () => {
+  it('writes reason codes in 5.0 and none before', () => {
     const packet: Packet = { cmd: 'unsuback', messageId: 1, granted: [0, 0x11] };
     assert.equal(hex(packet, 5), 'b0050001000011');
     assert.equal(hex(packet, 4), 'b0020001');
@@ -182,7 +182,7 @@ describe('encodeUnsuback', () => {
 });
 
 describe('encodeDisconnect', () => {
-  it('takes the shortest form: 2 bytes, 3 with a code, all with properties', () => {
+  it('uses the shortest form: 2 bytes for 0x00, 3 bytes for another code, more with properties', () => {
     assert.equal(encodeDisconnect({ cmd: 'disconnect', reasonCode: 0 }).toString('hex'), 'e000');
     assert.equal(encodeDisconnect({ cmd: 'disconnect', reasonCode: 0x8e }).toString('hex'), 'e0018e');
     assert.deepEqual(
@@ -191,13 +191,13 @@ describe('encodeDisconnect', () => {
     );
   });
 
-  it('has no code in 3.x', () => {
+  it('writes no reason code in 3.x', () => {
     assert.equal(hex({ cmd: 'disconnect', reasonCode: 4 }, 4), 'e000');
   });
 });
 
 describe('encodeAuth', () => {
-  it('always has a property length, but for a bare success', () => {
+  it('writes a property length except for 0x00 without properties', () => {
     assert.equal(encodeAuth({ cmd: 'auth', reasonCode: 0 }).toString('hex'), 'f000');
     assert.equal(encodeAuth({ cmd: 'auth', reasonCode: 0x18 }).toString('hex'), 'f0021800');
     assert.equal(hex({ cmd: 'auth', reasonCode: 0x18 }, 4), '');

@@ -7,7 +7,7 @@ import { readVarint, varintEnd } from '../../lib/packets/varint.ts';
 
 export type Side = 'client' | 'server';
 
-/** Decode one complete packet as sent by `from`. */
+/** Decode one complete packet that `from` sent. */
 export function decodeFrame(frame: Buffer, version: ProtocolVersion, from: Side): Packet {
   const remaining = readVarint(frame, 1, frame.length);
   const start = varintEnd();
@@ -33,7 +33,7 @@ export function bodyOf(frame: Buffer): number {
   return varintEnd();
 }
 
-/** A body from numbers, strings (with their two length bytes) and buffers (as they are). */
+/** Join numbers, strings (after their two length bytes) and buffers (unchanged) to a body. */
 export function body(...parts: (number | string | Buffer)[]): Buffer {
   return Buffer.concat(
     parts.map((part) => {
@@ -46,7 +46,7 @@ export function body(...parts: (number | string | Buffer)[]): Buffer {
   );
 }
 
-/** What `assert.throws` takes: a ProtocolError with this reason code and a message that names the thing. */
+/** A validation function for `assert.throws`: expects a ProtocolError with this reason code and a matching message. */
 export function refusal(reasonCode: number, message?: RegExp): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof ProtocolError, `a ProtocolError, not ${String(error)}`);

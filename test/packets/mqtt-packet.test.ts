@@ -8,9 +8,10 @@ import { clientPacket, runs, serverPacket } from './arbitraries.ts';
 import { decodeFrame, type Side } from './frames.ts';
 
 /**
- * The `mqtt-packet` package as a second opinion, for what both accept. It groups user properties by name, so their order between
- * names is lost, and collapses repeated empty values: each name is given once here. It writes one Subscription Identifier from a number
- * and reads several as a list.
+ * Compares our codec with the `mqtt-packet` package on packets that both accept.
+ *
+ * `mqtt-packet` groups user properties by name, which loses the order between names, and collapses repeated empty values; therefore each
+ * name occurs once here. It takes one Subscription Identifier as a number and returns several as a list.
  */
 type Foreign = Record<string, unknown>;
 
@@ -61,7 +62,7 @@ function toForeign(packet: Packet, version: ProtocolVersion): Foreign {
   return result;
 }
 
-/** Equal names become one, the last value wins, as in an object. */
+/** Merge equal names; the last value wins, as in an object. */
 function withUniqueNames(packet: Packet): Packet {
   const unique = (properties: Properties | undefined): Properties | undefined =>
     properties?.userProperties === undefined
@@ -75,7 +76,7 @@ function withUniqueNames(packet: Packet): Packet {
   return result;
 }
 
-/** What it refuses, or takes for absent, though the specification allows it. */
+/** Values that `mqtt-packet` refuses or treats as absent although the specification allows them. */
 function isBeyondIt(packet: Packet): boolean {
   if (packet.cmd !== 'connect') return false;
   const { clientId, username, password } = packet;
@@ -84,7 +85,7 @@ function isBeyondIt(packet: Packet): boolean {
   );
 }
 
-/** Only the fields both know, in the same spelling. */
+/** The fields that both codecs know, under the same names. */
 function comparable(foreign: Foreign, packet: Packet, version: ProtocolVersion): Foreign {
   const want = toForeign(packet, version);
   const result: Foreign = {};
@@ -114,7 +115,7 @@ function parse(frame: Buffer, version: ProtocolVersion): Foreign {
 
 function expected(packet: Packet, version: ProtocolVersion): Foreign {
   const want = toForeign(packet, version);
-  // names ours has and the other does not keep
+  // Fields that `mqtt-packet` does not have.
   delete want.bridge;
   delete want.bridgeMode;
   if (packet.cmd === 'connack' && version !== 5) delete want.reasonCode;
@@ -134,7 +135,7 @@ for (const version of [3, 4, 5] as const) {
     const both = packets.map(withUniqueNames).filter((packet) => !isBeyondIt(packet));
 
     describe(`mqtt-packet and packets of a ${side}, version ${version}`, () => {
-      it('reads what we write as we meant it', () => {
+      it('decodes what we encode to the same packet', () => {
         fc.assert(
           fc.property(both, (packet) => {
             const want = expected(packet, version);
@@ -145,7 +146,7 @@ for (const version of [3, 4, 5] as const) {
         );
       });
 
-      it('writes what we read as it meant it', () => {
+      it('encodes what we decode to the same packet', () => {
         fc.assert(
           fc.property(both, (packet) => {
             const foreign = toForeign(packet, version) as unknown as mqttPacket.Packet;
@@ -160,7 +161,7 @@ for (const version of [3, 4, 5] as const) {
   }
 }
 
-/** User properties in order of their names, which is all that an object keeps of them. */
+/** User properties sorted by name; an object does not preserve their order. */
 function sorted(packet: Packet): Packet {
   const sort = (properties: Properties | undefined): Properties | undefined =>
     properties?.userProperties === undefined

@@ -23,7 +23,7 @@ function publish(payload: Buffer): Packet {
 
 describe('PacketReader', () => {
   for (const version of [3, 4, 5] as const) {
-    it(`finds the same packets however the bytes are cut, version ${version}`, () => {
+    it(`returns the same packets however the bytes are split into chunks, version ${version}`, () => {
       const sides = [
         { side: 'server', packets: clientPacket(version) },
         { side: 'client', packets: serverPacket(version) }
@@ -48,7 +48,7 @@ describe('PacketReader', () => {
     });
   }
 
-  it('finds packets in single bytes', () => {
+  it('returns packets that arrive byte by byte', () => {
     const reader = new PacketReader({ side: 'server' });
     const list = [CONNECT, publish(Buffer.alloc(300, 7)), PING];
     const bytes = Buffer.concat(list.map((packet) => encode(packet, 5)));
@@ -74,21 +74,21 @@ describe('PacketReader', () => {
     assert.throws(() => reader.push(body(0x3e)), refusal(0x81));
   });
 
-  it('refuses a packet above the maximum at its header, with 0x95', () => {
+  it('refuses a packet above the maximum size with 0x95 as soon as its header is complete', () => {
     const options = { side: 'server', version: 4, maximumPacketSize: 100 } as const;
     assert.equal(new PacketReader(options).push(encode(publish(Buffer.alloc(95)), 4)).length, 1);
     assert.throws(() => new PacketReader(options).push(body(0x30, 99)), refusal(0x95, /101 bytes/));
     assert.throws(() => new PacketReader(options).push(body(0x30, 0xff, 0xff, 0xff, 0x7f)), refusal(0x95));
   });
 
-  it('refuses a remaining length of five bytes, or in more bytes than needed, with 0x81 [MQTT-1.5.5-1]', () => {
+  it('refuses a remaining length of five bytes or of more bytes than needed with 0x81 [MQTT-1.5.5-1]', () => {
     const options = { side: 'server', version: 4 } as const;
     assert.throws(() => new PacketReader(options).push(body(0x30, 0x80, 0x80, 0x80, 0x80)), refusal(0x81));
     assert.throws(() => new PacketReader(options).push(body(0x30, 0x85, 0x00)), refusal(0x81));
     assert.deepEqual(new PacketReader(options).push(body(0x30, 0x80, 0x80, 0x80)), []);
   });
 
-  it('hands out by next() what stood in front of a bad packet, then throws for good', () => {
+  it('returns the packets before an invalid one from next(), and throws at every later call', () => {
     const reader = new PacketReader({ side: 'server', version: 4 });
     reader.feed(Buffer.concat([encode(PING, 4), body(0xc1, 0), encode(PING, 4)]));
     assert.deepEqual(reader.next(), PING);
@@ -97,7 +97,7 @@ describe('PacketReader', () => {
     assert.throws(() => reader.push(encode(PING, 4)), refusal(0x81));
   });
 
-  it('joins the chunks of a large packet once', (t) => {
+  it('joins the chunks of a large packet only once', (t) => {
     const reader = new PacketReader({ side: 'client', version: 4 });
     const packet = publish(Buffer.alloc(1 << 20, 7));
     const bytes = encode(packet, 4);
@@ -108,7 +108,7 @@ describe('PacketReader', () => {
     assert.deepEqual(found, [packet]);
   });
 
-  it('joins only the packet that is cut with what it lacks', (t) => {
+  it('joins only the bytes of the packet that is split', (t) => {
     const reader = new PacketReader({ side: 'client', version: 4 });
     const packet = publish(Buffer.alloc(1_000, 7));
     const bytes = Buffer.concat(Array.from({ length: 1_000 }, () => encode(packet, 4)));

@@ -33,8 +33,8 @@ const SETS: readonly PropertySet[] = [
 ];
 
 /**
- * What the specification allows, written by hand and by packet, so that a slip in the library's table (by property) shows.
- * User Property may stand everywhere.
+ * The properties that the specification allows in each packet. This table is written by hand and sorted by packet, so that it reveals
+ * mistakes in the library's table, which is sorted by property. User Property is allowed everywhere.
  */
 const ALLOWED: Record<PropertySet, readonly number[]> = {
   connect: [0x11, 0x15, 0x16, 0x17, 0x19, 0x21, 0x22, 0x27],
@@ -62,7 +62,7 @@ const SAMPLES = {
   pair: { bytes: body('name', 'value'), value: [['name', 'value']] }
 } as const;
 
-/** The bytes of one property with a good value. Authentication Data brings the method it needs. */
+/** The bytes of one property with a valid value. Authentication Data comes with the Authentication Method that it requires. */
 function sample(row: PropertyRow): Buffer {
   const own = body(row.id, SAMPLES[row.type].bytes);
   return row.name === 'authenticationData' ? Buffer.concat([own, body(0x15, 'SCRAM')]) : own;
@@ -87,7 +87,7 @@ function write(it: Properties): Buffer {
   return buf;
 }
 
-/** The code with which `run` refuses; undefined when it does not. Other errors pass through. */
+/** The reason code of the ProtocolError that `run` throws; undefined if it throws none. Other errors pass through. */
 function codeOf(run: () => void): number | undefined {
   try {
     run();
@@ -99,7 +99,7 @@ function codeOf(run: () => void): number | undefined {
 }
 
 describe('readProperties', () => {
-  it('knows the 27 properties of MQTT 5.0', () => {
+  it('supports the 27 properties of MQTT 5.0', () => {
     assert.equal(PROPERTIES.length, 27);
     assert.equal(new Set(PROPERTIES.map(({ id }) => id)).size, 27);
   });
@@ -107,11 +107,11 @@ describe('readProperties', () => {
   for (const row of PROPERTIES) {
     for (const set of SETS) {
       if (isAllowed(row, set)) {
-        it(`reads ${row.name} in ${set}`, () => {
+        it(`decodes ${row.name} in ${set}`, () => {
           assert.deepEqual(read(sample(row), set), expected(row));
         });
         if (row.name === 'userProperties' || (row.id === 0x0b && set === 'publishFromServer')) {
-          it(`reads ${row.name} twice in ${set}, in order`, () => {
+          it(`decodes two ${row.name} in ${set}, in order`, () => {
             const one = sample(row);
             const value = SAMPLES[row.type].value as readonly unknown[];
             assert.deepEqual(read(Buffer.concat([one, one]), set), { [row.name]: [...value, ...value] });
@@ -119,12 +119,12 @@ describe('readProperties', () => {
         } else {
           it(`refuses a second ${row.name} in ${set} with 0x82`, () => {
             const doubled = Buffer.concat([sample(row), body(row.id, SAMPLES[row.type].bytes)]);
-            assert.throws(() => read(doubled, set), refusal(0x82, new RegExp(`^${row.name}: may stand once`)));
+            assert.throws(() => read(doubled, set), refusal(0x82, new RegExp(`^${row.name}: may occur only once`)));
           });
         }
-        it(`refuses ${row.name} in ${set} cut off at any byte`, () => {
+        it(`refuses ${row.name} in ${set} if it is cut at any byte`, () => {
           const one = body(row.id, SAMPLES[row.type].bytes);
-          // what follows is well-formed, so a look behind the end would find something to take
+          // The bytes that follow are well-formed, so that reading past the end would succeed.
           const buf = Buffer.concat([one, one, one]);
           for (let end = 1; end < one.length; end += 1) {
             assert.throws(() => readProperties(buf, 0, end, set), refusal(0x81), `${end} bytes`);
@@ -169,7 +169,7 @@ describe('readProperties', () => {
     });
   }
 
-  it('accepts 0 where it means something', () => {
+  it('accepts 0 for properties that allow it', () => {
     assert.deepEqual(read(body(0x11, 0, 0, 0, 0, 0x22, 0, 0), 'connect'), {
       sessionExpiryInterval: 0,
       topicAliasMaximum: 0
@@ -177,7 +177,7 @@ describe('readProperties', () => {
     assert.deepEqual(read(body(0x13, 0, 0), 'connack'), { serverKeepAlive: 0 });
   });
 
-  it('refuses a Subscription Identifier in more bytes than needed with 0x81 [MQTT-1.5.5-1]', () => {
+  it('refuses a Subscription Identifier of more bytes than needed with 0x81 [MQTT-1.5.5-1]', () => {
     assert.throws(() => read(body(0x0b, 0x81, 0x00), 'subscribe'), refusal(0x81));
     assert.throws(() => read(body(0x0b, 0x80, 0x80, 0x80, 0x80, 0x01), 'subscribe'), refusal(0x81));
   });
@@ -186,7 +186,7 @@ describe('readProperties', () => {
     assert.throws(() => read(body(0x0b, 1), 'publish'), refusal(0x82, /^subscriptionIdentifier: /));
   });
 
-  it('refuses Authentication Data without its method with 0x82, in either order', () => {
+  it('refuses Authentication Data without Authentication Method with 0x82, whatever their order', () => {
     for (const set of ['connect', 'connack', 'auth'] as const) {
       assert.throws(() => read(body(0x16, 0, 1, 7), set), refusal(0x82, /^authenticationData: /));
       assert.equal(read(body(0x15, 'm', 0x16, 0, 1, 7), set).authenticationMethod, 'm');
@@ -222,7 +222,7 @@ describe('readProperties', () => {
     assert.throws(() => read(body(0x26, 'n', bad), 'publish'), refusal(0x81, /^user property value: /));
   });
 
-  it('keeps the order and the doubles of User Properties [MQTT-3.3.2-18], [MQTT-3.1.3-10]', () => {
+  it('keeps the order and the duplicates of User Properties [MQTT-3.3.2-18], [MQTT-3.1.3-10]', () => {
     const pairs = [
       ['b', '1'],
       ['a', ''],
@@ -234,14 +234,14 @@ describe('readProperties', () => {
     for (const set of ['publish', 'will'] as const) assert.deepEqual(read(block, set).userProperties, pairs);
   });
 
-  it('copies binary data, so that the chunk it came in can go', () => {
+  it('copies binary data, so that it does not reference the read chunk', () => {
     const block = body(0x09, 0, 2, 1, 2);
     const { correlationData } = read(block, 'publish');
     block.fill(0xee);
     assert.deepEqual(correlationData, Buffer.from([1, 2]));
   });
 
-  it('fills the object it is given', () => {
+  it('fills the object that is passed in', () => {
     const into: Properties = {};
     assert.equal(readProperties(body(0x21, 0, 9), 0, 3, 'connect', into), into);
     assert.deepEqual(into, { receiveMaximum: 9 });
@@ -249,19 +249,19 @@ describe('readProperties', () => {
 });
 
 describe('writeProperties', () => {
-  it('writes in the order of the table, whatever the order in the object', () => {
+  it('writes properties in the order of the table, whatever their order in the object', () => {
     const block = write({ topicAlias: 7, userProperties: [['n', 'v']], payloadFormatIndicator: 1 });
     assert.deepEqual(block, body(0x01, 1, 0x23, 0, 7, 0x26, 'n', 'v'));
   });
 
-  it('writes nothing for absent, undefined and foreign names', () => {
+  it('writes nothing for absent, undefined and unknown properties', () => {
     assert.equal(propertiesLength(undefined), 0);
     assert.equal(writeProperties(Buffer.alloc(0), 0, undefined), 0);
     const odd = { topicAlias: undefined, nonsense: 5 } as Properties;
     assert.equal(write(odd).length, 0);
   });
 
-  it('refuses text and data above 65,535 bytes', () => {
+  it('refuses strings and binary data above 65,535 bytes', () => {
     const long = 'é'.repeat(32768);
     assert.throws(() => propertiesLength({ contentType: long }), { code: 'VALUE_TOO_LONG', field: 'contentType' });
     assert.throws(() => propertiesLength({ userProperties: [['n', long]] }), { code: 'VALUE_TOO_LONG' });
@@ -270,7 +270,7 @@ describe('writeProperties', () => {
   });
 
   for (const set of SETS) {
-    it(`writes what readProperties reads back in ${set}`, () => {
+    it(`writes properties that readProperties decodes to the same object in ${set}`, () => {
       fc.assert(
         fc.property(properties(set), (it) => {
           const block = write(it ?? {});
@@ -286,7 +286,7 @@ describe('writeProperties', () => {
 
 describe('a property block with several faults', () => {
   for (const set of SETS) {
-    it(`is malformed (0x81) in ${set} where a property that may not stand there is cut off as well`, () => {
+    it(`is malformed (0x81) in ${set} if a property that is not allowed there is also cut off`, () => {
       for (const row of PROPERTIES.filter((it) => !isAllowed(it, set))) {
         const own = body(row.id, SAMPLES[row.type].bytes);
         for (let end = 1; end < own.length; end += 1)
@@ -296,7 +296,7 @@ describe('a property block with several faults', () => {
     });
   }
 
-  it('is malformed (0x81) where a refused value, a second copy or alias 0 stands before what cannot be parsed', () => {
+  it('is malformed (0x81) if an invalid value, a duplicate or alias 0 precedes bytes that cannot be parsed', () => {
     const scan = newPublishScan();
     const refusals = [
       body(0x01, 2),
@@ -320,7 +320,7 @@ describe('a property block with several faults', () => {
 });
 
 describe('scanPublishProperties', () => {
-  it('notes what the broker acts on', () => {
+  it('stores the properties that the broker acts on', () => {
     const scan = newPublishScan();
     const block = body(0x01, 1, 0x02, 0xff, 0xff, 0xff, 0xfe, 0x23, 0x01, 0x02, 0x26, 'n', 'v', 0x26, 'n', 'w');
     const buf = Buffer.concat([Buffer.alloc(5), block]);
@@ -330,7 +330,7 @@ describe('scanPublishProperties', () => {
     assert.equal(scan.topicAlias, 0x102);
   });
 
-  it('leaves nothing of the packet before', () => {
+  it('clears the values of the previous packet', () => {
     const scan = newPublishScan();
     const full = body(0x01, 1, 0x02, 0, 0, 0, 9, 0x03, 't', 0x08, 'r', 0x09, 0, 0, 0x23, 0, 1, 0x26, 'n', 'v');
     scanPublishProperties(full, 0, full.length, scan);
@@ -341,7 +341,7 @@ describe('scanPublishProperties', () => {
     assert.deepEqual(scan, { ...newPublishScan(), payloadFormatIndicator: 1, seen: 1 });
   });
 
-  it('leaves nothing of a packet that was refused', () => {
+  it('clears the values of a packet that was refused', () => {
     const scan = newPublishScan();
     const bad = body(0x23, 0, 1, 0x02, 0, 0, 0, 9, 0xff);
     assert.throws(() => scanPublishProperties(bad, 0, bad.length, scan));
@@ -349,7 +349,7 @@ describe('scanPublishProperties', () => {
     assert.deepEqual(scan, newPublishScan());
   });
 
-  it('agrees with readProperties on what it finds and on what it refuses', () => {
+  it('finds the same values and throws the same errors as readProperties', () => {
     const scan = newPublishScan();
     const block = properties('publish').map((it) => write(it ?? {}));
     const foreign = fc.constantFrom(...PROPERTIES.map((row) => sample(row)));
@@ -380,7 +380,7 @@ describe('scanPublishProperties', () => {
 });
 
 describe('copyPublishProperties', () => {
-  it('leaves out alias, expiry and subscription identifiers, keeps the rest byte for byte [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-20]', () => {
+  it('leaves out alias, expiry and subscription identifiers and copies the rest unchanged [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-20]', () => {
     const source = body(
       ...[0x23, 0, 1, 0x26, 'b', '1', 0x0b, 0xff, 0x7f, 0x02, 0, 0, 0, 9, 0x26, 'a', '2', 0x0b, 1],
       ...[0x08, 'reply', 0x09, 0, 1, 7, 0x01, 1, 0x03, 'x'.repeat(100)]
@@ -392,12 +392,12 @@ describe('copyPublishProperties', () => {
     assert.deepEqual(target, Buffer.concat([Buffer.alloc(2, 0xee), kept, Buffer.alloc(2, 0xee)]));
   });
 
-  it('copies nothing of an empty block', () => {
+  it('copies nothing from an empty block', () => {
     assert.equal(strippedPublishLength(Buffer.alloc(0), 0, 0), 0);
     assert.equal(copyPublishProperties(Buffer.alloc(0), 0, 0, Buffer.alloc(0), 0), 0);
   });
 
-  it('says the same as reading, dropping three and writing', () => {
+  it('gives the same bytes as decoding, removing the three properties and encoding', () => {
     fc.assert(
       fc.property(properties('publishFromServer'), (it) => {
         const source = Buffer.concat([Buffer.from([0xff]), write(it ?? {}), Buffer.from([0x0b, 0x01])]);

@@ -6,7 +6,7 @@ import { checkUtf8, readString } from '../../lib/packets/utf8.ts';
 import { runs } from './arbitraries.ts';
 import { refusal } from './frames.ts';
 
-/** Between bytes that would make any string ill-formed, so that a look outside shows. */
+/** Place a string between bytes that would make any string ill-formed, so that reading outside shows. */
 function walled(bytes: Buffer): { buf: Buffer; start: number; end: number } {
   const buf = Buffer.concat([Buffer.from([0xff, 0xff]), bytes, Buffer.from([0x80, 0x80, 0x80, 0x80])]);
   return { buf, start: 2, end: 2 + bytes.length };
@@ -49,7 +49,7 @@ describe('checkUtf8', () => {
     }
   }
 
-  it('refuses U+0000 at every place of a short and a long string [MQTT-1.5.4-2]', () => {
+  it('refuses U+0000 at every position of a short and a long string [MQTT-1.5.4-2]', () => {
     for (const length of [1, 4, 5, 11, 127, 128, 300]) {
       for (const place of [0, 1, 3, length - 1]) {
         const bytes = Buffer.alloc(length, 0x61);
@@ -59,18 +59,18 @@ describe('checkUtf8', () => {
     }
   });
 
-  it('accepts the first and last character of every length', () => {
+  it('accepts the first and last character of every encoded length', () => {
     for (const point of [1, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xfeff, 0xfffe, 0xffff, 0x10000, 0x10ffff]) {
       assert.equal(check(Buffer.from(String.fromCodePoint(point))), true, point.toString(16));
     }
   });
 
-  it('accepts a string of no bytes', () => {
+  it('accepts an empty string', () => {
     assert.equal(check(Buffer.alloc(0)), true);
   });
 
-  it('says the same as the runtime for random bytes', () => {
-    // bytes at the edges of the ranges make near misses likely
+  it('agrees with Node.js on random bytes', () => {
+    // Bytes at the edges of the ranges make nearly valid sequences likely.
     const edges = fc.constantFrom(
       0x01,
       0x7f,
@@ -100,21 +100,21 @@ describe('checkUtf8', () => {
 });
 
 describe('readString', () => {
-  it('keeps U+FEFF at the front [MQTT-1.5.4-3]', () => {
+  it('keeps a leading U+FEFF [MQTT-1.5.4-3]', () => {
     for (const text of ['\ufeffabc', '\ufeff', `\ufeff${'a'.repeat(200)}`]) {
       const { buf, start, end } = walled(Buffer.from(text));
       assert.equal(readString(buf, start, end), text);
     }
   });
 
-  it('returns what was written, of any length and alphabet', () => {
+  it('returns strings of any length and alphabet unchanged', () => {
     for (const text of ['', 'a', 'sensors/1/temp', 'räume/温度/🔥', 'x'.repeat(65535), '温'.repeat(21845)]) {
       const { buf, start, end } = walled(Buffer.from(text));
       assert.equal(readString(buf, start, end), text);
     }
   });
 
-  it('refuses ill-formed text with 0x81 and names it [MQTT-1.5.4-1]', () => {
+  it('refuses an ill-formed string with 0x81 and names the field [MQTT-1.5.4-1]', () => {
     for (const padding of [0, 200]) {
       const bytes = Buffer.concat([Buffer.alloc(padding, 0x61), Buffer.from([0xed, 0xa0, 0x80])]);
       assert.throws(() => readString(bytes, 0, bytes.length, 'client id'), refusal(0x81, /^client id: /));

@@ -16,7 +16,7 @@ const EDGES: readonly (readonly [value: number, bytes: number[]])[] = [
 
 describe('variable byte integer', () => {
   for (const [value, bytes] of EDGES) {
-    it(`writes ${value} in ${bytes.length} bytes and reads it back [MQTT-1.5.5-1]`, () => {
+    it(`encodes ${value} in ${bytes.length} bytes and decodes it [MQTT-1.5.5-1]`, () => {
       assert.equal(varintLength(value), bytes.length);
       const buf = Buffer.alloc(6, 0xee);
       assert.equal(writeVarint(buf, 1, value), 1 + bytes.length);
@@ -25,7 +25,7 @@ describe('variable byte integer', () => {
       assert.equal(varintEnd(), 1 + bytes.length);
     });
 
-    it(`refuses ${value} cut off at any byte`, () => {
+    it(`refuses ${value} if it is cut at any byte`, () => {
       const buf = Buffer.from([...bytes, 0x01]);
       for (let end = 0; end < bytes.length; end += 1) assert.throws(() => readVarint(buf, 0, end), refusal(0x81));
     });
@@ -37,7 +37,7 @@ describe('variable byte integer', () => {
     [0x80, 0x80, 0x00],
     [0xff, 0xff, 0xff, 0x00]
   ]) {
-    it(`refuses ${Buffer.from(bytes).toString('hex')}, longer than needed [MQTT-1.5.5-1]`, () => {
+    it(`refuses ${Buffer.from(bytes).toString('hex')}, which has more bytes than needed [MQTT-1.5.5-1]`, () => {
       assert.throws(() => readVarint(Buffer.from(bytes), 0, bytes.length), refusal(0x81, /fewest/));
     });
   }
