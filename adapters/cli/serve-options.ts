@@ -47,10 +47,16 @@ export const SERVE_OPTIONS = {
     true,
     'at start, compare the checksums of all files in that folder (some 300 MB a second); off, damage may go unseen'
   ),
+  reserve: flag(
+    'size',
+    undefined as number | undefined,
+    'disk space that the folder keeps for when the disk is full; 64 MB or a fifth of the file system if that is less, 0: none',
+    { value: 'SIZE' }
+  ),
   memory: flag(
     'boolean',
     false,
-    'keep all state in memory: it ends with this process; not with --data-dir, --durability or --verify-store'
+    'keep all state in memory: it ends with this process; not with --data-dir, --durability, --verify-store or --reserve'
   ),
   verbose: flag('boolean', false, 'tell of every client that comes and goes', { short: 'v' })
 };

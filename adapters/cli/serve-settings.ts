@@ -66,7 +66,7 @@ function readConfigFlag(layers: readonly Layer[]): FlagValues<typeof CONFIG_FLAG
 }
 
 /** What `memory` leaves nothing to do for: whoever gives one wants state to be kept. */
-const KEEPING = ['dataDir', 'durability', 'verifyStore'] as const;
+const KEEPING = ['dataDir', 'durability', 'verifyStore', 'reserve'] as const;
 
 /** Each layer is read by itself, so that an error can name it. */
 function checkLayer({ given, spelled }: Layer): void {

@@ -25,8 +25,8 @@ ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
 
 Each can also stand in the config file (mqttPort) and in the environment (${spelledAsVariable('mqttPort')}). So can every option of the
 library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags go over the
-environment, the environment over the file; so goes --data-dir, --durability or --verify-store over a "memory" of these, and --memory over
-theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
+environment, the environment over the file; so goes --data-dir, --durability, --verify-store or --reserve over a "memory" of these, and
+--memory over theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
   outlivesOutput: true,
   async run(args, shell) {
     const opened: Opened[] = [];
@@ -35,8 +35,8 @@ theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides
     const endCollecting = shell.collectWhenIdle();
     try {
       const settings = await readServeSettings(args, shell);
-      const { memory, dataDir, durability, verifyStore } = settings.own;
-      const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore });
+      const { memory, dataDir, durability, verifyStore, reserve } = settings.own;
+      const store = memory ? undefined : levelStore(dataDir, { durability, verify: verifyStore, reserve });
       const broker = prepare(settings, store, shell);
       const needed = settings.listeners.filter(({ isOptional }) => !isOptional);
       for (const plan of needed) opened.push({ plan, listening: listen(broker, plan.transport) });

@@ -71,6 +71,22 @@ describe('A data folder on a disk without a free byte', () => {
     }
   });
 
+  it('has no reserve to open with where serve was started with --reserve 0', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const files = async (...flags: string[]) => {
+      const shell = testShell();
+      const ports = ['--mqtt-port', '0', '--ws-port', 'off'];
+      const code = runCommand(['serve', '--data-dir', join(disk.path, 'data'), ...ports, ...flags], shell);
+      await readyPorts(shell, code);
+      shell.signal('SIGTERM');
+      assert.equal(await code, 0);
+      return readdirSync(join(disk.path, 'data'));
+    };
+    assert.ok(!(await files('--reserve', '0')).includes('RESERVE'));
+    assert.ok((await files()).includes('RESERVE'));
+  });
+
   it('is served, and drained by its session', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;

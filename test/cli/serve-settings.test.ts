@@ -424,6 +424,17 @@ describe('options of serve', () => {
     await assert.rejects(read(['--verify-store=maybe']), { code: 'OPTION_INVALID', message: /^--verify-store: / });
   });
 
+  it('reads --reserve, the disk space that the folder keeps for when the disk is full', async () => {
+    const reserveOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.reserve;
+    assert.equal(await reserveOf([]), undefined);
+    assert.equal(await reserveOf(['--reserve', '16MB']), 16 * 2 ** 20);
+    assert.equal(await reserveOf(['--reserve', '0'], { env: { EMBERMQ_RESERVE: '8MB' } }), 0);
+    assert.equal(await reserveOf([], { env: { EMBERMQ_RESERVE: '8MB' } }), 8 * 2 ** 20);
+    assert.equal(await reserveOf([], { file: { reserve: '8MB' } }), 8 * 2 ** 20);
+    await assert.rejects(read(['--reserve', 'much']), { code: 'OPTION_INVALID', message: /^--reserve: / });
+    await assert.rejects(read(['--memory', '--reserve', '8MB']), { message: /so --reserve means nothing/ });
+  });
+
   it('refuses --memory together with what says how state is kept, and names both', async () => {
     const message = /^--memory keeps nothing, so --data-dir means nothing: leave one of them out$/;
     await assert.rejects(read(['--memory', '--data-dir', 'a']), { code: 'OPTION_INVALID', message });
