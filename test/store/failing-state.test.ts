@@ -67,7 +67,8 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
           for (const payload of ['x', '']) writer.send(publish(`state/passing/${n}`, payload, { retain: true }));
         for (let n = 0; n < 300; n++) writer.send(publish(`state/${round}/${n}`, 'x', { retain: true }));
         for (let n = 0; n < 300; n++) writer.send(publish(`state/none/${n}`, '', { retain: true }));
-        await turns();
+        writer.send({ cmd: 'pingreq' });
+        await writer.next('pingresp'); // the broker has handled all before it, for which it takes several turns
         if (round === 9) {
           const noted = queryObjects(RetainedChange, { format: 'count' });
           assert.ok(noted <= 300, `${noted} topics noted`);
