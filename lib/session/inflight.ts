@@ -27,25 +27,22 @@ export class Inflight {
   #messages: (Message | undefined)[] = new Array(16).fill(undefined);
   /** Where the session is kept in a store. */
   #kept: (KeptMessage | undefined)[] | undefined;
-  /** Bytes of the messages that have not been acknowledged or released, as far as they were given. */
+  /** Bytes of the messages that it has. */
   bytes = 0;
-  #sizes: Uint32Array | undefined;
   #subscriptionIds: Map<number, readonly number[]> | undefined;
 
   /**
    * Take the next free id.
-   * @param message what to send again on reconnect, or to tell of when acknowledged; undefined where neither can happen
+   * @param message what to send again on reconnect, to tell of when acknowledged, or to count in `bytes`; undefined where none is needed
    * @param flags QoS in bits 0-1, retain in bit 2
    * @param kept the message as the store has it
-   * @param bytes what it counts for in `bytes`
    */
   take(
     state: number,
     message: Message | undefined,
     flags: number,
     ids: readonly number[] | undefined,
-    kept?: KeptMessage,
-    bytes = 0
+    kept?: KeptMessage
   ): number {
     if ((this.count + 1) * 2 > this.#mask + 1) this.#grow();
     let id = this.#last;
@@ -59,9 +56,9 @@ export class Inflight {
     this.#flags[at] = flags;
     this.#order[at] = this.#sent++;
     this.#messages[at] = message;
+    if (message !== undefined) this.bytes += message.bytes;
     if (ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, ids);
     if (kept !== undefined) (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
-    if (bytes > 0) this.#count(at, bytes);
     this.count++;
     this.unacknowledged++;
     return id;
@@ -82,22 +79,11 @@ export class Inflight {
     if (state !== Awaiting.pubcomp) this.unacknowledged++;
   }
 
-  #count(at: number, bytes: number): void {
-    (this.#sizes ??= new Uint32Array(this.#mask + 1))[at] = bytes;
-    this.bytes += bytes;
-  }
-
-  #uncount(at: number): void {
-    if (this.#sizes === undefined) return;
-    this.bytes -= this.#sizes[at];
-    this.#sizes[at] = 0;
-  }
-
-  /** The message of an id that was put back. @param bytes what it counts for in `bytes` */
-  keep(id: number, kept: KeptMessage, bytes = 0): void {
+  /** The message of an id that was put back. */
+  keep(id: number, kept: KeptMessage): void {
     const at = id & this.#mask;
-    if (bytes > 0) this.#count(at, bytes);
     this.#messages[at] = kept.message;
+    this.bytes += kept.message.bytes;
     if (kept.ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, kept.ids);
     (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
   }
@@ -140,7 +126,7 @@ export class Inflight {
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.pubcomp;
     this.#messages[at] = undefined;
-    this.#uncount(at);
+    if (message !== undefined) this.bytes -= message.bytes;
     if (this.#kept !== undefined) this.#kept[at] = undefined;
     this.#order[at] = this.#sent++; // PUBRELs go again in the order of the PUBRECs [MQTT-4.6.0-4]
     this.#subscriptionIds?.delete(id);
@@ -155,7 +141,7 @@ export class Inflight {
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.nothing;
     this.#messages[at] = undefined;
-    this.#uncount(at);
+    if (message !== undefined) this.bytes -= message.bytes;
     if (this.#kept !== undefined) this.#kept[at] = undefined;
     this.#subscriptionIds?.delete(id);
     this.count--;
@@ -201,8 +187,6 @@ export class Inflight {
     this.#flags = new Uint8Array(size);
     this.#order = new Uint32Array(size);
     this.#messages = new Array(size).fill(undefined);
-    const sizes = this.#sizes;
-    if (sizes !== undefined) this.#sizes = new Uint32Array(size);
     const kept = this.#kept;
     this.#kept = kept === undefined ? undefined : new Array(size).fill(undefined);
     for (let from = 0; from < ids.length; from++) {
@@ -213,7 +197,6 @@ export class Inflight {
       this.#flags[at] = flags[from];
       this.#order[at] = order[from];
       this.#messages[at] = messages[from];
-      if (sizes !== undefined) (this.#sizes as Uint32Array)[at] = sizes[from];
       if (this.#kept !== undefined) this.#kept[at] = kept?.[from];
     }
   }

@@ -125,7 +125,10 @@ export class SessionLog extends Sized implements Durable {
     return parkedCounts(this.#parked);
   }
 
-  /** Its bytes have changed. The bound of all queues goes by those that wait: what is in flight cannot be dropped. */
+  /**
+   * Its bytes have changed. The bound of all queues goes by those that wait: what is in flight cannot be dropped. Each commit calls this for the
+   * logs that it writes, which is as often as the bound is looked at.
+   */
   resized(): void {
     const isDroppable = !this.#isOver && this.#handedOver === undefined;
     this.#session.host.storedBacklog.resize(this, isDroppable ? this.waitingBytes : 0);
@@ -192,7 +195,6 @@ export class SessionLog extends Sized implements Durable {
     this.#open = added(this.#open, kept);
     this.count++;
     this.bytes += message.bytes;
-    this.resized();
     // while nothing can be written, what is done does not gather
     if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
@@ -210,7 +212,6 @@ export class SessionLog extends Sized implements Durable {
     if (kept.qos === 0) this.zeroes--;
     this.bytes -= kept.message.bytes;
     if (this.count === 0) this.bytes = this.zeroes = 0; // what a record held that could not be read, nobody knows
-    this.resized();
     kept.finish();
     this.#done.add(kept.seq);
     const { segment } = kept;
@@ -297,6 +298,7 @@ export class SessionLog extends Sized implements Durable {
       if (this.#isEnding) this.#writeEnd(draft);
       return;
     }
+    this.resized();
     const { number } = this;
     if (this.#isMetaDirty) {
       this.#isMetaDirty = false;
@@ -784,7 +786,7 @@ export class SessionLog extends Sized implements Durable {
     if (id === undefined) this.#session.queue(kept);
     else {
       this.#wanted?.delete(kept.seq);
-      this.#session.inflight?.keep(id, kept, kept.message.bytes);
+      this.#session.inflight?.keep(id, kept);
     }
   }
 }

@@ -19,6 +19,8 @@ import type { Subscriber, Subscription } from './subscription.ts';
 
 /** The largest packet there is; what a client takes that names no Maximum Packet Size. */
 export const LARGEST_PACKET = 268_435_460;
+/** Bytes that are more than any message has; an integer, as the sizes that it is compared with. */
+const UNBOUNDED = 0x3fff_ffff;
 /** Messages of a backlog or of retained feeds sent in one go, before others have their turn. */
 const PUMP_AT_ONCE = 500;
 /** Messages of a session that is kept which wait in memory; more wait in the store alone. */
@@ -79,10 +81,11 @@ export abstract class Outbound implements Subscriber {
   /** Bytes that a QoS 1 or 2 message may have to go out now; 0: none may. One that exceeds `maxInflightBytes` goes alone. */
   #roomInFlight(): number {
     const { inflight } = this;
-    if (inflight === undefined) return Infinity;
+    if (inflight === undefined) return UNBOUNDED;
     if (inflight.count >= this.window) return 0;
     const { maxInflightBytes } = this.zoneSettings;
-    return maxInflightBytes === 0 || inflight.bytes === 0 ? Infinity : Math.max(0, maxInflightBytes - inflight.bytes);
+    if (maxInflightBytes === 0 || inflight.bytes === 0) return UNBOUNDED;
+    return Math.max(0, maxInflightBytes - inflight.bytes);
   }
 
   get isPersistent(): boolean {
@@ -334,14 +337,9 @@ export abstract class Outbound implements Subscriber {
   ): boolean {
     const { host } = this;
     const hasPacketId = id > 0;
-    // asked now and not when it was queued: a right that was withdrawn meanwhile holds
     if (host.hooks.deliver.length > 0 && !message.isSystem) {
-      if (!host.mayDeliver(message, this.client)) {
-        if (id > 0) this.inflight?.free(id);
-        this.#drop(message, 'hook', kept);
-        return false;
-      }
-      if (this.link !== link) return this.#putOff(message, qos, retain, ids, kept, id);
+      const taken = this.#askHooks(link, message, qos, retain, ids, kept, id);
+      if (taken !== undefined) return taken;
     }
     let expirySec = -1;
     let isAged = false;
@@ -397,6 +395,27 @@ export abstract class Outbound implements Subscriber {
     return true;
   }
 
+  /**
+   * Ask the deliver hooks: now and not when the message was queued, so that a right that was withdrawn meanwhile holds.
+   * @returns undefined: it may go out; false: it was dropped; true: the next connection gets it
+   */
+  #askHooks(
+    link: Connection,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    kept: KeptMessage | undefined,
+    id: number
+  ): boolean | undefined {
+    if (!this.host.mayDeliver(message, this.client)) {
+      if (id > 0) this.inflight?.free(id);
+      this.#drop(message, 'hook', kept);
+      return false;
+    }
+    return this.link === link ? undefined : this.#putOff(message, qos, retain, ids, kept, id);
+  }
+
   /** A hook ended the connection that the message was to go out on: the next one gets it, if the session has one. */
   #putOff(
     message: Message,
@@ -437,9 +456,7 @@ export abstract class Outbound implements Subscriber {
     this.inflight ??= new Inflight();
     if (kept !== undefined) this.log?.flowNoted();
     let again: Message | undefined;
-    // what other members of a share group get when the session ends is kept as well
-    const isWanted = this.isPersistent || this.client.subscriptions.shared > 0;
-    if (isWanted || this.zoneSettings.retryInterval > 0 || this.host.events.heard['message.acked']) {
+    if (this.isPersistent || this.#isWantedAgain) {
       message.detachFromPublisher();
       again = message;
     }
@@ -448,9 +465,15 @@ export abstract class Outbound implements Subscriber {
       again,
       qos | (retain ? 4 : 0),
       again === undefined ? undefined : ids,
-      kept,
-      kept !== undefined || this.zoneSettings.maxInflightBytes > 0 ? message.bytes : 0
+      kept
     );
+  }
+
+  /** Messages in flight are needed until they are acknowledged, also where the session ends with its connection. */
+  get #isWantedAgain(): boolean {
+    const { retryInterval, maxInflightBytes } = this.zoneSettings;
+    if (retryInterval > 0 || maxInflightBytes > 0 || this.host.events.heard['message.acked']) return true;
+    return this.client.subscriptions.shared > 0; // other members of a share group get them when the session ends
   }
 
   /** A packet that nobody else can share: mount point, alias, subscription identifiers, time left. */

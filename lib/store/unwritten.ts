@@ -44,6 +44,11 @@ export class Unwritten {
     return this.noted - this.#begunAt;
   }
 
+  /** More waits in all than the bound, so it may be too much for some publisher. */
+  get isMuch(): boolean {
+    return this.gathered + this.#leaving > this.#max;
+  }
+
   /** What gathered is being written. */
   begun(): void {
     this.#leaving = this.gathered;

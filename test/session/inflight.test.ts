@@ -51,6 +51,20 @@ describe('Inflight', () => {
     assert.equal(inflight.count, 1, 'the id is in use until PUBCOMP');
   });
 
+  it('counts the bytes of the messages that it has, until they are acknowledged or released', () => {
+    const inflight = new Inflight();
+    const [first, second] = [message('a'), message('a/longer/topic')];
+    const id = inflight.take(Awaiting.puback, first, 1, undefined);
+    const released = inflight.take(Awaiting.pubrec, second, 2, undefined);
+    for (let i = 0; i < 40; i++) take(inflight); // without their messages
+    assert.equal(inflight.bytes, first.bytes + second.bytes);
+    inflight.released(released);
+    assert.equal(inflight.bytes, first.bytes);
+    inflight.free(released);
+    inflight.free(id);
+    assert.equal(inflight.bytes, 0);
+  });
+
   it('lists ids in the order their messages went out, those with PUBREC in the order of the PUBRECs', () => {
     const inflight = new Inflight();
     for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);

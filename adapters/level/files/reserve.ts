@@ -19,6 +19,8 @@ const COMPACTION_BYTES = 33_554_432;
 const WRITTEN_AT_ONCE = 1_048_576;
 const LOOK_EVERY_MS = 1_000;
 const LOOK_EVERY_BYTES = 1_048_576;
+/** After this share of what is free, while the reserve is not needed yet. */
+const LOOK_EVERY_SHARE = 256;
 /** What a commit takes: in the log, and in the table that is made of it. */
 const TAKEN_TIMES = 2;
 /** After a commit that failed: a quota may have no room where the file system says there is. */
@@ -94,7 +96,8 @@ export class Reserve {
   /**
    * So many bytes are about to be written. A commit that does not fit leaves a part of itself in LevelDB's log, so one that would take the last
    * of the reserve is refused before that: a folder needs it to be opened.
-   * @returns what has to be waited for, once in a megabyte, and for each commit when the room is scarce; it rejects with ENOSPC
+   * @returns what has to be waited for, once in a megabyte or in a 256th of what is free, and for each commit when the room is scarce; it
+   * rejects with ENOSPC
    */
   before(bytes: number): Promise<void> | undefined {
     this.#uncheckedBytes -= bytes;
@@ -191,5 +194,6 @@ function uncheckedBytes({ available, fileBytes, reserve }: Space): number {
   if (reserve === 0) return LOOK_EVERY_BYTES;
   const opening = forOpening(reserve);
   const left = Math.min(available + fileBytes - reserve / 2, Math.min(available, opening) - opening / 2);
-  return Math.min(LOOK_EVERY_BYTES, left / TAKEN_TIMES);
+  const least = Math.min(LOOK_EVERY_BYTES, left / TAKEN_TIMES);
+  return available < NEAR * reserve ? least : Math.max(least, available / LOOK_EVERY_SHARE);
 }

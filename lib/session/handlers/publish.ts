@@ -224,7 +224,12 @@ export function pauseForStore(link: Connection, ledger: Ledger, notedBefore: num
   if (caused === 0) return;
   const share = (link.unwritten ??= new UnwrittenShare());
   unwritten.charge(share, caused);
-  if ((link.pauses & Pause.store) !== 0 || ledger.isFailed || !unwritten.isTooMuch(share)) return;
+  if (unwritten.isMuch && unwritten.isTooMuch(share)) pauseUntilWritten(link, ledger, share);
+}
+
+function pauseUntilWritten(link: Connection, ledger: Ledger, share: UnwrittenShare): void {
+  if ((link.pauses & Pause.store) !== 0 || ledger.isFailed) return;
+  const { unwritten } = ledger;
   link.pause(Pause.store);
   const mustWait = () => {
     if (unwritten.isTooMuch(share) && !ledger.isFailed && !link.isClosed) return true;
