@@ -51,7 +51,7 @@ class Subscriber {
 }
 
 class Route {
-  stale = false;
+  isStale = false;
   generation = 0;
   readonly weight: number;
   readonly targets: readonly Subscriber[];

@@ -191,7 +191,7 @@ export class RetainedStore<M> {
       if (child instanceof RetainedEntry) {
         const resident: RetainedEntry<M> = child;
         child = new Level<M>(level, level.offset + label.length + 1);
-        level.link(label, child, topic);
+        level.setChild(label, child, topic);
         const residentLabel = labelAt(child, resident.topic, depth + 1);
         if (residentLabel === undefined) end(child, resident);
         else pass(child, residentLabel, resident);
@@ -264,14 +264,14 @@ function end<M>(level: Level<M>, entry: RetainedEntry<M>): void {
 function pass<M>(level: Level<M>, label: string, entry: RetainedEntry<M>): void {
   entry.at = level;
   entry.index = -1;
-  level.link(label, entry, entry.topic);
+  level.setChild(label, entry, entry.topic);
 }
 
 function replant<M>(old: RetainedEntry<M>, entry: RetainedEntry<M>): void {
   const level = old.at!;
   entry.at = level;
   entry.index = old.index;
-  if (old.index === -1) level.link(childLabel(level, entry.topic), entry, entry.topic);
+  if (old.index === -1) level.setChild(childLabel(level, entry.topic), entry, entry.topic);
   else level.ending![old.index] = entry;
   old.at = undefined;
   old.live = false;
@@ -282,7 +282,7 @@ function uproot<M>(entry: RetainedEntry<M>): void {
   entry.at = undefined;
   entry.live = false;
   if (entry.index === -1) {
-    level.unlink(childLabel(level, entry.topic));
+    level.removeChild(childLabel(level, entry.topic));
   } else {
     const last = level.ending!.pop()!;
     if (last !== entry) {
@@ -293,7 +293,7 @@ function uproot<M>(entry: RetainedEntry<M>): void {
   }
   while (level.parent !== undefined && level.ending === undefined && level.childCount === 0) {
     level = level.parent;
-    level.unlink(childLabel(level, entry.topic));
+    level.removeChild(childLabel(level, entry.topic));
   }
 }
 

@@ -114,7 +114,7 @@ export class Routing {
   /** @param maxWeight bound of the cache: topics plus the subscribers they reach */
   constructor(settings: SharedSettings, maxWeight: number) {
     this.#settings = settings;
-    this.#cache = new RouteCache({ maxWeight, onLeave: (route) => this.#empty(route) });
+    this.#cache = new RouteCache({ maxWeight, onRemove: (route) => this.#empty(route) });
   }
 
   /** Filters in use, each counted once. */
@@ -198,7 +198,7 @@ export class Routing {
 
   /** Whether a route still says who gets the messages of its topic, cached or not. */
   isFresh(route: Route): boolean {
-    return route.version === this.#version || (!route.stale && route.generation === this.#cache.generation);
+    return route.version === this.#version || (!route.isStale && route.generation === this.#cache.generation);
   }
 
   /** The route of a topic name known to be valid. */
@@ -249,7 +249,7 @@ export class Routing {
 
   /** Have a route found by its bytes. What the cache does not take, a very long topic perhaps, is not kept here either. */
   #put(route: OwnRoute, place: number, bytes: Buffer): Route {
-    if (route.stale) return route;
+    if (route.isStale) return route;
     route.bytes = bytes;
     route.place = place;
     this.#table[place] = route;
@@ -305,7 +305,7 @@ export class Routing {
       targets: merged.length === 0 ? NOBODY : merged,
       groups: groups ?? (NO_GROUPS as readonly RoutedGroup[]),
       version: this.#version,
-      stale: true,
+      isStale: true,
       generation: 0,
       weight: 1 + merged.length + (groups?.length ?? 0),
       place: -1

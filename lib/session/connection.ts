@@ -375,7 +375,7 @@ export class Connection {
               }
               route = host.resolve(chunk, topicAt, topicEnd);
               this.session.checkRoute(route);
-              this.route = route.stale ? undefined : route;
+              this.route = route.isStale ? undefined : route;
             }
             if (route.kind === 0) {
               if (run === undefined) {

@@ -136,7 +136,7 @@ export interface Route {
   readonly groups: readonly Group[];
   /** State of the subscriptions that it was computed for; -1 once it has lost its targets. */
   readonly version: number;
-  stale: boolean;
+  isStale: boolean;
   generation: number;
   weight: number;
 }

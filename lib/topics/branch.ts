@@ -1,14 +1,15 @@
 import { TextMap } from './text-map.ts';
 
 /**
- * One node of a tree of topic levels: children by the text of their level. The first child is kept inline, because most nodes have no
- * other and a Map of one entry takes 200 bytes.
+ * A node in a tree of topic levels. Its children are found by the name of their level.
+ *
+ * The first child is stored inline, because most nodes have only one and a Map with one entry takes 200 bytes.
  */
 export class Branch<Child> {
-  /** Level text of the inline child; undefined when there is none. */
+  /** The level of the inline child; undefined if there is none. */
   firstLabel: string | undefined = undefined;
   first: Child | undefined = undefined;
-  /** The other children; undefined when there is none. */
+  /** The other children; undefined if there are none. */
   others: TextMap<Child> | undefined = undefined;
 
   child(label: string): Child | undefined {
@@ -16,8 +17,8 @@ export class Branch<Child> {
     return this.others === undefined ? undefined : this.others.get(label);
   }
 
-  /** Set the child of this label, new or not. `source` is the topic or filter that the label was cut out of. */
-  link(label: string, child: Child, source: string): void {
+  /** Add or replace a child. `source` is the topic or filter of which `label` is a substring. */
+  setChild(label: string, child: Child, source: string): void {
     if (this.firstLabel === label) {
       this.first = child;
     } else if (this.others?.has(label)) {
@@ -31,8 +32,8 @@ export class Branch<Child> {
     }
   }
 
-  /** Forget the child of this label. */
-  unlink(label: string): void {
+  /** Remove a child, if it exists. */
+  removeChild(label: string): void {
     if (this.firstLabel === label) {
       this.firstLabel = undefined;
       this.first = undefined;
@@ -46,10 +47,7 @@ export class Branch<Child> {
   }
 }
 
-/**
- * A text of 13 characters or more that is cut out of another one keeps all of that other one in memory, and a node may outlive the
- * topic that made it.
- */
+/** Copy a label. In V8 a substring of 13 characters or more keeps the whole string in memory, and a node may outlive the topic. */
 function detach(label: string, source: string): string {
   return label.length >= 13 && source.length - label.length > 256 ? Buffer.from(label).toString() : label;
 }

@@ -1,48 +1,50 @@
 import { LRUCache } from 'lru-cache';
 
-/** What the cache needs to know of a route. A caller sets `weight`; the other two belong to the cache. */
+/** The fields of a route that the cache uses. The caller sets `weight`, the cache sets the others. */
 export interface CachedRoute {
-  /** True when the cache does not hold this route, or no longer: whoever does must look the topic up again. */
-  stale: boolean;
-  /** The cache's `generation` when the route was put in. */
+  /** Whether the route is not (or no longer) in the cache. Code that has stored a stale route must look up the topic again. */
+  isStale: boolean;
+  /** The `generation` of the cache when the route was added. */
   generation: number;
-  /** What it counts against the bound: 1 + number of targets. Must not change while the route is cached. */
+  /** The share of `maxWeight` that the route takes: 1 + number of targets. Must not change while the route is cached. */
   weight: number;
 }
 
 export interface RouteCacheOptions<R> {
-  /** Bound on the sum of weights, where each 64 characters of a topic weigh 1 more. Default 100,000, some 10 MB. */
+  /** The greatest sum of weights. Each 64 characters of a topic weigh 1 more. Default: 100,000, which takes about 10 MB. */
   readonly maxWeight?: number;
-  /** Lookups after which the hit rate is looked at. Default 4,096. */
+  /** The number of lookups after which the hit rate is evaluated. Default: 4,096. */
   readonly reviewEvery?: number;
-  /** Hit rate below which a full cache takes only a sample of new topics. Default 0.25: what a hit saves (1.7 us at 1 M filters) then no
-   *  longer pays for the insertions (1.1 us each) of what is never asked for again. */
+  /**
+   * The hit rate below which a full cache adds only a sample of the new topics. Default: 0.25. Below that, the time that hits save
+   * (1.7 us each with 1 million filters) is less than the time to insert topics that are not looked up again (1.1 us each).
+   */
   readonly minHitRate?: number;
-  /** One in how many new topics goes in while sampling. Default 16. */
+  /** While sampling, one in this number of new topics is added. Default: 16. */
   readonly sampleEvery?: number;
-  /** Called with each route that leaves: it is stale, and counts against the bound no longer. */
-  readonly onLeave?: (route: R) => void;
+  /** Called with each route that is removed. The route is stale and no longer counts against `maxWeight`. */
+  readonly onRemove?: (route: R) => void;
 }
 
-/** Topics longer than this are looked up each time: V8 gives very long texts of one length the same hash, see TextMap. */
+/** Topics longer than this are not cached. V8 gives very long strings of equal length the same hash; see TextMap. */
 const MAX_TOPIC_LENGTH = 4096;
 
 /**
- * Routes by topic name, the least recently used leaving first.
+ * A cache of routes by topic name, which evicts the least recently used first.
  *
- * A change of an exact filter invalidates the topic of its name, a change of a wildcard all topics at once, by a new generation. A route
- * that is kept elsewhere, too, is good while `!route.stale && route.generation === cache.generation`.
+ * A change of a filter without wildcards invalidates the topic of that name. A change of a wildcard filter invalidates all topics, by a new
+ * generation. A route that is also stored elsewhere is valid while `!route.isStale && route.generation === cache.generation`.
  *
- * When topics do not come again, putting them in costs more than it brings: a cache that is full and seldom hit takes one topic in
+ * If topics are rarely used again, adding them costs more than it saves. A full cache with a low hit rate therefore adds only one topic in
  * `sampleEvery` until the hit rate recovers.
  */
 export class RouteCache<R extends CachedRoute> {
-  /** Goes up with each `invalidateAll`. */
+  /** Incremented by each `invalidateAll`. */
   generation = 0;
-  /** Lookups, and those of them that found their topic, since the hit rate was last looked at. */
+  /** The number of lookups since the hit rate was last evaluated, and how many of them found their topic. */
   lookups = 0;
   hits = 0;
-  /** Whether only a sample of new topics goes in at present. */
+  /** Whether only a sample of the new topics is added at present. */
   isSampling = false;
   readonly maxWeight: number;
   readonly #lru: LRUCache<string, R>;
@@ -57,80 +59,81 @@ export class RouteCache<R extends CachedRoute> {
     this.#reviewEvery = options.reviewEvery ?? 4096;
     this.#minHitRate = options.minHitRate ?? 0.25;
     this.#sampleEvery = options.sampleEvery ?? 16;
-    const { onLeave } = options;
-    // no `max`: it would make lists of that length at once
+    const { onRemove } = options;
+    // `max` is not set, because it would allocate lists of that length at once.
     this.#lru = new LRUCache<string, R>({
       maxSize: this.maxWeight,
       sizeCalculation: weigh,
       dispose: (route, _topic, reason) => {
-        route.stale = true;
+        route.isStale = true;
         if (reason === 'evict') this.#evicted++;
-        onLeave?.(route);
+        onRemove?.(route);
       }
     });
   }
 
-  /** The route of a topic, if there is one that holds; else compute it and `set` it. */
+  /** The valid route of a topic. If there is none, the caller computes the route and calls `set`. */
   get(topic: string): R | undefined {
     this.lookups++;
     const route = this.#lru.get(topic);
     if (route === undefined) return undefined;
-    // an outdated one is a hit as to the question whether topics come again
+    // An outdated route counts as a hit: it shows that the topic is used again.
     this.hits++;
     return route.generation === this.generation ? route : undefined;
   }
 
   /**
-   * Put in a route that was computed just now. The one it replaces becomes stale.
+   * Add a route that has just been computed. The route that it replaces becomes stale.
    *
-   * @returns false when the route was not kept (heavier than the whole cache, topic too long, not in the sample): it is marked stale, use it once
+   * @returns false if the route was not added (heavier than the cache, topic too long, not in the sample); it is marked stale and may be
+   *   used once
    */
   set(topic: string, route: R): boolean {
     if (this.lookups >= this.#reviewEvery) this.#review();
     route.generation = this.generation;
     if (topic.length > MAX_TOPIC_LENGTH || weigh(route, topic) > this.maxWeight) {
       this.#lru.delete(topic);
-      route.stale = true;
+      route.isStale = true;
       return false;
     }
     if (this.isSampling && ++this.#skipped < this.#sampleEvery && !this.#lru.has(topic)) {
-      route.stale = true;
+      route.isStale = true;
       return false;
     }
     this.#skipped = 0;
-    route.stale = false;
+    route.isStale = false;
     this.#lru.set(topic, route);
     return true;
   }
 
-  /** An exact filter came, went or changed: forget the route of the topic of that name. */
+  /** Remove the route of a topic, because the filter of that name was added, removed or changed. */
   invalidate(topic: string): void {
     this.#lru.delete(topic);
   }
 
-  /** A wildcard filter came, went or changed: no route put in so far holds any longer. Takes no time; they leave as others come. */
+  /** Invalidate all routes, because a wildcard filter was added, removed or changed. Takes constant time; new routes evict the old ones. */
   invalidateAll(): void {
     this.generation++;
   }
 
-  /** Drop every route, so that nothing here keeps a target alive. */
+  /** Remove every route, so that the cache references no subscribers. */
   clear(): void {
     this.#lru.clear();
   }
 
-  /** Number of topics, outdated routes included. */
+  /** The number of topics, including those with outdated routes. */
   get size(): number {
     return this.#lru.size;
   }
 
-  /** Sum of the weights, at most `maxWeight`. */
+  /** The sum of the weights, at most `maxWeight`. */
   get weight(): number {
     return this.#lru.calculatedSize;
   }
 
   #review(): void {
     const isSeldomHit = this.hits < this.lookups * this.#minHitRate;
-    // while there is room a low rate only says that the cache is young
+    // As long as nothing was evicted, a low hit rate only means that the cache is new.
     this.isSampling = isSeldomHit && (this.isSampling || this.#evicted > 0);
     this.lookups = 0;
     this.hits = 0;
@@ -138,7 +141,7 @@ export class RouteCache<R extends CachedRoute> {
   }
 }
 
-/** A bound on targets alone would not bound the memory that topics take. */
+/** The weight of a route. It includes the length of the topic, because targets alone would not bound the memory. */
 function weigh(route: CachedRoute, topic: string): number {
   return route.weight + (topic.length >>> 6);
 }

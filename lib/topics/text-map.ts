@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** V8 computes the hash of a text from its characters up to this length, and of longer ones from the length alone. */
+/** Up to this length V8 hashes the characters of a string; the hash of a longer string depends on its length only. */
 const MAX_HASHED = 16_383;
 
 interface Long<V> {
@@ -9,10 +9,10 @@ interface Long<V> {
 }
 
 /**
- * A Map by text for texts that strangers choose.
+ * A Map with string keys that is safe for keys chosen by clients.
  *
- * In a plain Map all texts of one length above 16,383 characters share a bucket, and each lookup compares with all of them: 8 ms among 1,000
- * topics of 64 KiB. Here the long ones, few and dear anyway, go by their digest. Texts must be well-formed Unicode.
+ * In a plain Map all keys of equal length above 16,383 characters share a bucket, and each lookup compares with all of them: 8 ms with
+ * 1,000 topics of 64 KiB. This map stores long keys, which are rare, by their SHA-256 digest. Keys must be well-formed Unicode.
  */
 export class TextMap<V> {
   readonly #short = new Map<string, V>();
@@ -39,7 +39,7 @@ export class TextMap<V> {
     else known.value = value;
   }
 
-  /** Returns whether the text was there. */
+  /** Remove a key. @returns whether it existed */
   delete(text: string): boolean {
     if (text.length <= MAX_HASHED) return this.#short.delete(text);
     return this.#long?.delete(digest(text)) ?? false;
@@ -49,19 +49,19 @@ export class TextMap<V> {
     return this.#short.size + (this.#long === undefined ? 0 : this.#long.size);
   }
 
-  /** The texts. As with a Map, there may be changes meanwhile. */
+  /** The keys. As with a Map, they may be changed during iteration. */
   *keys(): Generator<string, void, undefined> {
     yield* this.#short.keys();
     if (this.#long !== undefined) for (const { text } of this.#long.values()) yield text;
   }
 
-  /** The values. As with a Map, there may be changes meanwhile. */
+  /** The values. As with a Map, they may be changed during iteration. */
   *values(): Generator<V, void, undefined> {
     yield* this.#short.values();
     if (this.#long !== undefined) for (const { value } of this.#long.values()) yield value;
   }
 
-  /** Call `visit` for each text and value: faster than iterating. */
+  /** Call `visit` with each value and key. Faster than iterating. */
   forEach(visit: (value: V, text: string) => void): void {
     this.#short.forEach(visit);
     this.#long?.forEach(({ text, value }) => {

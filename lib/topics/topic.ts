@@ -1,18 +1,18 @@
-/** Bounds that a broker may set below what MQTT allows. Absent or 0: no bound but MQTT's own. */
+/** Limits below those of MQTT. Absent or 0 means the limit of MQTT. */
 export interface TopicLimits {
-  /** Most levels, that is slashes plus one. The prefix of a shared filter does not count. */
+  /** The greatest number of levels (slashes plus one). The prefix of a shared filter does not count. */
   readonly maxLevels?: number;
-  /** Most bytes of UTF-8; 65,535 at most [MQTT-4.7.3-3]. */
+  /** The greatest length in bytes of UTF-8, at most 65,535 [MQTT-4.7.3-3]. */
   readonly maxBytes?: number;
 }
 
-/** The two halves of `$share/<group>/<filter>`; `$queue/<filter>` has the group `$queue`. */
+/** The two parts of `$share/<group>/<filter>`. `$queue/<filter>` has the group `$queue`. */
 export interface SharedFilter {
   readonly group: string;
   readonly filter: string;
 }
 
-/** Longest topic name or filter in bytes of UTF-8: its length travels in two bytes [MQTT-4.7.3-3]. */
+/** The greatest length of a topic name or filter in bytes of UTF-8 [MQTT-4.7.3-3]. */
 export const MAX_TOPIC_BYTES = 65_535;
 
 const NUL = 0;
@@ -23,23 +23,23 @@ const SLASH = 0x2f;
 const SHARE = '$share/';
 const QUEUE = '$queue/';
 const DELAYED = '$delayed/';
-/** A share group with its name, and something behind it. */
-const WHOLE_SHARE = /^\$share\/[^/+#]+\/./s;
+/** `$share/`, the name of a group, a slash and at least one character. */
+const COMPLETE_SHARE = /^\$share\/[^/+#]+\/./s;
 
 /**
- * Say what is wrong with a topic name, the topic of a PUBLISH [MQTT-4.7.0-1, MQTT-4.7.3-1, -2, -3].
+ * Check a topic name, the topic of a PUBLISH [MQTT-4.7.0-1, MQTT-4.7.3-1, -2, -3].
  *
- * @returns undefined when it is valid, else a sentence such as `topic name "a/+": "+" is a wildcard, only topic filters may have it`
+ * @returns undefined if it is valid, otherwise an error message such as `topic name "a/+": the wildcard "+" is not allowed in topic names`
  */
 export function checkTopicName(name: string, limits?: TopicLimits): string | undefined {
   const reason = findFault(name, 0, false, limits);
-  return reason && sentence('topic name', name, reason);
+  return reason && describeFault('topic name', name, reason);
 }
 
 /**
- * Say what is wrong with a topic filter, shared ones included [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, -2, -3, MQTT-4.8.2-1, -2].
+ * Check a topic filter, which may be shared [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, -2, -3, MQTT-4.8.2-1, -2].
  *
- * @returns undefined when it is valid, else a sentence such as `topic filter "a/#/b": "#" may only be the last level`
+ * @returns undefined if it is valid, otherwise an error message such as `topic filter "a/#/b": "#" may only be the last level`
  */
 export function checkTopicFilter(filter: string, limits?: TopicLimits): string | undefined {
   let start = 0;
@@ -49,34 +49,37 @@ export function checkTopicFilter(filter: string, limits?: TopicLimits): string |
     if (shared !== undefined) start = filter.length - shared.filter.length;
   }
   const reason = findFault(filter, start, true, limits);
-  return reason && sentence('topic filter', filter, reason);
+  return reason && describeFault('topic filter', filter, reason);
 }
 
 /**
- * Say why a string that a client sends is no topic filter at all [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, MQTT-4.8.2-1, -2]. A filter that passes may
- * still be one that this broker refuses, see `checkTopicFilter`.
+ * Check that a string from a client is a well-formed topic filter [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, MQTT-4.8.2-1, -2].
  *
- * @param hasShares whether `$share/` has a meaning, as from MQTT 5.0 on; before, it is the beginning of a filter like any other
- * @returns undefined when it is well-formed, else a sentence
+ * The broker may still refuse a well-formed filter; see `checkTopicFilter`.
+ * @param hasShares whether `$share/` denotes a shared subscription, as in MQTT 5.0; before, it has no special meaning
+ * @returns undefined if it is well-formed, otherwise an error message
  */
 export function filterFault(filter: string, hasShares: boolean): string | undefined {
   let start = 0;
   if (hasShares && filter.startsWith(SHARE)) {
-    if (!WHOLE_SHARE.test(filter))
-      return sentence('topic filter', filter, '"$share/" must be followed by the name of a group, "/" and a filter');
+    if (!COMPLETE_SHARE.test(filter))
+      return describeFault(
+        'topic filter',
+        filter,
+        '"$share/" must be followed by the name of a group, "/" and a filter'
+      );
     start = filter.indexOf('/', SHARE.length) + 1;
   }
   const reason = findFault(filter, start, true, undefined);
-  return reason && sentence('topic filter', filter, reason);
+  return reason && describeFault('topic filter', filter, reason);
 }
 
 /**
- * Take a shared filter apart: `$share/<group>/<filter>`, or `$queue/<filter>` with the group `$queue`. The two spellings of that group
- * (`$queue/a` and `$share/$queue/a`) are the same subscription.
+ * Split a shared filter into group and filter: `$share/<group>/<filter>`, or `$queue/<filter>` with the group `$queue`.
  *
- * The filter inside is not checked further, see `checkTopicFilter`.
- * @returns undefined for an ordinary filter; a sentence saying what is wrong when it has no group, no filter, a wildcard in the group
- * [MQTT-4.8.2-1, -2] or another shared filter inside
+ * `$queue/a` and `$share/$queue/a` are the same subscription. The filter inside is not checked further; see `checkTopicFilter`.
+ * @returns undefined for a filter that is not shared; an error message if the group or the filter is missing, the group contains a wildcard
+ *   [MQTT-4.8.2-1, -2], or the filter inside is also shared
  */
 export function parseSharedFilter(filter: string): SharedFilter | string | undefined {
   let group = '$queue';
@@ -84,25 +87,27 @@ export function parseSharedFilter(filter: string): SharedFilter | string | undef
   if (filter.startsWith(SHARE)) {
     const end = filter.indexOf('/', SHARE.length);
     group = end === -1 ? filter.slice(SHARE.length) : filter.slice(SHARE.length, end);
-    if (group === '') return sentence('topic filter', filter, '"$share/" must be followed by the name of a group');
+    if (group === '') return describeFault('topic filter', filter, '"$share/" must be followed by the name of a group');
     if (group.includes('+') || group.includes('#')) {
-      return sentence('topic filter', filter, 'the name of a share group may not contain "+" or "#"');
+      return describeFault('topic filter', filter, 'the name of a share group may not contain "+" or "#"');
     }
     start = end === -1 ? filter.length : end + 1;
   } else if (!filter.startsWith(QUEUE)) {
     return undefined;
   }
-  if (start >= filter.length) return sentence('topic filter', filter, 'a shared filter needs a filter after its group');
+  if (start >= filter.length)
+    return describeFault('topic filter', filter, 'a shared filter needs a filter after its group');
   if (filter.startsWith(SHARE, start) || filter.startsWith(QUEUE, start)) {
-    return sentence('topic filter', filter, 'a shared filter may not contain another shared filter');
+    return describeFault('topic filter', filter, 'a shared filter may not contain another shared filter');
   }
   return { group, filter: filter.slice(start) };
 }
 
 /**
- * Whether a topic filter reaches a topic name, without allocating. Both must be valid; the prefix of a shared filter must be taken off.
+ * Whether a topic filter matches a topic name.
  *
- * A filter that begins with a wildcard does not match a name that begins with `$` [MQTT-4.7.2-1]. `a/#` matches `a`, too.
+ * Both must be valid; pass a shared filter without its prefix. A filter that begins with a wildcard does not match a name that begins with
+ * `$` [MQTT-4.7.2-1]. `a/#` also matches `a`. This function does not allocate.
  */
 export function matches(filter: string, name: string): boolean {
   const filterEnd = filter.length;
@@ -127,23 +132,24 @@ export function matches(filter: string, name: string): boolean {
 }
 
 /**
- * Whether a filter that is allowed covers one that is requested: every topic name that `requested` matches, `allowed` matches, too. For an
- * authorizeSubscribe hook, where `matches(allowed, requested)` would be wrong: it compares a filter with a topic name, so
- * `matches('ann/+', 'ann/#')` is true although `ann/#` reaches much more.
+ * Whether the filter `allowed` matches every topic name that the filter `requested` matches.
  *
- * `#` includes the level above it, and wildcards at the first level do not reach names that begin with `$` [MQTT-4.7.2-1]. If `requested` is a
- * shared filter (`$share/<group>/<filter>`, `$queue/<filter>`), the filter inside it is compared; to decide by group, read the group from the
- * request. An `allowed` filter that is shared covers nothing. A filter that is not valid covers nothing and is covered by nothing.
+ * Intended for an authorizeSubscribe hook. `matches(allowed, requested)` would be wrong there, because it compares a filter with a topic
+ * name: `matches('ann/+', 'ann/#')` is true although `ann/#` matches far more topics.
  *
- * Before a client's own words (user name, client id) become part of `allowed`, check that they contain no `/`, `+`, `#` or `$`: a user named
- * `+` would turn `${username}/#` into `+/#`.
+ * `#` includes the level above it. Wildcards at the first level do not match names that begin with `$` [MQTT-4.7.2-1]. If `requested` is a
+ * shared filter (`$share/<group>/<filter>`, `$queue/<filter>`), the filter inside it is compared; to decide by group, read the group from
+ * the request. A shared `allowed` filter covers nothing. An invalid filter covers nothing and is not covered.
+ *
+ * Before you insert a user name or client id into `allowed`, check that it contains no `/`, `+`, `#` or `$`: the user name `+` would turn
+ * `${username}/#` into `+/#`.
  */
 export function covers(allowed: string, requested: string): boolean {
   if (!isFilter(allowed) || !isFilter(requested) || parseSharedFilter(allowed) !== undefined) return false;
   const shared = parseSharedFilter(requested);
   const outer = allowed.split('/');
   const inner = (typeof shared === 'object' ? shared.filter : requested).split('/');
-  // there is no empty name: "+/#" reaches all that "#" does, and "/+/#" all that "/#" does
+  // As topic names are never empty, "#" is equivalent to "+/#", and "/#" to "/+/#".
   if (inner[0] === '#') inner.unshift('+');
   else if (inner[0] === '' && inner[1] === '#') inner.splice(1, 0, '+');
   if (outer[0] === '#') outer.unshift('+');
@@ -161,18 +167,18 @@ function isFilter(filter: unknown): boolean {
 }
 
 /**
- * A topic name under a mount point. Of `$delayed/<seconds>/<topic>` the inner topic is mounted.
- * @returns undefined when it becomes longer than a topic may be
+ * Prefix a topic name with a mount point. In `$delayed/<seconds>/<topic>` the inner topic is prefixed.
+ * @returns undefined if the result is longer than MQTT allows
  */
 export function mountedName(name: string, mountpoint: string): string | undefined {
   if (mountpoint === '') return name;
   const at = name.startsWith(DELAYED) ? name.indexOf('/', DELAYED.length) + 1 : 0;
-  if (at === name.length) return name; // nothing to be delayed: refused as such
+  if (at === name.length) return name; // no topic to be delayed; the caller refuses it later
   const mounted = name.slice(0, at) + mountpoint + name.slice(at);
   return mounted.length * 3 > MAX_TOPIC_BYTES && Buffer.byteLength(mounted) > MAX_TOPIC_BYTES ? undefined : mounted;
 }
 
-/** Whether a valid topic filter has a wildcard, that is, may reach more than one topic name. */
+/** Whether a valid topic filter contains a wildcard. */
 export function isWildcard(filter: string): boolean {
   // "#" can only be the last character [MQTT-4.7.1-1]
   return filter.charCodeAt(filter.length - 1) === HASH || filter.includes('+');
@@ -185,11 +191,11 @@ export function levelCount(topic: string): number {
   return levels;
 }
 
-/** Control characters and the code points that Unicode calls non-characters. U+0000 is malformed anyway. */
+/** Control characters and Unicode noncharacters. U+0000 is always malformed. */
 const CONTROLS = /[\p{Cc}\p{Noncharacter_Code_Point}]/u;
 
 /**
- * The first character of a string that MQTT lets a receiver refuse: U+0001 to U+001F, U+007F to U+009F, non-characters (section 1.5.4).
+ * Find the first character that MQTT lets a receiver refuse: U+0001 to U+001F, U+007F to U+009F, noncharacters (section 1.5.4).
  *
  * @returns its code point, such as `U+0085`; undefined if there is none
  */
@@ -203,21 +209,18 @@ export function controlIn(text: string): string | undefined {
   return undefined;
 }
 
-/** Whether all bytes are printable ASCII: then they are well-formed UTF-8 without control characters. */
+/** Whether all bytes are printable ASCII, and so are well-formed UTF-8 without control characters. */
 export function isPrintable(bytes: Uint8Array, start: number, end: number): boolean {
   let outside = 0;
   for (let i = start; i < end; i++) outside |= (bytes[i]! - 0x20) | (0x7e - bytes[i]!);
   return outside >= 0;
 }
 
-/**
- * Whether the bytes from `start` to `end` may be a topic name: at least one, no wildcard, no U+0000. That they are UTF-8 is for others
- * to check.
- */
+/** Whether `bytes[start, end)` is a topic name: not empty, without wildcards and U+0000. This does not check that it is valid UTF-8. */
 export function checkTopicBytes(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const c = bytes[i]!;
-    // one comparison for the common case: all three forbidden bytes are below "/"
+    // All three forbidden bytes are below "/", so one comparison suffices for most bytes.
     if (c < SLASH && (c === PLUS || c === HASH || c === NUL)) return false;
   }
   return end > start;
@@ -232,7 +235,7 @@ function findFault(
   const end = text.length;
   if (end === start) return 'must have at least one character';
   const maxBytes = Math.min(limits?.maxBytes || MAX_TOPIC_BYTES, MAX_TOPIC_BYTES);
-  // a UTF-16 unit takes at most three bytes, so most texts need no counting
+  // A UTF-16 code unit takes at most three bytes, so the bytes of most strings need not be counted.
   if (end * 3 > maxBytes) {
     const bytes = end > maxBytes ? end : Buffer.byteLength(text);
     if (bytes > maxBytes) return `is longer than the ${maxBytes} bytes allowed`;
@@ -244,7 +247,7 @@ function findFault(
       if (i >= start) levels++;
     } else if (c === PLUS || c === HASH) {
       const char = text[i];
-      if (!isFilter) return `"${char}" is a wildcard, only topic filters may have it`;
+      if (!isFilter) return `the wildcard "${char}" is not allowed in topic names`;
       const isWhole =
         (i === start || text.charCodeAt(i - 1) === SLASH) && (i + 1 === end || text.charCodeAt(i + 1) === SLASH);
       if (!isWhole) return `"${char}" must fill a whole level`;
@@ -252,10 +255,9 @@ function findFault(
     } else if (c === NUL) {
       return 'may not contain U+0000';
     } else if ((c & 0xf800) === 0xd800) {
-      // half a surrogate pair has no UTF-8 form [MQTT-1.5.4-1]
+      // A lone surrogate cannot be encoded in UTF-8 [MQTT-1.5.4-1].
       const next = text.charCodeAt(i + 1);
-      if (c >= 0xdc00 || !((next & 0xfc00) === 0xdc00))
-        return 'contains half a surrogate pair, which UTF-8 cannot carry';
+      if (c >= 0xdc00 || !((next & 0xfc00) === 0xdc00)) return 'contains a lone surrogate, which UTF-8 cannot encode';
       i++;
     }
   }
@@ -263,14 +265,14 @@ function findFault(
   return levels > maxLevels ? `has ${levels} levels, at most ${maxLevels} are allowed` : undefined;
 }
 
-function sentence(kind: string, text: string, reason: string): string {
+function describeFault(kind: string, text: string, reason: string): string {
   return `${kind} ${JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text)}: ${reason}`;
 }
 
-/** Topics up to this long are compared faster by a loop than by a call into native code. */
+/** Up to this length a loop compares topics faster than a call into native code. */
 const LOOP_BYTES = 64;
 
-/** Whether a topic's bytes are those in `buf[start, end)`. From the end, where topics differ most. */
+/** Whether `bytes` equals `buf[start, end)`. The comparison starts at the end, where topics differ most. */
 export function isSameTopic(bytes: Buffer, buf: Buffer, start: number, end: number): boolean {
   const { length } = bytes;
   if (length !== end - start) return false;
@@ -279,7 +281,10 @@ export function isSameTopic(bytes: Buffer, buf: Buffer, start: number, end: numb
   return true;
 }
 
-/** Say what is wrong with a mount point, the beginning of topic names: a wildcard in it would reach into the topics of others. */
+/**
+ * Check a mount point, a prefix of topic names. A wildcard in it would match the topics of other clients.
+ * @returns undefined if it is valid, otherwise an error message
+ */
 export function checkMountpoint(mountpoint: string): string | undefined {
   return mountpoint === '' ? undefined : checkTopicName(mountpoint)?.replace('topic name', 'mount point');
 }

@@ -2,11 +2,11 @@ import { Branch } from './branch.ts';
 import { TextMap } from './text-map.ts';
 import { isWildcard } from './topic.ts';
 
-/** Above this many values under one filter an array gives way to a Set, so that leaving stays cheap. */
-const FEW = 16;
+/** The values of one filter are an array up to this length and a Set above it, so that removing a value stays cheap. */
+const MAX_ARRAY_LENGTH = 16;
 
-/** Two or more values of one filter. Arrays are replaced, never changed: who iterates one is not disturbed, and none has spare room. */
-class Several<T> {
+/** Two or more values of one filter. Arrays are replaced and never changed: iterating one is safe, and none has spare capacity. */
+class ManyValues<T> {
   values: readonly T[] | Set<T>;
 
   constructor(values: readonly T[]) {
@@ -14,46 +14,46 @@ class Several<T> {
   }
 }
 
-/** What stands under one filter: nothing, the one value itself, or several. */
-type Slot<T> = T | Several<T> | undefined;
+/** The values of one filter: none, one, or several. */
+type Slot<T> = T | ManyValues<T> | undefined;
 
 class Level<T> extends Branch<Level<T>> {
-  /** The level below for `+`. */
-  plus: Level<T> | undefined = undefined;
-  /** Values of the filter that ends here. */
-  own: Slot<T> = undefined;
-  /** Values of the filter that goes on from here with `#`. */
-  all: Slot<T> = undefined;
+  /** The child for the wildcard `+`. */
+  plusChild: Level<T> | undefined = undefined;
+  /** The values of the filter that ends at this level. */
+  endValues: Slot<T> = undefined;
+  /** The values of the filter that ends with a `#` below this level. */
+  hashValues: Slot<T> = undefined;
 }
 
 /**
- * Topic filters and the values (subscribers) that stand under them, made for finding those that a topic name reaches.
+ * An index of topic filters and their values (subscribers), which finds the values of all filters that match a topic name.
  *
- * Filters without wildcard stand in one Map, the others in a trie by level: half the time and a tenth of the memory of one trie for all.
- * Filters must be valid and without the prefix of a shared subscription. Values are told apart by identity; undefined is not a value.
+ * Filters without wildcards are in a Map, the others in a trie by level. This takes half the time and a tenth of the memory of a trie for
+ * all filters. Filters must be valid and without the prefix of a shared subscription. Values are compared by identity.
  */
 export class FilterIndex<T extends NonNullable<unknown>> {
-  /** Number of values, one that stands under two filters counted twice. */
+  /** The number of values. A value of two filters counts twice. */
   size = 0;
-  /** Number of filters that have a value. */
+  /** The number of filters that have a value. */
   filterCount = 0;
   readonly #exact = new TextMap<Slot<T>>();
   readonly #root = new Level<T>();
   #wildcards = 0;
-  // levels of the trie that the topic has reached, and those it reaches next: kept between calls, only their content is of one call
+  // The trie levels that match the topic so far, and those of the next step. The arrays are reused by later calls, their contents are not.
   #here: Level<T>[] = [];
   #next: Level<T>[] = [];
 
   /**
-   * Put a value under a filter; nothing happens when it is there already.
+   * Add a value to a filter, unless the filter has it already.
    *
-   * @returns true when the filter was not in use before
+   * @returns true if the filter had no values before
    */
   add(filter: string, value: T): boolean {
     const before = this.filterCount;
     if (!isWildcard(filter)) {
       const old = this.#exact.get(filter);
-      const slot = this.#join(old, value);
+      const slot = this.#addTo(old, value);
       if (slot !== old) this.#exact.set(filter, slot);
     } else {
       this.#addWildcard(filter, value);
@@ -62,15 +62,15 @@ export class FilterIndex<T extends NonNullable<unknown>> {
   }
 
   /**
-   * Take a value from a filter; nothing happens when it is not there. Takes no longer when very many values share the filter.
+   * Remove a value from a filter, if the filter has it. The time does not grow with the number of values of the filter.
    *
-   * @returns true when that was the filter's last value
+   * @returns true if this was the filter's last value
    */
   delete(filter: string, value: T): boolean {
     const before = this.filterCount;
     if (!isWildcard(filter)) {
       const old = this.#exact.get(filter);
-      const slot = this.#part(old, value);
+      const slot = this.#removeFrom(old, value);
       if (slot === undefined) this.#exact.delete(filter);
       else if (slot !== old) this.#exact.set(filter, slot);
     } else {
@@ -80,24 +80,25 @@ export class FilterIndex<T extends NonNullable<unknown>> {
   }
 
   /**
-   * Append to `into` every value of every filter that reaches a topic name; one that stands under several of them comes several times.
+   * Append to `into` every value of every filter that matches a topic name. A value of several matching filters is appended several times.
    *
    * Filters that begin with a wildcard do not match names that begin with `$` [MQTT-4.7.2-1].
-   * Worst case: each level of the trie is visited at most once, and at depth d no more than 2^d of them; nothing recurses, and a topic
-   * is cut only as deep as filters go along with it.
-   * @returns how many values were appended
+   * In the worst case each node of the trie is visited once, at depth d at most 2^d nodes. The search does not recurse, and it splits the
+   * topic only as deep as filters match.
+   * @returns the number of values appended
    */
   match(topic: string, into: T[]): number {
     const before = into.length;
     const exact = this.#exact.get(topic);
-    if (exact !== undefined) pour(exact, into);
+    if (exact !== undefined) appendValues(exact, into);
     if (this.#wildcards !== 0) this.#matchWildcards(topic, into);
     return into.length - before;
   }
 
   /**
-   * Every filter in use, in no promised order. The index may be changed meanwhile: a filter that comes or goes during iteration may or
-   * may not be seen.
+   * Iterate over all filters that have values, in no particular order.
+   *
+   * The index may be changed during iteration; whether the filters that are added or removed meanwhile are included is undefined.
    */
   *filters(): Generator<string, void, undefined> {
     yield* this.#exact.keys();
@@ -106,10 +107,10 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     while (levels.length > 0) {
       const level = levels.pop()!;
       const prefix = prefixes.pop()!;
-      if (level.own !== undefined) yield prefix.slice(0, -1);
-      if (level.all !== undefined) yield `${prefix}#`;
-      if (level.plus !== undefined) {
-        levels.push(level.plus);
+      if (level.endValues !== undefined) yield prefix.slice(0, -1);
+      if (level.hashValues !== undefined) yield `${prefix}#`;
+      if (level.plusChild !== undefined) {
+        levels.push(level.plusChild);
         prefixes.push(`${prefix}+/`);
       }
       if (level.first !== undefined) {
@@ -138,8 +139,8 @@ export class FilterIndex<T extends NonNullable<unknown>> {
       for (let i = 0; i < count; i++) {
         const level = here[i]!;
         if (!isHidden) {
-          if (level.all !== undefined) pour(level.all, into);
-          if (level.plus !== undefined) next[found++] = level.plus;
+          if (level.hashValues !== undefined) appendValues(level.hashValues, into);
+          if (level.plusChild !== undefined) next[found++] = level.plusChild;
         }
         const child =
           level.firstLabel === label ? level.first : level.others === undefined ? undefined : level.others.get(label);
@@ -155,11 +156,11 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     }
     for (let i = 0; i < count; i++) {
       const level = here[i]!;
-      if (level.own !== undefined) pour(level.own, into);
-      // "a/#" matches "a", too
-      if (level.all !== undefined) pour(level.all, into);
+      if (level.endValues !== undefined) appendValues(level.endValues, into);
+      // "a/#" also matches "a".
+      if (level.hashValues !== undefined) appendValues(level.hashValues, into);
     }
-    // a level that is no longer in the trie has no values, so what remains in the two lists keeps nothing of worth alive
+    // The arrays may still reference levels that are no longer in the trie, but those have no values. Only very long arrays are released.
     if (here.length + next.length > 8192) {
       this.#here = [];
       this.#next = [];
@@ -173,19 +174,19 @@ export class FilterIndex<T extends NonNullable<unknown>> {
       const label = end === -1 ? filter.slice(start) : filter.slice(start, end);
       const before = this.filterCount;
       if (label === '#') {
-        level.all = this.#join(level.all, value);
+        level.hashValues = this.#addTo(level.hashValues, value);
         this.#wildcards += this.filterCount - before;
         return;
       }
-      let child = label === '+' ? level.plus : level.child(label);
+      let child = label === '+' ? level.plusChild : level.child(label);
       if (child === undefined) {
         child = new Level<T>();
-        if (label === '+') level.plus = child;
-        else level.link(label, child, filter);
+        if (label === '+') level.plusChild = child;
+        else level.setChild(label, child, filter);
       }
       level = child;
       if (end === -1) {
-        level.own = this.#join(level.own, value);
+        level.endValues = this.#addTo(level.endValues, value);
         this.#wildcards += this.filterCount - before;
         return;
       }
@@ -196,42 +197,48 @@ export class FilterIndex<T extends NonNullable<unknown>> {
   #deleteWildcard(filter: string, value: T): void {
     const before = this.filterCount;
     let level = this.#root;
-    // the last level on the way that stays whatever happens below, and the label under it where everything may be cut off
+    // The deepest level on the path that is needed by other filters, and the label of its child that can be removed.
     let keeper = level;
     let cut = '';
     for (let start = 0; start !== -1; ) {
       const end = filter.indexOf('/', start);
       const label = end === -1 ? filter.slice(start) : filter.slice(start, end);
       if (label === '#') {
-        level.all = this.#part(level.all, value);
+        level.hashValues = this.#removeFrom(level.hashValues, value);
         break;
       }
-      const child = label === '+' ? level.plus : level.child(label);
+      const child = label === '+' ? level.plusChild : level.child(label);
       if (child === undefined) return;
-      if (start === 0 || level.own !== undefined || level.all !== undefined || countBelow(level) > 1) {
+      if (start === 0 || level.endValues !== undefined || level.hashValues !== undefined || countBelow(level) > 1) {
         keeper = level;
         cut = label;
       }
       level = child;
-      if (end === -1) level.own = this.#part(level.own, value);
+      if (end === -1) level.endValues = this.#removeFrom(level.endValues, value);
       start = end === -1 ? -1 : end + 1;
     }
     this.#wildcards += this.filterCount - before;
-    if (level === this.#root || level.own !== undefined || level.all !== undefined || countBelow(level) > 0) return;
-    if (cut === '+') keeper.plus = undefined;
-    else keeper.unlink(cut);
+    if (
+      level === this.#root ||
+      level.endValues !== undefined ||
+      level.hashValues !== undefined ||
+      countBelow(level) > 0
+    )
+      return;
+    if (cut === '+') keeper.plusChild = undefined;
+    else keeper.removeChild(cut);
   }
 
-  #join(slot: Slot<T>, value: T): Slot<T> {
+  #addTo(slot: Slot<T>, value: T): Slot<T> {
     if (slot === undefined) {
       this.size++;
       this.filterCount++;
       return value;
     }
-    if (!(slot instanceof Several)) {
+    if (!(slot instanceof ManyValues)) {
       if (slot === value) return slot;
       this.size++;
-      return new Several([slot, value]);
+      return new ManyValues([slot, value]);
     }
     const values = slot.values;
     if (values instanceof Set) {
@@ -240,14 +247,14 @@ export class FilterIndex<T extends NonNullable<unknown>> {
       this.size += values.size - before;
     } else if (!values.includes(value)) {
       this.size++;
-      slot.values = values.length < FEW ? values.concat([value]) : new Set(values).add(value);
+      slot.values = values.length < MAX_ARRAY_LENGTH ? values.concat([value]) : new Set(values).add(value);
     }
     return slot;
   }
 
-  #part(slot: Slot<T>, value: T): Slot<T> {
+  #removeFrom(slot: Slot<T>, value: T): Slot<T> {
     if (slot === undefined) return undefined;
-    if (!(slot instanceof Several)) {
+    if (!(slot instanceof ManyValues)) {
       if (slot !== value) return slot;
       this.size--;
       this.filterCount--;
@@ -257,8 +264,8 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     if (values instanceof Set) {
       if (!values.delete(value)) return slot;
       this.size--;
-      // well below the other bound, so that one subscriber coming and going does not copy them each time
-      if (values.size <= FEW / 2) slot.values = [...values];
+      // Half of MAX_ARRAY_LENGTH, so that one subscriber that is added and removed in turn does not cause a copy each time.
+      if (values.size <= MAX_ARRAY_LENGTH / 2) slot.values = [...values];
       return slot;
     }
     const at = values.indexOf(value);
@@ -271,11 +278,11 @@ export class FilterIndex<T extends NonNullable<unknown>> {
 }
 
 function countBelow<T>(level: Level<T>): number {
-  return level.childCount + (level.plus === undefined ? 0 : 1);
+  return level.childCount + (level.plusChild === undefined ? 0 : 1);
 }
 
-function pour<T>(slot: T | Several<T>, into: T[]): void {
-  if (!(slot instanceof Several)) {
+function appendValues<T>(slot: T | ManyValues<T>, into: T[]): void {
+  if (!(slot instanceof ManyValues)) {
     into.push(slot);
     return;
   }

@@ -4,7 +4,7 @@ import { RouteCache } from '../../lib/topics/route-cache.ts';
 import { randomSource } from './slow-matcher.ts';
 
 class Route {
-  stale = false;
+  isStale = false;
   generation = 0;
   readonly weight: number;
 
@@ -13,7 +13,7 @@ class Route {
   }
 }
 
-/** What a broker does with a topic: look it up, compute and keep it when it is not there. */
+/** Look up a topic as the broker does: compute its route and add it if it is not cached. */
 function use(cache: RouteCache<Route>, topic: string, weight = 1): Route {
   const known = cache.get(topic);
   if (known !== undefined) return known;
@@ -23,23 +23,23 @@ function use(cache: RouteCache<Route>, topic: string, weight = 1): Route {
 }
 
 describe('RouteCache', () => {
-  it('keeps a route until the filter of its name changes', () => {
+  it('keeps a route until the filter with the name of its topic changes', () => {
     const cache = new RouteCache<Route>();
     const a = use(cache, 'a');
     const b = use(cache, 'b');
     assert.equal(cache.get('a'), a);
     cache.invalidate('a');
     cache.invalidate('unknown');
-    assert.equal(a.stale, true);
+    assert.equal(a.isStale, true);
     assert.equal(cache.get('a'), undefined);
-    assert.equal(b.stale, false);
+    assert.equal(b.isStale, false);
     assert.equal(cache.get('b'), b);
     const again = use(cache, 'a');
     assert.notEqual(again, a);
-    assert.equal(again.stale, false);
+    assert.equal(again.isStale, false);
   });
 
-  it('makes every route outdated at once by a generation, and the next ones good again', () => {
+  it('invalidates every route at once with a new generation, and accepts new ones', () => {
     const cache = new RouteCache<Route>();
     const old = use(cache, 'a');
     cache.invalidateAll();
@@ -48,16 +48,16 @@ describe('RouteCache', () => {
     const fresh = use(cache, 'a');
     assert.equal(fresh.generation, cache.generation);
     assert.equal(cache.get('a'), fresh);
-    assert.equal(old.stale, true, 'the replaced one is stale');
+    assert.equal(old.isStale, true, 'the replaced one is stale');
     assert.equal(cache.size, 1);
   });
 
-  it('tells of each route that leaves: replaced, forgotten, or to make room', () => {
+  it('calls onRemove for each route that is replaced, invalidated or evicted', () => {
     const left: string[] = [];
     const names = new Map<Route, string>();
     const cache = new RouteCache<Route>({
       maxWeight: 2,
-      onLeave: (route) => left.push(`${names.get(route)} ${route.stale}`)
+      onRemove: (route) => left.push(`${names.get(route)} ${route.isStale}`)
     });
     for (const topic of ['a', 'b', 'c']) names.set(use(cache, topic), topic);
     assert.deepEqual(left, ['a true']);
@@ -67,56 +67,56 @@ describe('RouteCache', () => {
     assert.deepEqual(left, ['a true', 'b true', 'c true']);
   });
 
-  it('takes the same route again without making it stale', () => {
+  it('accepts the same route again without marking it stale', () => {
     const cache = new RouteCache<Route>();
     const route = use(cache, 'a');
     cache.invalidateAll();
     assert.equal(cache.set('a', route), true);
-    assert.equal(route.stale, false);
+    assert.equal(route.isStale, false);
     assert.equal(cache.get('a'), route);
   });
 
-  it('drops the least recently used by weight and tells whoever holds them', () => {
+  it('evicts the least recently used routes by weight and marks them stale', () => {
     const cache = new RouteCache<Route>({ maxWeight: 10 });
     const a = use(cache, 'a', 4);
     const b = use(cache, 'b', 4);
     use(cache, 'a');
     const c = use(cache, 'c', 5);
-    assert.deepEqual([a.stale, b.stale, c.stale], [false, true, false]);
+    assert.deepEqual([a.isStale, b.isStale, c.isStale], [false, true, false]);
     assert.equal(cache.weight, 9);
     const d = use(cache, 'd', 10);
-    assert.deepEqual([a.stale, c.stale, d.stale], [true, true, false]);
+    assert.deepEqual([a.isStale, c.isStale, d.isStale], [true, true, false]);
     assert.equal(cache.weight, 10);
   });
 
-  it('does not keep a route heavier than itself, nor what it should have replaced', () => {
+  it('does not add a route that is heavier than the cache, and removes the route that it replaces', () => {
     const cache = new RouteCache<Route>({ maxWeight: 10 });
     const a = use(cache, 'a', 4);
     const other = use(cache, 'b', 4);
     const big = new Route(11);
     assert.equal(cache.set('a', big), false);
-    assert.deepEqual([a.stale, big.stale, other.stale], [true, true, false]);
+    assert.deepEqual([a.isStale, big.isStale, other.isStale], [true, true, false]);
     assert.equal(cache.get('a'), undefined);
   });
 
-  it('counts long topics, so that they do not fill the memory', () => {
+  it('counts the length of topics, so that long topics do not fill the memory', () => {
     const cache = new RouteCache<Route>({ maxWeight: 10_000 });
     for (let i = 0; i < 1000; i++) use(cache, `${'x'.repeat(3200)}${i}`);
     assert.equal(cache.size, 196);
-    assert.equal(use(cache, 'x'.repeat(5000)).stale, true);
+    assert.equal(use(cache, 'x'.repeat(5000)).isStale, true);
     assert.equal(cache.size, 196);
   });
 
-  it('drops everything on clear', () => {
+  it('removes all routes on clear()', () => {
     const cache = new RouteCache<Route>();
     const a = use(cache, 'a');
     cache.clear();
-    assert.equal(a.stale, true);
+    assert.equal(a.isStale, true);
     assert.equal(cache.size, 0);
     assert.equal(cache.weight, 0);
   });
 
-  it('takes only a sample while topics do not come again, and all of them when they do', () => {
+  it('adds only a sample of the topics while the hit rate is low, and all of them when it recovers', () => {
     const cache = new RouteCache<Route>({ maxWeight: 500, reviewEvery: 200, sampleEvery: 16 });
     let n = 0;
     for (let i = 0; i < 400; i++) use(cache, `cold/${n++}`);
@@ -126,25 +126,25 @@ describe('RouteCache', () => {
     let kept = 0;
     for (let i = 0; i < 160; i++) {
       const route = use(cache, `cold/${n++}`);
-      if (!route.stale) kept++;
-      assert.equal(cache.get(`cold/${n - 1}`) === undefined, route.stale, 'what is not kept is marked stale');
+      if (!route.isStale) kept++;
+      assert.equal(cache.get(`cold/${n - 1}`) === undefined, route.isStale, 'what is not kept is marked stale');
     }
     assert.equal(kept, 10);
     for (let i = 0; i < 5000; i++) use(cache, `warm/${i % 50}`);
     use(cache, `cold/${n++}`);
     assert.equal(cache.isSampling, false);
-    assert.equal(use(cache, `cold/${n++}`).stale, false);
+    assert.equal(use(cache, `cold/${n++}`).isStale, false);
   });
 
-  it('replaces outdated routes while sampling, and does not count them as misses', () => {
+  it('replaces outdated routes while sampling and does not count them as misses', () => {
     const cache = new RouteCache<Route>({ maxWeight: 100, reviewEvery: 50 });
     for (let i = 0; i < 500; i++) use(cache, `cold/${i}`);
     assert.equal(cache.isSampling, true);
-    while (use(cache, 'a').stale);
+    while (use(cache, 'a').isStale);
     for (let i = 0; i < 10; i++) {
       cache.invalidateAll();
       const route = use(cache, 'a');
-      assert.equal(route.stale, false);
+      assert.equal(route.isStale, false);
     }
     for (let i = 0; i < 100; i++) {
       cache.invalidateAll();
@@ -153,7 +153,7 @@ describe('RouteCache', () => {
     assert.equal(cache.isSampling, false, 'topics do come again');
   });
 
-  it('holds exactly those routes that are neither stale nor outdated', () => {
+  it('contains exactly the routes that are neither stale nor outdated', () => {
     const { below } = randomSource('RouteCache');
     const cache = new RouteCache<Route>({ maxWeight: 60, reviewEvery: 100, sampleEvery: 4 });
     const last = new Map<string, Route>();
@@ -164,7 +164,7 @@ describe('RouteCache', () => {
       else if (dice < 5) cache.invalidate(topic);
       else {
         const held = last.get(topic);
-        const isGood = held !== undefined && !held.stale && held.generation === cache.generation;
+        const isGood = held !== undefined && !held.isStale && held.generation === cache.generation;
         const route = cache.get(topic);
         assert.equal(route, isGood ? held : undefined);
         if (route === undefined) {

@@ -1,4 +1,4 @@
-/** The rules of section 4.7 word by word, level by level: slow, and easy to believe. */
+/** Matches by the rules of section 4.7, level by level: slow, but easy to verify. */
 export function slowMatches(filter: string, name: string): boolean {
   const wanted = filter.split('/');
   const given = name.split('/');
@@ -12,7 +12,7 @@ export function slowMatches(filter: string, name: string): boolean {
   return wanted.length === given.length;
 }
 
-/** A repeatable source of numbers (mulberry32); `SEED` in the environment repeats a run. */
+/** A reproducible source of random numbers (mulberry32). `SEED` in the environment repeats a run. */
 export function randomSource(name: string): { below: (bound: number) => number; pick: <T>(from: readonly T[]) => T } {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`# ${name}: SEED=${seed}`);
@@ -31,7 +31,7 @@ type Source = ReturnType<typeof randomSource>;
 
 const LABELS = ['a', 'b', 'ab', '', '$x', 'long-level-name'];
 
-/** A topic name of one to five levels out of few, so that things meet. */
+/** A topic name of one to five levels from a small set, so that names and filters often match. */
 export function randomName({ below, pick }: Source): string {
   while (true) {
     const name = Array.from({ length: 1 + below(5) }, () => pick(LABELS)).join('/');
@@ -39,7 +39,7 @@ export function randomName({ below, pick }: Source): string {
   }
 }
 
-/** A topic filter out of the same levels. */
+/** A topic filter from the same set of levels. */
 export function randomFilter(source: Source): string {
   const { below, pick } = source;
   while (true) {

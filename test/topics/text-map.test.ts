@@ -6,7 +6,7 @@ import { cpuMs } from '../support/cpu.ts';
 const long = (i: number) => 'x'.repeat(20_000) + String(i).padStart(6, '0');
 
 describe('TextMap', () => {
-  it('does what a Map does, with short and with long texts', () => {
+  it('behaves like a Map for short and long keys', () => {
     const map = new TextMap<number>();
     const texts = ['', 'a', 'x'.repeat(16_383), 'x'.repeat(16_384), long(1), long(2)];
     for (const [i, text] of texts.entries()) {
@@ -36,12 +36,12 @@ describe('TextMap', () => {
     assert.deepEqual([...map.keys()], []);
   });
 
-  it('finds one of 2,000 long texts of one length as fast as one of few', () => {
+  it('finds one of 2,000 long keys of equal length as fast as one of a few', () => {
     const map = new TextMap<number>();
     const before = cpuMs();
     for (let i = 0; i < 2000; i++) map.set(long(i), i);
     for (let i = 0; i < 2000; i++) assert.equal(map.get(long(i)), i);
-    // some 100 ms; a plain Map takes 6 s
+    // This takes about 100 ms; a plain Map takes 6 s.
     assert.ok(cpuMs() - before < 3000);
   });
 });

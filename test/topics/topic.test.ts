@@ -30,15 +30,15 @@ describe('checkTopicName', () => {
     }
   });
 
-  it('says what is wrong with every other [MQTT-4.7.0-1, MQTT-4.7.3-1, -2, -3]', () => {
+  it('returns an error message for every invalid name [MQTT-4.7.0-1, MQTT-4.7.3-1, -2, -3]', () => {
     const faults: [name: string, message: string][] = [
       ['', 'topic name "": must have at least one character'],
-      ['a/+', 'topic name "a/+": "+" is a wildcard, only topic filters may have it'],
-      ['a#', 'topic name "a#": "#" is a wildcard, only topic filters may have it'],
+      ['a/+', 'topic name "a/+": the wildcard "+" is not allowed in topic names'],
+      ['a#', 'topic name "a#": the wildcard "#" is not allowed in topic names'],
       ['a\0', 'topic name "a\\u0000": may not contain U+0000'],
-      ['a\ud800b', 'topic name "a\\ud800b": contains half a surrogate pair, which UTF-8 cannot carry'],
-      ['\udc00', 'topic name "\\udc00": contains half a surrogate pair, which UTF-8 cannot carry'],
-      ['\ud83d', 'topic name "\\ud83d": contains half a surrogate pair, which UTF-8 cannot carry']
+      ['a\ud800b', 'topic name "a\\ud800b": contains a lone surrogate, which UTF-8 cannot encode'],
+      ['\udc00', 'topic name "\\udc00": contains a lone surrogate, which UTF-8 cannot encode'],
+      ['\ud83d', 'topic name "\\ud83d": contains a lone surrogate, which UTF-8 cannot encode']
     ];
     for (const [name, message] of faults) assert.equal(checkTopicName(name), message);
   });
@@ -51,7 +51,7 @@ describe('checkTopicName', () => {
     assert.equal(checkTopicName('abc', { maxBytes: 3 }), undefined);
   });
 
-  it('refuses more levels than the limit, and none when the limit is 0', () => {
+  it('refuses more levels than the limit, and any number is allowed if the limit is 0', () => {
     assert.equal(checkTopicName('a/b', { maxLevels: 2 }), undefined);
     assert.equal(checkTopicName('a/b/', { maxLevels: 2 }), 'topic name "a/b/": has 3 levels, at most 2 are allowed');
     assert.equal(checkTopicName('a/b/c', { maxLevels: 0 }), undefined);
@@ -59,7 +59,7 @@ describe('checkTopicName', () => {
 });
 
 describe('checkTopicFilter', () => {
-  it('accepts wildcards that fill a level, "#" only as the last [MQTT-4.7.1-1, -2]', () => {
+  it('accepts wildcards that fill a level, and "#" only as the last level [MQTT-4.7.1-1, -2]', () => {
     for (const filter of [
       '#',
       '+',
@@ -80,7 +80,7 @@ describe('checkTopicFilter', () => {
     }
   });
 
-  it('says what is wrong with every other', () => {
+  it('returns an error message for every invalid filter', () => {
     const faults: [filter: string, message: string][] = [
       ['', 'topic filter "": must have at least one character'],
       ['a/#/b', 'topic filter "a/#/b": "#" may only be the last level'],
@@ -97,7 +97,7 @@ describe('checkTopicFilter', () => {
     for (const [filter, message] of faults) assert.equal(checkTopicFilter(filter), message);
   });
 
-  it('checks the filter inside a shared one, whose prefix is no level', () => {
+  it('checks the filter inside a shared filter and does not count the prefix as a level', () => {
     assert.equal(checkTopicFilter('$share/g/#'), undefined);
     assert.equal(checkTopicFilter('$queue/+/b', { maxLevels: 2 }), undefined);
     assert.equal(checkTopicFilter('$share/g/a/b', { maxLevels: 2 }), undefined);
@@ -115,7 +115,7 @@ describe('checkTopicFilter', () => {
 });
 
 describe('filterFault', () => {
-  it('tells what is no topic filter from what a broker may refuse [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, MQTT-4.8.2-1, -2]', () => {
+  it('refuses only strings that are not topic filters at all [MQTT-4.7.1-1, -2, MQTT-4.7.3-1, MQTT-4.8.2-1, -2]', () => {
     const bad = ['', 'a#', 'ab/+e', 'a/#/b', '$queue/a+', '$share/g/a#', '$share/g/+a', '$share/g+/a'];
     for (const filter of bad) {
       assert.match(filterFault(filter, true) ?? '', /^topic filter ".*": /, filter);
@@ -128,7 +128,7 @@ describe('filterFault', () => {
     }
   });
 
-  it('reads "$share/" as text like any other before MQTT 5.0', () => {
+  it('gives "$share/" no special meaning before MQTT 5.0', () => {
     for (const filter of ['$share/', '$share//a', '$share/g', '$share/g/', '$share/+/a', '$share/#']) {
       assert.match(filterFault(filter, true) ?? '', /"\$share\/" must be followed by/, filter);
       assert.equal(filterFault(filter, false), undefined, filter);
@@ -137,7 +137,7 @@ describe('filterFault', () => {
 });
 
 describe('parseSharedFilter', () => {
-  it('takes group and filter apart', () => {
+  it('splits a shared filter into group and filter', () => {
     assert.deepEqual(parseSharedFilter('$share/g/a/+/#'), { group: 'g', filter: 'a/+/#' });
     assert.deepEqual(parseSharedFilter('$share/g//'), { group: 'g', filter: '/' });
     assert.deepEqual(parseSharedFilter('$queue/a'), { group: '$queue', filter: 'a' });
@@ -145,13 +145,13 @@ describe('parseSharedFilter', () => {
     assert.deepEqual(parseSharedFilter('$share/g/$SYS/a'), { group: 'g', filter: '$SYS/a' });
   });
 
-  it('leaves ordinary filters alone', () => {
+  it('returns undefined for filters that are not shared', () => {
     for (const filter of ['a', '$share', '$shared/a/b', '$queue', '$queues/a', '/$share/g/a', '$SYS/#']) {
       assert.equal(parseSharedFilter(filter), undefined, filter);
     }
   });
 
-  it('refuses a missing or wild group, a missing filter and one in another [MQTT-4.8.2-1, MQTT-4.8.2-2]', () => {
+  it('refuses a missing group, a wildcard in the group, a missing filter and a nested shared filter [MQTT-4.8.2-1, MQTT-4.8.2-2]', () => {
     const faults: [filter: string, reason: RegExp][] = [
       ['$share/', /followed by the name of a group/],
       ['$share//a', /followed by the name of a group/],
@@ -197,7 +197,7 @@ describe('matches', () => {
     for (const [filter, name, expected] of rows) assert.equal(matches(filter, name), expected, `${filter} ${name}`);
   });
 
-  it('keeps names with "$" from filters that begin with a wildcard [MQTT-4.7.2-1]', () => {
+  it('does not match names with "$" against filters that begin with a wildcard [MQTT-4.7.2-1]', () => {
     assert.equal(matches('#', '$SYS/a'), false);
     assert.equal(matches('+/a', '$SYS/a'), false);
     assert.equal(matches('+', '$SYS'), false);
@@ -220,20 +220,20 @@ describe('matches', () => {
   });
 });
 
-describe('the small ones', () => {
-  it('knows a wildcard filter', () => {
+describe('isWildcard, levelCount and checkTopicBytes', () => {
+  it('recognizes a filter with wildcards', () => {
     for (const filter of ['#', '+', 'a/#', '+/a', 'a/+/b']) assert.equal(isWildcard(filter), true, filter);
     for (const filter of ['a', '/', 'a/b', '$SYS']) assert.equal(isWildcard(filter), false, filter);
   });
 
-  it('counts levels', () => {
+  it('counts the levels of a topic', () => {
     assert.equal(levelCount('a'), 1);
     assert.equal(levelCount('/'), 2);
     assert.equal(levelCount('a//b'), 3);
     assert.equal(levelCount('/'.repeat(65_535)), 65_536);
   });
 
-  it('checks the bytes of a topic name where they stand in a packet [MQTT-4.7.0-1, MQTT-4.7.3-1, -2]', () => {
+  it('checks the bytes of a topic name inside a packet [MQTT-4.7.0-1, MQTT-4.7.3-1, -2]', () => {
     const bytes = Buffer.from('+a/b é!"$%#\0');
     assert.equal(checkTopicBytes(bytes, 1, bytes.length - 2), true);
     assert.equal(checkTopicBytes(bytes, 1, 1), false);

@@ -11,7 +11,7 @@ function found<T extends NonNullable<unknown>>(index: FilterIndex<T>, topic: str
 }
 
 describe('FilterIndex', () => {
-  it('says when a filter appears and when it is gone', () => {
+  it('returns whether a filter was added or removed', () => {
     for (const filter of ['a/b', 'a/+', 'a/#', '#', '+']) {
       const index = new FilterIndex<string>();
       assert.equal(index.add(filter, 'x'), true);
@@ -35,7 +35,7 @@ describe('FilterIndex', () => {
     }
   });
 
-  it('appends to what the caller has and keeps values that are arrays or sets apart from its own', () => {
+  it('appends to the array of the caller and accepts arrays and sets as values', () => {
     const index = new FilterIndex<object>();
     const values = [['a', 'b'], new Set(['c']), []];
     for (const value of values) index.add('t/#', value);
@@ -45,7 +45,7 @@ describe('FilterIndex', () => {
     assert.deepEqual(into, [index, values[0], ...values]);
   });
 
-  it('keeps the order of values under one filter from the first to the thousandth', () => {
+  it('keeps the order of up to a thousand values of one filter', () => {
     const index = new FilterIndex<number>();
     const values = Array.from({ length: 1000 }, (_, i) => i);
     for (const value of values) index.add('a/+', value);
@@ -57,13 +57,13 @@ describe('FilterIndex', () => {
     );
   });
 
-  it('agrees with trying each filter in turn, while filters come and go', () => {
+  it('agrees with matching each filter in turn while filters are added and removed', () => {
     const source = randomSource('FilterIndex');
     const index = new FilterIndex<number>();
     const slow = new Map<string, Set<number>>();
     let hits = 0;
     for (let step = 0; step < 30_000; step++) {
-      // grow, then shrink to nothing, and again
+      // The index grows, shrinks to nothing, and starts again.
       const isGrowing = Math.floor(step / 5000) % 2 === 0;
       const filter = randomFilter(source);
       const value = source.below(source.below(10) === 0 ? 40 : 4);
@@ -97,7 +97,7 @@ describe('FilterIndex', () => {
     assert.deepEqual([...index.filters()], []);
   });
 
-  it('lets filters and values be deleted while they are listed', () => {
+  it('allows filters and values to be deleted during iteration', () => {
     const index = new FilterIndex<number>();
     const all: string[] = [];
     for (let i = 0; i < 100; i++) {
@@ -130,12 +130,12 @@ describe('FilterIndex', () => {
       for (let value = 0; value < 100_000; value++) index.add(filter, value);
       for (let value = 0; value < 100_000; value++) index.delete(filter, value);
     }
-    // some 100 ms; searching an array for each would take minutes
+    // This takes about 100 ms; searching an array for each value would take minutes.
     assert.ok(cpuMs() - before < 5000);
     assert.equal(index.size, 0);
   });
 
-  it('takes topics and filters of 65,535 slashes without recursion', () => {
+  it('accepts topics and filters of 65,535 slashes without recursion', () => {
     const slashes = '/'.repeat(65_535);
     const index = new FilterIndex<string>();
     const filters = [slashes, `${'+/'.repeat(32_767)}#`, `${slashes.slice(1)}+`, `${slashes.slice(2)}/#`, '#', '+/#'];
@@ -148,7 +148,7 @@ describe('FilterIndex', () => {
     assert.deepEqual([...index.filters()], []);
   });
 
-  it('is not slowed down by long filters of one length', () => {
+  it('is not slowed down by long filters of equal length', () => {
     const index = new FilterIndex<number>();
     const label = 'x'.repeat(30_000);
     const before = cpuMs();
@@ -168,10 +168,10 @@ describe('FilterIndex', () => {
     assert.ok(cpuMs() - before < 5000);
   });
 
-  it('stays within the size of its trie when every "+" branches', () => {
+  it('visits each node of the trie at most once if "+" matches at every level', () => {
     const index = new FilterIndex<string>();
     const filters: string[] = [];
-    // all filters of 12 levels out of "a" and "+": a topic of "a" walks both ways at each level
+    // All filters of 12 levels of "a" and "+". A topic of "a" levels matches both children at each level.
     for (let i = 0; i < 4096; i++) {
       filters.push(Array.from({ length: 12 }, (_, level) => ((i >> level) & 1 ? '+' : 'a')).join('/'));
     }
@@ -183,7 +183,7 @@ describe('FilterIndex', () => {
     assert.ok(cpuMs() - before < 5000);
   });
 
-  it('matches 10,000 filters of the kind "+/+/#" in bounded time', () => {
+  it('matches 10,000 filters such as "+/+/#" in bounded time', () => {
     const index = new FilterIndex<string>();
     for (let i = 0; i < 10_000; i++) index.add(`+/${i % 100}/+/${i}/#`, String(i));
     assert.deepEqual(found(index, 'x/42/y/4242/z'), ['4242']);
@@ -192,7 +192,7 @@ describe('FilterIndex', () => {
     assert.equal(found(index, 'x/42/y/4242/z').length, 10_001);
   });
 
-  it('forgets the levels of deleted filters', () => {
+  it('removes the levels of deleted filters', () => {
     const index = new FilterIndex<number>();
     index.add('a/+/c', 1);
     index.add('a/+/d/e/f/#', 1);

@@ -359,7 +359,7 @@ function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: numbe
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && host.isFresh(known)) return known;
   const route = host.resolve(buf, topicAt, topicEnd);
   session.checkRoute(route);
-  link.route = route.stale ? undefined : route;
+  link.route = route.isStale ? undefined : route;
   return route;
 }
 
@@ -370,7 +370,7 @@ function foreignRoute(session: Session, link: Connection, buf: Buffer, topicAt: 
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
     if (known.route !== undefined && host.isFresh(known.route)) return known.route;
     const route = host.routeOf(known.topic);
-    known.route = route.stale ? undefined : route;
+    known.route = route.isStale ? undefined : route;
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
@@ -382,7 +382,7 @@ function foreignRoute(session: Session, link: Connection, buf: Buffer, topicAt: 
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = host.routeOf(topic);
-  link.foreign = { bytes, topic, isRewritten: topic !== given, route: route.stale ? undefined : route };
+  link.foreign = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
   return route;
 }
 
