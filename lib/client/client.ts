@@ -38,12 +38,12 @@ import {
 } from './options.ts';
 import { ClientSession, type Outgoing } from './session.ts';
 
-const READ_AHEAD = 1_000;
+const DEFAULT_HIGH_WATER_MARK = 1_000;
 
 /** Hears an event of a client. */
 export type ClientListener<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
 
-interface Waiting<T> {
+interface Pending<T> {
   resolve(value: T): void;
   reject(error: Error): void;
 }
@@ -82,15 +82,15 @@ export class Client {
   readonly #reader: PacketReader;
   readonly #inbox: Inbox;
   readonly #listeners: { [E in keyof ClientEvents]?: ClientListener<E>[] } = {};
-  readonly #publishing = new Map<number, Waiting<PublishResult> & { properties?: Properties }>();
-  readonly #asking = new Map<number, Waiting<SubackPacket | UnsubackPacket>>();
+  readonly #publishing = new Map<number, Pending<PublishResult> & { properties?: Properties }>();
+  readonly #requests = new Map<number, Pending<SubackPacket | UnsubackPacket>>();
   /** Messages that wait for the server's Receive Maximum, or for a packet id. */
-  #held: (Waiting<PublishResult> & { readonly packet: PublishPacket })[] = [];
+  #queued: (Pending<PublishResult> & { readonly packet: PublishPacket })[] = [];
   /** QoS 0 messages in a stream without room. */
-  #draining: Waiting<PublishResult>[] = [];
+  #draining: Pending<PublishResult>[] = [];
   readonly #aliases = new Map<number, string>();
-  #connecting: Waiting<Client> | undefined;
-  #authenticating: Waiting<void> | undefined;
+  #connecting: Pending<Client> | undefined;
+  #authenticating: Pending<void> | undefined;
   #connack: ConnackPacket | undefined;
   #clientId: string;
   #sendQuota = 65_535;
@@ -98,9 +98,9 @@ export class Client {
   #lastSentMs = 0;
   #resumedMs = -Infinity;
   /** PINGREQs without an answer, the oldest first; undefined: the keep alive's own. */
-  #pinging: (Waiting<void> | undefined)[] = [];
+  #pings: (Pending<void> | undefined)[] = [];
   #timer: unknown;
-  #isLeaving = false;
+  #isClosing = false;
   #isClosed = false;
   #failure: Error | undefined;
 
@@ -114,7 +114,7 @@ export class Client {
     this.session = options.session ?? new ClientSession();
     this.#inbox = new Inbox(
       (handler, message) => this.#run(handler, message),
-      () => this.#steer()
+      () => this.#updateFlow()
     );
     const maximumPacketSize = options.maximumPacketSize ?? options.properties?.maximumPacketSize;
     this.#reader = new PacketReader({ side: 'client', version: this.protocolVersion, maximumPacketSize });
@@ -163,7 +163,7 @@ export class Client {
 
   /** It has its CONNACK, and the connection stands. */
   get isConnected(): boolean {
-    return this.#connack !== undefined && !this.#isLeaving && !this.#isClosed && !this.#stream.destroyed;
+    return this.#connack !== undefined && !this.#isClosing && !this.#isClosed && !this.#stream.destroyed;
   }
 
   /**
@@ -187,11 +187,11 @@ export class Client {
       const isWhole = typeof topic === 'object' && topic !== null;
       if (isWhole) checkPropertyPlacement(topic);
       const packet = publishPacket(isWhole ? topic : { ...options, topic, payload });
-      this.#mustBeConnected();
-      this.#mustFit(packet);
+      this.#checkConnected();
+      this.#checkSize(packet);
       if (packet.qos > 0) {
-        this.#held.push({ packet, resolve, reject });
-        this.#publishHeld();
+        this.#queued.push({ packet, resolve, reject });
+        this.#publishQueued();
       } else if (this.#send(packet)) resolve(SENT);
       else this.#draining.push({ resolve, reject });
     });
@@ -209,30 +209,35 @@ export class Client {
     options: SubscribeOptions | MessageHandler = {},
     handler?: MessageHandler
   ): Promise<readonly number[]> {
-    this.#mustBeConnected();
+    this.#checkConnected();
     const handle = typeof options === 'function' ? options : handler;
     if (typeof options !== 'function') {
       checkObject(options, 'options');
       checkNames(options, [...SUBSCRIPTION_NAMES, 'properties'], 'subscribe');
     }
-    for (const filter of listOf(filters))
+    for (const filter of arrayOf(filters))
       if (typeof filter === 'object' && filter !== null)
         checkNames(filter, [...SUBSCRIPTION_NAMES, 'topic'], 'subscribe');
     const { properties, ...rest } = typeof options === 'function' ? {} : options;
-    const subscriptions = listOf(filters).map((filter) => ({
+    const subscriptions = arrayOf(filters).map((filter) => ({
       ...({ qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const),
       ...rest,
       ...(typeof filter === 'string' ? { topic: filter } : filter)
     }));
-    mustBeFilters(
+    checkFilters(
       subscriptions.map(({ topic }) => topic),
       this.protocolVersion
     );
     // before the answer: a retained message may come ahead of the SUBACK
-    const added = subscriptions.filter(({ topic }) => handle !== undefined && this.#inbox.handle(topic, handle));
-    const forget = ({ topic }: FilterInput) => this.#inbox.unhandle(topic, handle as MessageHandler);
+    const added = subscriptions.filter(({ topic }) => handle !== undefined && this.#inbox.addHandler(topic, handle));
+    const forget = ({ topic }: FilterInput) => this.#inbox.removeHandler(topic, handle as MessageHandler);
     try {
-      const { granted } = await this.#ask((messageId) => ({ cmd: 'subscribe', messageId, subscriptions, properties }));
+      const { granted } = await this.#request((messageId) => ({
+        cmd: 'subscribe',
+        messageId,
+        subscriptions,
+        properties
+      }));
       for (const one of added) if (granted[subscriptions.indexOf(one)] >= 0x80) forget(one);
       return granted;
     } catch (error) {
@@ -252,23 +257,25 @@ export class Client {
     filters: string | readonly string[],
     options: { readonly properties?: Properties } | MessageHandler = {}
   ): Promise<readonly number[]> {
-    this.#mustBeConnected();
+    this.#checkConnected();
     if (typeof options !== 'function') checkObject(options, 'options');
-    const asked = listOf(filters);
-    mustBeFilters(asked, this.protocolVersion);
+    const asked = arrayOf(filters);
+    checkFilters(asked, this.protocolVersion);
     const handle = typeof options === 'function' ? options : undefined;
     const properties = typeof options === 'function' ? undefined : options.properties;
-    const needed = new Set(asked.filter((filter) => handle !== undefined && this.#inbox.unhandle(filter, handle) > 0));
+    const needed = new Set(
+      asked.filter((filter) => handle !== undefined && this.#inbox.removeHandler(filter, handle) > 0)
+    );
     const unsubscriptions = asked.filter((filter) => !needed.has(filter));
     if (unsubscriptions.length === 0) return asked.map(() => 0);
-    const heard = unsubscriptions.map((filter) => [filter, this.#inbox.handlersOf(filter)] as const);
-    const { granted } = await this.#ask((messageId) => ({
+    const removed = unsubscriptions.map((filter) => [filter, this.#inbox.handlersOf(filter)] as const);
+    const { granted } = await this.#request((messageId) => ({
       cmd: 'unsubscribe',
       messageId,
       unsubscriptions,
       properties
     }));
-    for (const [filter, handlers] of heard) for (const one of handlers) this.#inbox.unhandle(filter, one);
+    for (const [filter, handlers] of removed) for (const one of handlers) this.#inbox.removeHandler(filter, one);
     return asked.map((filter) => (this.protocolVersion === 5 ? granted[unsubscriptions.indexOf(filter)] : 0) ?? 0);
   }
 
@@ -279,7 +286,7 @@ export class Client {
    */
   on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     checkListener(event, listener);
-    if (event === 'message') this.#inbox.listen(listener as MessageHandler);
+    if (event === 'message') this.#inbox.addListener(listener as MessageHandler);
     else
       (this.#listeners[event] as ClientListener<E>[] | undefined) = [
         ...(this.#listeners[event] ?? []),
@@ -290,7 +297,7 @@ export class Client {
 
   /** Listen no more. */
   off<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
-    if (event === 'message') this.#inbox.unlisten(listener as MessageHandler);
+    if (event === 'message') this.#inbox.removeListener(listener as MessageHandler);
     const known = this.#listeners[event] as ClientListener<E>[] | undefined;
     if (known?.includes(listener)) {
       (this.#listeners[event] as ClientListener<E>[]) = known.toSpliced(known.indexOf(listener), 1);
@@ -308,7 +315,7 @@ export class Client {
     options: { readonly signal?: AbortSignal; readonly highWaterMark?: number } = {}
   ): AsyncIterableIterator<ReceivedMessage> {
     checkObject(options, 'options');
-    return this.#inbox.read(options.highWaterMark ?? READ_AHEAD, options.signal);
+    return this.#inbox.iterate(options.highWaterMark ?? DEFAULT_HIGH_WATER_MARK, options.signal);
   }
 
   /**
@@ -318,10 +325,10 @@ export class Client {
    */
   ping(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#mustBeConnected();
-      this.#pinging.push({ resolve, reject });
+      this.#checkConnected();
+      this.#pings.push({ resolve, reject });
       this.#send({ cmd: 'pingreq' });
-      this.#steer();
+      this.#updateFlow();
     });
   }
 
@@ -333,7 +340,7 @@ export class Client {
    */
   reauthenticate(data?: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#mustBeConnected();
+      this.#checkConnected();
       if (this.#authenticating !== undefined) {
         throw new StateError('REAUTHENTICATION_UNDER_WAY', 'a re-authentication is under way; wait for its end');
       }
@@ -347,9 +354,9 @@ export class Client {
     checkObject(options, 'options');
     if (this.#isClosed) return;
     const closed = new Promise<void>((resolve) => this.on('close', () => resolve()));
-    if (!this.#isLeaving) {
+    if (!this.#isClosing) {
       this.#send({ cmd: 'disconnect', reasonCode: options.reasonCode ?? 0, properties: options.properties });
-      this.#leave();
+      this.#closeGracefully();
     }
     await closed;
   }
@@ -375,7 +382,7 @@ export class Client {
     try {
       this.#reader.feed(chunk);
       for (let packet = this.#reader.next(); packet !== undefined; packet = this.#reader.next()) {
-        if (this.#isLeaving || this.#isClosed) return;
+        if (this.#isClosing || this.#isClosed) return;
         this.#emit('packet', { direction: 'received', packet });
         this.#receive(packet);
       }
@@ -390,63 +397,63 @@ export class Client {
     }
     switch (packet.cmd) {
       case 'connack':
-        this.#connected(packet);
+        this.#onConnack(packet);
         break;
       case 'publish':
-        this.#message(packet);
+        this.#onPublish(packet);
         break;
       case 'puback':
       case 'pubrec':
       case 'pubcomp':
-        this.#acknowledged(packet);
+        this.#onAcknowledgement(packet);
         break;
       case 'pubrel':
-        this.#released(packet.messageId);
+        this.#onPubrel(packet.messageId);
         break;
       case 'suback':
       case 'unsuback':
         this.session.answered(packet.messageId);
-        take(this.#asking, packet.messageId)?.resolve(packet);
+        takeEntry(this.#requests, packet.messageId)?.resolve(packet);
         break;
       case 'pingresp':
-        this.#pinging.shift()?.resolve();
+        this.#pings.shift()?.resolve();
         break;
       case 'auth':
-        this.#challenged(packet);
+        this.#onAuth(packet);
         break;
       case 'disconnect':
-        this.#dismissed(packet);
+        this.#onDisconnect(packet);
     }
   }
 
-  #dismissed({ reasonCode, properties = {} }: DisconnectPacket): void {
-    const text = `the server ended the connection: ${reasonName(reasonCode)}${because(properties)}`;
+  #onDisconnect({ reasonCode, properties = {} }: DisconnectPacket): void {
+    const text = `the server ended the connection: ${reasonName(reasonCode)}${reasonSuffix(properties)}`;
     this.#failure = new Refused('DISCONNECTED', text, reasonCode, properties);
     this.#emit('disconnect', { reasonCode, properties });
-    this.#cut();
+    this.#closeAbruptly();
   }
 
-  #connected(packet: ConnackPacket): void {
+  #onConnack(packet: ConnackPacket): void {
     const { reasonCode, properties = {} } = packet;
     if (this.#connack !== undefined) throw new ProtocolError(ReasonCode.protocolError, 'a second CONNACK');
     if (reasonCode >= 0x80) {
-      const text = `CONNECT was refused: ${reasonName(reasonCode)}${because(properties)}`;
+      const text = `CONNECT was refused: ${reasonName(reasonCode)}${reasonSuffix(properties)}`;
       this.#failure = new Refused('CONNECT_REFUSED', text, reasonCode, properties);
-      this.#cut();
+      this.#closeAbruptly();
       return;
     }
     this.#connack = packet;
     this.#clientId = properties.assignedClientIdentifier ?? this.#clientId;
     this.#sendQuota = properties.receiveMaximum ?? 65_535;
     this.#keepAliveMs = 1000 * (properties.serverKeepAlive ?? this.#options.keepalive ?? 0);
-    if (this.#keepAliveMs > 0) this.#watch(this.#keepAliveMs);
-    if (packet.sessionPresent) this.#resume();
+    if (this.#keepAliveMs > 0) this.#armKeepAlive(this.#keepAliveMs);
+    if (packet.sessionPresent) this.#resend();
     else this.session.clear();
     this.#connecting?.resolve(this);
     this.#connecting = undefined;
   }
 
-  #message(packet: PublishPacket): void {
+  #onPublish(packet: PublishPacket): void {
     const topic = this.#topicOf(packet);
     const { messageId = 0, payload, qos, retain, dup } = packet;
     if (qos === 2) {
@@ -457,7 +464,7 @@ export class Client {
     }
     let isAcknowledged = qos === 0;
     const ack = (reasonCode = 0) => {
-      if (isAcknowledged || this.#isLeaving || this.#isClosed) return;
+      if (isAcknowledged || this.#isClosing || this.#isClosed) return;
       isAcknowledged = true;
       if (qos === 2 && reasonCode >= 0x80) this.session.incoming.delete(messageId);
       else if (qos === 2) this.session.incoming.set(messageId, true);
@@ -465,7 +472,7 @@ export class Client {
     };
     const { topicAlias: _, ...properties } = packet.properties ?? {};
     if (this.#options.acknowledge !== 'manual') ack();
-    this.#inbox.put({ topic, payload, qos, retain, dup, properties, ack });
+    this.#inbox.deliver({ topic, payload, qos, retain, dup, properties, ack });
   }
 
   #topicOf({ topic, properties }: PublishPacket): string {
@@ -483,13 +490,13 @@ export class Client {
     return known;
   }
 
-  #released(messageId: number): void {
+  #onPubrel(messageId: number): void {
     const isKnown = this.session.incoming.delete(messageId);
     const reasonCode = isKnown ? ReasonCode.success : ReasonCode.packetIdentifierNotFound;
     this.#send({ cmd: 'pubcomp', messageId, reasonCode });
   }
 
-  #acknowledged({ cmd, messageId, reasonCode, properties }: AckPacket): void {
+  #onAcknowledgement({ cmd, messageId, reasonCode, properties }: AckPacket): void {
     const outgoing = this.session.outgoing.get(messageId);
     if (cmd === 'pubrec' && reasonCode < 0x80) {
       const code = outgoing === undefined ? ReasonCode.packetIdentifierNotFound : ReasonCode.success;
@@ -502,19 +509,19 @@ export class Client {
     if (outgoing === undefined) return;
     this.session.outgoing.delete(messageId);
     this.#sendQuota++;
-    const waiting = take(this.#publishing, messageId);
-    const told = waiting?.properties ?? properties ?? {};
+    const waiting = takeEntry(this.#publishing, messageId);
+    const replyProperties = waiting?.properties ?? properties ?? {};
     if (reasonCode < 0x80 || cmd === 'pubcomp')
-      waiting?.resolve({ reasonCode: cmd === 'pubcomp' ? 0 : reasonCode, properties: told });
+      waiting?.resolve({ reasonCode: cmd === 'pubcomp' ? 0 : reasonCode, properties: replyProperties });
     else {
       const { topic } = outgoing.packet;
-      const text = `PUBLISH to "${topic}" was refused: ${reasonName(reasonCode)}${because(told)}`;
-      waiting?.reject(new Refused('PUBLISH_REFUSED', text, reasonCode, told));
+      const text = `PUBLISH to "${topic}" was refused: ${reasonName(reasonCode)}${reasonSuffix(replyProperties)}`;
+      waiting?.reject(new Refused('PUBLISH_REFUSED', text, reasonCode, replyProperties));
     }
-    this.#publishHeld();
+    this.#publishQueued();
   }
 
-  #challenged({ reasonCode, properties = {} }: AuthPacket): void {
+  #onAuth({ reasonCode, properties = {} }: AuthPacket): void {
     if (reasonCode === ReasonCode.success) {
       this.#authenticating?.resolve();
       this.#authenticating = undefined;
@@ -546,11 +553,11 @@ export class Client {
     return bytes.length === 0 || this.#stream.write(bytes);
   }
 
-  #publishHeld(): void {
-    while (this.#held.length > 0 && this.#sendQuota > 0 && this.isConnected) {
+  #publishQueued(): void {
+    while (this.#queued.length > 0 && this.#sendQuota > 0 && this.isConnected) {
       const messageId = this.session.takeId();
       if (messageId === undefined) return;
-      const { packet, resolve, reject } = this.#held.shift()!;
+      const { packet, resolve, reject } = this.#queued.shift()!;
       packet.messageId = messageId;
       this.#publishing.set(messageId, { resolve, reject });
       this.session.outgoing.set(messageId, { packet, isReleased: false });
@@ -565,41 +572,41 @@ export class Client {
         reject(asError(error));
       }
     }
-    this.#steer();
+    this.#updateFlow();
   }
 
   /** Repeat what was not acknowledged, in its order [MQTT-4.4.0-1]. */
-  #resume(): void {
+  #resend(): void {
     for (const [messageId, outgoing] of this.session.outgoing) {
       this.#sendQuota--;
-      this.#send(outgoing.isReleased ? { cmd: 'pubrel', messageId, reasonCode: 0 } : again(outgoing));
+      this.#send(outgoing.isReleased ? { cmd: 'pubrel', messageId, reasonCode: 0 } : duplicateOf(outgoing));
     }
   }
 
-  #ask(make: (messageId: number) => Packet): Promise<SubackPacket | UnsubackPacket> {
+  #request(make: (messageId: number) => Packet): Promise<SubackPacket | UnsubackPacket> {
     return new Promise((resolve, reject) => {
       const messageId = this.session.takeId();
       if (messageId === undefined) throw new BrokerError('PACKET_IDS_EXHAUSTED', 'all 65535 packet ids are in use');
       const packet = make(messageId);
-      this.#mustFit(packet);
+      this.#checkSize(packet);
       this.session.asked(messageId);
-      this.#asking.set(messageId, { resolve, reject });
+      this.#requests.set(messageId, { resolve, reject });
       try {
         this.#send(packet);
       } catch (error) {
         this.session.answered(messageId);
-        this.#asking.delete(messageId);
+        this.#requests.delete(messageId);
         throw error;
       }
-      this.#steer();
+      this.#updateFlow();
     });
   }
 
-  #mustBeConnected(): void {
+  #checkConnected(): void {
     if (!this.isConnected) throw new BrokerError('NOT_CONNECTED', `client "${this.#clientId}" is not connected`);
   }
 
-  #mustFit(packet: Packet): void {
+  #checkSize(packet: Packet): void {
     const maximum = this.#connack?.properties?.maximumPacketSize;
     if (maximum === undefined) return;
     const size = encode({ ...packet, messageId: 1 } as Packet, this.protocolVersion).length;
@@ -609,32 +616,32 @@ export class Client {
 
   // ---- keep alive, flow, the end
 
-  #watch(delayMs: number): void {
+  #armKeepAlive(delayMs: number): void {
     this.#timer = this.#clock.setTimeout(() => {
       const nowMs = this.#clock.monotonic();
       const idleMs = nowMs - this.#lastSentMs;
-      if (idleMs < this.#keepAliveMs) return this.#watch(this.#keepAliveMs - idleMs);
+      if (idleMs < this.#keepAliveMs) return this.#armKeepAlive(this.#keepAliveMs - idleMs);
       // Of a server that was not read no answer can be expected.
       const wasRead = !this.#stream.isPaused() && nowMs - this.#resumedMs >= this.#keepAliveMs;
-      if (this.#pinging.length > 0 && wasRead) {
+      if (this.#pings.length > 0 && wasRead) {
         this.#failure = new BrokerError('KEEPALIVE_TIMEOUT', `no PINGRESP within ${this.#keepAliveMs} ms`);
         this.#stream.destroy();
         return;
       }
-      this.#pinging.push(undefined);
+      this.#pings.push(undefined);
       this.#send({ cmd: 'pingreq' }); // [MQTT-3.1.2-20]
-      this.#watch(this.#keepAliveMs);
+      this.#armKeepAlive(this.#keepAliveMs);
     }, delayMs);
   }
 
   /** Stop reading while an iterator has its fill, but never while somebody waits for an answer. */
-  #steer(): void {
+  #updateFlow(): void {
     const isWanted =
       !this.#inbox.isFull ||
-      this.#isLeaving ||
-      this.#asking.size > 0 ||
+      this.#isClosing ||
+      this.#requests.size > 0 ||
       this.#publishing.size > 0 ||
-      this.#pinging.some((asking) => asking !== undefined) ||
+      this.#pings.some((asking) => asking !== undefined) ||
       this.#authenticating !== undefined;
     if (isWanted === !this.#stream.isPaused() || this.#isClosed) return;
     if (!isWanted) {
@@ -645,14 +652,14 @@ export class Client {
     this.#stream.resume();
   }
 
-  #leave(): void {
-    this.#isLeaving = true;
+  #closeGracefully(): void {
+    this.#isClosing = true;
     this.#stream.end();
-    this.#steer(); // the end lies behind what was not read
+    this.#updateFlow(); // the end lies behind what was not read
   }
 
-  #cut(): void {
-    this.#isLeaving = true;
+  #closeAbruptly(): void {
+    this.#isClosing = true;
     this.#stream.destroy();
   }
 
@@ -660,7 +667,7 @@ export class Client {
     this.#failure = error;
     const reasonCode = error instanceof ProtocolError ? error.reasonCode : ReasonCode.unspecifiedError;
     if (this.protocolVersion === 5 && this.#connack !== undefined) this.#send({ cmd: 'disconnect', reasonCode });
-    this.#cut();
+    this.#closeAbruptly();
     if (this.#connack !== undefined) this.#emit('error', error);
   }
 
@@ -671,20 +678,20 @@ export class Client {
     this.#options.signal?.removeEventListener('abort', this.#abort);
     this.session.detach();
     const isAbort = this.#options.signal?.aborted === true;
-    this.#connecting?.reject(isAbort ? (this.#options.signal?.reason as Error) : this.#lost());
-    const waiting = [...this.#publishing.values(), ...this.#asking.values(), ...this.#held, ...this.#draining];
-    for (const { reject } of waiting) reject(this.#lost());
-    for (const asking of this.#pinging.splice(0)) asking?.reject(this.#lost());
-    this.#authenticating?.reject(this.#lost());
+    this.#connecting?.reject(isAbort ? (this.#options.signal?.reason as Error) : this.#closedError());
+    const waiting = [...this.#publishing.values(), ...this.#requests.values(), ...this.#queued, ...this.#draining];
+    for (const { reject } of waiting) reject(this.#closedError());
+    for (const asking of this.#pings.splice(0)) asking?.reject(this.#closedError());
+    this.#authenticating?.reject(this.#closedError());
     this.#publishing.clear();
-    this.#asking.clear();
-    this.#held = [];
+    this.#requests.clear();
+    this.#queued = [];
     this.#draining = [];
     this.#inbox.close();
     this.#emit('close', { error: this.#failure });
   }
 
-  #lost(): Error {
+  #closedError(): Error {
     if (this.#failure instanceof Refused && this.#failure.code === 'CONNECT_REFUSED') return this.#failure;
     const why = this.#failure === undefined ? '' : `: ${this.#failure.message}`;
     return new BrokerError('CONNECTION_CLOSED', `the connection of client "${this.#clientId}" is closed${why}`, {
@@ -702,13 +709,13 @@ export class Client {
   #run<T>(handler: (value: T) => unknown, value: T): void {
     try {
       const result = handler(value);
-      if (result instanceof Promise) result.catch((error) => this.#threw(error, value));
+      if (result instanceof Promise) result.catch((error) => this.#reportThrown(error, value));
     } catch (error) {
-      this.#threw(error, value);
+      this.#reportThrown(error, value);
     }
   }
 
-  #threw(error: unknown, value: unknown): void {
+  #reportThrown(error: unknown, value: unknown): void {
     const isHeard = (this.#listeners.error?.length ?? 0) > 0 && !(value instanceof Error); // not its own failure
     if (isHeard) this.#emit('error', asError(error));
     else {
@@ -756,16 +763,16 @@ function publishPacket({
   return packet;
 }
 
-function again({ packet }: Outgoing): PublishPacket {
+function duplicateOf({ packet }: Outgoing): PublishPacket {
   return { ...packet, dup: true };
 }
 
-function because({ reasonString }: Properties): string {
+function reasonSuffix({ reasonString }: Properties): string {
   return reasonString === undefined ? '' : ` (${reasonString})`;
 }
 
 /** There have to be some, and well-formed ones: others would end the connection. Which it grants is for the server to say. */
-function mustBeFilters(filters: readonly unknown[], version: ProtocolVersion): void {
+function checkFilters(filters: readonly unknown[], version: ProtocolVersion): void {
   if (filters.length === 0) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', filters);
   for (const filter of filters) {
     const fault = typeof filter === 'string' ? filterFault(filter, version === 5) : 'a topic filter is a string';
@@ -773,13 +780,13 @@ function mustBeFilters(filters: readonly unknown[], version: ProtocolVersion): v
   }
 }
 
-function take<V>(map: Map<number, V>, id: number): V | undefined {
+function takeEntry<V>(map: Map<number, V>, id: number): V | undefined {
   const value = map.get(id);
   map.delete(id);
   return value;
 }
 
-function listOf<T>(one: T | readonly T[]): readonly T[] {
+function arrayOf<T>(one: T | readonly T[]): readonly T[] {
   return Array.isArray(one) ? one : [one as T];
 }
 

@@ -27,7 +27,7 @@ export function duplexPair(work?: WorkCount): [Duplex, Duplex] {
 const settled = Promise.resolve();
 
 /** Run behind the code in hand. A promise, because test frameworks fake `process.nextTick` and `queueMicrotask`. */
-function defer(run: () => void): void {
+function runLater(run: () => void): void {
   void settled.then(() => {
     try {
       run();
@@ -71,7 +71,7 @@ class End extends Duplex {
   }
 
   override _final(done: Done): void {
-    defer(() => {
+    runLater(() => {
       this.peer.#endReading();
       done();
     });
@@ -83,36 +83,36 @@ class End extends Duplex {
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    this.peer.#recount();
-    defer(() => {
-      this.peer.#lose(error, this.#outgoing);
+    this.peer.#updateWorkCount();
+    runLater(() => {
+      this.peer.#onPeerDestroyed(error, this.#outgoing);
       this.#outgoing = [];
-      this.#recount();
+      this.#updateWorkCount();
     });
     done(error);
   }
 
   override read(size?: number): unknown {
     const chunk = super.read(size);
-    this.peer.#recount();
+    this.peer.#updateWorkCount();
     return chunk;
   }
 
   override pause(): this {
     super.pause();
-    this.peer.#recount();
+    this.peer.#updateWorkCount();
     return this;
   }
 
   override resume(): this {
     super.resume();
-    this.peer.#recount();
+    this.peer.#updateWorkCount();
     return this;
   }
 
   #send(chunks: Buffer[], done: Done): void {
     if (this.#isPeerGone) {
-      defer(done);
+      runLater(done);
       return;
     }
     // copies: what one side does to its buffers later is not the other side's concern
@@ -124,8 +124,8 @@ class End extends Duplex {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    this.#recount();
-    defer(() => this.#deliver());
+    this.#updateWorkCount();
+    runLater(() => this.#deliver());
   }
 
   #deliver(): void {
@@ -136,21 +136,21 @@ class End extends Duplex {
       peer.#hasRoom = peer.push(this.#outgoing[at++]);
     }
     this.#outgoing = this.#outgoing.slice(at);
-    if (this.#outgoing.length === 0) this.#complete();
-    this.#recount();
+    if (this.#outgoing.length === 0) this.#completeWrite();
+    this.#updateWorkCount();
   }
 
-  #complete(): void {
+  #completeWrite(): void {
     const done = this.#written;
     this.#written = undefined;
     done?.();
   }
 
   /** The peer is destroyed; `rest` is what it had written before. */
-  #lose(error: Error | null, rest: Buffer[]): void {
+  #onPeerDestroyed(error: Error | null, rest: Buffer[]): void {
     this.#isPeerGone = true;
     this.#outgoing = [];
-    this.#complete();
+    this.#completeWrite();
     if (this.destroyed) return;
     if (error !== null) {
       this.destroy(
@@ -160,7 +160,7 @@ class End extends Duplex {
       for (const chunk of rest) this.push(chunk);
       this.#endReading();
     }
-    this.#recount();
+    this.#updateWorkCount();
   }
 
   #endReading(): void {
@@ -170,7 +170,7 @@ class End extends Duplex {
   }
 
   /** Bring the work count in line with where the bytes sent from here are. */
-  #recount(): void {
+  #updateWorkCount(): void {
     const { peer } = this;
     const isMoving =
       this.#isScheduled ||

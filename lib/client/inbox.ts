@@ -2,7 +2,7 @@ import { matches, parseSharedFilter } from '../topics/topic.ts';
 import type { MessageHandler, ReceivedMessage } from './options.ts';
 
 /** Messages nobody listened for yet are kept up to this number, the newest. */
-const UNHEARD_MAX = 1_000;
+const MAX_UNDELIVERED = 1_000;
 
 /** Where a client's messages go: handlers of single filters, listeners, iterators. */
 export class Inbox {
@@ -12,7 +12,7 @@ export class Inbox {
   readonly #run: (handler: MessageHandler, message: ReceivedMessage) => void;
   readonly #flowChanged: () => void;
   #listeners: MessageHandler[] = [];
-  #unheard: ReceivedMessage[] = [];
+  #undelivered: ReceivedMessage[] = [];
   #isClosed = false;
 
   /**
@@ -26,20 +26,20 @@ export class Inbox {
 
   /** An iterator has as much as it wanted to hold. */
   get isFull(): boolean {
-    for (const reader of this.#readers) if (reader.waiting.length >= reader.highWaterMark) return true;
+    for (const reader of this.#readers) if (reader.queue.length >= reader.highWaterMark) return true;
     return false;
   }
 
-  put(message: ReceivedMessage): void {
+  deliver(message: ReceivedMessage): void {
     let isTaken = this.#listeners.length > 0 || this.#readers.size > 0;
     for (const { filter, handlers } of this.#handlers.values()) {
       if (!matches(filter, message.topic)) continue;
       isTaken = true;
-      for (const handle of handlers) this.#run(handle, message);
+      for (const addHandler of handlers) this.#run(addHandler, message);
     }
     for (const listener of this.#listeners) this.#run(listener, message);
     for (const reader of this.#readers) reader.put(message);
-    if (!isTaken && this.#unheard.push(message) > UNHEARD_MAX) this.#unheard.shift();
+    if (!isTaken && this.#undelivered.push(message) > MAX_UNDELIVERED) this.#undelivered.shift();
     this.#flowChanged();
   }
 
@@ -48,41 +48,41 @@ export class Inbox {
   }
 
   /** @returns whether the handler has been added: it may hear the filter already */
-  handle(filter: string, handle: MessageHandler): boolean {
+  addHandler(filter: string, addHandler: MessageHandler): boolean {
     const handlers = this.handlersOf(filter);
-    if (handlers.includes(handle)) return false;
+    if (handlers.includes(addHandler)) return false;
     const shared = parseSharedFilter(filter);
     const plain = typeof shared === 'object' ? shared.filter : filter;
-    this.#handlers.set(filter, { filter: plain, handlers: [...handlers, handle] });
+    this.#handlers.set(filter, { filter: plain, handlers: [...handlers, addHandler] });
     return true;
   }
 
   /** @returns how many handlers the filter has left */
-  unhandle(filter: string, handle: MessageHandler): number {
+  removeHandler(filter: string, addHandler: MessageHandler): number {
     const entry = this.#handlers.get(filter);
     if (entry === undefined) return 0;
-    const handlers = entry.handlers.filter((other) => other !== handle);
+    const handlers = entry.handlers.filter((other) => other !== addHandler);
     if (handlers.length === 0) this.#handlers.delete(filter);
     else this.#handlers.set(filter, { ...entry, handlers });
     return handlers.length;
   }
 
-  listen(listener: MessageHandler): void {
+  addListener(listener: MessageHandler): void {
     this.#listeners = [...this.#listeners, listener];
-    const unheard = this.#unheard;
-    this.#unheard = [];
-    for (const message of unheard) this.#run(listener, message);
+    const undelivered = this.#undelivered;
+    this.#undelivered = [];
+    for (const message of undelivered) this.#run(listener, message);
   }
 
-  unlisten(listener: MessageHandler): void {
+  removeListener(listener: MessageHandler): void {
     const at = this.#listeners.indexOf(listener);
     if (at >= 0) this.#listeners = this.#listeners.toSpliced(at, 1);
   }
 
-  read(highWaterMark: number, signal: AbortSignal | undefined): AsyncIterableIterator<ReceivedMessage> {
+  iterate(highWaterMark: number, signal: AbortSignal | undefined): AsyncIterableIterator<ReceivedMessage> {
     const reader = new Reader(highWaterMark, this.#flowChanged);
-    reader.waiting = this.#unheard;
-    this.#unheard = [];
+    reader.queue = this.#undelivered;
+    this.#undelivered = [];
     this.#readers.add(reader);
     const leave = () => {
       this.#readers.delete(reader);
@@ -119,21 +119,21 @@ export class Inbox {
 type Result = IteratorResult<ReceivedMessage>;
 
 class Reader {
-  waiting: ReceivedMessage[] = [];
+  queue: ReceivedMessage[] = [];
   readonly highWaterMark: number;
-  readonly #taken: () => void;
-  #asking: { resolve(result: Result): void; reject(error: unknown): void }[] = [];
+  readonly #onTaken: () => void;
+  #pendingReads: { resolve(result: Result): void; reject(error: unknown): void }[] = [];
   #isClosed = false;
   #failure: { readonly reason: unknown } | undefined;
 
   constructor(highWaterMark: number, taken: () => void) {
     this.highWaterMark = highWaterMark;
-    this.#taken = taken;
+    this.#onTaken = taken;
   }
 
   put(message: ReceivedMessage): void {
-    const asking = this.#asking.shift();
-    if (asking === undefined) this.waiting.push(message);
+    const asking = this.#pendingReads.shift();
+    if (asking === undefined) this.queue.push(message);
     else asking.resolve({ done: false, value: message });
   }
 
@@ -143,24 +143,24 @@ class Reader {
       this.#failure = undefined;
       return Promise.reject(failure.reason);
     }
-    const message = this.waiting.shift();
+    const message = this.queue.shift();
     if (message !== undefined) {
-      this.#taken();
+      this.#onTaken();
       return Promise.resolve({ done: false, value: message });
     }
     if (this.#isClosed) return Promise.resolve({ done: true, value: undefined });
-    return new Promise((resolve, reject) => this.#asking.push({ resolve, reject }));
+    return new Promise((resolve, reject) => this.#pendingReads.push({ resolve, reject }));
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const asking of this.#asking.splice(0)) asking.resolve({ done: true, value: undefined });
+    for (const asking of this.#pendingReads.splice(0)) asking.resolve({ done: true, value: undefined });
   }
 
   /** Whoever asks, or asks next, is refused; what waits is not handed out any more. */
   fail(reason: unknown): void {
-    this.waiting = [];
-    if (this.#asking.length === 0) this.#failure = { reason };
-    for (const asking of this.#asking.splice(0)) asking.reject(reason);
+    this.queue = [];
+    if (this.#pendingReads.length === 0) this.#failure = { reason };
+    for (const asking of this.#pendingReads.splice(0)) asking.reject(reason);
   }
 }

@@ -3,7 +3,7 @@ import { checkNames, checkObject, type Duration, durationMs, unknownName } from 
 import type { ClientEvents, ClientOptions } from './options.ts';
 
 /** All options: a type, so that one that is missing here does not compile. */
-const KNOWN: Readonly<Record<keyof ClientOptions, true>> = {
+const OPTION_NAMES: Readonly<Record<keyof ClientOptions, true>> = {
   clientId: true,
   clean: true,
   protocolVersion: true,
@@ -27,12 +27,12 @@ const EVENTS: readonly (keyof ClientEvents)[] = ['message', 'packet', 'disconnec
 
 const KEEP_ALIVE_MAX_SEC = 65_535;
 /** A Session Expiry Interval that never ends [MQTT 5.0, 3.1.2.11.2]. */
-const FOR_EVER = 0xffff_ffff;
+const NEVER_EXPIRES = 0xffff_ffff;
 
 /** Look at the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
 export function checkClientOptions(options: ClientOptions): void {
   checkObject(options, 'options');
-  checkNames(options, Object.keys(KNOWN), '');
+  checkNames(options, Object.keys(OPTION_NAMES), '');
   const { protocolVersion = 5, clientId = '', username = '', password = '', will, keepalive = 0 } = options;
   if (![3, 4, 5].includes(protocolVersion))
     throw new InvalidInput('OPTION_INVALID', 'protocolVersion', '3, 4 or 5', protocolVersion);
@@ -43,7 +43,7 @@ export function checkClientOptions(options: ClientOptions): void {
     throw new InvalidInput('OPTION_INVALID', 'password', 'a text or Buffer', typeof password);
   if (will !== undefined && typeof (will as Partial<typeof will> | null)?.topic !== 'string')
     throw new InvalidInput('OPTION_INVALID', 'will', '{ topic, payload }', will);
-  if (!isWhole(keepalive, KEEP_ALIVE_MAX_SEC)) {
+  if (!isWholeNumber(keepalive, KEEP_ALIVE_MAX_SEC)) {
     throw new InvalidInput('OPTION_INVALID', 'keepalive', `whole seconds from 0 to ${KEEP_ALIVE_MAX_SEC}`, keepalive);
   }
   sessionExpirySec(options.sessionExpiry);
@@ -62,12 +62,12 @@ export function checkListener(event: keyof ClientEvents, listener: unknown): voi
 export function sessionExpirySec(duration: Duration | undefined): number | undefined {
   if (duration === undefined) return undefined;
   const seconds = durationMs(duration, 'sessionExpiry', 's') / 1000;
-  if (seconds === Infinity) return FOR_EVER;
-  if (isWhole(seconds, FOR_EVER)) return seconds;
-  const expected = `whole seconds from 0 to ${FOR_EVER}, a duration such as "1h", or Infinity`;
+  if (seconds === Infinity) return NEVER_EXPIRES;
+  if (isWholeNumber(seconds, NEVER_EXPIRES)) return seconds;
+  const expected = `whole seconds from 0 to ${NEVER_EXPIRES}, a duration such as "1h", or Infinity`;
   throw new InvalidInput('OPTION_INVALID', 'sessionExpiry', expected, duration);
 }
 
-function isWhole(value: unknown, max: number): boolean {
+function isWholeNumber(value: unknown, max: number): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
 }
