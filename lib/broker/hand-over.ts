@@ -34,8 +34,7 @@ export class HandOver {
    * Deliver a message to another member, which announces it if it drops it.
    * @returns false if there is no other member, or the message is not known to be the group's
    */
-  give(message: Message): boolean {
-    const member = this.choose(message);
+  give(message: Message, member = this.choose(message)): boolean {
     member?.subscriber.deliver(message, member);
     return member !== undefined;
   }
@@ -110,41 +109,46 @@ export class StoredHandOver {
 
   async #giveAll(page: readonly KeptMessage[]): Promise<void> {
     const log = this.#log;
-    let taken: Message[] = [];
+    let taken: (readonly [Message, Subscription])[] = [];
     const sendTaken = async () => {
-      if (taken.length === 0) return;
       const messages = taken;
       taken = [];
       await this.#committed();
-      for (const message of messages) this.#give(message);
+      for (const [message, member] of messages) this.#give(message, this.#isReachable(member) ? member : undefined);
     };
     for (let at = 0; at < page.length; ) {
       const kept = page[at];
       const { message } = kept;
-      if (kept.isDone) at++;
-      else if (message.qos === 2 && log.flightQos(kept) === undefined && this.#isSentAtOnce(message)) {
-        taken.push(message);
-        log.finish(kept);
+      if (kept.isDone) {
         at++;
-      } else if (taken.length > 0)
-        await sendTaken(); // in order; then look again, for members may have come and gone
-      else {
-        const flightQos = log.flightQos(kept);
-        if (flightQos === undefined) this.#give(message);
-        else if (flightQos < 2) this.#handOver.give(message);
-        log.finish(kept);
-        at++;
+        continue;
       }
+      // once: a group that is asked again answers with another member
+      const member = this.#handOver.choose(message);
+      const flightQos = log.flightQos(kept);
+      if (message.qos === 2 && flightQos === undefined && member?.subscriber.isKept === false) {
+        taken.push([message, member]);
+      } else {
+        if (taken.length > 0) {
+          await sendTaken(); // in order; then choose again, for members may have come and gone
+          continue;
+        }
+        if (flightQos === undefined) this.#give(message, member);
+        else if (flightQos < 2) this.#handOver.give(message, member);
+      }
+      log.finish(kept);
+      at++;
     }
-    await sendTaken();
+    if (taken.length > 0) await sendTaken();
   }
 
-  #isSentAtOnce(message: Message): boolean {
-    return this.#handOver.choose(message)?.subscriber.isKept === false;
+  /** Whether a member that was chosen before a commit is still there after it. */
+  #isReachable(member: Subscription): boolean {
+    return member.subscriber.isOnline && this.#core.routing.isShared(member);
   }
 
-  #give(message: Message): void {
-    if (!this.#handOver.give(message)) this.#core.dropped(message, this.#reason, this.#session);
+  #give(message: Message, member: Subscription | undefined): void {
+    if (!this.#handOver.give(message, member)) this.#core.dropped(message, this.#reason, this.#session);
   }
 
   /** What has changed is in the store, at the next attempt if not at the first. */

@@ -170,6 +170,11 @@ export class Routing {
       : undefined;
   }
 
+  /** Whether a subscription is in a share group at present. */
+  isShared(subscription: Subscription): boolean {
+    return this.#groupOf.has(subscription);
+  }
+
   remove(subscription: Subscription): void {
     const group = this.#groupOf.get(subscription);
     this.count--;

@@ -230,4 +230,43 @@ describe('Messages in the store for a member of a share group whose session ends
       if (count === before) assert.deepEqual(third, numbers(1, COUNT));
     }
   });
+
+  it('[MQTT-4.8.2-5] at QoS 2 are each with one of a stored and an in-memory member, whichever commit the process ends at', async () => {
+    await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin' }).begin();
+    await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT, 2, 20_000);
+    await lives.kit.clock.advance('1s');
+    const { committed } = lives.store;
+    const sent: { readonly to: string; readonly what: string; readonly by: number }[] = [];
+    for (const [to, options] of [
+      ['stored', PERSISTENT],
+      ['in memory', { clean: true }]
+    ] as const) {
+      const client = await lives.connect({ clientId: to, ...options });
+      client.on('message', ({ payload }) => sent.push({ to, what: `${payload}`.trim(), by: committed.length }));
+      await client.subscribe({ topic: FILTER, qos: 2 });
+    }
+    await lives.kit.clock.advance('1s');
+    const before = committed.length;
+    lives.store.turnsBefore = () => 5;
+    lives.kit.broker.session('away').discard();
+    await lives.kit.clock.advance('5s');
+    assert.deepEqual(
+      sent.map(({ what }) => Number(what)).sort((a, b) => a - b),
+      numbers(1, COUNT).map(Number)
+    );
+    const now = lives.kit.clock.now();
+    for (let count = before; count <= committed.length; count++) {
+      await using next = new Lives();
+      next.store = await MortalStore.of(committed.slice(0, count));
+      await next.begin(now);
+      await next.kit.clock.advance('70s');
+      const got = await taken(next, 'stored');
+      for (const { to, what, by } of sent) {
+        const text = `${what} for the member ${to}, after ${count - before} commits`;
+        if (to === 'in memory') assert.ok(by > count || !got.includes(what), `twice: ${text}`);
+        else assert.ok(by <= count || got.includes(what), `lost: ${text}`);
+      }
+    }
+  });
 });
