@@ -61,7 +61,8 @@ export class StoredHandOver {
   readonly #log: SessionLog;
   readonly #handOver: HandOver;
   readonly #reason: DropReason;
-  #isRunning = false;
+  /** Times in a row that it failed, without a message handed over in between. */
+  failures = 0;
 
   constructor(core: Core, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
     this.#core = core;
@@ -73,36 +74,28 @@ export class StoredHandOver {
     log.beginHandOver();
   }
 
-  /** Go on, as far as the store can be read and the broker runs. @param ended called when nothing is left */
-  begin(ended: () => void): void {
-    if (this.#isRunning) return;
-    this.#isRunning = true;
-    this.#run()
-      .then((isDone) => {
-        if (isDone) ended();
-      })
-      .catch((error: unknown) => {
-        if (this.#ledger.isFailed) void this.#committed().then(() => this.begin(ended));
-        else if (this.#ledger.isOpen) this.#core.failed(error, 'handing messages over', this.#session);
-      })
-      .finally(() => {
-        this.#isRunning = false;
-      });
-  }
-
-  async #run(): Promise<boolean> {
-    await this.#committed();
+  /**
+   * @param mayGoOn asked before each record
+   * @returns whether nothing is left
+   * @throws what the store says
+   */
+  async run(mayGoOn: () => Promise<boolean>): Promise<boolean> {
     const { work } = this.#core;
-    while (this.#core.isRunning) {
+    while (await mayGoOn()) {
+      await this.#committed();
+      if (!this.#core.isRunning) return false;
       work.begin();
       try {
         const page = await this.#log.nextToHandOver();
         if (page === undefined) return true;
         await this.#giveAll(page);
+        this.failures = 0;
+      } catch (error) {
+        this.#log.repeatHandOver();
+        throw error;
       } finally {
         work.end();
       }
-      await this.#committed();
     }
     return false;
   }

@@ -16,6 +16,7 @@ import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
 import { DelayedRecords } from './delayed-records.ts';
 import type { StoredHandOver } from './hand-over.ts';
+import { HandOvers } from './hand-overs.ts';
 import { DEFAULT_ZONE } from './options.ts';
 import { type KeptRetained, RECORDS, type RecordKind } from './records.ts';
 import type { RetainedEntry } from './retained.ts';
@@ -48,6 +49,7 @@ export class Persistence {
   readonly #delayed: DelayedRecords;
   readonly #sweeper: Sweeper;
   readonly #space: Space;
+  readonly #handOvers: HandOvers;
   #isLoaded = false;
   /** The last session number given away. */
   #number = 0;
@@ -70,6 +72,7 @@ export class Persistence {
     this.#retained = new RetainedRecords(core);
     this.#delayed = new DelayedRecords(core);
     this.#sweeper = new Sweeper(core, this.ledger);
+    this.#handOvers = new HandOvers(core, store);
     this.#space = new Space(core, store);
     this.tables = new Tables(this.ledger);
   }
@@ -226,9 +229,6 @@ export class Persistence {
   /** Sessions that had ended with the process, but for their messages. */
   #over: readonly Session[] = [];
 
-  /** Messages of sessions that are over, on their way to others. */
-  readonly #handOvers = new Map<Session, StoredHandOver>();
-
   /** What publishes the wills of sessions that ended with the process. */
   #orphans: (() => void)[] = [];
 
@@ -241,7 +241,7 @@ export class Persistence {
     this.#cutOff = [];
     for (const session of this.#over) if (!this.#core.handOverStored(session, 'session_terminated')) session.endLog();
     this.#over = [];
-    for (const [session, handOver] of this.#handOvers) this.#beginHandOver(session, handOver);
+    this.#handOvers.begin();
     this.#sweeper.begin();
     this.#space.begin();
     this.#core.wheel.arm(this.#pulse, PULSE_MS);
@@ -283,15 +283,7 @@ export class Persistence {
 
   /** A session is over, its messages go to other members of its share groups. */
   handOver(session: Session, handOver: StoredHandOver): void {
-    this.#handOvers.set(session, handOver);
-    this.#beginHandOver(session, handOver);
-  }
-
-  #beginHandOver(session: Session, handOver: StoredHandOver): void {
-    handOver.begin(() => {
-      this.#handOvers.delete(session);
-      session.endLog();
-    });
+    this.#handOvers.add(session, handOver);
   }
 
   /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */

@@ -274,6 +274,11 @@ export class SessionLog extends Sized implements Durable {
     }
   }
 
+  /** Handing over the messages of the last call failed: the next call returns those of them again that are not done. */
+  repeatHandOver(): void {
+    this.#handOverFrom = this.#pageFrom;
+  }
+
   /** QoS at which a message that is handed over is in flight; undefined: it was never sent. */
   flightQos({ seq }: KeptMessage): number | undefined {
     return this.#handedOver?.get(seq);

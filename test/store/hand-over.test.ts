@@ -269,4 +269,65 @@ describe('Messages in the store for a member of a share group whose session ends
       }
     }
   });
+
+  it('go to another member although the store could not be read for a while, after three errors', async () => {
+    await using lives = await new Lives().begin();
+    const errors: string[] = [];
+    lives.kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT, 1, 20_000);
+    await lives.kit.clock.advance('1s');
+    await lives.leave('other', FILTER);
+    let reads = 0;
+    lives.store.turnsToRead = () => {
+      reads++;
+      if (reads >= 3 && reads < 6) throw new Error('EIO: i/o error, read');
+      return 0;
+    };
+    lives.kit.broker.session('away').discard();
+    await lives.kit.clock.advance('5s');
+    assert.equal(errors.length, 3, `${errors}`);
+    await lives.kit.clock.advance('5s');
+    assert.ok(errors.length === 3 && errors.every((text) => text.startsWith('handing messages over: ')), `${errors}`);
+    assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
+  });
+
+  it('are handed over for a few sessions at a time, however many end at once', async () => {
+    await using lives = await new Lives().begin();
+    const count = 100;
+    for (let n = 0; n < count; n++) await lives.leave(`away${n}`, `$share/g/jobs/${n}`);
+    for (let n = 0; n < count; n++) await lives.kit.broker.publish(`jobs/${n}`, `${n}`, { qos: 1 });
+    await lives.kit.clock.advance('1s');
+    for (let n = 0; n < count; n++) await lives.leave('other', `$share/g/jobs/${n}`);
+    const reading = new Reading(lives.store);
+    for (let n = 0; n < count; n++) lives.kit.broker.session(`away${n}`).discard();
+    await lives.kit.clock.advance('10s');
+    reading.end();
+    assert.ok(reading.most > 1 && reading.most <= 20, `${reading.most} reads at a time`);
+    const got = await taken(lives, 'other');
+    assert.deepEqual(got.sort(), Array.from({ length: count }, (_, n) => `${n}`).sort());
+  });
 });
+
+/** Counts the reads of a store that are under way. */
+class Reading {
+  most = 0;
+  readonly end: () => void;
+  #now = 0;
+
+  constructor(store: MortalStore) {
+    const read = store.read.bind(store);
+    store.read = async (...range) => {
+      this.most = Math.max(this.most, ++this.#now);
+      try {
+        await turns(5);
+        return await read(...range);
+      } finally {
+        this.#now--;
+      }
+    };
+    this.end = () => {
+      store.read = read;
+    };
+  }
+}

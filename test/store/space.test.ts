@@ -374,3 +374,40 @@ describe('A store whose reserve is in use', () => {
     assert.deepEqual(dropped, [' kept/last quota']);
   });
 });
+
+describe('Queues of share groups on a store that is nearly full', () => {
+  const FILTER = '$share/workers/jobs/#';
+  const BYTES = 30_000;
+  const UNBOUNDED = { maxMqueueLen: 0, maxMqueueBytes: 0, leakCheck: false } as const;
+
+  async function publish(kit: TestBroker, topic: string, count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      await kit.broker.publish(topic, Buffer.alloc(BYTES, n), { qos: 1 });
+      if (n % 20 === 0) await kit.clock.advance('1s');
+    }
+  }
+
+  it('are handed over when there is space again: until then nothing is dropped, and the reserve is not touched', async () => {
+    const store = new LimitedStore(40 * MB, 8 * MB);
+    await using kit = await createTestBroker({ store, ...UNBOUNDED });
+    const dropped = drops(kit);
+    const errors: unknown[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error));
+    await leave(kit, 'away', FILTER);
+    await publish(kit, 'jobs/a', 400);
+    await leave(kit, 'other', FILTER);
+    store.others = 40 * MB - store.used - 5 * MB;
+    kit.broker.session('away').discard();
+    let least = Infinity;
+    for (let n = 0; n < 20; n++) {
+      await kit.clock.advance('1s');
+      least = Math.min(least, await store.freeBytes());
+    }
+    assert.ok(least > 2 * MB && least < 4 * MB, `${least} bytes free`);
+    assert.deepEqual([errors, dropped], [[], []]);
+    store.others = 0;
+    await kit.clock.advance('10s');
+    assert.deepEqual([errors, dropped], [[], []]);
+    assert.equal((await drained(kit, 'other')).length, 400);
+  });
+});

@@ -1,0 +1,112 @@
+import type { Session } from '../session/session.ts';
+import type { Store } from '../store/store.ts';
+import { type Alarm, Bell } from '../timing-wheel.ts';
+import type { Core } from './core.ts';
+import type { StoredHandOver } from './hand-over.ts';
+
+/** Hand-overs that run at the same time: each has a record of its queue in memory, of up to 128 KB. */
+const AT_ONCE = 16;
+/** A hand-over that failed is tried again after this, each time twice as long, at most `SLOWEST_RETRY_MS`. */
+const FIRST_RETRY_MS = 1_000;
+const SLOWEST_RETRY_MS = 300_000;
+/** While less may be written before the reserve of the store is used, hand-overs wait; it is looked at so often. */
+const LEAST_FREE_BYTES = 4_194_304;
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * The hand-overs of sessions in the store: a few at a time, and none while the store is nearly full, because a message takes its space
+ * twice until the record that it came from is deleted and compacted.
+ */
+export class HandOvers extends Bell {
+  readonly #core: Core;
+  readonly #store: Store;
+  readonly #all = new Map<StoredHandOver, Session>();
+  /** Those that can run, in the order in which they do. */
+  readonly #waiting = new Set<StoredHandOver>();
+  readonly #running = new Set<StoredHandOver>();
+  /** For want of space. */
+  #isPaused = false;
+
+  constructor(core: Core, store: Store) {
+    super();
+    this.#core = core;
+    this.#store = store;
+  }
+
+  add(session: Session, handOver: StoredHandOver): void {
+    this.#all.set(handOver, session);
+    this.#waiting.add(handOver);
+    this.#goOn();
+  }
+
+  /** The broker has begun: those that the stop interrupted, or that had failed, go on as well. */
+  begin(): void {
+    this.#isPaused = false;
+    for (const handOver of this.#all.keys()) if (!this.#running.has(handOver)) this.#waiting.add(handOver);
+    this.#goOn();
+  }
+
+  /** Paused for a while: look again whether there is space. */
+  ring(): void {
+    this.#isPaused = false;
+    this.#goOn();
+  }
+
+  get #mayRun(): boolean {
+    return this.#core.isRunning && !this.#isPaused;
+  }
+
+  /** Before each record. @throws what the store says */
+  async #mayGoOn(): Promise<boolean> {
+    if (!this.#mayRun) return false;
+    const { work, wheel } = this.#core;
+    const looking = this.#store.freeBytes?.();
+    const free = looking && (await work.during(looking));
+    if (free !== undefined && free < LEAST_FREE_BYTES && this.#mayRun) {
+      this.#isPaused = true;
+      wheel.arm(this, LOOK_EVERY_MS);
+    }
+    return this.#mayRun;
+  }
+
+  #goOn(): void {
+    for (const handOver of this.#waiting) {
+      if (!this.#mayRun || this.#running.size >= AT_ONCE) return;
+      this.#waiting.delete(handOver);
+      this.#running.add(handOver);
+      void this.#run(handOver).finally(() => {
+        this.#running.delete(handOver);
+        this.#goOn();
+      });
+    }
+  }
+
+  async #run(handOver: StoredHandOver): Promise<void> {
+    const core = this.#core;
+    const session = this.#all.get(handOver);
+    try {
+      if (await handOver.run(() => this.#mayGoOn())) {
+        this.#all.delete(handOver);
+        session?.endLog();
+      } else this.#waiting.add(handOver);
+    } catch (error) {
+      const { ledger } = core;
+      // a store that failed is opened again, and one that is closed is by the next start
+      if (ledger?.isOpen !== true || ledger.isFailed) this.#waiting.add(handOver);
+      else {
+        core.failed(error, 'handing messages over', session);
+        if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
+      }
+    }
+  }
+
+  #runLater(handOver: StoredHandOver): void {
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failures++, SLOWEST_RETRY_MS);
+    const ring = () => {
+      this.#waiting.add(handOver);
+      this.#goOn();
+    };
+    const alarm: Alarm = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
+    this.#core.wheel.arm(alarm, delayMs);
+  }
+}
