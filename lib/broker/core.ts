@@ -11,11 +11,10 @@ import { Metric, Metrics } from '../metrics.ts';
 import { type Message, releaseTurnFrames } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
-import { BySize } from '../session/by-size.ts';
 import { type Connection, isAttached } from '../session/connection.ts';
 import type { SessionDeeds } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
-import type { SessionLog } from '../session/log.ts';
+import { StoredBacklog } from '../session/log.ts';
 import { endTurn } from '../session/output.ts';
 import { type FeedSource, RetainedFeed } from '../session/retained-feed.ts';
 import { sessionMachine } from '../session/session.machine.ts';
@@ -101,7 +100,7 @@ export class Core implements SessionHost {
   readonly outputHighWaterMark: number;
   readonly maxHeldBytes: number;
   readonly totalBacklog: TotalBacklog;
-  readonly storedBacklog = new BySize<SessionLog>();
+  readonly storedBacklog = new StoredBacklog();
   isSpaceLow = false;
   /** Sessions by client id, connected or not. */
   readonly sessions = new TextMap<Session>();
@@ -871,7 +870,7 @@ export class Core implements SessionHost {
   spaceIsLow(isLow: boolean): void {
     if (isLow === this.isSpaceLow) return;
     this.isSpaceLow = isLow;
-    const summary = `${this.ledger?.store.name}: the space of the store is used up: what would make it grow is refused until space is free`;
+    const summary = `${this.ledger?.store.name}: the space of the store is used up; writes that would make it grow are refused until space is free`;
     this.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', title: 'the store is full', summary });
     if (isLow) this.failed(new BrokerError('STORE_SPACE_LOW', summary), 'looking at the space of the store', undefined);
   }

@@ -168,21 +168,23 @@ export class Space extends Bell {
 
   /**
    * How many bytes of messages may be queued. Messages are only dropped to make room for new ones: when something else takes the space,
-   * the queues keep what they have, and each new message displaces old ones. What is compared is the space on disk, as far as it is known.
+   * the queues keep what they have, and each new message displaces old ones. What is compared is the space on disk, as far as it is known,
+   * of all that is queued: a message that goes into flight, or is handed over to another session, is not a new one.
    * @param most bytes that the store may grow to
    * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
    */
   #limitBySpace(most: number, ratio: number): void {
-    const { bytes } = this.#core.storedBacklog;
+    const { bytes: waiting, storedBytes: bytes } = this.#core.storedBacklog;
     const others = this.#kept - bytes;
     const share = Math.max(0, most - others * ratio) * QUEUES;
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
     const least = bytes - (DISPLACED * Math.max(0, bytes - this.#settled)) / ratio;
     const limit = Math.max(this.#allowed / ratio, least);
     this.#settled = Math.min(bytes, limit);
-    this.#limit = Math.min(this.#limit, limit);
+    const fixed = bytes - waiting; // in flight, or being handed over
+    this.#limit = Math.min(this.#limit, limit - fixed);
     const isShort = this.#allowed > share;
-    this.#target = Math.min(this.#target, isShort ? limit : Math.max(limit * SHORTENED, least));
+    this.#target = Math.min(this.#target, (isShort ? limit : Math.max(limit * SHORTENED, least)) - fixed);
   }
 
   #compactSoon(): void {
@@ -243,7 +245,7 @@ export class Space extends Bell {
   /** Bytes of what is kept, roughly. */
   get #kept(): number {
     const { storedBacklog, persistentCount, retained, delayed } = this.#core;
-    return storedBacklog.bytes + persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes;
+    return storedBacklog.storedBytes + persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes;
   }
 }
 

@@ -8,9 +8,8 @@ import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } fr
 import type { Ledger } from '../store/ledger.ts';
 import type { TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
-import type { BySize } from './by-size.ts';
 import type { Connection } from './connection.ts';
-import type { SessionLog } from './log.ts';
+import type { StoredBacklog } from './log.ts';
 import type { RetainedEntry } from './retained-feed.ts';
 import type { Session, WillState } from './session.ts';
 import type { Route } from './subscription.ts';
@@ -54,7 +53,7 @@ export interface SessionHost {
   /** The backlogs of all sessions, in memory. */
   readonly totalBacklog: TotalBacklog;
   /** Those in the store. */
-  readonly storedBacklog: BySize<SessionLog>;
+  readonly storedBacklog: StoredBacklog;
   /** The reserve of the store is in use: what makes it grow is refused. */
   readonly isSpaceLow: boolean;
   /** Somebody watches packets on the diagnostics channels. */

@@ -8,7 +8,7 @@ import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import { Sized } from './by-size.ts';
+import { BySize, Sized } from './by-size.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { Inflight, UNSENT } from './inflight.ts';
 import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
@@ -17,6 +17,12 @@ import { KeptMessage as Kept, type KeptMessage, readSegment, Segment, segmentFir
 import { SeqSet } from './seq-set.ts';
 import type { Session } from './session.ts';
 import { writeSession, writeSubscription } from './session-record.ts';
+
+/** The queues of all sessions in the store, by the bytes that wait in each. */
+export class StoredBacklog extends BySize<SessionLog> {
+  /** Bytes of all their messages: those in flight, and those that are being handed over, too. */
+  storedBytes = 0;
+}
 
 /** What a message takes in the store besides its packet, roughly. */
 const ENTRY_BYTES = 48;
@@ -42,6 +48,8 @@ export class SessionLog extends Sized implements Durable {
   bytes = 0;
   /** Those of QoS 0 among them. */
   zeroes = 0;
+  /** Its part of `StoredBacklog.storedBytes`. */
+  #countedBytes = 0;
   #next = 1;
   #paged = 1;
   #done = new SeqSet();
@@ -130,8 +138,11 @@ export class SessionLog extends Sized implements Durable {
    * logs that it writes, which is as often as the bound is looked at.
    */
   resized(): void {
-    const isDroppable = !this.#isOver && this.#handedOver === undefined;
-    this.#session.host.storedBacklog.resize(this, isDroppable ? this.waitingBytes : 0);
+    const { storedBacklog } = this.#session.host;
+    const bytes = this.#isOver ? 0 : this.bytes;
+    storedBacklog.storedBytes += bytes - this.#countedBytes;
+    this.#countedBytes = bytes;
+    storedBacklog.resize(this, this.#isOver || this.#handedOver !== undefined ? 0 : this.waitingBytes);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes

@@ -410,4 +410,23 @@ describe('Queues of share groups on a store that is nearly full', () => {
     assert.deepEqual([errors, dropped], [[], []]);
     assert.equal((await drained(kit, 'other')).length, 400);
   });
+
+  it('are no new messages when they are handed over: the queues of others lose nothing to them', async () => {
+    const store = new LimitedStore(80 * MB, 8 * MB);
+    await using kit = await createTestBroker({ store, ...UNBOUNDED });
+    const dropped = drops(kit);
+    await leave(kit, 'away', FILTER);
+    await leave(kit, 'bystander', 'news/#');
+    await publish(kit, 'news/a', 400);
+    await publish(kit, 'jobs/a', 200);
+    await leave(kit, 'other', FILTER);
+    await kit.clock.advance('5s');
+    store.others = 80 * MB - store.used - 15 * MB;
+    await kit.clock.advance('3s');
+    kit.broker.session('away').discard();
+    await kit.clock.advance('30s');
+    assert.deepEqual(dropped, []);
+    assert.equal((await drained(kit, 'other')).length, 200);
+    assert.equal((await drained(kit, 'bystander')).length, 400);
+  });
 });
