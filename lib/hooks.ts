@@ -4,6 +4,7 @@ import type { Clock } from './clock.ts';
 import { BrokerError, InvalidInput } from './errors.ts';
 import type { SubscriptionOptions } from './events.ts';
 import { nearest, unknownName } from './options-table.ts';
+import { type CodeSet, isAllowedCode } from './packets/allowed-codes.ts';
 import type { Message, MessageInput } from './packets/message.ts';
 import { ReasonCode } from './packets/reason-codes.ts';
 import type { ConnectPacket, UserProperty } from './packets/types.ts';
@@ -16,7 +17,10 @@ export type Awaitable<T> = T | PromiseLike<T>;
 /** Refusal of a connection. `serverReference` goes with 0x9C (use another server) and 0x9D (server moved). */
 export interface Refusal {
   readonly allow: false;
-  /** MQTT 5.0 reason code, 0x80 or above. Translated for 3.x clients. */
+  /**
+   * MQTT 5.0 reason code, 0x80 or above, one that the packet which refuses may carry (CONNACK, PUBACK or SUBACK); another one is reported
+   * (HOOK_ANSWER_INVALID) and replaced. Translated for 3.x clients.
+   */
   readonly reasonCode?: number;
   readonly reasonString?: string;
   readonly serverReference?: string;
@@ -70,8 +74,8 @@ export type Verdict = boolean | NoOpinion | Refusal;
 /**
  * The hooks, in the order in which they run. All may be synchronous or return a promise, except `deliver`. A hook that throws, rejects
  * or takes longer than `hookTimeout` (HOOK_TIMEOUT) refuses that one operation, and so does one that answers with an unknown key or a
- * value of the wrong kind (HOOK_ANSWER_INVALID, with the nearest known key); an `error` event reports it.
- * `publish` and `deliver` keep the message with every answer that is neither a refusal nor an object: only objects are checked.
+ * value of the wrong kind (HOOK_ANSWER_INVALID, with the nearest known key); an `error` event reports it. null is no opinion, as undefined
+ * is, except to `publish` and `deliver`, for which it is a value of the wrong kind.
  *
  * CONNECT: preConnect, authenticate. SUBSCRIBE: authorizeSubscribe for each filter. PUBLISH (clients and wills): authorizePublish, publish.
  * Delivery: deliver. Where several functions are registered for a hook they run in order of registration; the first opinion of
@@ -96,7 +100,8 @@ export interface Hooks {
    */
   authorizePublish?(request: { readonly client: ClientInfo; readonly message: Message }): Awaitable<Verdict>;
   /**
-   * May it subscribe? A number 0 to 2 lowers the granted QoS; 0x80 or above is the refusal's code. Without an opinion from any hook the
+   * May it subscribe? A number from 0 to 2 allows it and is the highest QoS that is granted, so 0 is no refusal; 0x80 or above refuses with
+   * that reason code. Without an opinion from any hook the
    * subscription is refused, unless `aclNomatch: 'allow'` is written out. `autoSubscriptions` and what the app subscribes on a client's
    * behalf are not asked about.
    */
@@ -106,16 +111,18 @@ export interface Hooks {
     readonly options: SubscriptionOptions;
   }): Awaitable<Verdict | number>;
   /**
-   * Change a message by returning another, refuse it with `false` or a refusal, keep it with `true`, nothing, or any other answer that is
-   * no object. `client` is absent for the app's own.
+   * May change a message: an object with any of topic, payload, qos, retain and properties replaces those and keeps the others. `true`,
+   * `{ allow: true }` or undefined keeps the message, `false` or a refusal refuses it. Anything else (0, '', null, {}, [], a function) refuses
+   * it, too, and is reported (HOOK_ANSWER_INVALID). `client` is absent for the app's own.
    */
   publish?(request: {
     readonly message: Message;
     readonly client: ClientInfo | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
-   * false drops this message for this receiver, and so do a promise (HOOK_INVALID) and an object with keys. Synchronous, on the packet path: keep it short. It is asked when the message is to be
-   * sent, once: a message that waits in a backlog is asked about when it leaves that. What is sent again to a client that did not
+   * `true` or undefined sends this message to this receiver, `false` drops it for this receiver. Anything else (0, '', null, an object) drops
+   * it, too, and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise). Synchronous, on the packet path: keep it short. It is asked
+   * when the message is to be sent, once: a message that waits in a backlog is asked about when it leaves that. What is sent again to a client that did not
    * acknowledge it is not asked about again.
    */
   deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
@@ -323,14 +330,36 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   ]
 };
 
-/** @throws InvalidInput HOOK_ANSWER_INVALID for an unknown key, with the nearest known one, or a value of a kind the hook does not know */
+/** What each hook may return, as the error says it. */
+const EXPECTED: Readonly<Record<HookName, string>> = {
+  preConnect: 'true, false, undefined, { allow: true } or { allow: false }',
+  authenticate: 'true, false, undefined, { allow: true }, { allow: false } or { challenge }',
+  authorizePublish: 'true, false, undefined, { allow: true } or { allow: false }',
+  authorizeSubscribe: 'true, false, undefined, { allow: true }, { allow: false }, a QoS or a reason code of SUBACK',
+  publish: 'true, false, undefined, { allow } or an object with topic, payload, qos, retain or properties',
+  deliver: 'true, false or undefined'
+};
+
+/** The packet that carries the reason code of a hook's refusal. A refused re-authentication ends with DISCONNECT. */
+const REFUSING_PACKETS: Readonly<Record<HookName, readonly [name: string, ...sets: CodeSet[]]>> = {
+  preConnect: ['CONNACK', 'connack'],
+  authenticate: ['CONNACK or DISCONNECT', 'connack', 'disconnectFromServer'],
+  authorizePublish: ['PUBACK', 'puback'],
+  authorizeSubscribe: ['SUBACK', 'suback'],
+  publish: ['PUBACK', 'puback'],
+  deliver: ['']
+};
+
+/**
+ * @throws InvalidInput HOOK_ANSWER_INVALID for an unknown key, with the nearest known one, a value of a kind the hook does not know, or a
+ * reason code that can not be sent
+ */
 function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
-  if (answer == null || typeof answer === 'boolean') return;
-  if (typeof answer !== 'object') {
-    const isFree = name === 'publish' || name === 'deliver'; // anything that is no refusal keeps the message
-    if (isFree || (name === 'authorizeSubscribe' && typeof answer === 'number')) return;
-    throw new InvalidInput('HOOK_ANSWER_INVALID', name, 'true, false, undefined or an object', answer);
-  }
+  if (answer === undefined || typeof answer === 'boolean') return;
+  const isDeciding = name !== 'publish' && name !== 'deliver';
+  if (answer === null && isDeciding) return; // no opinion
+  if (name === 'authorizeSubscribe' && typeof answer === 'number' && isAllowedCode('suback', answer)) return;
+  if (typeof answer !== 'object' || answer === null) throw wrongAnswer(name, answer);
   const keys = ANSWER_KEYS[name];
   for (const [key, value] of Object.entries(answer)) {
     // a publish hook may spread the message that it was given
@@ -343,6 +372,24 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   // without "allow" it would be taken for a change that changes nothing
   const isHalf = name === 'publish' && !('allow' in answer) && ('reasonCode' in answer || 'serverReference' in answer);
   if (isHalf) throw new InvalidInput('HOOK_ANSWER_INVALID', name, '"allow: false" beside a reason code', answer);
+  if (!saysSomething(name, answer, keys)) throw wrongAnswer(name, answer);
+  const { allow, reasonCode } = answer as Partial<Refusal>;
+  if (allow !== false || reasonCode === undefined) return;
+  const [packet, ...sets] = REFUSING_PACKETS[name];
+  if (reasonCode >= 0x80 && sets.some((set) => isAllowedCode(set, reasonCode))) return;
+  const expected = `a reason code of 0x80 or above that ${packet} may carry`;
+  throw new InvalidInput('HOOK_ANSWER_INVALID', `reasonCode of the hook ${name}`, expected, reasonCode);
+}
+
+/** Whether an object has one of the keys that make it an answer of this hook. */
+function saysSomething(name: HookName, answer: object, keys: readonly string[]): boolean {
+  const given = answer as Readonly<Record<string, unknown>>;
+  if (name === 'publish') return keys.some((key) => given[key] !== undefined);
+  return typeof given.allow === 'boolean' || (name === 'authenticate' && 'challenge' in given);
+}
+
+function wrongAnswer(name: HookName, answer: unknown): InvalidInput {
+  return new InvalidInput('HOOK_ANSWER_INVALID', name, EXPECTED[name], answer);
 }
 
 function unknownAnswer(name: HookName, key: string, keys: readonly string[]): InvalidInput {

@@ -1,5 +1,5 @@
 import type { ConnectionMeta } from '../client-info.ts';
-import { InvalidInput, ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../errors.ts';
 import {
   type Approval,
   type AuthenticateRequest,
@@ -130,20 +130,7 @@ export class Authentication implements AuthExchange {
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
       else this.#outcome.challenge(answer.challenge);
     } else if (answer.allow === true) this.#outcome.approved(answer);
-    else if (answer.allow === false) this.#outcome.refused(soundRefusal(answer, refusalCode(username)));
-    else this.#misunderstood(answer);
-  }
-
-  /** An answer that is none of the known ones lets nobody in. */
-  #misunderstood(answer: unknown): void {
-    const expected = 'true, false, undefined, { allow: true }, { allow: false } or { challenge }';
-    const { host } = this.#session;
-    host.failed(
-      new InvalidInput('HOOK_ANSWER_INVALID', 'authenticate', expected, answer),
-      'hook authenticate',
-      this.#session
-    );
-    this.#outcome.refused(FAILED);
+    else this.#outcome.refused(soundRefusal(answer, refusalCode(username)));
   }
 }
 

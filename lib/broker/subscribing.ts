@@ -1,8 +1,7 @@
-import { InvalidInput, ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../errors.ts';
 import type { SubscriptionOptions } from '../events.ts';
 import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
 import { Metric } from '../metrics.ts';
-import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';
@@ -158,7 +157,7 @@ export class Subscribing {
       session
     );
     const act = (answer: Verdict | number | undefined): number => {
-      const code = this.#codeOf(answer ?? isAllowed, request.qos, session);
+      const code = this.#codeOf(answer ?? isAllowed, request.qos);
       if (session.link !== link) return ReasonCode.unspecifiedError; // there will be no SUBACK
       return code >= 0x80
         ? this.#refused(session, code)
@@ -167,16 +166,11 @@ export class Subscribing {
     return isThenable(verdict) ? verdict.then(act) : act(verdict);
   }
 
-  /** What an authorizeSubscribe hook's answer comes to in the SUBACK. */
-  #codeOf(answer: Verdict | number, asked: QoS, session: Session): number {
+  /** What an authorizeSubscribe hook's answer comes to in the SUBACK: a granted QoS, or the code of a refusal [MQTT-3.9.3-2]. */
+  #codeOf(answer: Verdict | number, asked: QoS): number {
     if (isApproval(answer)) return asked;
-    if (typeof answer === 'number' && answer <= 2 && isAllowedCode('suback', answer)) return Math.min(asked, answer);
-    const code =
-      typeof answer === 'number' ? answer : ((answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized);
-    if (code >= 0x80 && isAllowedCode('suback', code)) return code;
-    const fault = new InvalidInput('HOOK_ANSWER_INVALID', 'reason code', 'a code of the table of SUBACK', code);
-    this.#broker.failed(fault, 'hook authorizeSubscribe', session);
-    return ReasonCode.unspecifiedError; // [MQTT-3.9.3-2]
+    if (typeof answer === 'number') return answer < 0x80 ? Math.min(asked, answer) : answer;
+    return (answer as Partial<Refusal>).reasonCode ?? ReasonCode.notAuthorized;
   }
 
   #refused(session: Session, code: number): number {

@@ -264,47 +264,109 @@ describe('an unknown key in what a hook answers', () => {
     await broker.publish('a', 'x');
     assert.deepEqual(payloads, ['changed']);
   });
+});
 
-  for (const answer of [undefined, null, 1, 'x', {}]) {
-    it(`is none in the answer ${inspect(answer)}, with which publish and deliver hooks keep the message`, async () => {
-      const hooks = { publish: () => answer, deliver: () => answer } as Hooks;
-      await using broker = await startBroker({ hooks });
-      const errors = errorsOf(broker);
-      const client = await rawClient(broker);
-      await granted(client, 1, 'a');
-      await broker.publish('a', 'x');
-      await client.next('publish');
-      assert.deepEqual(errors, []);
-    });
+describe('an answer of the wrong kind', () => {
+  const deciding: readonly HookName[] = ['preConnect', 'authenticate', 'authorizePublish', 'authorizeSubscribe'];
+  const changing: readonly HookName[] = ['publish', 'deliver'];
+  const wrong: readonly unknown[] = [
+    '',
+    'no',
+    {},
+    [],
+    Number.NaN,
+    1.5,
+    () => false,
+    Symbol('no'),
+    Object(false),
+    new Map([['allow', false]])
+  ];
 
-    it(`is none in the answer ${inspect(answer)}, with which the hooks that decide refuse`, async () => {
-      // to authorizeSubscribe a number is the QoS that it grants
-      const code = answer === 1 ? 0 : answer === 'x' ? 0x80 : 0x87;
-      for (const name of ['authenticate', 'authorizePublish', 'authorizeSubscribe'] as const) {
-        await using broker = await startBroker();
-        errorsOf(broker);
-        const client = await rawClient(broker);
-        broker.hook(name, () => answer as never);
-        if (name === 'authenticate') await refusedConnect(broker);
-        else if (name === 'authorizePublish') assert.ok((await published(broker))[1] >= 0x80);
-        else assert.deepEqual(await granted(client, 1, 'a'), [code]);
-      }
-    });
+  /** Whether the hook lets its operation pass. */
+  async function passes(broker: Broker, name: HookName): Promise<boolean> {
+    if (name === 'preConnect' || name === 'authenticate')
+      return broker.connect().then(
+        () => true,
+        ({ code }) => {
+          assert.equal(code, 'CONNECT_REFUSED');
+          return false;
+        }
+      );
+    if (name === 'authorizeSubscribe') return (await subscribed(broker)) < 0x80;
+    if (name !== 'deliver') return (await published(broker))[1] < 0x80;
+    const client = await rawClient(broker, { clientId: 'receiver' });
+    await granted(client, 1, 'a');
+    await broker.publish('a', 'x');
+    await turns();
+    return client.received.some(({ cmd }) => cmd === 'publish');
   }
 
-  it('is reported for an answer of the wrong kind, too', async () => {
-    for (const name of ['preConnect', 'authenticate', 'authorizePublish', 'authorizeSubscribe'] as const) {
-      await using broker = await startBroker();
-      const errors = errorsOf(broker);
+  for (const name of [...deciding, ...changing]) {
+    const zeroIsQos = name === 'authorizeSubscribe';
+    for (const answer of [...wrong, ...(zeroIsQos ? [] : [0, 1]), ...(changing.includes(name) ? [null] : [])]) {
+      for (const isLate of name === 'deliver' ? [false] : [false, true]) {
+        it(`refuses the operation with HOOK_ANSWER_INVALID: ${name} ${inspect(answer)}${isLate ? ', later' : ''}`, async () => {
+          await using broker = await startBroker({
+            hooks: { [name]: () => (isLate ? Promise.resolve(answer) : answer) } as Hooks
+          });
+          const errors = errorsOf(broker);
+          assert.equal(await passes(broker, name), false);
+          assert.equal(errors.length, 1, errors.join());
+          assert.match(errors[0], /^hook \w+: HOOK_ANSWER_INVALID \w+: expected true, false/);
+        });
+      }
+    }
+
+    for (const answer of [
+      true,
+      ...(name === 'deliver' ? [] : [{ allow: true }]),
+      ...(changing.includes(name) ? [undefined] : [])
+    ])
+      it(`is none of these, which allow: ${name} ${inspect(answer)}`, async () => {
+        await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
+        const errors = errorsOf(broker);
+        assert.equal(await passes(broker, name), true);
+        assert.deepEqual(errors, []);
+      });
+
+    for (const answer of [
+      false,
+      ...(name === 'deliver' ? [] : [{ allow: false }]),
+      ...(deciding.includes(name) && name !== 'preConnect' ? [undefined, null] : [])
+    ])
+      it(`is none of these, which refuse: ${name} ${inspect(answer)}`, async () => {
+        await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
+        const errors = errorsOf(broker);
+        assert.equal(await passes(broker, name), false);
+        assert.deepEqual(errors, []);
+      });
+
+    // 0 and 5 mean something in other packets and versions, 0x8e only in DISCONNECT to a client that is connected
+    for (const reasonCode of name === 'deliver'
+      ? []
+      : [1000, 0, 5, 0x80 + 0.5, Number.NaN, ...(name === 'authenticate' ? [] : [0x8e])])
+      it(`is also a reason code that can not refuse, with HOOK_ANSWER_INVALID: ${name} ${reasonCode}`, async () => {
+        await using broker = await startBroker({ hooks: { [name]: () => ({ allow: false, reasonCode }) } as Hooks });
+        const errors = errorsOf(broker);
+        assert.equal(await passes(broker, name), false);
+        assert.equal(errors.length, 1, errors.join());
+        assert.match(
+          errors[0],
+          /HOOK_ANSWER_INVALID reasonCode of the hook \w+: expected a reason code of 0x80 or above/
+        );
+      });
+  }
+
+  it('is no number that is a QoS: authorizeSubscribe grants QoS 0 with 0, and at most what was asked with 2', async () => {
+    for (const [answer, code] of [
+      [0, 0],
+      [1, 1],
+      [2, 1],
+      [0x87, 0x87]
+    ]) {
+      await using broker = await startBroker({ hooks: { authorizeSubscribe: () => answer } });
       const client = await rawClient(broker);
-      broker.hook(name, () => 'yes' as never);
-      if (name === 'authorizePublish') {
-        client.send(publish('a', 'x', { qos: 1, messageId: 1 }));
-        assert.equal((await client.next('puback')).reasonCode, 0x83);
-      } else if (name === 'authorizeSubscribe') assert.deepEqual(await granted(client, 1, 'a'), [0x80]);
-      else await refusedConnect(broker);
-      assert.equal(errors.length, 1, errors.join());
-      assert.match(errors[0], /HOOK_ANSWER_INVALID/);
+      assert.deepEqual(await granted(client, 1, { topic: 'a', qos: 1 }), [code]);
     }
   });
 });
