@@ -40,7 +40,7 @@ import { ClientSession, type Outgoing } from './session.ts';
 
 const DEFAULT_HIGH_WATER_MARK = 1_000;
 
-/** Hears an event of a client. */
+/** A listener for an event of a client. */
 export type ClientListener<E extends keyof ClientEvents> = (event: ClientEvents[E]) => void;
 
 interface Pending<T> {
@@ -49,11 +49,12 @@ interface Pending<T> {
 }
 
 /**
- * Connect over a stream: send CONNECT, go through the rounds of enhanced authentication, wait for CONNACK.
+ * Connect a client over a stream: send CONNECT, perform enhanced authentication, and wait for the CONNACK.
  *
+ * If this throws, the stream is destroyed.
  * @returns the connected client
- * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; BrokerError CONNECTION_CLOSED when the stream ends before; the
- *   signal's reason when it aborts; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID. The stream is destroyed then.
+ * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; BrokerError CONNECTION_CLOSED if the stream closes before; the
+ *   reason of the signal if it aborts; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID
  */
 export async function connectClient(stream: Duplex, options: ClientOptions = {}): Promise<Client> {
   let client: Client;
@@ -68,13 +69,14 @@ export async function connectClient(stream: Duplex, options: ClientOptions = {})
 }
 
 /**
- * A client in this process: a full session over a stream, in any version of MQTT. Sends and reads packets of our own codec, one after
- * the other; has no timer but the keep alive's.
+ * An MQTT client in this process, with a full session over a stream, for any version of MQTT.
+ *
+ * It uses the packet codec of the broker. Its only timer is the one for keep alive.
  */
 export class Client {
-  /** 3: MQTT 3.1, 4: 3.1.1, 5: 5.0. */
+  /** 3 is MQTT 3.1, 4 is MQTT 3.1.1, 5 is MQTT 5.0. */
   readonly protocolVersion: ProtocolVersion;
-  /** What is left to do when the connection ends: hand it to the next connect with the same client id. */
+  /** The session state of the client. Pass it to the next connect with the same client id to complete unfinished deliveries. */
   readonly session: ClientSession;
   readonly #stream: Duplex;
   readonly #options: ClientOptions;
@@ -84,9 +86,9 @@ export class Client {
   readonly #listeners: { [E in keyof ClientEvents]?: ClientListener<E>[] } = {};
   readonly #publishing = new Map<number, Pending<PublishResult> & { properties?: Properties }>();
   readonly #requests = new Map<number, Pending<SubackPacket | UnsubackPacket>>();
-  /** Messages that wait for the server's Receive Maximum, or for a packet id. */
+  /** QoS 1 and 2 messages that exceed the server's Receive Maximum, or for which no packet id is free. */
   #queued: (Pending<PublishResult> & { readonly packet: PublishPacket })[] = [];
-  /** QoS 0 messages in a stream without room. */
+  /** QoS 0 messages that were written while the stream's buffer was full; they resolve when it drains. */
   #draining: Pending<PublishResult>[] = [];
   readonly #aliases = new Map<number, string>();
   #connecting: Pending<Client> | undefined;
@@ -97,14 +99,14 @@ export class Client {
   #keepAliveMs = 0;
   #lastSentMs = 0;
   #resumedMs = -Infinity;
-  /** PINGREQs without an answer, the oldest first; undefined: the keep alive's own. */
+  /** PINGREQs without a PINGRESP, the oldest first; undefined for those that keep alive sent. */
   #pings: (Pending<void> | undefined)[] = [];
   #timer: unknown;
   #isClosing = false;
   #isClosed = false;
   #failure: Error | undefined;
 
-  /** Use `connectClient`, or `broker.connect`. */
+  /** Use `connectClient` or `broker.connect` instead. */
   constructor(stream: Duplex, options: ClientOptions) {
     this.#stream = stream;
     this.#options = options;
@@ -122,9 +124,9 @@ export class Client {
     stream.on('error', (error) => {
       this.#failure ??= error;
       stream.destroy();
-      this.#closed(); // not every stream tells of its close
+      this.#closed(); // not every stream emits 'close'
     });
-    stream.on('end', () => stream.destroy()); // also one that could stay half open: nobody is left to answer
+    stream.on('end', () => stream.destroy()); // also closes streams that allow half-open connections
     stream.on('drain', () => {
       for (const waiting of this.#draining.splice(0)) waiting.resolve(SENT);
     });
@@ -132,10 +134,10 @@ export class Client {
     options.signal?.addEventListener('abort', this.#abort);
     if (options.signal?.aborted) this.#abort();
     else this.#send(connectPacket(options, this.protocolVersion));
-    stream.resume(); // one that was paused before is read, too
+    stream.resume(); // the stream may have been paused
   }
 
-  /** @internal Resolves once connected. */
+  /** Wait until the client is connected. @internal */
   opened(): Promise<Client> {
     return new Promise((resolve, reject) => {
       this.#connecting = { resolve, reject };
@@ -143,36 +145,39 @@ export class Client {
       if (!destroyed && !readableEnded && !writableEnded) return;
       this.#failure ??= errored ?? undefined;
       this.#stream.destroy();
-      this.#closed(); // a stream that is closed does not tell of it again
+      this.#closed(); // a stream that is already closed does not emit 'close' again
     });
   }
 
-  /** As asked for, or as the broker assigned it. */
+  /** The client id that was requested, or the one that the broker assigned. */
   get clientId(): string {
     return this.#clientId;
   }
 
   /**
-   * The server's CONNACK. `reasonCode` is always 0: a refusal is the error `Refused` CONNECT_REFUSED, whose `reasonCode` is that of MQTT 5.0 in
-   * every version. Return codes of 3.x are translated: 1 to 0x84, 2 to 0x85, 3 to 0x88, 4 to 0x86, 5 to 0x87. `sessionPresent` is always
-   * false in MQTT 3.1, and `properties` is undefined before MQTT 5.0.
+   * The server's CONNACK.
+   *
+   * `reasonCode` is always 0, because a refusal causes the error `Refused` CONNECT_REFUSED. The `reasonCode` of that error is an MQTT 5.0
+   * code in every version; the return codes of 3.x are translated: 1 to 0x84, 2 to 0x85, 3 to 0x88, 4 to 0x86, 5 to 0x87. `sessionPresent`
+   * is always false in MQTT 3.1, and `properties` is undefined before MQTT 5.0.
    */
   get connack(): ConnackPacket {
     return this.#connack!;
   }
 
-  /** It has its CONNACK, and the connection stands. */
+  /** Whether the client has received its CONNACK and the connection is open. */
   get isConnected(): boolean {
     return this.#connack !== undefined && !this.#isClosing && !this.#isClosed && !this.#stream.destroyed;
   }
 
   /**
-   * Publish a message. QoS 0 resolves at once (where the stream is full, when it has room), QoS 1 with the PUBACK, QoS 2 with the PUBCOMP.
-   * No more are in flight than the server's Receive Maximum allows; the others wait their turn.
+   * Publish a message.
    *
-   * @throws Refused PUBLISH_REFUSED for a reason code of 0x80 and above; InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID;
-   *   BrokerError NOT_CONNECTED, PACKET_TOO_LARGE (more than the server takes), or CONNECTION_CLOSED when it goes before the
-   *   acknowledgement
+   * The promise resolves at once for QoS 0 (or when the stream drains, if its buffer is full), with the PUBACK for QoS 1, and with the
+   * PUBCOMP for QoS 2. Messages beyond the server's Receive Maximum are queued.
+   * @throws Refused PUBLISH_REFUSED for a reason code of 0x80 and above; InvalidInput OPTION_UNKNOWN, TOPIC_NAME_INVALID, MESSAGE_INVALID;
+   *   BrokerError NOT_CONNECTED, PACKET_TOO_LARGE (larger than the server accepts), or CONNECTION_CLOSED if the connection closes before
+   *   the acknowledgement
    */
   publish(
     topic: string | (MessageInput & PublishOptions),
@@ -198,11 +203,13 @@ export class Client {
   }
 
   /**
-   * Subscribe. A handler hears the messages that match these filters, besides the listeners of `message`. A client has one subscription
-   * for a filter: subscribing again replaces its options, adds a handler, and takes none away.
-   * @returns a code for each filter: the granted QoS, or 0x80 and above where it was refused
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is not well-formed, OPTION_UNKNOWN, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE,
-   *   PACKET_IDS_EXHAUSTED, or CONNECTION_CLOSED when it goes before the answer
+   * Subscribe to topic filters.
+   *
+   * `handler` is called for the messages that match these filters, in addition to the listeners of `message`. A client has one subscription
+   * per filter: subscribing again replaces its options and adds the handler to the existing ones.
+   * @returns one code per filter: the granted QoS, or a failure from 0x80
+   * @throws InvalidInput TOPIC_FILTER_INVALID for a filter that is not well-formed, OPTION_UNKNOWN, OPTION_INVALID; BrokerError
+   *   NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or CONNECTION_CLOSED if the connection closes before the SUBACK
    */
   async subscribe(
     filters: string | FilterInput | readonly (string | FilterInput)[],
@@ -228,7 +235,7 @@ export class Client {
       subscriptions.map(({ topic }) => topic),
       this.protocolVersion
     );
-    // before the answer: a retained message may come ahead of the SUBACK
+    // Add the handlers before the SUBACK, because retained messages may arrive before it.
     const added = subscriptions.filter(({ topic }) => handle !== undefined && this.#inbox.addHandler(topic, handle));
     const forget = ({ topic }: FilterInput) => this.#inbox.removeHandler(topic, handle as MessageHandler);
     try {
@@ -247,11 +254,12 @@ export class Client {
   }
 
   /**
-   * End subscriptions, and with them their handlers; given a handler, take away that one, and end those subscriptions that no other
-   * handler needs.
-   * @returns a code for each filter: 0, or 0x11 where there was no subscription (MQTT 5.0; before, always 0)
-   * @throws InvalidInput TOPIC_FILTER_INVALID for what is not well-formed, OPTION_INVALID; BrokerError NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or
-   *   CONNECTION_CLOSED when it goes before the answer
+   * Unsubscribe from topic filters and remove their handlers.
+   *
+   * If a handler is passed, only this handler is removed, and only the subscriptions that have no other handler are ended.
+   * @returns one code per filter: 0, or in MQTT 5.0 also 0x11 if there was no such subscription
+   * @throws InvalidInput TOPIC_FILTER_INVALID for a filter that is not well-formed, OPTION_INVALID; BrokerError NOT_CONNECTED,
+   *   PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or CONNECTION_CLOSED if the connection closes before the UNSUBACK
    */
   async unsubscribe(
     filters: string | readonly string[],
@@ -280,8 +288,10 @@ export class Client {
   }
 
   /**
-   * Listen. Messages that came before anybody listened are kept for the first listener of `message`, the newest 1,000: those before them are
-   * acknowledged and lost, also where a session with a longer queue was resumed.
+   * Add a listener.
+   *
+   * The newest 1,000 messages that arrived before there was a handler, listener or iterator are passed to the first listener of `message`.
+   * Older ones are acknowledged and lost, also if the server has more messages queued for a resumed session.
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
    */
   on<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
@@ -295,7 +305,7 @@ export class Client {
     return this;
   }
 
-  /** Listen no more. */
+  /** Remove a listener. */
   off<E extends keyof ClientEvents>(event: E, listener: ClientListener<E>): this {
     if (event === 'message') this.#inbox.removeListener(listener as MessageHandler);
     const known = this.#listeners[event] as ClientListener<E>[] | undefined;
@@ -306,9 +316,10 @@ export class Client {
   }
 
   /**
-   * The client's messages from now on, and those that nobody has listened for yet. Ends with the connection; rejects with the signal's
-   * reason when that aborts. Past `highWaterMark` messages (default 1,000) not looked at, nothing more is read from the stream unless an
-   * operation waits for its answer.
+   * Iterate over the messages that the client receives, beginning with those that have had no listener yet.
+   *
+   * The iteration ends with the connection. It rejects with the reason of the signal if that aborts. While `highWaterMark` messages
+   * (default: 1,000) are waiting to be read, nothing more is read from the stream, unless an operation is waiting for its response.
    * @throws InvalidInput OPTION_INVALID
    */
   messages(
@@ -319,9 +330,10 @@ export class Client {
   }
 
   /**
-   * Send PINGREQ. A server takes packets in order, so its answer says that it has taken all that was sent before, QoS 0 too.
-   * @returns when the PINGRESP comes
-   * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED when the connection goes before
+   * Send a PINGREQ and wait for the PINGRESP.
+   *
+   * A server processes packets in order, so the PINGRESP confirms that it has received everything sent before, including QoS 0 messages.
+   * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED if the connection closes before the PINGRESP
    */
   ping(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -333,23 +345,27 @@ export class Client {
   }
 
   /**
-   * Begin a re-authentication with the method of the CONNECT (MQTT 5.0); `onAuth` answers what the server asks.
-   * @returns when the server has agreed
-   * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED when the connection goes before, as it does where the server refuses;
-   *   StateError REAUTHENTICATION_UNDER_WAY
+   * Re-authenticate with the method of the CONNECT (MQTT 5.0), and wait until the server accepts.
+   *
+   * `onAuth` answers the challenges of the server.
+   * @throws BrokerError NOT_CONNECTED, or CONNECTION_CLOSED if the connection closes before, as it does if the server refuses; StateError
+   *   REAUTHENTICATION_UNDER_WAY
    */
   reauthenticate(data?: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#checkConnected();
       if (this.#authenticating !== undefined) {
-        throw new StateError('REAUTHENTICATION_UNDER_WAY', 'a re-authentication is under way; wait for its end');
+        throw new StateError(
+          'REAUTHENTICATION_UNDER_WAY',
+          'a re-authentication is already in progress; wait until it has ended'
+        );
       }
       this.#authenticating = { resolve, reject };
       this.#send(this.#authPacket(ReasonCode.reAuthenticate, data));
     });
   }
 
-  /** Send DISCONNECT and end the stream. @returns when it is closed */
+  /** Send DISCONNECT, end the stream, and wait until it is closed. */
   async disconnect(options: { readonly reasonCode?: number; readonly properties?: Properties } = {}): Promise<void> {
     checkObject(options, 'options');
     if (this.#isClosed) return;
@@ -361,12 +377,12 @@ export class Client {
     await closed;
   }
 
-  /** Cut the connection without a DISCONNECT: the broker publishes the will. */
+  /** Close the connection without a DISCONNECT, so that the broker publishes the will. */
   destroy(): void {
     this.#stream.destroy();
   }
 
-  /** `disconnect()` with its defaults. */
+  /** Call `disconnect()` without options. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.disconnect();
   }
@@ -376,7 +392,7 @@ export class Client {
     this.#stream.destroy();
   };
 
-  // ---- packets in
+  // ---- received packets
 
   #read(chunk: Buffer): void {
     try {
@@ -435,7 +451,8 @@ export class Client {
 
   #onConnack(packet: ConnackPacket): void {
     const { reasonCode, properties = {} } = packet;
-    if (this.#connack !== undefined) throw new ProtocolError(ReasonCode.protocolError, 'a second CONNACK');
+    if (this.#connack !== undefined)
+      throw new ProtocolError(ReasonCode.protocolError, 'CONNACK: the server sent a second one');
     if (reasonCode >= 0x80) {
       const text = `CONNECT was refused: ${reasonName(reasonCode)}${reasonSuffix(properties)}`;
       this.#failure = new Refused('CONNECT_REFUSED', text, reasonCode, properties);
@@ -459,7 +476,7 @@ export class Client {
     if (qos === 2) {
       const wasAcknowledged = this.session.incoming.get(messageId);
       if (wasAcknowledged) this.#send({ cmd: 'pubrec', messageId, reasonCode: 0 });
-      if (wasAcknowledged !== undefined) return; // exactly once [MQTT-4.3.3-10]
+      if (wasAcknowledged !== undefined) return; // a duplicate must not be delivered again [MQTT-4.3.3-10]
       this.session.incoming.set(messageId, false);
     }
     let isAcknowledged = qos === 0;
@@ -483,7 +500,9 @@ export class Client {
     if (alias > allowed || known === undefined) {
       throw new ProtocolError(
         ReasonCode.topicAliasInvalid,
-        `topic alias ${alias}: ${allowed} are allowed, this one unknown`
+        alias > allowed
+          ? `topic alias ${alias}: greater than the Topic Alias Maximum of ${allowed}`
+          : `topic alias ${alias}: not assigned to a topic name`
       );
     }
     this.#aliases.set(alias, known);
@@ -542,9 +561,9 @@ export class Client {
     return { cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } };
   }
 
-  // ---- packets out
+  // ---- sent packets
 
-  /** @returns false while the stream has no room */
+  /** Send a packet. @returns false if the stream's buffer is full */
   #send(packet: Packet): boolean {
     if (this.#isClosed || this.#stream.writableEnded || this.#stream.destroyed) return true;
     const bytes = encode(packet, this.protocolVersion);
@@ -565,7 +584,7 @@ export class Client {
       try {
         this.#send(packet);
       } catch (error) {
-        // it can not be encoded: nothing went out
+        // The packet cannot be encoded, so nothing was sent.
         this.#publishing.delete(messageId);
         this.session.outgoing.delete(messageId);
         this.#sendQuota++;
@@ -575,7 +594,7 @@ export class Client {
     this.#updateFlow();
   }
 
-  /** Repeat what was not acknowledged, in its order [MQTT-4.4.0-1]. */
+  /** Resend the messages that were not acknowledged, in their original order [MQTT-4.4.0-1]. */
   #resend(): void {
     for (const [messageId, outgoing] of this.session.outgoing) {
       this.#sendQuota--;
@@ -586,7 +605,8 @@ export class Client {
   #request(make: (messageId: number) => Packet): Promise<SubackPacket | UnsubackPacket> {
     return new Promise((resolve, reject) => {
       const messageId = this.session.takeId();
-      if (messageId === undefined) throw new BrokerError('PACKET_IDS_EXHAUSTED', 'all 65535 packet ids are in use');
+      if (messageId === undefined)
+        throw new BrokerError('PACKET_IDS_EXHAUSTED', 'all 65535 packet ids are in use; wait for acknowledgements');
       const packet = make(messageId);
       this.#checkSize(packet);
       this.session.asked(messageId);
@@ -611,17 +631,17 @@ export class Client {
     if (maximum === undefined) return;
     const size = encode({ ...packet, messageId: 1 } as Packet, this.protocolVersion).length;
     if (size > maximum)
-      throw new BrokerError('PACKET_TOO_LARGE', `packet of ${size} bytes: the server takes ${maximum}`);
+      throw new BrokerError('PACKET_TOO_LARGE', `packet of ${size} bytes: the server accepts at most ${maximum} bytes`);
   }
 
-  // ---- keep alive, flow, the end
+  // ---- keep alive, flow control, closing
 
   #armKeepAlive(delayMs: number): void {
     this.#timer = this.#clock.setTimeout(() => {
       const nowMs = this.#clock.monotonic();
       const idleMs = nowMs - this.#lastSentMs;
       if (idleMs < this.#keepAliveMs) return this.#armKeepAlive(this.#keepAliveMs - idleMs);
-      // Of a server that was not read no answer can be expected.
+      // A missing PINGRESP means nothing if the client has not read from the stream.
       const wasRead = !this.#stream.isPaused() && nowMs - this.#resumedMs >= this.#keepAliveMs;
       if (this.#pings.length > 0 && wasRead) {
         this.#failure = new BrokerError('KEEPALIVE_TIMEOUT', `no PINGRESP within ${this.#keepAliveMs} ms`);
@@ -634,7 +654,7 @@ export class Client {
     }, delayMs);
   }
 
-  /** Stop reading while an iterator has its fill, but never while somebody waits for an answer. */
+  /** Pause the stream while an iterator has reached its high water mark, unless an operation is waiting for its response. */
   #updateFlow(): void {
     const isWanted =
       !this.#inbox.isFull ||
@@ -655,7 +675,7 @@ export class Client {
   #closeGracefully(): void {
     this.#isClosing = true;
     this.#stream.end();
-    this.#updateFlow(); // the end lies behind what was not read
+    this.#updateFlow(); // the end of the stream comes after the unread packets
   }
 
   #closeAbruptly(): void {
@@ -705,7 +725,7 @@ export class Client {
     for (const listener of listeners) this.#run(listener, value);
   }
 
-  /** Call the app's code. What it throws, at once or as a promise, must not break the packet in hand. */
+  /** Call code of the application. If it throws or rejects, the packet is still processed. */
   #run<T>(handler: (value: T) => unknown, value: T): void {
     try {
       const result = handler(value);
@@ -716,7 +736,7 @@ export class Client {
   }
 
   #reportThrown(error: unknown, value: unknown): void {
-    const isHeard = (this.#listeners.error?.length ?? 0) > 0 && !(value instanceof Error); // not its own failure
+    const isHeard = (this.#listeners.error?.length ?? 0) > 0 && !(value instanceof Error); // not for an error listener that throws
     if (isHeard) this.#emit('error', asError(error));
     else {
       setImmediate(() => {
@@ -756,7 +776,8 @@ function publishPacket({
   properties
 }: MessageInput & PublishOptions): PublishPacket {
   const hasAlias = topic === '' && properties?.topicAlias !== undefined;
-  const fault = typeof topic !== 'string' ? 'a topic name is a text' : hasAlias ? undefined : checkTopicName(topic);
+  const fault =
+    typeof topic !== 'string' ? 'the topic name must be a string' : hasAlias ? undefined : checkTopicName(topic);
   if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
   const packet: PublishPacket = { cmd: 'publish', topic, payload: bytesOf(payload), qos, dup: false, retain };
   if (properties !== undefined) packet.properties = properties;
@@ -771,11 +792,13 @@ function reasonSuffix({ reasonString }: Properties): string {
   return reasonString === undefined ? '' : ` (${reasonString})`;
 }
 
-/** There have to be some, and well-formed ones: others would end the connection. Which it grants is for the server to say. */
+/**
+ * Check that there are filters and that they are well-formed, because others would end the connection. The server may still refuse them.
+ */
 function checkFilters(filters: readonly unknown[], version: ProtocolVersion): void {
   if (filters.length === 0) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', filters);
   for (const filter of filters) {
-    const fault = typeof filter === 'string' ? filterFault(filter, version === 5) : 'a topic filter is a string';
+    const fault = typeof filter === 'string' ? filterFault(filter, version === 5) : 'the topic filter must be a string';
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filters', 'topic filters', filter, fault);
   }
 }
@@ -794,5 +817,5 @@ function bytesOf(payload: Buffer | Uint8Array | string = ''): Buffer {
   if (Buffer.isBuffer(payload)) return payload;
   if (typeof payload === 'string') return Buffer.from(payload);
   if (payload instanceof Uint8Array) return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-  throw new InvalidInput('MESSAGE_INVALID', 'payload', 'text or bytes', payload);
+  throw new InvalidInput('MESSAGE_INVALID', 'payload', 'a Buffer, Uint8Array or string', payload);
 }

@@ -2,19 +2,20 @@ import { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
 import type { WorkCount } from '../work.ts';
 
-/** Bytes that lie in an end unread before its peer's writes wait, and written before `write` returns false. */
+/** The size of the read and write buffers of each end in bytes. When they are full, `write` returns false. */
 const HIGH_WATER_MARK = 65_536;
 
 type Done = (error?: Error | null) => void;
 
 /**
- * Two streams, each of which reads what the other writes: a connection without a socket.
+ * Create two connected streams: each reads what is written to the other. They replace a socket within one process.
  *
- * Bytes arrive later, as they would from a socket, so no write runs the other side's code. A reader that pauses holds the writer
- * back (`write` returns false, then 'drain'). `end` reaches the other side as 'end'; `destroy` as 'end' behind what was written before, or,
- * with an error, as an error with code ECONNRESET. What is written to an end that is gone is lost without an error.
+ * Bytes arrive asynchronously, as from a socket, so a write never runs code of the other side. If the reader pauses, the writer has to wait
+ * (`write` returns false, 'drain' follows). After `end` the other side emits 'end'. After `destroy` it receives the bytes written before
+ * and emits 'end'; after `destroy` with an error it emits an error with the code ECONNRESET. Writes to an end whose peer is destroyed are
+ * discarded without an error.
  *
- * @param work counts bytes from the write until the other side's reader has them; bytes in front of a reader that paused are at rest
+ * @param work counts bytes from the write until the reader of the other side gets them; bytes that wait for a paused reader do not count
  */
 export function duplexPair(work?: WorkCount): [Duplex, Duplex] {
   const one = new End(work);
@@ -26,14 +27,14 @@ export function duplexPair(work?: WorkCount): [Duplex, Duplex] {
 
 const settled = Promise.resolve();
 
-/** Run behind the code in hand. A promise, because test frameworks fake `process.nextTick` and `queueMicrotask`. */
+/** Run a function after the current code. It uses a promise, because test frameworks fake `process.nextTick` and `queueMicrotask`. */
 function runLater(run: () => void): void {
   void settled.then(() => {
     try {
       run();
     } catch (error) {
       setImmediate(() => {
-        throw error; // a reader's mistake is an uncaught exception, as with a socket
+        throw error; // an error thrown by a reader is an uncaught exception, as with a socket
       });
     }
   });
@@ -42,16 +43,16 @@ function runLater(run: () => void): void {
 class End extends Duplex {
   peer!: End;
   readonly #work: WorkCount | undefined;
-  /** Written here and not yet handed to the peer. */
+  /** Chunks that were written here and not yet passed to the peer. */
   #outgoing: Buffer[] = [];
   #written: Done | undefined;
   #isScheduled = false;
-  /** The peer's bytes find room here. */
+  /** Whether the read buffer of this end accepts bytes from the peer. */
   #hasRoom = true;
   #isPeerGone = false;
-  /** There will be nothing more to read. */
+  /** Whether the end of the data has been signalled to the reader. */
   #isEnded = false;
-  /** The bytes on their way from here stand in the work count. */
+  /** Whether the bytes in transit from here are included in the work count. */
   #isCounted = false;
 
   constructor(work: WorkCount | undefined) {
@@ -115,7 +116,7 @@ class End extends Duplex {
       runLater(done);
       return;
     }
-    // copies: what one side does to its buffers later is not the other side's concern
+    // The chunks are copied, because the writer may reuse its buffers.
     this.#outgoing = chunks.map((chunk) => Buffer.from(chunk));
     this.#written = done;
     this.#schedule();
@@ -146,7 +147,7 @@ class End extends Duplex {
     done?.();
   }
 
-  /** The peer is destroyed; `rest` is what it had written before. */
+  /** Called when the peer is destroyed. `rest` is what it had written before. */
   #onPeerDestroyed(error: Error | null, rest: Buffer[]): void {
     this.#isPeerGone = true;
     this.#outgoing = [];
@@ -169,7 +170,7 @@ class End extends Duplex {
     this.push(null);
   }
 
-  /** Bring the work count in line with where the bytes sent from here are. */
+  /** Update the work count after the bytes sent from here, or the state of their reader, have changed. */
   #updateWorkCount(): void {
     const { peer } = this;
     const isMoving =

@@ -1,12 +1,12 @@
 import { matches, parseSharedFilter } from '../topics/topic.ts';
 import type { MessageHandler, ReceivedMessage } from './options.ts';
 
-/** Messages nobody listened for yet are kept up to this number, the newest. */
+/** The number of messages kept for a later listener; the newest are kept. */
 const MAX_UNDELIVERED = 1_000;
 
-/** Where a client's messages go: handlers of single filters, listeners, iterators. */
+/** Distributes the messages of a client to the handlers of filters, to listeners and to iterators. */
 export class Inbox {
-  /** By the filter as it was subscribed; `filter` is what names are matched with. */
+  /** Handlers by the subscribed filter. `filter` is the same without the prefix of a shared subscription. */
   readonly #handlers = new Map<string, { readonly filter: string; readonly handlers: readonly MessageHandler[] }>();
   readonly #readers = new Set<Reader>();
   readonly #run: (handler: MessageHandler, message: ReceivedMessage) => void;
@@ -16,15 +16,15 @@ export class Inbox {
   #isClosed = false;
 
   /**
-   * @param run calls a handler and takes care of what it throws
-   * @param flowChanged told when `isFull` may have changed
+   * @param run calls a handler and reports what it throws
+   * @param flowChanged called when `isFull` may have changed
    */
   constructor(run: (handler: MessageHandler, message: ReceivedMessage) => void, flowChanged: () => void) {
     this.#run = run;
     this.#flowChanged = flowChanged;
   }
 
-  /** An iterator has as much as it wanted to hold. */
+  /** Whether an iterator has reached its high water mark. */
   get isFull(): boolean {
     for (const reader of this.#readers) if (reader.queue.length >= reader.highWaterMark) return true;
     return false;
@@ -47,7 +47,7 @@ export class Inbox {
     return this.#handlers.get(filter)?.handlers ?? [];
   }
 
-  /** @returns whether the handler has been added: it may hear the filter already */
+  /** Add a handler. @returns false if the filter already has this handler */
   addHandler(filter: string, addHandler: MessageHandler): boolean {
     const handlers = this.handlersOf(filter);
     if (handlers.includes(addHandler)) return false;
@@ -57,7 +57,7 @@ export class Inbox {
     return true;
   }
 
-  /** @returns how many handlers the filter has left */
+  /** Remove a handler. @returns the number of handlers that the filter still has */
   removeHandler(filter: string, addHandler: MessageHandler): number {
     const entry = this.#handlers.get(filter);
     if (entry === undefined) return 0;
@@ -109,7 +109,7 @@ export class Inbox {
     };
   }
 
-  /** Nothing more will come: iterators end behind what they hold. */
+  /** End the iterators after the messages that they have queued. */
   close(): void {
     this.#isClosed = true;
     for (const reader of this.#readers) reader.close();
@@ -157,7 +157,7 @@ class Reader {
     for (const asking of this.#pendingReads.splice(0)) asking.resolve({ done: true, value: undefined });
   }
 
-  /** Whoever asks, or asks next, is refused; what waits is not handed out any more. */
+  /** Reject the pending reads, or the next one, and discard the queued messages. */
   fail(reason: unknown): void {
     this.queue = [];
     if (this.#pendingReads.length === 0) this.#failure = { reason };

@@ -2,7 +2,7 @@ import { InvalidInput } from '../errors.ts';
 import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../options-table.ts';
 import type { ClientEvents, ClientOptions } from './options.ts';
 
-/** All options: a type, so that one that is missing here does not compile. */
+/** The names of all options. The type makes sure that none is missing. */
 const OPTION_NAMES: Readonly<Record<keyof ClientOptions, true>> = {
   clientId: true,
   clean: true,
@@ -26,10 +26,10 @@ const OPTION_NAMES: Readonly<Record<keyof ClientOptions, true>> = {
 const EVENTS: readonly (keyof ClientEvents)[] = ['message', 'packet', 'disconnect', 'close', 'error'];
 
 const KEEP_ALIVE_MAX_SEC = 65_535;
-/** A Session Expiry Interval that never ends [MQTT 5.0, 3.1.2.11.2]. */
+/** The Session Expiry Interval of a session that never expires (MQTT 5.0, section 3.1.2.11.2). */
 const NEVER_EXPIRES = 0xffff_ffff;
 
-/** Look at the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
+/** Check the options of a client before anything is sent. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID */
 export function checkClientOptions(options: ClientOptions): void {
   checkObject(options, 'options');
   checkNames(options, Object.keys(OPTION_NAMES), '');
@@ -37,10 +37,10 @@ export function checkClientOptions(options: ClientOptions): void {
   if (![3, 4, 5].includes(protocolVersion))
     throw new InvalidInput('OPTION_INVALID', 'protocolVersion', '3, 4 or 5', protocolVersion);
   for (const [name, value] of Object.entries({ clientId, username }))
-    if (typeof value !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a text', value);
-  // A password is not repeated in an error.
+    if (typeof value !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a string', value);
+  // The error message must not contain the password.
   if (typeof password !== 'string' && !(password instanceof Uint8Array))
-    throw new InvalidInput('OPTION_INVALID', 'password', 'a text or Buffer', typeof password);
+    throw new InvalidInput('OPTION_INVALID', 'password', 'a string or Buffer', typeof password);
   if (will !== undefined && typeof (will as Partial<typeof will> | null)?.topic !== 'string')
     throw new InvalidInput('OPTION_INVALID', 'will', '{ topic, payload }', will);
   if (!isWholeNumber(keepalive, KEEP_ALIVE_MAX_SEC)) {
@@ -49,15 +49,15 @@ export function checkClientOptions(options: ClientOptions): void {
   sessionExpirySec(options.sessionExpiry);
 }
 
-/** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+/** Check the arguments of `client.on`. @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
 export function checkListener(event: keyof ClientEvents, listener: unknown): void {
   if (!EVENTS.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENTS);
   if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);
 }
 
 /**
- * The Session Expiry Interval that an option means; plain numbers are seconds.
- * @throws InvalidInput DURATION_INVALID, OPTION_INVALID for what is no whole number of seconds that fits
+ * Convert the option `sessionExpiry` to a Session Expiry Interval. Plain numbers are seconds.
+ * @throws InvalidInput DURATION_INVALID; OPTION_INVALID if the result is not a whole number of seconds within the range
  */
 export function sessionExpirySec(duration: Duration | undefined): number | undefined {
   if (duration === undefined) return undefined;

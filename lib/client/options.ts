@@ -5,71 +5,71 @@ import type { MessageInput } from '../packets/message.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../packets/types.ts';
 import type { ClientSession } from './session.ts';
 
-/** A will as the in-process client takes it. */
+/** The will of an in-process client. */
 export interface WillInput extends Omit<MessageInput, 'properties'> {
   readonly properties?: Properties;
 }
 
-/** One round of enhanced authentication, as the server asked for it. */
+/** A challenge of the server during enhanced authentication. */
 export interface AuthChallenge {
-  /** 0x18: go on with another AUTH. */
+  /** 0x18: the server expects another AUTH. */
   readonly reasonCode: number;
   readonly method: string | undefined;
   readonly data: Buffer | undefined;
   readonly properties: Properties;
 }
 
-/** What a client of this process connects with. */
+/** Options of an in-process client. */
 export interface ClientOptions {
-  /** Default: empty, the broker assigns one. */
+  /** Default: empty; the broker then assigns one. */
   readonly clientId?: string;
-  /** Clean start; clean session before MQTT 5.0. Default true. */
+  /** Clean Start; Clean Session before MQTT 5.0. Default: true. */
   readonly clean?: boolean;
-  /** 3: MQTT 3.1, 4: MQTT 3.1.1, 5: MQTT 5.0. Default 5. */
+  /** 3 is MQTT 3.1, 4 is MQTT 3.1.1, 5 is MQTT 5.0. Default: 5. */
   readonly protocolVersion?: ProtocolVersion;
-  /** Whole seconds up to 65,535; default 0: off. A Server Keep Alive takes its place. */
+  /** Keep alive in whole seconds, up to 65,535. Default: 0, disabled. A Server Keep Alive overrides it. */
   readonly keepalive?: number;
   readonly username?: string;
   readonly password?: Buffer | string;
   readonly will?: WillInput;
-  /** Properties of the CONNECT (MQTT 5.0). The options below that name one are shorthands. */
+  /** Properties of the CONNECT (MQTT 5.0). The options below with the name of a property are shorthands. */
   readonly properties?: Properties;
-  /** How long the session outlives the connection: whole seconds, or text such as `1h`; `Infinity`: for ever. */
+  /** How long the session is kept after the connection has closed: whole seconds, or a string such as `1h`; `Infinity` for ever. */
   readonly sessionExpiry?: Duration;
-  /** QoS 1 and 2 messages the broker may send before the first is acknowledged. */
+  /** The number of unacknowledged QoS 1 and 2 messages that the broker may have in flight. */
   readonly receiveMaximum?: number;
-  /** Bytes of the largest packet taken. */
+  /** The largest packet accepted, in bytes. */
   readonly maximumPacketSize?: number;
-  /** Topic aliases the broker may set. */
+  /** The number of topic aliases that the broker may use. */
   readonly topicAliasMaximum?: number;
   /**
-   * Answers the rounds of enhanced authentication (the method goes into `properties.authenticationMethod`). What it returns becomes the
-   * Authentication Data of the answer. When it throws, the connection ends.
+   * Answers the challenges of enhanced authentication. It returns the Authentication Data of the next AUTH; if it throws, the connection is
+   * closed. Set the method in `properties.authenticationMethod`.
    */
   readonly onAuth?: (challenge: AuthChallenge) => Buffer | undefined | Promise<Buffer | undefined>;
-  /** `manual`: QoS 1 and 2 messages are acknowledged by `message.ack()`. Default `auto`: as they come. */
+  /** `manual`: the application acknowledges QoS 1 and 2 messages with `message.ack()`. Default: `auto`, acknowledge on receipt. */
   readonly acknowledge?: 'auto' | 'manual';
-  /** State of an earlier client (`client.session`) with the same client id, so that its unfinished messages go on. */
+  /** Session state of an earlier client with the same client id (`client.session`), to complete its unfinished deliveries. */
   readonly session?: ClientSession;
-  /** Time of the keep alive; the broker's, or the machine's. */
+  /** The clock for keep alive. Default: the clock of the broker, or the system clock. */
   readonly clock?: Clock;
-  /** Aborting gives up connecting, and cuts the connection later on. */
+  /** Aborts connecting, or closes the connection later on. */
   readonly signal?: AbortSignal;
 }
 
 /** Options of a PUBLISH. */
 export interface PublishOptions {
-  /** Default 0. */
+  /** Default: 0. */
   readonly qos?: QoS;
-  /** Default false. */
+  /** Default: false. */
   readonly retain?: boolean;
-  /** Properties of the PUBLISH (MQTT 5.0); a topic alias is sent as given. */
+  /** Properties of the PUBLISH (MQTT 5.0). A topic alias is sent unchanged. */
   readonly properties?: Properties;
 }
 
-/** What acknowledged a PUBLISH: PUBACK, or PUBCOMP for QoS 2 (then the properties are those of the PUBREC). */
+/** The acknowledgement of a PUBLISH: the PUBACK, or for QoS 2 the PUBCOMP with the properties of the PUBREC. */
 export interface PublishResult {
-  /** 0x00, or 0x10: no subscriber. Always 0 for QoS 0 and before MQTT 5.0. */
+  /** 0x00, or 0x10 if there are no matching subscribers. Always 0 for QoS 0, and before MQTT 5.0. */
   readonly reasonCode: number;
   readonly properties: Properties;
 }
@@ -86,51 +86,56 @@ export interface FilterInput {
   readonly retainHandling?: 0 | 1 | 2;
 }
 
-/** Options of a SUBSCRIBE, for the filters that do not bring their own. */
+/** Options of a SUBSCRIBE. They apply to the filters that have no options of their own. */
 export interface SubscribeOptions extends Omit<FilterInput, 'topic'> {
   /** Subscription identifier and user properties (MQTT 5.0). */
   readonly properties?: Properties;
 }
 
-/** A message as it reached the client. */
+/** A message that the client received. */
 export interface ReceivedMessage {
-  /** Topic name; an alias is resolved. */
+  /** Topic name. Topic aliases are resolved. */
   readonly topic: string;
   readonly payload: Buffer;
   readonly qos: QoS;
   readonly retain: boolean;
   readonly dup: boolean;
   readonly properties: Properties;
-  /** Acknowledge a QoS 1 or 2 message, once; with a code of 0x80 or above to refuse it. Without effect when that was done automatically. */
+  /** Acknowledge a QoS 1 or 2 message, or refuse it with a code from 0x80. Has no effect on a message that is already acknowledged. */
   ack(reasonCode?: number): void;
 }
 
-/** Hears messages. What it throws, or rejects with where it is asynchronous, goes to the client's `error` event. */
+/** A handler for messages. If it throws or returns a promise that rejects, the client emits `error`. */
 export type MessageHandler = (message: ReceivedMessage) => void;
 
-/** What `client.on` can hear. */
+/** The events of `client.on`. */
 export interface ClientEvents {
   message: ReceivedMessage;
-  /** Every packet, in the order of the wire. */
+  /** Every packet sent or received, in order. */
   packet: { readonly direction: 'sent' | 'received'; readonly packet: Packet };
-  /** The server's DISCONNECT (MQTT 5.0). */
+  /** The server sent DISCONNECT (MQTT 5.0). */
   disconnect: { readonly reasonCode: number; readonly properties: Properties };
   /**
-   * The connection is gone; nothing follows. `error` is undefined where it was simply closed, else Refused CONNECT_REFUSED or DISCONNECTED,
-   * BrokerError KEEPALIVE_TIMEOUT, a ProtocolError of the server, what `onAuth` threw, the reason of the signal, or the stream's own.
+   * The connection is closed. This is the last event.
+   *
+   * `error` is undefined if the connection was closed normally. Otherwise it is Refused CONNECT_REFUSED or DISCONNECTED, BrokerError
+   * KEEPALIVE_TIMEOUT, a ProtocolError caused by the server, the error that `onAuth` threw, the reason of the signal, or the error of the
+   * stream.
    */
   close: { readonly error: Error | undefined };
   /**
-   * A listener or handler threw or rejected, or the server broke the protocol. Without a listener what a listener threw is an uncaught
-   * exception.
+   * A listener or handler threw or rejected, or the server violated the protocol. If this event has no listener, an error thrown by a
+   * listener or handler is an uncaught exception.
    */
   error: Error;
 }
 
 /**
- * The server refused an operation, or ended the connection with a reason. `code` is CONNECT_REFUSED, PUBLISH_REFUSED or DISCONNECTED;
- * the last one is the error of the event `close`, and the cause of the CONNECTION_CLOSED that waiting operations reject with. `reasonCode`
- * is that of MQTT 5.0: 0x80 or above (return codes of 3.x are translated), with DISCONNECTED also 0.
+ * The server refused an operation, or closed the connection with a reason code.
+ *
+ * `code` is CONNECT_REFUSED, PUBLISH_REFUSED or DISCONNECTED. DISCONNECTED is the error of the event `close`, and the cause of the
+ * CONNECTION_CLOSED with which pending operations reject. `reasonCode` is an MQTT 5.0 code from 0x80 (return codes of 3.x are translated);
+ * with DISCONNECTED it may also be 0.
  */
 export class Refused extends BrokerError {
   readonly reasonCode: number;

@@ -1,26 +1,28 @@
 import type { PublishPacket } from '../packets/types.ts';
 
-/** A message sent and not yet acknowledged to the end. */
+/** A message that was sent and is not completely acknowledged. */
 export interface Outgoing {
   readonly packet: PublishPacket;
-  /** The PUBREC came: a PUBREL is what is repeated, not the message. */
+  /** Whether the PUBREC has arrived; the PUBREL is then resent instead of the message. */
   isReleased: boolean;
 }
 
 const MAX_PACKET_ID = 65_535;
 
 /**
- * What a client has to remember from one connection to the next [MQTT-4.1.0-1]. Pass it on as the option `session` of the next connect.
+ * The session state that a client keeps between connections [MQTT-4.1.0-1].
+ *
+ * Pass it as the option `session` of the next connect.
  */
 export class ClientSession {
-  /** In the order of sending, which is the order of repeating [MQTT-4.6.0-1]. */
+  /** By packet id, in the order of sending, which is also the order of resending [MQTT-4.6.0-1]. */
   readonly outgoing = new Map<number, Outgoing>();
-  /** Packet ids of QoS 2 messages that were handed over and wait for their PUBREL; the value tells whether the PUBREC went out. */
+  /** The packet ids of delivered QoS 2 messages whose PUBREL has not arrived. The value says whether the PUBREC has been sent. */
   readonly incoming = new Map<number, boolean>();
   readonly #requests = new Set<number>();
   #lastId = 0;
 
-  /** A free packet id for a PUBLISH, SUBSCRIBE or UNSUBSCRIBE [MQTT-2.2.1-3]; undefined while all 65,535 are taken. */
+  /** Find a free packet id for a PUBLISH, SUBSCRIBE or UNSUBSCRIBE [MQTT-2.2.1-3]. @returns undefined if all 65,535 are in use */
   takeId(): number | undefined {
     for (let tries = 0; tries < MAX_PACKET_ID; tries++) {
       this.#lastId = (this.#lastId % MAX_PACKET_ID) + 1;
@@ -34,17 +36,17 @@ export class ClientSession {
     this.#requests.add(id);
   }
 
-  /** The answer came: the packet id is free. */
+  /** Release the packet id of a SUBSCRIBE or UNSUBSCRIBE, because the response has arrived. */
   answered(id: number): void {
     this.#requests.delete(id);
   }
 
-  /** The connection is gone, and with it what waited for a SUBACK or UNSUBACK. */
+  /** Release all packet ids of SUBSCRIBE and UNSUBSCRIBE, because the connection has closed. */
   detach(): void {
     this.#requests.clear();
   }
 
-  /** The server has no session: neither have we [MQTT-3.2.2-4]. */
+  /** Discard the state, because the server has no session [MQTT-3.2.2-4]. */
   clear(): void {
     this.outgoing.clear();
     this.incoming.clear();

@@ -12,7 +12,7 @@ import type { Packet, Properties, ProtocolVersion } from '../../lib/packets/type
 
 const immediate = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A server made by hand: says what it is told to, keeps what it gets. */
+/** A scripted server: it sends the packets of the test and records the packets that it receives. */
 class Peer {
   readonly got: Packet[] = [];
   readonly stream: Duplex;
@@ -67,7 +67,7 @@ async function connected(
   return { peer, client };
 }
 
-/** Two ends that stay open for writing when the other has ended. */
+/** Two connected streams that allow half-open connections. */
 function halfOpenPair(): [Duplex, Duplex] {
   const make = (other: () => Duplex) =>
     new Duplex({
@@ -94,7 +94,7 @@ const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
 };
 
 describe('client.subscribe', () => {
-  it('refuses options that do not exist with OPTION_UNKNOWN', async () => {
+  it('refuses unknown options with OPTION_UNKNOWN', async () => {
     const { client, peer } = await connected();
     await assert.rejects(client.subscribe('a', { nl: true } as object), hasCode('OPTION_UNKNOWN'));
     await assert.rejects(client.subscribe([{ topic: 'a', rh: 1 } as { topic: string }]), hasCode('OPTION_UNKNOWN'));
@@ -104,7 +104,7 @@ describe('client.subscribe', () => {
   });
 });
 
-describe('client.connack and the refusal of a CONNECT', () => {
+describe('client.connack and CONNECT_REFUSED', () => {
   const RETURN_CODES = [
     [1, 0x84],
     [2, 0x85],
@@ -113,7 +113,7 @@ describe('client.connack and the refusal of a CONNECT', () => {
     [5, 0x87]
   ] as const;
   for (const [returnCode, reasonCode] of RETURN_CODES) {
-    it(`translate the return code ${returnCode} of 3.x to 0x${reasonCode.toString(16)} (CONNECT_REFUSED)`, async () => {
+    it(`rejects with 0x${reasonCode.toString(16)} for the return code ${returnCode} of 3.x (CONNECT_REFUSED)`, async () => {
       for (const protocolVersion of [3, 4] as const) {
         const peer = new Peer(protocolVersion);
         const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion });
@@ -123,7 +123,7 @@ describe('client.connack and the refusal of a CONNECT', () => {
     });
   }
 
-  it('have the reason code 0 once connected, and properties in MQTT 5.0 alone', async () => {
+  it('has the reason code 0 after connecting, and properties in MQTT 5.0 only', async () => {
     for (const protocolVersion of [3, 4, 5] as const) {
       const peer = new Peer(protocolVersion);
       const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion });
@@ -137,7 +137,7 @@ describe('client.connack and the refusal of a CONNECT', () => {
 });
 
 describe('connectClient', () => {
-  it('sends every field of the CONNECT and takes the assigned client id', async () => {
+  it('sends every field of the CONNECT and uses the assigned client id', async () => {
     const peer = new Peer();
     const connecting = connectClient(peer.clientEnd, {
       clean: false,
@@ -169,7 +169,7 @@ describe('connectClient', () => {
     client.destroy();
   });
 
-  it('rejects with the reason code of the CONNACK, also for return codes of 3.1.1', async () => {
+  it('rejects with the reason code of the CONNACK, or the translated return code of 3.1.1', async () => {
     for (const version of [4, 5] as const) {
       const peer = new Peer(version);
       const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion: version });
@@ -179,14 +179,14 @@ describe('connectClient', () => {
     }
   });
 
-  it('rejects when the stream ends before the CONNACK', async () => {
+  it('rejects if the stream ends before the CONNACK', async () => {
     const peer = new Peer();
     const connecting = connectClient(peer.clientEnd, { clientId: 'c' });
     peer.stream.destroy();
     await assert.rejects(connecting, hasCode('CONNECTION_CLOSED'));
   });
 
-  it('rejects at once over a stream that is destroyed, has failed or has ended', async () => {
+  it('rejects at once if the stream is destroyed, has failed or has ended', async () => {
     const destroyed = new Peer().clientEnd.destroy();
     await assert.rejects(connectClient(destroyed), hasCode('CONNECTION_CLOSED'));
     const failed = new Peer().clientEnd.on('error', () => {}).destroy(new Error('no route'));
@@ -200,7 +200,7 @@ describe('connectClient', () => {
     await assert.rejects(connectClient(written), hasCode('CONNECTION_CLOSED'));
   });
 
-  it('reads a stream that was paused before', async () => {
+  it('resumes a stream that was paused', async () => {
     const peer = new Peer();
     peer.clientEnd.pause();
     const connecting = connectClient(peer.clientEnd);
@@ -208,7 +208,7 @@ describe('connectClient', () => {
     (await connecting).destroy();
   });
 
-  it("rejects with the signal's reason and destroys the stream", async () => {
+  it('rejects with the reason of the signal and destroys the stream', async () => {
     const abort = new AbortController();
     const peer = new Peer();
     const connecting = connectClient(peer.clientEnd, { clientId: 'c', signal: abort.signal });
@@ -219,7 +219,7 @@ describe('connectClient', () => {
     assert.ok(peer.clientEnd.destroyed);
   });
 
-  it('answers the rounds of enhanced authentication, and of a re-authentication', async () => {
+  it('answers the challenges of enhanced authentication and of a re-authentication', async () => {
     const peer = new Peer();
     const asked: string[] = [];
     const connecting = connectClient(peer.clientEnd, {
@@ -267,15 +267,15 @@ describe('options of a client', () => {
     ['sessionExpiry', { sessionExpiry: 1.5 }, 'OPTION_INVALID', /^sessionExpiry: expected whole seconds/],
     ['sessionExpiry', { sessionExpiry: 2 ** 32 }, 'OPTION_INVALID', /^sessionExpiry: /],
     ['protocolVersion', { protocolVersion: 6 }, 'OPTION_INVALID', /^protocolVersion: expected 3, 4 or 5, got 6$/],
-    ['clientId', { clientId: 5 }, 'OPTION_INVALID', /^clientId: expected a text, got 5$/],
-    ['username', { username: {} }, 'OPTION_INVALID', /^username: expected a text/],
-    ['password', { password: 5 }, 'OPTION_INVALID', /^password: expected a text or Buffer, got "number"$/],
+    ['clientId', { clientId: 5 }, 'OPTION_INVALID', /^clientId: expected a string, got 5$/],
+    ['username', { username: {} }, 'OPTION_INVALID', /^username: expected a string/],
+    ['password', { password: 5 }, 'OPTION_INVALID', /^password: expected a string or Buffer, got "number"$/],
     ['will', { will: 'gone' }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}, got "gone"$/],
     ['will', { will: {} }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}/],
     ['clientID', { clientID: 'x' }, 'OPTION_UNKNOWN', /unknown option "clientID".*did you mean "clientId"\?/]
   ];
   for (const [field, options, code, message] of refusals) {
-    it(`are refused with ${code} and leave no stream: ${JSON.stringify(options)}`, async () => {
+    it(`refuse ${JSON.stringify(options)} with ${code} and destroy the stream`, async () => {
       const { stream, clientEnd } = new Peer();
       const closed = once(stream, 'close');
       await assert.rejects(connectClient(clientEnd, options), { code, field, message });
@@ -290,7 +290,7 @@ describe('options of a client', () => {
     ['infinity', 0xffff_ffff],
     [Infinity, 0xffff_ffff]
   ] as const) {
-    it(`take a session expiry of ${sessionExpiry}`, async () => {
+    it(`accept a session expiry of ${sessionExpiry}`, async () => {
       const peer = new Peer();
       const connecting = connectClient(peer.clientEnd, { clientId: 'c', sessionExpiry });
       peer.connack();
@@ -303,7 +303,7 @@ describe('options of a client', () => {
 });
 
 describe('client.on', () => {
-  it('refuses an event that there is not, with a suggestion, and what is no function', async () => {
+  it('refuses an unknown event with a suggestion, and a listener that is not a function', async () => {
     const { client } = await connected();
     assert.throws(() => client.on('mesage' as 'message', () => undefined), {
       code: 'EVENT_UNKNOWN',
@@ -315,7 +315,7 @@ describe('client.on', () => {
 });
 
 describe('client.publish', () => {
-  it('refuses options that there are not, instead of publishing without them', async () => {
+  it('refuses unknown options instead of ignoring them', async () => {
     const { client } = await connected();
     await assert.rejects(client.publish('a', 'x', { retained: true } as never), {
       code: 'OPTION_UNKNOWN',
@@ -325,7 +325,7 @@ describe('client.publish', () => {
     client.destroy();
   });
 
-  it('rejects, and never throws, what can not be published', async () => {
+  it('rejects, and never throws, if a message cannot be published', async () => {
     const { peer, client } = await connected();
     for (const topic of ['a/#', '+', '', 'a\0b']) {
       await assert.rejects(client.publish(topic, 'x'), { code: 'TOPIC_NAME_INVALID', field: 'topic', got: topic });
@@ -366,7 +366,7 @@ describe('client.publish', () => {
     client.destroy();
   });
 
-  it('rejects with the reason code of a refusing PUBACK or PUBREC and frees the packet id', async () => {
+  it('rejects with the reason code of a negative PUBACK or PUBREC and releases the packet id', async () => {
     const { peer, client } = await connected();
     const one = client.publish('t', 'x', { qos: 1 });
     const two = client.publish('t', 'x', { qos: 2 });
@@ -378,7 +378,7 @@ describe('client.publish', () => {
     client.destroy();
   });
 
-  it('rejects what can not be encoded, alone, and leaves nothing of it behind', async () => {
+  it('rejects only the message that cannot be encoded and releases its packet id', async () => {
     const { peer, client } = await connected({}, { receiveMaximum: 1 });
     const properties = { contentType: 'x'.repeat(70_000) };
     const first = client.publish('t', 'x', { qos: 1 });
@@ -396,14 +396,14 @@ describe('client.publish', () => {
     client.destroy();
   });
 
-  it('rejects on a client that has been cut, before the stream has closed', async () => {
+  it('rejects after destroy(), before the stream has closed', async () => {
     const { client } = await connected();
     client.destroy();
     assert.equal(client.isConnected, false);
     await assert.rejects(client.publish('t', 'x'), hasCode('NOT_CONNECTED'));
   });
 
-  it("keeps no more in flight than the server's Receive Maximum, in order", async () => {
+  it("keeps no more messages in flight than the server's Receive Maximum, in order", async () => {
     const { peer, client } = await connected({}, { receiveMaximum: 2 });
     const all = [1, 2, 3, 4, 5].map((n) => client.publish('t', String(n), { qos: 1 }));
     await immediate();
@@ -420,7 +420,7 @@ describe('client.publish', () => {
     client.destroy();
   });
 
-  it('rejects what was not acknowledged when the connection goes, and what is published later', async () => {
+  it('rejects unacknowledged messages when the connection closes, and messages published afterwards', async () => {
     const { peer, client } = await connected();
     const one = client.publish('t', 'x', { qos: 1 });
     peer.stream.destroy();
@@ -428,7 +428,7 @@ describe('client.publish', () => {
     await assert.rejects(client.publish('t', 'x'), hasCode('NOT_CONNECTED'));
   });
 
-  it('of QoS 0 waits while the stream is full, and is told when it goes', async () => {
+  it('waits at QoS 0 while the buffer of the stream is full, and rejects if the stream closes', async () => {
     const { peer, client } = await connected();
     peer.stream.pause();
     const settled: string[] = [];
@@ -450,13 +450,13 @@ describe('client.publish', () => {
     await assert.rejects(stuck, hasCode('CONNECTION_CLOSED'));
   });
 
-  it('refuses a packet larger than the server takes', async () => {
+  it('refuses a packet that is larger than the server accepts', async () => {
     const { client } = await connected({}, { maximumPacketSize: 50 });
     await assert.rejects(client.publish('t', 'x'.repeat(60)), hasCode('PACKET_TOO_LARGE'));
     client.destroy();
   });
 
-  it('repeats with DUP what was not acknowledged when the session goes on, and forgets it when it does not', async () => {
+  it('resends unacknowledged messages with DUP if the session is resumed, and discards them if not', async () => {
     const first = await connected();
     const lost = [
       first.client.publish('t', 'one', { qos: 1 }),
@@ -495,7 +495,7 @@ describe('client.publish', () => {
 });
 
 describe('client.subscribe', () => {
-  it('gives back the codes, and calls the handler for matching messages, also those ahead of the SUBACK', async () => {
+  it('returns the codes and calls the handler for matching messages, including those before the SUBACK', async () => {
     const { peer, client } = await connected();
     const heard: string[] = [];
     const granted = client.subscribe(
@@ -519,7 +519,7 @@ describe('client.subscribe', () => {
     client.destroy();
   });
 
-  it('calls every handler of a filter, until that is taken away or the filter is unsubscribed', async () => {
+  it('calls every handler of a filter until the handler is removed or the filter is unsubscribed', async () => {
     const { peer, client } = await connected();
     const heard: string[] = [];
     const [one, two] = ['one', 'two'].map((name) => (message: ReceivedMessage) => {
@@ -558,7 +558,7 @@ describe('client.subscribe', () => {
     client.destroy();
   });
 
-  it('keeps the handlers of a subscription when a second SUBSCRIBE for it is refused or can not be sent', async () => {
+  it('keeps the handlers of a subscription if a second SUBSCRIBE for it is refused or cannot be sent', async () => {
     const { peer, client } = await connected({}, { maximumPacketSize: 100 });
     const heard: string[] = [];
     const first = client.subscribe('a', () => heard.push('first'));
@@ -580,7 +580,7 @@ describe('client.subscribe', () => {
     client.destroy();
   });
 
-  it('rejects what is no topic filter, and none at all', async () => {
+  it('rejects an invalid topic filter and an empty list of filters', async () => {
     const { peer, client } = await connected();
     for (const filters of [undefined, null, 7, {}, [], ['a', undefined], '', 'ab/+e', ['a', '$share/g']]) {
       await assert.rejects(client.subscribe(filters as never), hasCode('TOPIC_FILTER_INVALID'));
@@ -591,7 +591,7 @@ describe('client.subscribe', () => {
     client.destroy();
   });
 
-  it('forgets the handler of a filter that was refused or unsubscribed', async () => {
+  it('removes the handler of a filter that was refused or unsubscribed', async () => {
     const { peer, client } = await connected();
     const heard: string[] = [];
     const granted = client.subscribe(['a', 'b'], ({ topic }) => heard.push(topic));
@@ -613,7 +613,7 @@ describe('client.subscribe', () => {
 });
 
 describe('messages to a client', () => {
-  it('are acknowledged as they come', async () => {
+  it('are acknowledged on receipt', async () => {
     const { peer, client } = await connected();
     peer.publish('t', '0');
     peer.publish('t', '1', 1, 11);
@@ -626,7 +626,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('of QoS 2 are handed over exactly once', async () => {
+  it('are delivered exactly once at QoS 2', async () => {
     const { peer, client } = await connected();
     const heard: string[] = [];
     client.on('message', ({ payload }) => heard.push(payload.toString()));
@@ -642,7 +642,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('wait for ack() where acknowledging is manual', async () => {
+  it('are acknowledged by ack() with the option acknowledge: "manual"', async () => {
     const { peer, client } = await connected({ acknowledge: 'manual' });
     const heard: ReceivedMessage[] = [];
     client.on('message', (message) => heard.push(message));
@@ -661,7 +661,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('have their topic aliases resolved, and end the connection with 0x94 when one is unknown', async () => {
+  it('have their topic aliases resolved, and close the connection with 0x94 for an unknown alias', async () => {
     const { peer, client } = await connected({ topicAliasMaximum: 2 });
     const heard: string[] = [];
     client.on('message', ({ topic, properties }) => heard.push(`${topic} ${properties.topicAlias}`));
@@ -676,7 +676,7 @@ describe('messages to a client', () => {
     assert.equal(client.isConnected, false);
   });
 
-  it('that came before anybody listened reach the first listener', async () => {
+  it('reach the first listener if they arrived before it was added', async () => {
     const { peer, client } = await connected();
     peer.publish('t', 'early');
     await immediate();
@@ -698,7 +698,7 @@ describe('messages to a client', () => {
     assert.deepEqual(heard, ['1', '2', '3']);
   });
 
-  it('can be iterated until a signal aborts, or the loop is left', async () => {
+  it('can be iterated until a signal aborts or the loop ends', async () => {
     const { peer, client } = await connected();
     const abort = new AbortController();
     const messages = client.messages({ signal: abort.signal });
@@ -720,7 +720,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('hold the server back while an iterator has its fill, but not while an answer is awaited', async () => {
+  it('are not read from the stream while an iterator is full, unless an operation waits for its response', async () => {
     const { peer, client } = await connected();
     const messages = client.messages({ highWaterMark: 2 });
     for (let n = 0; n < 40; n++) {
@@ -739,8 +739,8 @@ describe('messages to a client', () => {
   });
 });
 
-describe('the end of a client', () => {
-  it('disconnect sends the code and properties and resolves when closed', async () => {
+describe('a client that closes or fails', () => {
+  it('sends the code and properties on disconnect() and resolves when the stream is closed', async () => {
     const { peer, client } = await connected();
     peer.stream.resume();
     const events: unknown[] = [];
@@ -751,7 +751,7 @@ describe('the end of a client', () => {
     assert.deepEqual(events, [undefined]);
   });
 
-  it('is over when the server ends its side of a stream that could stay half open', async () => {
+  it('closes when the server ends its side of a stream that allows half-open connections', async () => {
     const [server, clientEnd] = halfOpenPair();
     const connecting = connectClient(clientEnd);
     server.write(encode({ cmd: 'connack', sessionPresent: false, reasonCode: 0 }, 5));
@@ -762,7 +762,7 @@ describe('the end of a client', () => {
     assert.ok(clientEnd.destroyed);
   });
 
-  it('is over when its stream fails without closing', async () => {
+  it('closes when its stream fails without closing', async () => {
     const stream = new Duplex({
       autoDestroy: false,
       emitClose: false,
@@ -779,14 +779,14 @@ describe('the end of a client', () => {
     assert.equal((await told)?.message, 'line dead');
   });
 
-  it('destroy cuts without a DISCONNECT', async () => {
+  it('sends no DISCONNECT on destroy()', async () => {
     const { peer, client } = await connected();
     client.destroy();
     await once(peer.stream, 'close');
     assert.deepEqual(peer.got, []);
   });
 
-  it("tells of the server's DISCONNECT and its reason", async () => {
+  it("reports the server's DISCONNECT and its reason", async () => {
     const { peer, client } = await connected();
     const told: number[] = [];
     client.on('disconnect', ({ reasonCode }) => told.push(reasonCode));
@@ -796,7 +796,7 @@ describe('the end of a client', () => {
     assert.deepEqual(told, [0x8e]);
   });
 
-  it('hands what a listener throws to the error listeners', async () => {
+  it('passes errors thrown by a listener to the error listeners', async () => {
     const { peer, client } = await connected();
     const errors: string[] = [];
     client.on('error', (error) => errors.push(error.message));
@@ -811,7 +811,7 @@ describe('the end of a client', () => {
     client.destroy();
   });
 
-  it('hands what an asynchronous listener or handler rejects with to the error listeners', async () => {
+  it('passes rejections of asynchronous listeners and handlers to the error listeners', async () => {
     const { peer, client } = await connected();
     const errors: string[] = [];
     client.on('error', (error) => errors.push(error.message));
@@ -832,7 +832,7 @@ describe('the end of a client', () => {
     client.destroy();
   });
 
-  it('throws what an asynchronous listener rejects with as uncaught exception where nobody listens', async () => {
+  it('causes an uncaught exception if an asynchronous listener rejects and there is no error listener', async () => {
     const { peer, client } = await connected();
     const before = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -852,7 +852,7 @@ describe('the end of a client', () => {
     client.destroy();
   });
 
-  it('ends when onAuth returns what can not be sent', async () => {
+  it('closes when onAuth returns data that cannot be sent', async () => {
     const peer = new Peer();
     const connecting = connectClient(peer.clientEnd, {
       properties: { authenticationMethod: 'M' },
@@ -862,7 +862,7 @@ describe('the end of a client', () => {
     await assert.rejects(connecting, hasCode('CONNECTION_CLOSED'));
   });
 
-  it('refuses a second re-authentication while one is under way', async () => {
+  it('refuses a second re-authentication while the first is in progress', async () => {
     const { peer, client } = await connected({ properties: { authenticationMethod: 'M' } });
     const first = client.reauthenticate();
     await assert.rejects(client.reauthenticate(), hasCode('REAUTHENTICATION_UNDER_WAY'));
@@ -873,7 +873,7 @@ describe('the end of a client', () => {
     await assert.rejects(last, hasCode('CONNECTION_CLOSED'));
   });
 
-  it('is told when onAuth fails, and can stop listening', async () => {
+  it('rejects if onAuth throws, and calls no listeners that were removed', async () => {
     const peer = new Peer();
     const connecting = connectClient(peer.clientEnd, {
       clientId: 'c',
@@ -899,7 +899,7 @@ describe('the end of a client', () => {
     client.destroy();
   });
 
-  it('shows every packet to a tap', async () => {
+  it('emits packet for every packet', async () => {
     const { peer, client } = await connected();
     const seen: string[] = [];
     client.on('packet', ({ direction, packet }) => seen.push(`${direction} ${packet.cmd}`));
@@ -913,7 +913,7 @@ describe('the end of a client', () => {
 });
 
 describe('client.ping', () => {
-  it('resolves with the PINGRESP, which lies behind all that was sent before', async () => {
+  it('resolves with the PINGRESP, which follows the responses to all earlier packets', async () => {
     const { peer, client } = await connected();
     const answers: string[] = [];
     const asked = [1, 2].map((at) => client.ping().then(() => answers.push(`${at}`)));
@@ -928,7 +928,7 @@ describe('client.ping', () => {
     client.destroy();
   });
 
-  it('rejects when the connection goes before, and when it is gone', async () => {
+  it('rejects if the connection closes before the PINGRESP or is closed already', async () => {
     const { peer, client } = await connected();
     const asked = client.ping();
     peer.stream.destroy();
@@ -964,7 +964,7 @@ describe('the keep alive of a client', () => {
     return { clock, turn, armed: () => timers.length };
   }
 
-  it('sends PINGREQ after the interval without a packet, by the Server Keep Alive', async () => {
+  it('sends PINGREQ after the Server Keep Alive without a packet', async () => {
     const { clock, turn } = handClock();
     const { peer, client } = await connected({ keepalive: 60, clock }, { serverKeepAlive: 10 });
     await turn(6_000);
@@ -976,7 +976,7 @@ describe('the keep alive of a client', () => {
     client.destroy();
   });
 
-  it('does not take a server for dead that is not read, because an iterator has its fill', async () => {
+  it('does not time out while the stream is not read because an iterator is full', async () => {
     const { clock, turn } = handClock();
     const { peer, client } = await connected({ keepalive: 10, clock });
     const messages = client.messages({ highWaterMark: 1 });
@@ -992,10 +992,10 @@ describe('the keep alive of a client', () => {
     assert.deepEqual(peer.cmds().length, 4);
     await turn(10_000);
     await immediate();
-    assert.equal(client.isConnected, false, 'of one that is read, an answer is expected');
+    assert.equal(client.isConnected, false, 'it times out once the stream is read again');
   });
 
-  it('cuts the connection when no PINGRESP comes, and leaves no timer', async () => {
+  it('closes the connection if no PINGRESP arrives, and leaves no timer', async () => {
     const { clock, turn, armed } = handClock();
     const { peer, client } = await connected({ keepalive: 10, clock });
     await turn(10_000);

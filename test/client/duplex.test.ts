@@ -14,7 +14,7 @@ function collect(stream: Duplex): Buffer[] {
 }
 
 describe('duplexPair', () => {
-  it('carries bytes both ways in order', async () => {
+  it('transfers bytes in order in both directions', async () => {
     const [a, b] = duplexPair();
     const atA = collect(a);
     const atB = collect(b);
@@ -41,7 +41,7 @@ describe('duplexPair', () => {
     assert.equal(atB.length, 1);
   });
 
-  it('holds the writer back while the reader is paused, and drains when it resumes', async () => {
+  it('makes the writer wait while the reader is paused, and drains when it resumes', async () => {
     const [a, b] = duplexPair();
     b.pause();
     const block = Buffer.alloc(16_384);
@@ -60,7 +60,7 @@ describe('duplexPair', () => {
     assert.equal(Buffer.concat(atB).length % block.length, 0);
   });
 
-  it('ends the other side behind what was written', async () => {
+  it('ends the other side after the bytes that were written', async () => {
     const [a, b] = duplexPair();
     const atB = collect(b);
     a.resume();
@@ -71,7 +71,7 @@ describe('duplexPair', () => {
     assert.equal(Buffer.concat(atB).toString(), 'last words');
   });
 
-  it('hands over what was written before a destroy, then closes the other side', async () => {
+  it('delivers the bytes that were written before destroy(), then closes the other side', async () => {
     const [a, b] = duplexPair();
     const atB = collect(b);
     a.write('bye');
@@ -80,7 +80,7 @@ describe('duplexPair', () => {
     assert.equal(Buffer.concat(atB).toString(), 'bye');
   });
 
-  it('resets the other side when destroyed with an error', async () => {
+  it('resets the other side if it is destroyed with an error', async () => {
     const [a, b] = duplexPair();
     const failed = once(b, 'error') as Promise<[NodeJS.ErrnoException]>;
     a.on('error', () => {});
@@ -90,7 +90,7 @@ describe('duplexPair', () => {
     assert.equal(b.destroyed, true);
   });
 
-  it('swallows what is written to an end that is gone', async () => {
+  it('discards bytes that are written after the peer was destroyed', async () => {
     const [a, b] = duplexPair();
     b.destroy();
     await new Promise<void>((resolve, reject) => {
@@ -101,7 +101,7 @@ describe('duplexPair', () => {
     await once(a, 'close');
   });
 
-  it('survives end and destroy in one breath from both sides', async () => {
+  it('survives end() and destroy() in the same turn on both sides', async () => {
     const [a, b] = duplexPair();
     collect(a);
     collect(b);
@@ -115,7 +115,7 @@ describe('duplexPair', () => {
 });
 
 describe('the work count of a pair', () => {
-  it('counts bytes from the write until the reader has them', async () => {
+  it('counts bytes from the write until the reader gets them', async () => {
     const work = new WorkCount();
     const [a, b] = duplexPair(work);
     collect(b);
@@ -126,7 +126,7 @@ describe('the work count of a pair', () => {
     assert.equal(work.count, 0);
   });
 
-  it('does not count bytes in front of a paused reader, and counts them again when it resumes', async () => {
+  it('does not count bytes that wait for a paused reader, and counts them again when it resumes', async () => {
     const work = new WorkCount();
     const [a, b] = duplexPair(work);
     b.on('data', () => {});
@@ -142,7 +142,7 @@ describe('the work count of a pair', () => {
     assert.equal(b.readableLength, 0);
   });
 
-  it('comes back to zero when a reader reads by hand, pauses halfway, or goes away', async () => {
+  it('returns to zero if a reader calls read(), pauses midway, or is destroyed', async () => {
     const work = new WorkCount();
     for (const deed of ['read', 'halfway', 'destroy', 'fail', 'iterate'] as const) {
       const [a, b] = duplexPair(work);
