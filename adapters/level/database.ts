@@ -1,6 +1,6 @@
 /**
- * What `levelStore` asks of a database: any of the abstract-level family (version 2 and later) has it, such as `level`, `memory-level`
- * and `browser-level`.
+ * What `levelStore` requires of a database. Every database of the abstract-level family (version 2 and later) has it, such as `level`,
+ * `memory-level` and `browser-level`.
  */
 export interface LevelDatabase {
   readonly supports: { readonly encodings?: Readonly<Record<string, boolean>> };
@@ -8,19 +8,19 @@ export interface LevelDatabase {
   close(): Promise<void>;
   batch(): LevelBatch;
   iterator(range: LevelRange): { all(): Promise<[key: Buffer, value: Buffer][]> };
-  /** LevelDB itself has these. */
+  /** Only LevelDB itself has the following two methods. */
   approximateSize?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<number>;
   compactRange?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<void>;
 }
 
-/** A batch that is filled call by call; four times cheaper to hand to LevelDB than an array. */
+/** A batch that is filled call by call, which costs a quarter of passing LevelDB an array. */
 export interface LevelBatch {
   put(key: Buffer, value: Buffer, encodings: LevelEncodings): unknown;
   del(key: Buffer, encodings: LevelEncodings): unknown;
   write(options: { readonly sync: boolean }): Promise<void>;
 }
 
-/** How bytes go in and come out. */
+/** How keys and values are encoded. */
 export interface LevelEncodings {
   readonly keyEncoding: LevelEncoding;
   readonly valueEncoding: LevelEncoding;
@@ -42,13 +42,13 @@ export interface LevelRange extends Partial<LevelEncodings> {
   readonly highWaterMarkBytes: number;
 }
 
-/** For databases whose records cross into LevelDB, which copies them. */
-export const AS_THEY_ARE: LevelEncodings = { keyEncoding: 'buffer', valueEncoding: 'buffer' };
+/** Encodings for LevelDB, which copies the bytes it is given. */
+export const BYTES: LevelEncodings = { keyEncoding: 'buffer', valueEncoding: 'buffer' };
 
 const COPIED: LevelEncoding = { name: 'embermq-copied', format: 'buffer', encode: copy, decode: copy };
 
-/** For databases that may keep what they are handed and hand out what they keep, as `memory-level` does. */
-export const AS_COPIES: LevelEncodings = { keyEncoding: COPIED, valueEncoding: COPIED };
+/** Encodings for databases that may store or return the buffers themselves, as `memory-level` does. */
+export const COPIED_BYTES: LevelEncodings = { keyEncoding: COPIED, valueEncoding: COPIED };
 
 function copy(bytes: Buffer): Buffer {
   return Buffer.from(bytes);

@@ -10,8 +10,8 @@ import {
   StateError,
   type Store
 } from '../../lib/index.ts';
-import { AS_COPIES, AS_THEY_ARE, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
-import { checkFiles, checkHead } from './files/check.ts';
+import { BYTES, COPIED_BYTES, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
+import { checkCurrent, checkFiles } from './files/check.ts';
 import { ClosedMark } from './files/closed-mark.ts';
 import { makeFolder } from './files/folder.ts';
 import { FolderLock } from './files/folder-lock.ts';
@@ -20,52 +20,56 @@ import { Reserve } from './files/reserve.ts';
 import { linkFolder, removeLinks } from './files/scratch.ts';
 import { openError } from './open-error.ts';
 
-/** How `levelStore` uses its database; names and values are checked when it is called. */
+/** Options of `levelStore`. Unknown names and invalid values are refused. */
 export interface LevelStoreOptions {
   /**
-   * What a commit survives: `process` (default) the end of the process, however it ends; `power` also the end of the machine, for which
-   * each commit waits for the disk (fsync).
+   * What a commit survives: `process` (default) a crash of the process; `power` also a loss of power, for which each commit waits for the
+   * disk (fsync).
    */
   durability?: 'process' | 'power';
   /**
-   * Compare the checksums of all files of a folder when it is opened (default true; some 300 MB a second). LevelDB does not look at those of
-   * tables: over one with a changed bit it leaves out records without a word, or ends the process. Of a database that is handed in nothing is
-   * compared.
+   * Verify the checksums of all files of a folder when it is opened (default true; about 300 MB/s). LevelDB does not verify those of
+   * tables: if a bit of a table has changed, it silently omits records or aborts the process. The option has no effect on a database that
+   * the app passes.
    */
   verify?: boolean;
   /**
-   * Bytes of disk that a folder keeps for itself, so that a store on a full disk still opens, is drained and compacted (default 64 MB, at
-   * most a fifth of the file system; 0: none). They are taken, as the file RESERVE in the folder, when less than 16 times as much is free. A
-   * size such as `64MB`.
+   * Disk space that a folder keeps in its file RESERVE, so that a store on a full disk can still be opened, drained and compacted: bytes,
+   * or a size such as `64MB` (default 64 MB, at most a fifth of the file system; 0: none). The file is created when less than 16 times its
+   * size is free.
    */
   reserve?: Size;
   /**
-   * A folder on another disk, for reading a folder that is full or read-only: what LevelDB writes when it opens a folder goes there, beside links to the
-   * files of this one, which stays as it is. The store takes no commits (STORE_READ_ONLY). Default: none.
+   * A folder on another disk, for reading a store on a full or read-only disk (default: none). What LevelDB writes when it opens a store
+   * goes there, next to links to the files of the store, whose folder stays unchanged. Commits are refused (STORE_READ_ONLY).
    */
   scratch?: string;
 }
 
 const OPTIONS = {
-  durability: optionRow('choice', 'process', 'What a commit survives: the end of the process, or loss of power.', {
+  durability: optionRow('choice', 'process', 'What a commit survives: a crash of the process, or a loss of power.', {
     choices: ['process', 'power']
   }),
-  verify: optionRow('boolean', true, 'Compare the checksums of all files of a folder when it is opened.'),
-  reserve: optionRow<number | undefined>('size', undefined, 'Bytes of disk that a folder keeps for when it is full.'),
-  scratch: optionRow<string | undefined>('text', undefined, 'Folder for what LevelDB writes to open another one.')
+  verify: optionRow('boolean', true, 'Verify the checksums of all files of a folder when it is opened.'),
+  reserve: optionRow<number | undefined>('size', undefined, 'Disk space that a folder keeps for a full disk.'),
+  scratch: optionRow<string | undefined>(
+    'text',
+    undefined,
+    'Folder for the files that LevelDB writes when a store is only read.'
+  )
 };
 
-/** Bytes that LevelDB reads in one step: 1,000 records of 200 bytes cost 2.5 us each, with its default of 16 KiB 3.5. */
+/** Bytes that LevelDB reads at a time. 1,000 records of 200 bytes cost 2.5 us each; with the default of 16 KiB 3.5 us. */
 const READ_BYTES = 1_048_576;
 
 /**
- * A store over LevelDB.
+ * Create a store over LevelDB. Nothing is opened or created before `open`.
  *
  * ```ts
  * const store = levelStore('./data', { durability: 'power' });
  * ```
- * @param where a folder, which is made with its parents and which one process has at a time; or a database of the abstract-level family, which
- *   the store opens and closes from then on
+ * @param where a folder, which is created with its parents, for one process at a time; or a database of the abstract-level family, which
+ * the store opens and closes
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function levelStore(where: string | LevelDatabase, options: LevelStoreOptions = {}): Store {
@@ -73,7 +77,7 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
   const { durability, verify, reserve, scratch } = settings;
   const sync = durability === 'power';
   if (scratch === '' || (scratch !== undefined && typeof where !== 'string'))
-    throw new InvalidInput('OPTION_INVALID', 'scratch', 'a folder, for reading another one', scratch);
+    throw new InvalidInput('OPTION_INVALID', 'scratch', 'a folder, if the store itself is in a folder', scratch);
   if (typeof where === 'string' && where !== '' && scratch !== undefined)
     return readOnlyStore(resolve(where), scratch, verify);
   if (typeof where === 'string' && where !== '') return folderStore(resolve(where), sync, verify, reserve);
@@ -81,13 +85,13 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
     throw new InvalidInput(
       'OPTION_INVALID',
       'where',
-      'a folder, or an abstract-level database that keeps bytes',
+      'a folder, or an abstract-level database that stores bytes',
       where
     );
   const { location } = where as { location?: unknown };
   const name = typeof location === 'string' ? location : where.constructor.name;
   const canCompact = where.approximateSize !== undefined && where.compactRange !== undefined;
-  return new LevelStore({ name, sync, encodings: AS_COPIES, find: async () => where, canCompact });
+  return new LevelStore({ name, sync, encodings: COPIED_BYTES, prepare: async () => where, canCompact });
 }
 
 function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes: number | undefined): Store {
@@ -96,22 +100,22 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
   const lock = new FolderLock(path);
   const mark = new ClosedMark(path);
   const reserve = new Reserve(path, reserveBytes);
-  const find = async (hasFailed: boolean) => {
-    await checkHead(path);
+  const prepare = async (hasFailed: boolean) => {
+    await checkCurrent(path);
     if (verify) await checkFiles(path, sound, mark);
     await makeFolder(path);
-    // Not before it is needed: it brings native code with it.
+    // loaded only when needed, because it is native code
     const { Level } = await import('level');
-    await reserve.makeRoom(hasFailed);
-    await lock.checkFree(); // to read the files may have taken seconds; a Level that is made opens by itself
-    return (database ??= new Level(path, AS_THEY_ARE));
+    await reserve.release(hasFailed);
+    await lock.checkFree(); // again, after seconds of reading files: a new Level opens by itself
+    return (database ??= new Level(path, BYTES));
   };
   const repair = async () => {
     sound.clear();
-    await reserve.during(() => repairFolder(path));
+    await reserve.releaseDuring(() => repairFolder(path));
     await mark.remove();
   };
-  const parts = { lock, mark, reserve, find, repair };
+  const parts = { lock, mark, reserve, prepare, repair };
   return new LevelStore({ name: path, sync, encodings: undefined, ...parts, canCompact: true });
 }
 
@@ -122,55 +126,55 @@ function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
     if (linked !== undefined) await removeLinks(linked);
     linked = undefined;
   };
-  const find = async () => {
+  const prepare = async () => {
     await lock.checkFree();
-    await checkHead(path);
+    await checkCurrent(path);
     linked = await linkFolder(path, scratch);
     try {
       if (verify) await checkFiles(linked, new Set(), new ClosedMark(linked));
       const { Level } = await import('level');
-      return new Level(linked, { ...AS_THEY_ARE, createIfMissing: false });
+      return new Level(linked, { ...BYTES, createIfMissing: false });
     } catch (error) {
       await release();
       throw error;
     }
   };
-  return new LevelStore({ name: path, sync: false, encodings: undefined, find, release, canCompact: false });
+  return new LevelStore({ name: path, sync: false, encodings: undefined, prepare, release, canCompact: false });
 }
 
-/** Bytes; some tenths of a second. */
-const COMPACTED_AT_ONCE = 16_777_216;
-/** Keys as numbers: their first 8 bytes. */
+/** Bytes that are compacted at a time, which takes some tenths of a second. */
+const COMPACTION_RANGE_BYTES = 16_777_216;
+/** The first and the last key, as numbers made of the first 8 bytes of a key. */
 const FIRST = 0n;
 const LAST = 2n ** 64n - 1n;
 
-function boundary(number: bigint): Buffer {
+function keyAt(number: bigint): Buffer {
   const key = Buffer.allocUnsafe(8);
   key.writeBigUInt64BE(number);
   return key;
 }
 
-/** Which database, and how it is used. */
+/** The parts of a store. */
 interface Setup {
   readonly name: string;
   readonly sync: boolean;
-  /** undefined: the database has them from its beginning, which saves half of what a put costs. */
+  /** Encodings of each call; undefined if the database was created with them, which halves the cost of a put. */
   readonly encodings: LevelEncodings | undefined;
-  /** The database, ready to be opened; the same one each time. @param hasFailed a commit failed when it was open */
-  find(hasFailed: boolean): Promise<LevelDatabase>;
-  /** Of a folder. */
+  /** Check and prepare the files, and return the database to open. @param hasFailed the last commit failed */
+  prepare(hasFailed: boolean): Promise<LevelDatabase>;
+  /** These three only for a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
   readonly reserve?: Reserve;
-  /** It is opened for reading alone; this takes away what was made for that. */
+  /** Only for a read-only store: deletes the links that were made to open it. */
   readonly release?: () => Promise<void>;
-  /** undefined: there is nothing that could be done. */
+  /** Repairs the files; undefined if that is impossible. */
   readonly repair?: () => Promise<void>;
-  /** It is LevelDB. */
+  /** Whether the database is LevelDB, which can be compacted. */
   readonly canCompact: boolean;
 }
 
-/** A batch of a database whose encodings need not be named. */
+/** A batch of a database to which encodings need not be passed. */
 interface BytesBatch {
   put(key: Buffer, value: Buffer, encodings: LevelEncodings | undefined): unknown;
   del(key: Buffer, encodings: LevelEncodings | undefined): unknown;
@@ -180,13 +184,13 @@ interface BytesBatch {
 class LevelStore implements Store {
   readonly name: string;
   readonly #setup: Setup;
-  /** While it is open. */
+  /** Set while the store is open. */
   #database: LevelDatabase | undefined;
-  /** Of the commit that failed since it was opened. */
+  /** The error of the commit that has failed since the store was opened. */
   #failure: { readonly error: unknown } | undefined;
-  /** The last commit failed: what is opened next has to be what was open. */
-  #mustBeBack = false;
-  /** `open` and `close` wait for each other. */
+  /** The last commit failed, maybe because the folder was deleted or moved: the next open must find a database in it. */
+  #mustBeRestored = false;
+  /** The last `open`, `close` or `repair`; they run one after the other. */
   #lastChange: Promise<void> = Promise.resolve();
 
   readonly repair?: () => Promise<void>;
@@ -201,36 +205,37 @@ class LevelStore implements Store {
     if (repair !== undefined) this.repair = () => this.#inTurn(() => this.#repair(repair));
     if (reserve !== undefined)
       this.freeBytes = async () => {
-        this.#opened();
+        this.#requireOpen();
         return reserve.freeBytes();
       };
     if (!setup.canCompact) return;
-    this.size = async () => this.#sizeOf(this.#opened(), FIRST, LAST);
+    this.size = async () => this.#sizeOf(this.#requireOpen(), FIRST, LAST);
     this.compact = async () => {
-      const database = this.#opened();
+      const database = this.#requireOpen();
       const compact = () => this.#compact(database, FIRST, LAST);
-      await (reserve === undefined ? compact() : reserve.during(compact));
+      await (reserve === undefined ? compact() : reserve.releaseDuring(compact));
     };
   }
 
   async #sizeOf(database: LevelDatabase, from: bigint, to: bigint): Promise<number> {
-    const size = await database.approximateSize?.(boundary(from), boundary(to), { ...this.#setup.encodings });
+    const size = await database.approximateSize?.(keyAt(from), keyAt(to), { ...this.#setup.encodings });
     return size ?? 0;
   }
 
-  /** Range by range: LevelDB closes when the one under way is done. */
+  /** Compact range by range, because LevelDB does not close before the range in progress is done. */
   async #compact(database: LevelDatabase, from: bigint, to: bigint): Promise<void> {
     if (this.#database !== database) return;
     const middle = (from + to) / 2n;
-    if (middle > from && (await this.#sizeOf(database, from, to)) > COMPACTED_AT_ONCE) {
+    if (middle > from && (await this.#sizeOf(database, from, to)) > COMPACTION_RANGE_BYTES) {
       await this.#compact(database, from, middle);
       await this.#compact(database, middle, to);
     } else if (this.#database === database)
-      await database.compactRange?.(boundary(from), boundary(to), { ...this.#setup.encodings });
+      await database.compactRange?.(keyAt(from), keyAt(to), { ...this.#setup.encodings });
   }
 
   async #repair(repair: () => Promise<void>): Promise<void> {
-    if (this.#database !== undefined) throw new StateError('STORE_OPEN', `${this.name}: the store is open`);
+    if (this.#database !== undefined)
+      throw new StateError('STORE_OPEN', `${this.name}: the store is open; close it before it is repaired`);
     const { lock } = this.#setup;
     try {
       await (lock === undefined ? repair() : lock.whileFree(repair));
@@ -253,9 +258,9 @@ class LevelStore implements Store {
   }
 
   async #open(lock: FolderLock | undefined): Promise<void> {
-    // in a folder that is gone, all that a broker has acknowledged would be
-    if (this.#mustBeBack) await lock?.checkBack();
-    const database = await this.#setup.find(this.#mustBeBack);
+    // a new, empty folder would lose everything that a broker has acknowledged
+    if (this.#mustBeRestored) await lock?.checkRestored();
+    const database = await this.#setup.prepare(this.#mustBeRestored);
     try {
       await database.open();
     } catch (error) {
@@ -265,7 +270,7 @@ class LevelStore implements Store {
     try {
       await lock?.opened();
     } catch (error) {
-      await this.#shut(database);
+      await this.#closeDatabase(database);
       throw error;
     }
     this.#database = database;
@@ -277,17 +282,17 @@ class LevelStore implements Store {
     return this.#inTurn(async () => {
       const database = this.#database;
       this.#database = undefined;
-      if (database !== undefined) await this.#shut(database);
+      if (database !== undefined) await this.#closeDatabase(database);
     });
   }
 
-  async #shut(database: LevelDatabase): Promise<void> {
+  async #closeDatabase(database: LevelDatabase): Promise<void> {
     const { lock, mark, reserve, release } = this.#setup;
     try {
       await reserve?.stop();
-      await mark?.prepare();
-      await database.close(); // waits for what is under way
-      // without the mark, as on a full disk, the next start takes the folder as it is
+      await mark?.rememberManifest();
+      await database.close(); // waits for operations in progress
+      // if the mark cannot be written, as on a full disk, the next open does without it
       if (this.#failure === undefined) await mark?.write().catch(() => {});
     } finally {
       lock?.closed();
@@ -303,11 +308,11 @@ class LevelStore implements Store {
 
   async commit({ keys, values, bytes }: Batch): Promise<void> {
     if (this.#setup.release !== undefined)
-      throw new StateError('STORE_READ_ONLY', `${this.name}: the store was opened for reading alone (option scratch)`);
-    const isLookDue = this.#setup.reserve?.before(bytes);
-    if (isLookDue !== undefined) await isLookDue;
-    const database = this.#opened();
-    // What LevelDB appends to its log behind a record that is cut short may not be found again.
+      throw new StateError('STORE_READ_ONLY', `${this.name}: the store is read-only (option scratch)`);
+    const spaceCheck = this.#setup.reserve?.beforeWrite(bytes);
+    if (spaceCheck !== undefined) await spaceCheck;
+    const database = this.#requireOpen();
+    // LevelDB may not find records again that it appends to its log behind a truncated one
     if (this.#failure !== undefined) throw this.#failure.error;
     const { sync, encodings, lock } = this.#setup;
     try {
@@ -318,18 +323,18 @@ class LevelStore implements Store {
         else batch.put(keys[i], value, encodings);
       }
       const written = batch.write({ sync });
-      await (lock?.isLookDue ? Promise.all([written, lock.look()]) : written);
-      this.#mustBeBack = false;
+      await (lock?.isCheckDue ? Promise.all([written, lock.check()]) : written);
+      this.#mustBeRestored = false;
     } catch (error) {
       this.#failure = { error };
-      this.#mustBeBack = true;
+      this.#mustBeRestored = true;
       throw error;
     }
   }
 
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
     const range = { gte: from, lt: to, limit, highWaterMarkBytes: READ_BYTES, ...this.#setup.encodings };
-    const found = await this.#opened()
+    const found = await this.#requireOpen()
       .iterator(range)
       .all()
       .catch((error: unknown) => {
@@ -338,7 +343,7 @@ class LevelStore implements Store {
     return found.map(([key, value]) => ({ key, value }));
   }
 
-  #opened(): LevelDatabase {
+  #requireOpen(): LevelDatabase {
     if (this.#database === undefined) throw new StateError('STORE_CLOSED', `${this.name}: the store is not open`);
     return this.#database;
   }

@@ -136,7 +136,7 @@ describe('serve', () => {
       assert.equal(await runCommand(['serve', ...PORTS, '--data-dir', folder], second), 1);
       const told = second.err();
       assert.ok(told.startsWith(`embermq: ${folder}: in use by another store of this process`), told);
-      assert.match(told, /Stop that one, or name another folder/);
+      assert.match(told, /Stop it, or name another folder/);
       assert.equal(second.signalListeners.size, 0);
     } finally {
       first.signal('SIGTERM');

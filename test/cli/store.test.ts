@@ -185,7 +185,7 @@ describe('store', () => {
       for (const deed of ['check', 'stats', 'export', 'import']) {
         const { code, err } = await run([deed, folder], lines);
         assert.equal(code, 1);
-        assert.match(err, new RegExp(`^embermq: ${folder}: in use by another store of this process.*Stop that one`));
+        assert.match(err, new RegExp(`^embermq: ${folder}: in use by another store of this process.*Stop it`));
       }
     } finally {
       await store.close();

@@ -34,8 +34,8 @@ async function put(store: Store, ...keys: string[]): Promise<void> {
   }
 }
 
-/** A folder with a table and a log that was stopped cleanly. */
-async function closed(): Promise<string> {
+/** Creates a folder with a table and a log, whose store was closed cleanly. */
+async function closedFolder(): Promise<string> {
   const folder = newFolder();
   const store = levelStore(folder);
   for (const key of ['a', 'b']) {
@@ -60,25 +60,25 @@ async function keysOf(folder: string): Promise<string[]> {
 
 const ALL = ['a', 'a2', 'a3', 'b', 'b2', 'b3'];
 
-describe('STORE_DAMAGED: a folder that was stopped cleanly', () => {
+describe('STORE_DAMAGED: a folder after a clean stop', () => {
   const damages: Readonly<Record<string, (log: string) => void>> = {
     'is empty': (log) => truncateSync(log, 0),
-    'is cut off in its last record': (log) => truncateSync(log, readFileSync(log).length - 5),
-    'is cut off behind a record': (log) => truncateSync(log, recordsAt(readFileSync(log))[2][0]),
+    'is truncated in its last record': (log) => truncateSync(log, readFileSync(log).length - 5),
+    'is truncated behind a record': (log) => truncateSync(log, recordsAt(readFileSync(log))[2][0]),
     'ends with zeros': (log) => {
       writeFileSync(log, readFileSync(log).fill(0, 4_096)); // a page
     }
   };
   for (const [what, damage] of Object.entries(damages))
-    it(`is refused by the name of its log, and can be repaired, when that ${what}`, async () => {
-      const folder = await closed();
+    it(`is refused naming its log, and can be repaired, if the log ${what}`, async () => {
+      const folder = await closedFolder();
       const log = logOf(folder);
       damage(join(folder, log));
       const store = levelStore(folder);
       await assert.rejects(store.open(), {
         code: 'STORE_DAMAGED',
         message: new RegExp(
-          `its file ${log} is damaged: it (has \\d+ bytes and had \\d+|is not as it was) when the store was closed`
+          `its file ${log} is damaged: (it has \\d+ bytes, but had \\d+ when|its content has changed since) the store was closed`
         )
       });
       await assert.rejects(checkStore(levelStore(folder)), { code: 'STORE_DAMAGED' });
@@ -87,7 +87,7 @@ describe('STORE_DAMAGED: a folder that was stopped cleanly', () => {
       assert.ok((await keysOf(folder)).includes('a'), 'a second time');
     });
 
-  it('is refused by a broker when its last commits are gone, which a crash could not have taken', async () => {
+  it('is refused by a broker if its last commits are lost, which no crash can have caused', async () => {
     const folder = newFolder();
     const kit = await createTestBroker({ store: levelStore(folder), leakCheck: false });
     await kit.broker.publish({ topic: 'r', payload: 'x', qos: 1, retain: true });
@@ -98,17 +98,17 @@ describe('STORE_DAMAGED: a folder that was stopped cleanly', () => {
 });
 
 describe('The mark of a clean stop', () => {
-  it('raises no alarm in a folder that was copied, moved or opened any number of times', async () => {
-    const folder = await closed();
+  it('reports no damage in a folder that was copied, moved or opened any number of times', async () => {
+    const folder = await closedFolder();
     const copy = newFolder();
     cpSync(folder, copy, { recursive: true });
     for (const one of [copy, folder, folder]) assert.deepEqual(await keysOf(one), ALL);
     assert.deepEqual(await keysOf(copy), ALL);
   });
 
-  it('raises no alarm when an earlier release, which knows no mark, has written to the folder', async () => {
+  it('reports no damage after an earlier release, which writes no mark, has used the folder', async () => {
     for (const end of ['closed', 'killed']) {
-      const folder = await closed();
+      const folder = await closedFolder();
       const db = new Level(folder, { keyEncoding: 'buffer', valueEncoding: 'buffer' });
       await db.open();
       await db.put(Buffer.from('c') as never, Buffer.from('1') as never);
@@ -119,9 +119,9 @@ describe('The mark of a clean stop', () => {
     }
   });
 
-  it('raises no alarm after a crash, whether the process had written anything by then or not', async () => {
+  it('reports no damage after a crash, whether or not the process had written anything', async () => {
     for (const keys of [[], ['c'], ['c', 'd', 'e']]) {
-      const folder = await closed();
+      const folder = await closedFolder();
       const store = levelStore(folder);
       await store.open();
       await put(store, ...keys);
@@ -135,17 +135,17 @@ describe('The mark of a clean stop', () => {
     }
   });
 
-  it('raises no alarm after a repair', async () => {
-    const folder = await closed();
+  it('reports no damage after a repair', async () => {
+    const folder = await closedFolder();
     writeFileSync(join(folder, 'CURRENT'), 'garbage');
     const store = levelStore(folder);
     await store.repair?.();
     for (let n = 0; n < 2; n++) assert.deepEqual(await keysOf(folder), ALL);
   });
 
-  it('says nothing where it is unreadable itself', async () => {
+  it('is ignored if it is unreadable', async () => {
     for (const damage of ['', 'garbage', '{}\n0\n', undefined]) {
-      const folder = await closed();
+      const folder = await closedFolder();
       const mark = join(folder, 'CLOSED');
       if (damage === undefined) {
         rmSync(mark);

@@ -10,7 +10,7 @@ import { readCommit, readCommits } from '../../lib/store/commits.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
 
-/** Damages of each kind to each kind of file; `DAMAGES=1000` for a long run, `SEED=...` to have one again. */
+/** Number of damages of each kind to each kind of file. `DAMAGES=1000` makes a long run, `SEED=...` repeats a run. */
 const DAMAGES = Number(process.env.DAMAGES ?? 4);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -18,7 +18,7 @@ const home = mkdtempSync(join(tmpdir(), 'embermq-damage-'));
 const whole = join(home, 'whole');
 const damaged = join(home, 'damaged');
 
-/** What there was after each commit, and every record that there ever was. */
+/** Digest of the content after each commit, and every record that was ever written. */
 const states = new Map<number, string>();
 let lastNumber = 0;
 const written = new Set<string>();
@@ -28,7 +28,7 @@ after(() => rmSync(home, { recursive: true, force: true }));
 before(async () => {
   const folder = join(home, 'live');
   const content = new Map<string, string>();
-  const store = recorded(levelStore(folder), (batch) => {
+  const store = recordCommits(levelStore(folder), (batch) => {
     for (const [at, key] of batch.keys.entries()) {
       const [name, value] = [key.toString('hex'), batch.values[at]?.toString('hex')];
       if (value === undefined) content.delete(name);
@@ -36,21 +36,21 @@ before(async () => {
       if (value !== undefined) written.add(`${name}=${value}`);
     }
     const at = batch.keys.findIndex((key) => key[0] === Kind.commit);
-    if (at < 0) return; // the first one makes the store
+    if (at < 0) return; // the first batch creates the store
     lastNumber = readCommit({ key: batch.keys[at], value: batch.values[at] as Buffer }).number;
     states.set(lastNumber, digestOf(content));
   });
   for (let life = 0; life < 4; life++) {
     const kit = await createTestBroker({ store, leakCheck: false });
-    await live(kit, life);
+    await runBroker(kit, life);
     await kit.clock.advance(100);
-    // the last one dies: what it wrote is in the log
+    // the last process is killed, so its records are in the log
     if (life === 3) cpSync(folder, whole, { recursive: true });
     await kit[Symbol.asyncDispose]();
   }
 });
 
-async function live(kit: TestBroker, life: number): Promise<void> {
+async function runBroker(kit: TestBroker, life: number): Promise<void> {
   for (let n = 0; n < 5; n++) {
     const client = await kit.connect({ clientId: `c${n}`, clean: false, sessionExpiry: '1h' });
     await client.subscribe({ topic: `q/${n}/${life}/#`, qos: 1 });
@@ -66,13 +66,13 @@ async function live(kit: TestBroker, life: number): Promise<void> {
   }
 }
 
-function recorded(store: Store, kept: (batch: Batch) => void): Store {
+function recordCommits(store: Store, onCommitted: (batch: Batch) => void): Store {
   return {
     name: store.name,
     open: () => store.open(),
     close: () => store.close(),
     read: (from, to, limit) => store.read(from, to, limit),
-    commit: (batch) => store.commit(batch).then(() => kept(batch))
+    commit: (batch) => store.commit(batch).then(() => onCommitted(batch))
   };
 }
 
@@ -86,8 +86,8 @@ async function contentOf(store: Store): Promise<Map<string, string>> {
   return new Map(entries.map(({ key, value }) => [key.toString('hex'), value.toString('hex')]));
 }
 
-/** Numbers from 0 to 1 that come again with the same seed. */
-function randomOf(seed: number): () => number {
+/** Returns a generator of numbers from 0 to 1 that repeats with the same seed. */
+function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -112,7 +112,7 @@ function cut(file: string, random: () => number): string {
   return `cut to ${length} bytes`;
 }
 
-/** Bytes that a disk gives instead of others. */
+/** Overwrites up to 512 bytes with zeros, as a failing disk does. */
 function zero(file: string, random: () => number): string {
   const bytes = readFileSync(file);
   const at = Math.floor(random() * bytes.length);
@@ -129,11 +129,11 @@ const FILES: Readonly<Record<string, RegExp>> = {
   'a table': /\.ldb$/
 };
 
-describe(`a folder that a disk has spoiled (SEED=${SEED})`, () => {
+describe(`a folder damaged by its disk (SEED=${SEED})`, () => {
   for (const [what, pattern] of Object.entries(FILES)) {
     for (const damage of [flip, cut, zero]) {
-      it(`is refused by name, or sound up to some commit, when ${damage.name} has hit ${what}`, async (t) => {
-        const random = randomOf(SEED);
+      it(`is refused by name, or complete up to some commit, after the damage "${damage.name}" to ${what}`, async (t) => {
+        const random = randomFrom(SEED);
         const seen = { refused: 0, whole: 0, shortened: 0 };
         for (let n = 0; n < DAMAGES; n++) {
           rmSync(damaged, { recursive: true, force: true });
@@ -141,8 +141,8 @@ describe(`a folder that a disk has spoiled (SEED=${SEED})`, () => {
           const names = readdirSync(damaged).filter((name) => pattern.test(name));
           assert.ok(names.length > 0);
           const name = names[Math.floor(random() * names.length)];
-          const how = `${name}: ${damage(join(damaged, name), random)} (damage ${n})`;
-          seen[await outcome(how, what === 'a log' && damage !== flip)]++;
+          const damageText = `${name}: ${damage(join(damaged, name), random)} (damage ${n})`;
+          seen[await openDamaged(damageText, what === 'a log' && damage !== flip)]++;
         }
         t.diagnostic(JSON.stringify(seen));
       });
@@ -150,8 +150,8 @@ describe(`a folder that a disk has spoiled (SEED=${SEED})`, () => {
   }
 });
 
-/** What a broker does with the folder; one that is refused goes on when it is repaired. */
-async function outcome(how: string, mayBeShortened: boolean): Promise<'refused' | 'whole' | 'shortened'> {
+/** Opens the damaged folder. If it is refused, it must work after a repair. */
+async function openDamaged(damageText: string, mayBeShortened: boolean): Promise<'refused' | 'whole' | 'shortened'> {
   const store = levelStore(damaged);
   try {
     await store.open();
@@ -160,26 +160,32 @@ async function outcome(how: string, mayBeShortened: boolean): Promise<'refused' 
     await store.close();
     const kit = await createTestBroker({ store, leakCheck: false });
     await kit[Symbol.asyncDispose]();
-    assert.ok(last === lastNumber || mayBeShortened, `${how}: what there was after commit ${last} of ${lastNumber}`);
-    assert.equal(digestOf(content), states.get(last), `${how}: not what there was after commit ${last}`);
+    assert.ok(
+      last === lastNumber || mayBeShortened,
+      `${damageText}: only complete up to commit ${last} of ${lastNumber}`
+    );
+    assert.equal(digestOf(content), states.get(last), `${damageText}: differs from the content after commit ${last}`);
     return last === lastNumber ? 'whole' : 'shortened';
   } catch (error) {
     await store.close();
     if (!(error instanceof BrokerError)) throw error;
-    assert.ok(['STORE_DAMAGED', 'STORE_CORRUPT'].includes(error.code), `${how}: ${error.message}`);
-    assert.ok(error.message.startsWith(`${damaged}: `), `${how}: ${error.message}`);
-    await goesOn(store, how);
+    assert.ok(['STORE_DAMAGED', 'STORE_CORRUPT'].includes(error.code), `${damageText}: ${error.message}`);
+    assert.ok(error.message.startsWith(`${damaged}: `), `${damageText}: ${error.message}`);
+    await checkRepaired(store, damageText);
     return 'refused';
   }
 }
 
-/** Repaired, it has nothing but what was once written; a broker lives on it, and there is nothing to be found any more. */
-async function goesOn(store: Store, how: string): Promise<void> {
-  const told: string[] = [];
+/** Checks that the repaired folder contains only records that were written, that a broker runs on it, and that a check finds nothing. */
+async function checkRepaired(store: Store, damageText: string): Promise<void> {
+  const errors: string[] = [];
   const first = new TestBroker({ store, repairStore: true, leakCheck: false });
-  first.broker.on('error', ({ error }) => told.push(error.message));
+  first.broker.on('error', ({ error }) => errors.push(error.message));
   await first.broker.start();
-  assert.ok(told.length === 1 && told[0].startsWith(`${damaged}: going on without what is lost: `), `${how}: ${told}`);
+  assert.ok(
+    errors.length === 1 && errors[0].startsWith(`${damaged}: going on without what is lost: `),
+    `${damageText}: ${errors}`
+  );
   await first[Symbol.asyncDispose]();
   await store.open();
   const content = await contentOf(store);
@@ -187,11 +193,11 @@ async function goesOn(store: Store, how: string): Promise<void> {
   const known = [...content].filter(([key, value]) => written.has(`${key}=${value}`));
   assert.ok(
     known.length >= content.size / 2,
-    `${how}: ${content.size - known.length} records of ${content.size} are new`
+    `${damageText}: ${content.size - known.length} of ${content.size} records were never written`
   );
   const kit = await createTestBroker({ store, leakCheck: false });
   await (await kit.connect({ clientId: 'c0', clean: false, sessionExpiry: '1h' })).disconnect();
   await kit.broker.publish({ topic: 'q/0/0/x', qos: 1 });
   await kit[Symbol.asyncDispose]();
-  assert.deepEqual((await checkStore(store)).findings, [], how);
+  assert.deepEqual((await checkStore(store)).findings, [], damageText);
 }

@@ -34,7 +34,7 @@ const home = mkdtempSync(join(tmpdir(), 'embermq-lock-'));
 let folders = 0;
 const newFolder = () => join(home, `${folders++}`);
 
-/** It opens a folder that it is told of, says how that went, and closes it or keeps it open. */
+/** Program of the other process: opens the folder it is sent, reports the outcome, and closes it or keeps it open. */
 const PROGRAM = `
   import { readdirSync, readFileSync } from 'node:fs';
   import { join } from 'node:path';
@@ -42,7 +42,7 @@ const PROGRAM = `
   process.on('message', async ({ folder, isKept }) => {
     const store = levelStore(folder);
     const answer = await store.open().then(() => ({ code: 'open' }), ({ code, message }) => ({ code, message }));
-    if (isKept) for (const name of readdirSync(folder)) readFileSync(join(folder, name)); // it loses LevelDB's lock
+    if (isKept) for (const name of readdirSync(folder)) readFileSync(join(folder, name)); // this releases LevelDB's lock
     else await store.close();
     process.send(answer);
   });
@@ -87,7 +87,7 @@ async function opened(folder = newFolder()): Promise<{ folder: string; store: St
   return { folder, store };
 }
 
-/** What the file OWNER says while the folder is open, which is closed then. */
+/** Creates a folder, closes it, and returns what OWNER contained while it was open. */
 async function closed(): Promise<{ folder: string; claim: string }> {
   const { folder, store } = await opened();
   const claim = readFileSync(join(folder, 'OWNER'), 'latin1');
@@ -95,7 +95,7 @@ async function closed(): Promise<{ folder: string; claim: string }> {
   return { folder, claim };
 }
 
-/** A second passes. */
+/** Advances the clock by a second. */
 function oneSecondLater(t: TestContext): void {
   const nowMs = performance.now() + 1_001;
   t.mock.method(performance, 'now', () => nowMs);
@@ -104,7 +104,7 @@ function oneSecondLater(t: TestContext): void {
 const TSX = import.meta.resolve('tsx/esm/api');
 const LEVEL = pathToFileURL(join(ROOT, 'adapters/level/index.ts')).href;
 
-/** A thread that opens the folder; it goes on, and has the folder, until it is terminated. */
+/** Starts a worker thread that opens the folder and keeps it open until it is terminated. */
 async function openInThread(folder: string): Promise<{ worker: Worker; code: string }> {
   const worker = new Worker(
     `const { parentPort, workerData } = require('node:worker_threads');
@@ -132,8 +132,8 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     rmSync(home, { recursive: true, force: true });
   });
 
-  /** The system takes the lock of a process away when it closes any descriptor of the file. */
-  const deeds: readonly [what: string, act: (folder: string) => void | Promise<void>][] = [
+  /** Actions that release the lock: the system releases it when the process closes any descriptor of the file. */
+  const lockReleases: readonly [what: string, act: (folder: string) => void | Promise<void>][] = [
     [
       'a worker thread was refused it',
       async (folder) => {
@@ -162,16 +162,13 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
       }
     ]
   ];
-  for (const [what, act] of deeds) {
-    it(`is kept from other processes after ${what}, and free when it is closed`, async () => {
+  for (const [what, act] of lockReleases) {
+    it(`is refused to other processes after ${what}, and can be opened once it is closed`, async () => {
       const { folder, store } = await opened();
       await act(folder);
       const { code, message } = await ask(other, folder);
       assert.equal(code, 'STORE_LOCKED');
-      assert.equal(
-        message,
-        `${folder}: in use by another process (${process.pid}). Stop that one, or name another folder.`
-      );
+      assert.equal(message, `${folder}: in use by another process (${process.pid}). Stop it, or name another folder.`);
       await store.commit(batchOf('b'));
       await store.close();
       assert.ok(!existsSync(join(folder, 'OWNER')));
@@ -182,7 +179,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     });
   }
 
-  it('is kept from this process while another one has it that has read its files, and free at once when that is killed', async () => {
+  it('is refused while another process that has read its files has it open, and opens once that process is killed', async () => {
     const { folder } = await closed();
     const holder = startProcess();
     try {
@@ -203,10 +200,10 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     }
   });
 
-  it('is kept while a process lives of which nobody may see what it has open, and free when it is dead', async (t) => {
-    if (process.geteuid?.() !== 0) return t.skip('only root can be somebody else');
+  it('is refused while its owner lives whose descriptors may not be read, and opens once the owner is dead', async (t) => {
+    if (process.geteuid?.() !== 0) return t.skip('only root can change its user id');
     const { folder } = await closed();
-    // its parent never asks how it ended
+    // its parent never reaps it
     const parent = spawn('/bin/sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], {
       stdio: ['ignore', 'pipe', 'ignore']
     });
@@ -233,7 +230,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     }
   });
 
-  it('is free for a worker thread when another one is terminated that has it', async () => {
+  it('opens in a worker thread after the thread that had it open was terminated', async () => {
     const { folder } = await closed();
     const first = await openInThread(folder);
     assert.equal(first.code, 'open');
@@ -247,7 +244,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     await second.worker.terminate();
   });
 
-  it('has a copy that opens while it is in use', async () => {
+  it('can be copied while it is in use, and the copy opens', async () => {
     const { folder, store } = await opened();
     const copies = [newFolder(), newFolder()];
     for (const copy of copies) cpSync(folder, copy, { recursive: true });
@@ -266,23 +263,23 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
       'another process, which does not have it',
       async (_, owner) => writeFileSync(owner, await claimOf(other.pid as number, join(owner, '..')))
     ],
-    ['a process that is dead', (claim, owner) => writeFileSync(owner, claim.replace(/^\d+/, '4194305'))],
+    ['a dead process', (claim, owner) => writeFileSync(owner, claim.replace(/^\d+/, '4194305'))],
     [
-      'an earlier process of an id that lives',
+      'an earlier process whose id is in use again',
       (claim, owner) => writeFileSync(owner, claim.replace(/\d+\n.*\n$/, '1\n$&'))
     ],
-    ['an earlier life of the machine', (claim, owner) => writeFileSync(owner, claim.replace(/\n./, '\n'))],
+    ['a process of an earlier boot', (claim, owner) => writeFileSync(owner, claim.replace(/\n./, '\n'))],
     ['another folder', (claim, owner) => writeFileSync(owner, claim.replace(/\n$/, '1\n'))],
-    ['something that is cut off', (claim, owner) => writeFileSync(owner, claim.slice(0, -8))],
-    ['nothing', (_, owner) => writeFileSync(owner, '')],
-    ['no text', (_, owner) => writeFileSync(owner, Buffer.alloc(10_000, 0xff))],
-    ['what nobody finds', (_, owner) => symlinkSync(join(home, 'no', 'where'), owner)]
+    ['a truncated claim', (claim, owner) => writeFileSync(owner, claim.slice(0, -8))],
+    ['an empty file', (_, owner) => writeFileSync(owner, '')],
+    ['bytes that are no text', (_, owner) => writeFileSync(owner, Buffer.alloc(10_000, 0xff))],
+    ['a broken symbolic link', (_, owner) => symlinkSync(join(home, 'no', 'where'), owner)]
   ];
   for (const [what, leave] of leftovers) {
-    it(`opens when its file OWNER names ${what}, and takes that away`, async () => {
+    it(`opens although OWNER is left over (${what}), and deletes it when it is closed`, async () => {
       const { folder, claim } = await closed();
       const owner = join(folder, 'OWNER');
-      // the process lives and has the folder's LOCK open, but the claim is not of it
+      // this process lives and has LOCK open, but the claim does not match it
       const lock = openSync(join(folder, 'LOCK'), 'r');
       const isOpenHere = !/which does not have it/.test(what);
       if (!isOpenHere) closeSync(lock);
@@ -300,14 +297,14 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     });
   }
 
-  it('is refused by name where OWNER can not be written, and opens on the same object when it can', async () => {
+  it('is refused naming OWNER if that cannot be written, and opens with the same store object once it can', async () => {
     const { folder } = await closed();
     const owner = join(folder, 'OWNER');
     mkdirSync(owner);
     const store = levelStore(folder);
     await assert.rejects(store.open(), {
       code: 'STORE_UNUSABLE',
-      message: new RegExp(`^${folder}: the store can not be opened: .*'${owner}'`)
+      message: new RegExp(`^${folder}: the store cannot be opened: .*'${owner}'`)
     });
     rmdirSync(owner);
     await store.open();
@@ -315,7 +312,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     await store.close();
   });
 
-  it('takes commits, and is left without OWNER, where that was only touched', async (t) => {
+  it('accepts commits, and deletes OWNER when it is closed, if OWNER was only touched', async (t) => {
     const { folder, store } = await opened();
     const owner = join(folder, 'OWNER');
     utimesSync(owner, 1, 1);
@@ -325,17 +322,20 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     assert.equal(existsSync(owner), false);
   });
 
-  it('names what is in the way of OWNER, and what to do', async () => {
+  it('names the folder in the place of OWNER, and the remedy', async () => {
     const { folder, store } = await opened();
     await store.close();
     mkdirSync(join(folder, 'OWNER'));
-    await assert.rejects(store.open(), { code: 'STORE_UNUSABLE', message: /OWNER.* take it away/ });
+    await assert.rejects(store.open(), {
+      code: 'STORE_UNUSABLE',
+      message: /OWNER.* in the place of a file: remove it/
+    });
     rmdirSync(join(folder, 'OWNER'));
     await store.open();
     await store.close();
   });
 
-  it('takes no commit within a second when another process has opened it all the same, until that one is gone', async (t) => {
+  it('refuses commits within a second after another process has opened it, until that process has ended', async (t) => {
     const { folder, store } = await opened();
     const owner = join(folder, 'OWNER');
     const holder = startProcess();
@@ -344,11 +344,12 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
       readFileSync(join(folder, 'LOCK'));
       assert.deepEqual(await ask(holder, folder, true), { code: 'open' });
       oneSecondLater(t);
-      const refused = /OWNER is gone or another one .* another process has opened the folder\. Stop one of the two/;
+      const refused =
+        /OWNER is missing or has been replaced: another process has opened the folder\. Stop one of the two/;
       await assert.rejects(store.commit(batchOf('b')), refused);
       await assert.rejects(store.commit(batchOf('c')), refused);
       await store.close();
-      assert.ok(existsSync(owner), "the other one's stays");
+      assert.ok(existsSync(owner), 'the file of the other process stays');
       await assert.rejects(store.open(), { code: 'STORE_LOCKED' });
       await end(holder);
       await store.open();

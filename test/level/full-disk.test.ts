@@ -9,25 +9,25 @@ import { levelStore } from '../../adapters/level/index.ts';
 import { type Broker, type BrokerError, checkStore, createBroker } from '../../lib/index.ts';
 import { fill, smallDisk } from './small-disk.ts';
 
-/** Of these disks the tests say themselves what is left. */
+/** Without a reserve, the tests decide how much of the disk is free. */
 const NO_RESERVE = { reserve: 0 };
 const PERSISTENT = { clientId: 'reader', clean: false, sessionExpiry: '1h' } as const;
 
-/** Payloads that wait for the reader; all of them are taken. */
-async function waiting(broker: Broker, count: number): Promise<string[]> {
+/** Connects the reader, and returns the first 8 characters of its queued messages. */
+async function receiveQueued(broker: Broker, count: number): Promise<string[]> {
   const reader = await broker.connect(PERSISTENT);
   const got: string[] = [];
   for await (const { payload } of reader.messages()) {
     got.push(payload.toString('latin1', 0, 8).trim());
     if (got.length === count) break;
   }
-  await reader.ping(); // what was acknowledged is taken
+  await reader.ping(); // the broker has received the acknowledgements
   await reader.disconnect();
   return got;
 }
 
-/** What a process leaves that is killed: 20 retained messages, which are in the log alone, and a table before. */
-async function killedWith20(folder: string): Promise<void> {
+/** Creates the folder of a killed process: a table, and 20 retained messages that are only in the log. */
+async function createKilledFolder(folder: string): Promise<void> {
   const living = `${folder}-living`;
   const broker = createBroker({ store: levelStore(living, NO_RESERVE) });
   await broker.start();
@@ -41,7 +41,7 @@ async function killedWith20(folder: string): Promise<void> {
   rmSync(living, { recursive: true });
 }
 
-/** What is in a folder's files, but for those in which LevelDB says what it does. */
+/** The content of a folder's files, without those in which LevelDB logs what it does. */
 function filesOf(folder: string): Record<string, string> {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => !/^LOG/.test(name));
   return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), 'base64')]));
@@ -49,56 +49,56 @@ function filesOf(folder: string): Record<string, string> {
 
 async function start(folder: string, repairStore: boolean): Promise<{ retained: number; told: string[] }> {
   const broker = createBroker({ store: levelStore(folder, NO_RESERVE), repairStore });
-  const told: string[] = [];
-  broker.on('error', ({ error }) => told.push((error as Error).message));
+  const errors: string[] = [];
+  broker.on('error', ({ error }) => errors.push((error as Error).message));
   await broker.start();
   let retained = 0;
   for await (const _ of broker.retained('kept/#')) retained++;
   assert.equal(broker.table('before').get('a'), 1);
   await broker.stop();
-  return { retained, told };
+  return { retained, told: errors };
 }
 
-const NO_ROOM = { code: 'STORE_UNUSABLE', message: /no space left.*Make room on its disk/i };
+const NO_SPACE = { code: 'STORE_UNUSABLE', message: /no space left.*Free some disk space/i };
 
-describe('a folder on a disk that is full', () => {
-  it('is not repaired where nothing is damaged, and has all that was acknowledged when there is room', async (t) => {
+describe('a folder on a full disk', () => {
+  it('is not repaired if nothing is damaged, and has everything that was acknowledged once there is space', async (t) => {
     using disk = smallDisk(t, '4m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
-    await killedWith20(folder);
+    await createKilledFolder(folder);
     fill(join(disk.path, 'ballast'));
     const before = filesOf(folder);
-    for (const repairStore of [false, true]) await assert.rejects(start(folder, repairStore), NO_ROOM);
-    await assert.rejects(checkStore(levelStore(folder, NO_RESERVE), { repair: true }), NO_ROOM);
+    for (const repairStore of [false, true]) await assert.rejects(start(folder, repairStore), NO_SPACE);
+    await assert.rejects(checkStore(levelStore(folder, NO_RESERVE), { repair: true }), NO_SPACE);
     assert.deepEqual(filesOf(folder), before);
     rmSync(join(disk.path, 'ballast'));
     assert.deepEqual(await start(folder, false), { retained: 20, told: [] });
   });
 
-  it('is not repaired before there is room for that, and loses nothing until then', async (t) => {
+  it('is not repaired before there is space for the repair, and loses nothing until then', async (t) => {
     using disk = smallDisk(t, '6m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
-    await killedWith20(folder);
+    await createKilledFolder(folder);
     writeFileSync(join(folder, 'CURRENT'), 'garbage');
     fill(join(disk.path, 'ballast'));
     const before = filesOf(folder);
     await assert.rejects(start(folder, false), { code: 'STORE_DAMAGED', message: /CURRENT is damaged/ });
-    for (let n = 0; n < 2; n++) await assert.rejects(start(folder, true), NO_ROOM);
+    for (let n = 0; n < 2; n++) await assert.rejects(start(folder, true), NO_SPACE);
     assert.deepEqual(filesOf(folder), before);
     rmSync(join(disk.path, 'ballast'));
-    const { retained, told } = await start(folder, true);
+    const { retained, told: errors } = await start(folder, true);
     assert.equal(retained, 20);
-    assert.equal(told.length, 1);
-    assert.match(told[0], /going on without what is lost: .*CURRENT is damaged/);
+    assert.equal(errors.length, 1);
+    assert.match(errors[0], /going on without what is lost: .*CURRENT is damaged/);
   });
 
-  it('keeps what it has when the disk fills up in the middle of a repair, and does not open until one has ended', async (t) => {
+  it('keeps its records if the disk fills up during a repair, and does not open until a repair has succeeded', async (t) => {
     using disk = smallDisk(t, '6m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
-    await killedWith20(folder);
+    await createKilledFolder(folder);
     writeFileSync(join(folder, 'CURRENT'), 'garbage');
     const repairing = Level as unknown as { repair(location: string): Promise<void> };
     const original = repairing.repair;
@@ -108,7 +108,7 @@ describe('a folder on a disk that is full', () => {
     });
     const records = () => readdirSync(folder).filter((name) => /\.(log|ldb)$/.test(name));
     const before = records();
-    await assert.rejects(start(folder, true), { code: 'STORE_UNUSABLE', message: /can not be repaired/ });
+    await assert.rejects(start(folder, true), { code: 'STORE_UNUSABLE', message: /cannot be repaired/ });
     assert.deepEqual(records(), before);
     assert.equal(existsSync(join(folder, 'CURRENT')), false);
     t.mock.restoreAll();
@@ -119,16 +119,16 @@ describe('a folder on a disk that is full', () => {
 });
 
 describe('a broker on a disk that fills up', () => {
-  it('refuses what does not fit, goes on by itself when there is room, and has all that it accepted', async (t) => {
+  it('refuses what does not fit, recovers by itself once there is space, and has everything that it accepted', async (t) => {
     using disk = smallDisk(t, '3m');
     if (disk === undefined) return;
     const ballast = join(disk.path, 'ballast');
     const store = levelStore(join(disk.path, 'data'), NO_RESERVE);
     const broker = createBroker({ store });
-    const told: string[] = [];
-    const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive
-    broker.on('error', ({ error }) => told.push((error as Error & { code: string }).code));
-    broker.on('store.failed', () => told.push('failed'));
+    const errors: string[] = [];
+    const alive = setInterval(() => {}, 1_000); // the broker's own timers do not keep a process alive
+    broker.on('error', ({ error }) => errors.push((error as Error & { code: string }).code));
+    broker.on('store.failed', () => errors.push('failed'));
     try {
       await broker.start();
       const reader = await broker.connect(PERSISTENT);
@@ -148,16 +148,16 @@ describe('a broker on a disk that fills up', () => {
       );
       assert.ok(accepted.length > 3, `${accepted.length} were accepted`);
       await assert.rejects(send('refused'), { code: 'STORE_FAILED' });
-      assert.deepEqual(told, ['STORE_FAILED', 'failed']);
+      assert.deepEqual(errors, ['STORE_FAILED', 'failed']);
       let live = 0;
       broker.subscribe('live', () => live++);
       await broker.publish({ topic: 'live', qos: 1 });
-      assert.equal(live, 1, 'what nobody keeps goes on');
+      assert.equal(live, 1, 'messages that are not stored are delivered');
       const recovered = new Promise<void>((resolve) => broker.once('store.recovered', () => resolve()));
       rmSync(ballast);
       await recovered;
       await send('after');
-      assert.deepEqual(await waiting(broker, accepted.length), accepted);
+      assert.deepEqual(await receiveQueued(broker, accepted.length), accepted);
       await broker.stop();
       assert.deepEqual((await checkStore(store)).findings, []);
     } finally {
@@ -167,11 +167,11 @@ describe('a broker on a disk that fills up', () => {
   });
 });
 
-describe('A small disk under a flood for clients that are away', () => {
+describe('A small disk during a flood of messages for offline clients', () => {
   const names = Array.from({ length: 10 }, (_, at) => `away-${at}`);
   const options = (clientId: string) => ({ clientId, clean: false, sessionExpiry: '1h' }) as const;
 
-  it('never fills up: the largest queues are shortened, publishers are told success, and the clients get the rest', async (t) => {
+  it('never fills up: the largest queues are shortened, publishers get success, and the clients receive the rest', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const store = levelStore(join(disk.path, 'data'));
@@ -196,10 +196,10 @@ describe('A small disk under a flood for clients that are away', () => {
     await Promise.all(Array.from({ length: 20 }, (_, at) => flood(at)));
     assert.deepEqual(errors, []);
     assert.deepEqual([...reasons], ['total_queue_full']);
-    // somebody else takes the rest of the disk; what a compaction had been given of the reserve is back in its file by then
+    // another program takes the rest of the disk, after the compaction has returned its part of the reserve
     await compaction;
     fill(join(disk.path, 'other'));
-    // so fast that a commit may fail first, and the store is opened again
+    // the disk fills up so fast that a commit may fail first, and the store is opened again
     for (let code = ''; code !== 'QUOTA_EXCEEDED'; await turn())
       code = await broker.publish({ topic: names[0], payload: randomBytes(65_536), qos: 1 }).then(
         () => '',

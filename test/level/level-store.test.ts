@@ -40,8 +40,8 @@ async function keysOf(store: Store): Promise<string[]> {
   return (await store.read(Buffer.of(0), Buffer.of(0xff), 100_000)).map(({ key }) => key.toString());
 }
 
-/** A folder that has been written to, with a table and a log. */
-async function written(): Promise<string> {
+/** Creates a folder with a table and a log. */
+async function createFolder(): Promise<string> {
   const folder = newFolder();
   const store = levelStore(folder);
   await store.open();
@@ -53,14 +53,14 @@ async function written(): Promise<string> {
   return folder;
 }
 
-function named(folder: string, pattern: RegExp): string {
+function findFile(folder: string, pattern: RegExp): string {
   const name = readdirSync(folder).find((found) => pattern.test(found));
   assert.ok(name, `${folder} has a file ${pattern}`);
   return join(folder, name);
 }
 
-/** Opening is refused, and the message names the folder, the reason and what to do. */
-async function refused(folder: string, code: string, ...parts: readonly RegExp[]): Promise<void> {
+/** Checks that opening is refused, with a message that names the folder, the reason and the remedy. */
+async function assertRefused(folder: string, code: string, ...parts: readonly RegExp[]): Promise<void> {
   await assert.rejects(levelStore(folder).open(), (error) => {
     assert.ok(error instanceof BrokerError);
     assert.equal(error.code, code);
@@ -73,7 +73,7 @@ async function refused(folder: string, code: string, ...parts: readonly RegExp[]
 
 describe('a level store in a folder', () => {
   for (const durability of ['process', 'power'] as const) {
-    describe(`that survives the end of the ${durability === 'process' ? 'process' : 'power'}`, () => {
+    describe(`with durability ${durability}`, () => {
       const contract = storeContract({
         create: () => levelStore(newFolder(), { durability }),
         reopen: (store) => levelStore(store.name, { durability }),
@@ -83,7 +83,7 @@ describe('a level store in a folder', () => {
     });
   }
 
-  it('is named by its whole path', () => {
+  it('is named by its absolute path', () => {
     assert.equal(levelStore('some/where').name, resolve('some/where'));
   });
 
@@ -93,7 +93,7 @@ describe('a level store in a folder', () => {
     assert.equal(statSync(folder, { throwIfNoEntry: false }), undefined);
   });
 
-  it('makes the folder and those above it', async () => {
+  it('creates the folder and its parents', async () => {
     const folder = join(newFolder(), 'deep', 'down');
     const store = levelStore(folder);
     await store.open();
@@ -101,7 +101,7 @@ describe('a level store in a folder', () => {
     assert.ok(readdirSync(folder).includes('CURRENT'));
   });
 
-  it('refuses a folder that another process has, names it, and opens when that process is gone', async () => {
+  it('refuses a folder that another process has open, and opens it once that process has ended', async () => {
     const folder = newFolder();
     const program = `
       import { levelStore } from 'embermq/level';
@@ -117,7 +117,7 @@ describe('a level store in a folder', () => {
     try {
       const [line] = await once(createInterface(other.stdout), 'line');
       assert.equal(line, 'open');
-      await refused(folder, 'STORE_LOCKED', /in use by another process/, /Stop that one, or name another folder\./);
+      await assertRefused(folder, 'STORE_LOCKED', /in use by another process/, /Stop it, or name another folder\./);
     } finally {
       other.kill('SIGKILL');
       await once(other, 'exit');
@@ -127,7 +127,7 @@ describe('a level store in a folder', () => {
     await store.close();
   });
 
-  it('refuses a folder that another store of this process has, and can be opened later', async () => {
+  it('refuses a folder that another store of this process has open, and opens it once that store is closed', async () => {
     const folder = newFolder();
     const [one, two] = [levelStore(folder), levelStore(folder)];
     await one.open();
@@ -139,7 +139,7 @@ describe('a level store in a folder', () => {
     await two.close();
   });
 
-  it('keeps its folder from other processes when another store of this one has asked for it, by whatever path', async () => {
+  it('stays locked for other processes after another store of this process was refused, by any path', async () => {
     const folder = newFolder();
     const link = newFolder();
     symlinkSync(folder, link);
@@ -166,8 +166,8 @@ describe('a level store in a folder', () => {
   });
 
   for (const what of ['the same path', 'a link'] as const) {
-    it(`is had by one of two stores that are opened at the same time by a path and ${what}, and kept from other processes`, async () => {
-      const folder = await written();
+    it(`opens for one of two stores that are opened at the same time by a path and ${what}, and stays locked for other processes`, async () => {
+      const folder = await createFolder();
       const other = what === 'the same path' ? folder : newFolder();
       if (other !== folder) symlinkSync(folder, other);
       const stores = [levelStore(folder), levelStore(other)];
@@ -197,8 +197,8 @@ describe('a level store in a folder', () => {
     });
   }
 
-  it('is not repaired by one store while another one opens it, nor opened while it is repaired', async () => {
-    const folder = await written();
+  it('is not repaired while another store opens it, nor opened while it is repaired', async () => {
+    const folder = await createFolder();
     const [one, two] = [levelStore(folder), levelStore(folder)];
     const opening = one.open();
     await assert.rejects(async () => two.repair?.(), { code: 'STORE_LOCKED' });
@@ -211,7 +211,7 @@ describe('a level store in a folder', () => {
     await one.close();
   });
 
-  it('leaves its folder to others when its database does not close well', async (t) => {
+  it('releases its folder if closing the database fails', async (t) => {
     const folder = newFolder();
     const store = levelStore(folder);
     await store.open();
@@ -226,49 +226,57 @@ describe('a level store in a folder', () => {
     await other.close();
   });
 
-  it('refuses a place where a file is', async () => {
+  it('refuses a path at or below a file', async () => {
     const file = newFolder();
     writeFileSync(file, 'text');
-    await refused(file, 'STORE_UNUSABLE', /EEXIST/, /A file is where a folder should be/);
+    await assertRefused(file, 'STORE_UNUSABLE', /EEXIST/, /There is a file in the place of a folder/);
     for (const place of ['below', 'far/below'])
-      await refused(join(file, place), 'STORE_UNUSABLE', /EEXIST/, new RegExp(`'${file}'\\. A file is where a folder`));
+      await assertRefused(
+        join(file, place),
+        'STORE_UNUSABLE',
+        /EEXIST/,
+        new RegExp(`'${file}'\\. There is a file in the place of a folder`)
+      );
     for (const place of [file, join(file, 'below')]) {
       const { repair } = levelStore(place);
       assert.ok(repair);
-      await assert.rejects(repair(), { code: 'STORE_UNUSABLE', message: /EEXIST.*A file is where a folder should be/ });
+      await assert.rejects(repair(), {
+        code: 'STORE_UNUSABLE',
+        message: /EEXIST.*There is a file in the place of a folder/
+      });
     }
     assert.equal(readFileSync(file, 'utf8'), 'text');
   });
 
-  it('refuses a folder that it may not write in', async () => {
+  it('refuses a folder in which it may not write', async () => {
     const folder = newFolder();
     mkdirSync(folder);
     chmodSync(folder, 0o555);
     chmodSync(home, 0o755);
     const isRoot = process.geteuid?.() === 0;
-    // nothing is forbidden to root
+    // root may write everywhere
     if (isRoot) process.seteuid?.(65_534);
     try {
-      const parts = [/permission denied/i, /Give this process the right to read and write there/];
-      await refused(folder, 'STORE_UNUSABLE', ...parts);
-      await refused(join(folder, 'below'), 'STORE_UNUSABLE', ...parts);
+      const parts = [/permission denied/i, /Give this process permission to read and write there/];
+      await assertRefused(folder, 'STORE_UNUSABLE', ...parts);
+      await assertRefused(join(folder, 'below'), 'STORE_UNUSABLE', ...parts);
     } finally {
       if (isRoot) process.seteuid?.(0);
     }
   });
 
-  it('takes no file for missing in a folder that it may not look into', async () => {
-    const folder = await written();
+  it('reports no missing file in a folder that it may not read', async () => {
+    const folder = await createFolder();
     chmodSync(folder, 0o311);
     chmodSync(home, 0o755);
     const isRoot = process.geteuid?.() === 0;
     if (isRoot) process.seteuid?.(65_534);
     try {
-      await refused(
+      await assertRefused(
         folder,
         'STORE_UNUSABLE',
         /permission denied/i,
-        /Give this process the right to read and write there/
+        /Give this process permission to read and write there/
       );
     } finally {
       if (isRoot) process.seteuid?.(0);
@@ -276,49 +284,49 @@ describe('a level store in a folder', () => {
   });
 
   const damages: readonly [what: string, damage: (folder: string) => void][] = [
-    ['CURRENT says something else', (folder) => writeFileSync(join(folder, 'CURRENT'), 'garbage')],
+    ['CURRENT contains something else', (folder) => writeFileSync(join(folder, 'CURRENT'), 'garbage')],
     ['CURRENT names another folder', (folder) => writeFileSync(join(folder, 'CURRENT'), '..\n')],
     ['CURRENT is empty', (folder) => writeFileSync(join(folder, 'CURRENT'), '')],
-    ['CURRENT is gone', (folder) => rmSync(join(folder, 'CURRENT'))],
-    ['the manifest is gone', (folder) => rmSync(named(folder, /^MANIFEST/))],
-    ['the manifest is empty', (folder) => writeFileSync(named(folder, /^MANIFEST/), '')],
-    ['a byte of the manifest is another', (folder) => flip(named(folder, /^MANIFEST/), 20)],
-    ['a table is gone', (folder) => rmSync(named(folder, /\.ldb$/))],
-    ['the log is gone', (folder) => rmSync(named(folder, /\.log$/))]
+    ['CURRENT is missing', (folder) => rmSync(join(folder, 'CURRENT'))],
+    ['the manifest is missing', (folder) => rmSync(findFile(folder, /^MANIFEST/))],
+    ['the manifest is empty', (folder) => writeFileSync(findFile(folder, /^MANIFEST/), '')],
+    ['a byte of the manifest has changed', (folder) => flip(findFile(folder, /^MANIFEST/), 20)],
+    ['a table is missing', (folder) => rmSync(findFile(folder, /\.ldb$/))],
+    ['the log is missing', (folder) => rmSync(findFile(folder, /\.log$/))]
   ];
   for (const [what, damage] of damages) {
-    it(`refuses a folder where ${what}, and leaves its records alone`, async () => {
-      const folder = await written();
+    it(`refuses a folder if ${what}, and keeps its tables and logs`, async () => {
+      const folder = await createFolder();
       damage(folder);
       const records = () => readdirSync(folder).filter((name) => /\.(ldb|log)$/.test(name));
       const before = records();
-      await refused(
+      await assertRefused(
         folder,
         'STORE_DAMAGED',
-        /Its files are damaged: restore the folder from a copy, or go on without what is lost/
+        /Restore the folder from a backup, or continue without the lost records/
       );
       assert.deepEqual(records(), before);
     });
   }
 
-  it('names a log that is missing, and is repaired without it', async () => {
-    const folder = await written();
-    const log = named(folder, /\.log$/);
+  it('names a missing log, and can be repaired without it', async () => {
+    const folder = await createFolder();
+    const log = findFile(folder, /\.log$/);
     rmSync(log);
-    await refused(folder, 'STORE_DAMAGED', new RegExp(`its file ${basename(log)} is missing\\.`));
+    await assertRefused(folder, 'STORE_DAMAGED', new RegExp(`its file ${basename(log)} is missing\\.`));
     const store = levelStore(folder);
     await store.repair?.();
     await store.open();
-    assert.deepEqual(await keysOf(store), ['a'], 'what is in the table');
+    assert.deepEqual(await keysOf(store), ['a'], 'the record of the table');
     await store.close();
     await store.open();
     await store.close();
   });
 
-  it('takes a folder that LevelDB was just making, before it had a log', async () => {
+  it('opens a folder that LevelDB was creating and that has no log yet', async () => {
     const young = newFolder();
     mkdirSync(young);
-    // checksum, length, kind; then order of keys, log 0, next file 2, last sequence number 0
+    // checksum, length, type; then name of the comparator, log 0, next file 2, last sequence number 0
     const first = '957cb9c5220001' + '011a6c6576656c64622e4279746577697365436f6d70617261746f72020003020400';
     writeFileSync(join(young, 'MANIFEST-000001'), Buffer.from(first, 'hex'));
     writeFileSync(join(young, 'CURRENT'), 'MANIFEST-000001\n');
@@ -328,8 +336,8 @@ describe('a level store in a folder', () => {
     await store.close();
   });
 
-  describe('whose place goes while it is open', () => {
-    /** A store with a record, and a function that makes it a second later. */
+  describe('whose folder is deleted or moved while it is open', () => {
+    /** Opens a store with a record. `secondLater` advances the clock by a second. */
     async function opened(t: TestContext) {
       let nowMs = performance.now();
       t.mock.method(performance, 'now', () => nowMs);
@@ -344,9 +352,9 @@ describe('a level store in a folder', () => {
     }
 
     const losses: readonly [what: string, lose: (folder: string) => void, message: RegExp][] = [
-      ['is deleted', (folder) => rmSync(folder, { recursive: true }), /LOCK is gone \(ENOENT.*deleted or moved/],
-      ['is moved', (folder) => renameSync(folder, `${folder}-moved`), /LOCK is gone \(ENOENT.*deleted or moved/],
-      ['loses its files', (folder) => emptied(folder), /LOCK is gone \(ENOENT.*deleted or moved/],
+      ['is deleted', (folder) => rmSync(folder, { recursive: true }), /LOCK is missing \(ENOENT.*deleted or moved/],
+      ['is moved', (folder) => renameSync(folder, `${folder}-moved`), /LOCK is missing \(ENOENT.*deleted or moved/],
+      ['loses its files', (folder) => removeFiles(folder), /LOCK is missing \(ENOENT.*deleted or moved/],
       [
         'is replaced by an empty one',
         (folder) => {
@@ -354,11 +362,11 @@ describe('a level store in a folder', () => {
           mkdirSync(folder);
           writeFileSync(join(folder, 'LOCK'), '');
         },
-        /LOCK is another one than when it was opened: the folder was replaced/
+        /LOCK has been replaced: another folder is in this place/
       ]
     ];
     for (const [what, lose, message] of losses) {
-      it(`refuses commits within a second when its folder ${what}, and makes no new one there`, async (t) => {
+      it(`refuses commits within a second after its folder ${what}, and creates no new one`, async (t) => {
         const { folder, store, secondLater } = await opened(t);
         lose(folder);
         secondLater();
@@ -371,7 +379,9 @@ describe('a level store in a folder', () => {
           await store.close();
           await assert.rejects(store.open(), {
             code: 'STORE_UNUSABLE',
-            message: new RegExp(`^${folder}: the store can not be opened: it was deleted or moved.*Put it back, or`)
+            message: new RegExp(
+              `^${folder}: the store cannot be opened: the folder was deleted or moved.*Move it back, or`
+            )
           });
         }
         const names = existsSync(folder) ? readdirSync(folder) : [];
@@ -385,7 +395,7 @@ describe('a level store in a folder', () => {
       });
     }
 
-    it('opens when the folder is back, with all that it had', async (t) => {
+    it('opens with all its records once the folder has been moved back', async (t) => {
       const { folder, store, secondLater } = await opened(t);
       renameSync(folder, `${folder}-moved`);
       secondLater();
@@ -403,17 +413,17 @@ describe('a level store in a folder', () => {
       await store.close();
     });
 
-    it('makes no new folder where another one was in its place meanwhile', async (t) => {
+    it('creates no new folder after another folder was in its place', async (t) => {
       const { folder, store, secondLater } = await opened(t);
       renameSync(folder, `${folder}-moved`);
-      renameSync(await written(), folder);
+      renameSync(await createFolder(), folder);
       secondLater();
-      await assert.rejects(store.commit(batchOf(['b', '1'])), /replaced/);
+      await assert.rejects(store.commit(batchOf(['b', '1'])), /has been replaced/);
       await store.close();
-      await store.open(); // whose it is, is for the broker to say
+      await store.open(); // the broker decides whether it is the same store
       await store.close();
       rmSync(folder, { recursive: true });
-      await assert.rejects(store.open(), { code: 'STORE_UNUSABLE', message: /not made anew/ });
+      await assert.rejects(store.open(), { code: 'STORE_UNUSABLE', message: /not created again/ });
       assert.equal(existsSync(folder), false);
       renameSync(`${folder}-moved`, folder);
       await store.open();
@@ -421,13 +431,13 @@ describe('a level store in a folder', () => {
       await store.close();
     });
 
-    it('refuses a commit when its lock is deleted, so that nobody else can have it unseen, and opens again', async (t) => {
+    it('refuses commits after LOCK was deleted, which would let another process open the folder, and can be opened again', async (t) => {
       const { folder, store, secondLater } = await opened(t);
       secondLater();
       await store.commit(batchOf(['b', '1']));
       rmSync(join(folder, 'LOCK'));
       secondLater();
-      await assert.rejects(store.commit(batchOf(['b', '2'])), /LOCK is gone/);
+      await assert.rejects(store.commit(batchOf(['b', '2'])), /LOCK is missing/);
       await store.close();
       await store.open();
       secondLater();
@@ -436,7 +446,7 @@ describe('a level store in a folder', () => {
       await store.close();
     });
 
-    it('looks at most once a second, and not at a database that was handed in', async (t) => {
+    it('checks its folder at most once a second, and never that of a database passed by the app', async (t) => {
       const { folder, store } = await opened(t);
       renameSync(folder, `${folder}-moved`);
       await store.commit(batchOf(['b', '1']));
@@ -452,8 +462,8 @@ describe('a level store in a folder', () => {
       await given.close();
     });
 
-    it('begins anew after it was closed and the folder deleted', async () => {
-      const folder = await written();
+    it('creates a new folder if the folder was deleted while the store was closed', async () => {
+      const folder = await createFolder();
       const store = levelStore(folder);
       await store.open();
       await store.close();
@@ -464,8 +474,8 @@ describe('a level store in a folder', () => {
     });
   });
 
-  it('opens on the same object what was damaged and is whole again', async () => {
-    const folder = await written();
+  it('opens with the same store object after a damaged folder was restored', async () => {
+    const folder = await createFolder();
     const current = readFileSync(join(folder, 'CURRENT'));
     rmSync(join(folder, 'CURRENT'));
     const store = levelStore(folder);
@@ -476,7 +486,7 @@ describe('a level store in a folder', () => {
     await store.close();
   });
 
-  it('fails when its disk is full, and goes on when there is room again and it was opened anew', async (t) => {
+  it('refuses commits after its disk was full, until there is space and it is opened again', async (t) => {
     const disk = newFolder();
     mkdirSync(disk);
     try {
@@ -492,9 +502,9 @@ describe('a level store in a folder', () => {
       writeFileSync(join(disk, 'ballast'), Buffer.alloc(1_048_576));
       await assert.rejects(store.commit(batchOf(['large', Buffer.alloc(1_500_000)])), /No space left on device/);
       rmSync(join(disk, 'ballast'));
-      // LevelDB would take it, and not find it again
+      // LevelDB would accept this commit, and lose it at the next open
       await assert.rejects(store.commit(batchOf(['small', '1'])), /No space left on device/);
-      assert.deepEqual(await keysOf(store), ['first'], 'it can still be read');
+      assert.deepEqual(await keysOf(store), ['first'], 'reads still work');
       await store.close();
       await store.open();
       await store.commit(batchOf(['second', '2']));
@@ -505,14 +515,14 @@ describe('a level store in a folder', () => {
 
       const small = join(disk, 'small');
       fill(join(disk, 'ballast'));
-      await refused(small, 'STORE_UNUSABLE', /no space left/i, /Make room on its disk/);
+      await assertRefused(small, 'STORE_UNUSABLE', /no space left/i, /Free some disk space/);
     } finally {
-      execFileSync('umount', ['-l', disk]); // also when a test that failed has left a file open
+      execFileSync('umount', ['-l', disk]); // works even if a failed test has left a file open
     }
   });
 });
 
-describe('a level store over a Level that was handed in', () => {
+describe('a level store over a Level passed by the app', () => {
   const levels = new Map<Store, Level>();
   const contract = storeContract({
     create: () => {
@@ -531,7 +541,7 @@ describe('a level store over a Level that was handed in', () => {
   for (const { name, run } of contract) it(name, run);
 });
 
-describe('a level store over a database that was handed in', () => {
+describe('a level store over another database passed by the app', () => {
   const memoryLevels = new Map<Store, MemoryLevel>();
   const contract = storeContract({
     create: () => {
@@ -547,7 +557,7 @@ describe('a level store over a database that was handed in', () => {
   });
   for (const { name, run } of contract) it(name, run);
 
-  it('takes a Level with options of its own, and is named by its folder', async () => {
+  it('accepts a Level with its own options, and is named by its folder', async () => {
     const folder = newFolder();
     const store = levelStore(new Level(folder, { keyEncoding: 'json', compression: false }), { durability: 'power' });
     assert.equal(store.name, folder);
@@ -560,7 +570,7 @@ describe('a level store over a database that was handed in', () => {
     await again.close();
   });
 
-  it('takes a part of a database, and leaves the other parts alone', async () => {
+  it('accepts a sublevel of a database, and changes nothing outside it', async () => {
     const database = new MemoryLevel();
     await database.put('beside', 'x');
     const part = database.sublevel('mqtt');
@@ -572,11 +582,11 @@ describe('a level store over a database that was handed in', () => {
     assert.equal(await database.get('beside'), 'x');
   });
 
-  it('is named by its kind when it has no folder', () => {
+  it('is named by the class of the database if that has no folder', () => {
     assert.equal(levelStore(new MemoryLevel()).name, 'MemoryLevel');
   });
 
-  it('writes nothing after a commit that failed, until it is opened again', async () => {
+  it('writes nothing after a failed commit until it is opened again', async () => {
     const database = new MemoryLevel();
     const store = levelStore(database);
     await store.open();
@@ -591,16 +601,16 @@ describe('a level store over a database that was handed in', () => {
     await store.close();
   });
 
-  it('says why it does not open', async () => {
+  it('reports why it cannot be opened', async () => {
     const database = new MemoryLevel();
     Object.assign(database, { _open: () => Promise.reject(new Error('the key is wrong')) });
     await assert.rejects(levelStore(database).open(), {
       code: 'STORE_UNUSABLE',
-      message: 'MemoryLevel: the store can not be opened: the key is wrong. Look at the cause, or name another folder.'
+      message: 'MemoryLevel: the store cannot be opened: the key is wrong. Remove the cause, or name another folder.'
     });
   });
 
-  it('fsyncs each commit with durability power, and none with durability process', async () => {
+  it('syncs each commit with durability power, and none with durability process', async () => {
     for (const durability of ['process', 'power'] as const) {
       const seen: unknown[] = [];
       const database = new MemoryLevel();
@@ -628,26 +638,31 @@ describe('a level store over a database that was handed in', () => {
 describe('levelStore', () => {
   const wrong: readonly [what: string, make: () => unknown, code: string, message: RegExp][] = [
     [
-      'an option it does not know',
+      'an unknown option',
       () => levelStore('x', { durabilty: 'power' } as object),
       'OPTION_UNKNOWN',
       /did you mean "durability"\?/
     ],
     [
-      'another durability',
+      'an unknown durability',
       () => levelStore('x', { durability: 'eternal' as 'power' }),
       'OPTION_INVALID',
       /one of process, power/
     ],
     ['an empty path', () => levelStore(''), 'OPTION_INVALID', /a folder, or an abstract-level database/],
-    ['no place', () => levelStore(undefined as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
+    ['undefined', () => levelStore(undefined as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
     ['null', () => levelStore(null as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
-    ['some object', () => levelStore({} as LevelDatabase), 'OPTION_INVALID', /a folder, or an abstract/],
     [
-      'a database of texts, whose order is another',
+      'an object that is no database',
+      () => levelStore({} as LevelDatabase),
+      'OPTION_INVALID',
+      /a folder, or an abstract/
+    ],
+    [
+      'a database that stores strings, which sort differently',
       () => levelStore(new MemoryLevel({ storeEncoding: 'utf8' })),
       'OPTION_INVALID',
-      /an abstract-level database that keeps bytes, got/
+      /an abstract-level database that stores bytes, got/
     ]
   ];
   for (const [what, make, code, message] of wrong) {
@@ -660,7 +675,7 @@ describe('levelStore', () => {
   }
 });
 
-/** The database's next batch fails, as on a disk that is full. */
+/** Lets the next batch of the database fail, as on a full disk. */
 function failNextWrite(database: MemoryLevel): void {
   const internals = database as unknown as { _batch(operations: unknown, options: unknown): Promise<void> };
   const write = internals._batch;
@@ -670,7 +685,7 @@ function failNextWrite(database: MemoryLevel): void {
   };
 }
 
-/** The same, where LevelDB itself would write it. */
+/** Lets the next batch of a LevelDB database fail, as on a full disk. */
 function failNextBatch(database: Level): void {
   const { batch } = database;
   const failing = () => {
@@ -685,7 +700,7 @@ function failNextBatch(database: Level): void {
   database.batch = failing as unknown as typeof batch;
 }
 
-function emptied(folder: string): void {
+function removeFiles(folder: string): void {
   for (const name of readdirSync(folder)) rmSync(join(folder, name));
 }
 
@@ -695,13 +710,13 @@ function flip(file: string, at: number): void {
   writeFileSync(file, bytes);
 }
 
-/** Write until the disk is full. */
+/** Writes a file until the disk is full. */
 function fill(file: string): void {
   for (let size = 4_194_304; size >= 1; size = Math.floor(size / 2)) {
     try {
       writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
     } catch {
-      // what there was room for is written
+      // a smaller piece may still fit
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Where records begin in a log of one block. */
+/** Lists the records of a log of one block, with their offsets. */
 export function recordsAt(log: Buffer): [at: number, record: Buffer][] {
   const found: [number, Buffer][] = [];
   for (let at = 0; at < log.length; at += 7 + log.readUInt16LE(at + 4))

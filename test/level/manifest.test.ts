@@ -25,7 +25,7 @@ function manifestOf(folder: string): string {
   return readFileSync(join(folder, 'CURRENT'), 'latin1').trim();
 }
 
-/** Where the records of a manifest of one block end. */
+/** Lists the offsets at which the records of a manifest of one block end. */
 function endsIn(file: string): number[] {
   const bytes = readFileSync(file);
   const ends: number[] = [];
@@ -44,7 +44,7 @@ function tablesIn(folder: string): string[] {
   return readdirSync(folder).filter((name) => name.endsWith('.ldb'));
 }
 
-describe('A manifest whose end is lost', () => {
+describe('a manifest whose end is lost', () => {
   const RECORDS = 150;
   let live: string;
 
@@ -57,12 +57,12 @@ describe('A manifest whose end is lost', () => {
       batch.put(Buffer.from(`key ${String(n).padStart(3, '0')}`), randomBytes(100_000));
       await store.commit(batch);
     }
-    await store.close(); // waits for the tables that are being written
+    await store.close(); // waits until all tables are written
     assert.ok(tablesIn(live).length >= 3, 'LevelDB wrote tables while it was open');
   });
 
   for (const bytes of [0, 3, 10, 40])
-    it(`is refused with STORE_DAMAGED by name, and repair keeps every table, when ${bytes} bytes of some record are left`, async () => {
+    it(`is refused by name with STORE_DAMAGED, and a repair keeps every table, if ${bytes} bytes of any record are left`, async () => {
       const file = manifestOf(live);
       const ends = endsIn(join(live, file));
       for (const [at, end] of ends.slice(0, -1).entries()) {
@@ -82,7 +82,7 @@ describe('A manifest whose end is lost', () => {
       }
     });
 
-  it('is no damage where a process was killed before LevelDB had written it: the log is still there', async () => {
+  it('is sound after a process was killed while LevelDB wrote its last record, because the log still exists', async () => {
     const folder = join(home, 'young');
     const store = levelStore(folder);
     await store.open();
@@ -91,15 +91,15 @@ describe('A manifest whose end is lost', () => {
     await store.commit(batch);
     const killed = copyOf(folder);
     await store.close();
-    // the beginning of a record that would name a table
+    // the beginning of a record that would name the table
     writeFileSync(join(killed, manifestOf(killed)), Buffer.from('00112233280001', 'hex'), { flag: 'a' });
     writeFileSync(join(killed, '000099.ldb'), 'not yet a table');
     assert.deepEqual(await keysOf(levelStore(killed)), ['a']);
   });
 });
 
-describe('Tables that LevelDB had not deleted yet', () => {
-  /** A database with `kept` and `deleted` in one table and the end of `deleted` in another, before and after both were compacted. */
+describe('tables that LevelDB had not yet deleted', () => {
+  /** Creates a database with `kept` and `deleted` in one table and the deletion of `deleted` in another, before and after compaction. */
   async function compacted(): Promise<{ before: string; after: string }> {
     const folder = join(home, `${folders++}`);
     const encodings = { keyEncoding: 'utf8', valueEncoding: 'utf8' } as const;
@@ -126,14 +126,14 @@ describe('Tables that LevelDB had not deleted yet', () => {
     return { before: beforeIt, after: afterIt };
   }
 
-  /** The older of the two tables is back; the one that says that a record of it is deleted is not. */
+  /** Restores the older of the two tables, without the table that contains the deletion. */
   function restoreOlder(from: string, to: string): string {
     const [older] = tablesIn(from).sort();
     cpSync(join(from, older), join(to, older));
     return older;
   }
 
-  it('do not bring back what was deleted when the end of the manifest is lost', async () => {
+  it('do not bring back deleted records if the end of the manifest is lost', async () => {
     const { before: source, after: folder } = await compacted();
     const older = restoreOlder(source, folder);
     const file = join(folder, manifestOf(folder));
@@ -146,9 +146,9 @@ describe('Tables that LevelDB had not deleted yet', () => {
     assert.ok(readdirSync(join(folder, 'lost')).includes(older));
   });
 
-  it('do not bring back what was deleted when something else is repaired', async () => {
+  it('do not bring back deleted records if another damage is repaired', async () => {
     const { before: source, after: folder } = await compacted();
-    // another start, another manifest
+    // each open writes a new manifest
     await keysOf(levelStore(folder));
     restoreOlder(source, folder);
     for (const damage of ['garbage', '', undefined]) {
@@ -161,7 +161,7 @@ describe('Tables that LevelDB had not deleted yet', () => {
     }
   });
 
-  it('are found in bounded memory, however many records they have', async () => {
+  it('are found in bounded memory, however many records they contain', async () => {
     const folder = join(home, `${folders++}`);
     const db = new Level(folder, { keyEncoding: 'utf8', valueEncoding: 'utf8' });
     await db.open();
@@ -173,7 +173,7 @@ describe('Tables that LevelDB had not deleted yet', () => {
       await db.batch(puts.map((key) => ({ type: 'put', key, value: '' })));
     }
     await db.close();
-    truncateSync(join(folder, manifestOf(folder)), known); // it knows of `a` alone
+    truncateSync(join(folder, manifestOf(folder)), known); // now it names only the table of `a`
     const url = new URL('../../adapters/level/files/obsolete.ts', import.meta.url);
     const script = `const { obsoleteTables } = await import(${JSON.stringify(url)});
       console.log(JSON.stringify(await obsoleteTables(${JSON.stringify(folder)}, new Set())));`;

@@ -33,8 +33,8 @@ function batchOf(key: string, value: Buffer | undefined): Batch {
   return batch;
 }
 
-describe('The reserve of a level store', () => {
-  it('is really allocated when the disk is small, and is a fifth of it by default', async (t) => {
+describe('the reserve of a level store', () => {
+  it('is allocated if the disk is small, and takes a fifth of it by default', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -43,10 +43,10 @@ describe('The reserve of a level store', () => {
     assert.equal(reserved(folder), 12 * MB);
     assert.ok(Math.abs((await store.freeBytes()) - available(disk.path)) < MB);
     await store.close();
-    assert.equal(reserved(folder), 12 * MB, 'it stays while nobody has the folder open');
+    assert.equal(reserved(folder), 12 * MB, 'the file stays while the folder is closed');
   });
 
-  it('is not taken while there is plenty of room, nor where the option is 0', async (t) => {
+  it('is not allocated while plenty of space is free, nor if the option is 0', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -60,7 +60,7 @@ describe('The reserve of a level store', () => {
     }
   });
 
-  it('is given up step by step as commits need it, and taken again when there is room', async (t) => {
+  it('is released step by step as commits need it, and allocated again once there is space', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -69,8 +69,8 @@ describe('The reserve of a level store', () => {
     assert.equal(reserved(folder), 8 * MB);
     fill(ballast);
     assert.equal(available(disk.path), 0);
-    assert.equal(await store.freeBytes(), 0, 'nothing of it has been used');
-    assert.equal(reserved(folder), 8 * MB, 'as nothing has been written');
+    assert.equal(await store.freeBytes(), 0, 'the reserve has not been used');
+    assert.equal(reserved(folder), 8 * MB, 'nothing has been written');
     for (let n = 0; n < 10; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 4)));
     const free = await store.freeBytes();
     assert.ok(free < -2 * MB && free > -8 * MB, `${free} bytes free`);
@@ -81,7 +81,7 @@ describe('The reserve of a level store', () => {
     await store.close();
   });
 
-  it('is not given up to another program that takes whatever is free', async (t) => {
+  it('is not released to another program that takes all free space', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -107,7 +107,7 @@ describe('The reserve of a level store', () => {
     await store.close();
   });
 
-  it('ENOSPC: refuses small commits too when only the space for opening the folder is left', async (t) => {
+  it('ENOSPC: refuses even small commits if only the space for opening the folder is left', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const store = folderStore(join(disk.path, 'data'), 8 * MB);
@@ -116,11 +116,11 @@ describe('The reserve of a level store', () => {
     let count = 0;
     const commitAll = async () => {
       for (; count < 200; count++) {
-        await store.freeBytes(); // as a broker asks each second
+        await store.freeBytes(); // as a broker does once a second
         await store.commit(batchOf(`${count}`, randomBytes(MB / 10)));
       }
     };
-    await assert.rejects(commitAll, { code: 'ENOSPC', message: /kept for opening the store/ });
+    await assert.rejects(commitAll, { code: 'ENOSPC', message: /reserved for opening the store/ });
     assert.ok(count > 10, `${count} commits were accepted`);
     assert.ok((await store.freeBytes()) > -4.5 * MB, `${await store.freeBytes()} bytes free`);
     await store.close();
@@ -129,7 +129,7 @@ describe('The reserve of a level store', () => {
     await store.close();
   });
 
-  it('lets a store open, shrink and be compacted on a disk without a free byte', async (t) => {
+  it('lets a store be opened, drained and compacted on a disk without a free byte', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -143,14 +143,14 @@ describe('The reserve of a level store', () => {
     await again.open();
     for (let n = 0; n < 40; n++) await again.commit(batchOf(`${n}`, undefined));
     await again.compact();
-    await again.commit(batchOf('last', Buffer.from('1'))); // LevelDB deletes files when it has something to do
+    await again.commit(batchOf('last', Buffer.from('1'))); // LevelDB deletes files only when it is used
     assert.ok((await again.size()) < 5 * MB, `${await again.size()} bytes are left`);
     assert.ok((await again.freeBytes()) > 5 * MB, `${await again.freeBytes()} bytes are free`);
     assert.equal((await again.read(Buffer.of(0), Buffer.of(255), 100)).length, 1);
     await again.close();
   });
 
-  it('is given up for a compaction that needs more than its size', async (t) => {
+  it('is released for a compaction that needs more space than its size', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -166,7 +166,7 @@ describe('The reserve of a level store', () => {
     await store.close();
   });
 
-  it('ENOSPC: refuses a commit that would use it up, and goes on once the store was opened anew', async (t) => {
+  it('ENOSPC: refuses a commit that would use it up, and accepts commits after the store was opened again', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const store = folderStore(join(disk.path, 'data'), 8 * MB);
@@ -175,7 +175,7 @@ describe('The reserve of a level store', () => {
     for (let n = 0; n < 2; n++) {
       const large = batchOf('large', randomBytes(20 * MB));
       await assert.rejects(store.commit(large), { code: 'ENOSPC', message: /No space left on device/ });
-      assert.ok((await store.freeBytes()) > -100_000, 'nothing is left of it in the log');
+      assert.ok((await store.freeBytes()) > -100_000, 'no part of the commit is in the log');
       await store.close();
       await store.open();
     }
@@ -190,8 +190,8 @@ describe('The reserve of a level store', () => {
   });
 });
 
-describe('A broker on a disk without a free byte', () => {
-  it('starts, admits the sessions that are stored, and drains their queues', async (t) => {
+describe('a broker on a disk without a free byte', () => {
+  it('starts, admits clients with stored sessions, and drains their queues', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -213,10 +213,10 @@ describe('A broker on a disk without a free byte', () => {
     const reader = await broker.connect({ clientId: 'away', ...PERSISTENT });
     let left = COUNT;
     for await (const _ of reader.messages()) if (--left === 0) break;
-    await reader.ping(); // what was acknowledged is taken
+    await reader.ping(); // the broker has received the acknowledgements
     await reader.disconnect();
     await broker.stop();
-    codes.delete('STORE_SPACE_LOW'); // unless opening the folder has given back some space
+    codes.delete('STORE_SPACE_LOW'); // not reported if opening the folder has freed some space
     assert.deepEqual([...codes], []);
 
     const again = createBroker({ store: levelStore(folder) });

@@ -14,21 +14,21 @@ after(() => rmSync(home, { recursive: true, force: true }));
 let folders = 0;
 const newFolder = () => join(home, `${folders++}`);
 
-/** All that is in a folder, and when it was written. */
+/** The content and modification time of all files in a folder. */
 function stateOf(folder: string): unknown {
   return readdirSync(folder)
     .sort()
     .map((name) => [name, statSync(join(folder, name)).mtimeMs, readFileSync(join(folder, name), 'base64')]);
 }
 
-async function filled(folder = newFolder()): Promise<string> {
+async function createFilled(folder = newFolder()): Promise<string> {
   await fill(levelStore(folder, { reserve: 0 }));
   return folder;
 }
 
-describe('A folder that is read with the option scratch', () => {
-  it('has all its records, and stays as it was, on the same file system', async () => {
-    const folder = await filled();
+describe('a folder that is read with the option scratch', () => {
+  it('has all its records and stays unchanged, with the scratch folder on the same file system', async () => {
+    const folder = await createFilled();
     const expected = await entriesOf(levelStore(folder));
     const before = stateOf(folder);
     const scratch = newFolder();
@@ -39,17 +39,17 @@ describe('A folder that is read with the option scratch', () => {
       assert.ok(readdirSync(join(scratch, linked)).some((name) => name.endsWith('.ldb')));
       assert.deepEqual(await store.read(Buffer.of(0), Buffer.of(255), 1e6), expected);
       await store.close();
-      assert.deepEqual(readdirSync(scratch), [], 'nothing is left there');
+      assert.deepEqual(readdirSync(scratch), [], 'the scratch folder is empty');
     }
     assert.equal((await checkStore(store)).findings.length, 0);
     assert.equal(store.name, folder);
     assert.deepEqual(stateOf(folder), before);
   });
 
-  it('has all its records on a disk without a free byte, and on one that is read-only', async (t) => {
+  it('has all its records on a disk without a free byte, and on a read-only disk', async (t) => {
     using disk = smallDisk(t, '20m');
     if (disk === undefined) return;
-    const folder = await filled(join(disk.path, 'data'));
+    const folder = await createFilled(join(disk.path, 'data'));
     const expected = await storeStatistics(levelStore(folder, { reserve: 0 }));
     fillDisk(join(disk.path, 'ballast'));
     await assert.rejects(storeStatistics(levelStore(folder, { reserve: 0 })), { code: 'STORE_UNUSABLE' });
@@ -63,8 +63,8 @@ describe('A folder that is read with the option scratch', () => {
     assert.deepEqual(stateOf(folder), before);
   });
 
-  it('STORE_READ_ONLY: takes no commits', async () => {
-    const store = levelStore(await filled(), { scratch: newFolder() });
+  it('STORE_READ_ONLY: refuses commits', async () => {
+    const store = levelStore(await createFilled(), { scratch: newFolder() });
     const { repair, compact, freeBytes } = store;
     assert.deepEqual([repair, compact, freeBytes], [undefined, undefined, undefined]);
     await assert.rejects(
@@ -74,16 +74,16 @@ describe('A folder that is read with the option scratch', () => {
     await store.close();
   });
 
-  it('STORE_LOCKED: is refused while a broker has it', async () => {
-    const folder = await filled();
+  it('STORE_LOCKED: is refused while another store has it open', async () => {
+    const folder = await createFilled();
     const owner = levelStore(folder);
     await owner.open();
     await assert.rejects(levelStore(folder, { scratch: newFolder() }).open(), { code: 'STORE_LOCKED' });
     await owner.close();
   });
 
-  it('STORE_DAMAGED: names what is damaged in it, and leaves nothing in the other folder', async () => {
-    const folder = await filled();
+  it('STORE_DAMAGED: is refused naming the missing file, and leaves nothing in the scratch folder', async () => {
+    const folder = await createFilled();
     rmSync(join(folder, readdirSync(folder).find((name) => name.endsWith('.log')) as string));
     const scratch = newFolder();
     const message = new RegExp(`^${folder}: .*\\.log is missing`);
@@ -91,13 +91,13 @@ describe('A folder that is read with the option scratch', () => {
     assert.deepEqual(readdirSync(scratch), []);
   });
 
-  it('STORE_UNUSABLE: is refused where there is no store in it', async () => {
+  it('STORE_UNUSABLE: is refused if it contains no store', async () => {
     const empty = newFolder();
     mkdirSync(empty);
     await assert.rejects(levelStore(empty, { scratch: newFolder() }).open(), { code: 'STORE_UNUSABLE' });
   });
 
-  it('OPTION_INVALID: needs a folder for that', () => {
+  it('OPTION_INVALID: refuses an empty scratch folder name', () => {
     assert.throws(() => levelStore('data', { scratch: '' }), { code: 'OPTION_INVALID' });
   });
 });

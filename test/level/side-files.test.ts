@@ -37,49 +37,49 @@ before(async () => {
     await kit.broker.publish('q', `${life}`, { qos: 1 });
     await kit.broker.publish(`r/${life}`, 'retained', { qos: 1, retain: true });
     await kit.clock.advance(100);
-    // the last one dies
+    // the last process is killed
     if (life === 2) cpSync(live, whole, { recursive: true });
   }
 });
 
-/** The files in which LevelDB keeps no record: its lock, and what it tells of itself. */
+/** Files without records: the lock of LevelDB and its own log messages. */
 const FILES = ['LOCK', 'LOG', 'LOG.old'];
 
 type Damages = Readonly<Record<string, (file: string) => void>>;
 
 const DAMAGES: Damages = {
-  'has a byte more': (file) => appendFileSync(file, Buffer.of(0xff)),
-  'is zeros': (file) => writeFileSync(file, Buffer.alloc(10_000)),
-  'is gone': (file) => rmSync(file),
+  'has an extra byte': (file) => appendFileSync(file, Buffer.of(0xff)),
+  'contains zeros': (file) => writeFileSync(file, Buffer.alloc(10_000)),
+  'is missing': (file) => rmSync(file),
   'is a folder': (file) => {
     rmSync(file);
     mkdirSync(file);
   },
-  'leads nowhere': (file) => {
+  'is a broken symbolic link': (file) => {
     rmSync(file);
     symlinkSync(join(home, 'no', 'where'), file);
   }
 };
 
-/** Of files in which there is something: a lock is empty. */
+/** Only for files with content; LOCK is empty. */
 const DAMAGES_OF_TEXT: Damages = {
-  'has another bit in each byte': (file) =>
+  'has a flipped bit in each byte': (file) =>
     writeFileSync(
       file,
       readFileSync(file).map((byte) => byte ^ 0x10)
     ),
-  'is cut': (file) => truncateSync(file, Math.floor(readFileSync(file).length / 2)),
+  'is truncated': (file) => truncateSync(file, Math.floor(readFileSync(file).length / 2)),
   'is empty': (file) => truncateSync(file)
 };
 
-/** Where LevelDB can not have its lock. */
-const REFUSED = new Set(['LOCK is a folder', 'LOCK leads nowhere']);
+/** Damages after which LevelDB cannot lock the folder. */
+const REFUSED = new Set(['LOCK is a folder', 'LOCK is a broken symbolic link']);
 
-describe('a folder of which a file without records is damaged', () => {
+describe('a folder with a damaged file that contains no records', () => {
   for (const name of FILES)
     for (const [what, damage] of Object.entries(name === 'LOCK' ? DAMAGES : { ...DAMAGES, ...DAMAGES_OF_TEXT })) {
       const isRefused = REFUSED.has(`${name} ${what}`);
-      it(`${isRefused ? 'is refused by name, but loses nothing,' : 'opens, and has all it had,'} when ${name} ${what}`, async () => {
+      it(`${isRefused ? 'is refused by name, and loses nothing,' : 'opens with all its records'} if ${name} ${what}`, async () => {
         const folder = join(home, `${folders++}`);
         cpSync(whole, folder, { recursive: true });
         const file = join(folder, name);
@@ -89,7 +89,7 @@ describe('a folder of which a file without records is damaged', () => {
           await assert.rejects(levelStore(folder).open(), (error) => {
             assert.ok(error instanceof BrokerError && error.code === 'STORE_UNUSABLE');
             assert.ok(
-              error.message.startsWith(`${folder}: the store can not be opened: `) && error.message.includes(file)
+              error.message.startsWith(`${folder}: the store cannot be opened: `) && error.message.includes(file)
             );
             return true;
           });

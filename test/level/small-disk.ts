@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
-/** undefined: none can be mounted here, and the test is left out. */
+/** Mounts a file system of this size, such as `4m`. Returns undefined if none can be mounted; then the test is skipped. */
 export function smallDisk(t: TestContext, size: string): { path: string; [Symbol.dispose](): void } | undefined {
   const path = mkdtempSync(join(tmpdir(), 'embermq-full-'));
   try {
@@ -23,13 +23,13 @@ export function smallDisk(t: TestContext, size: string): { path: string; [Symbol
   };
 }
 
-/** Write until there is no room for a byte. */
+/** Writes a file until the disk has no byte left. */
 export function fill(file: string): void {
   for (let size = 1_048_576; size >= 1; size = Math.floor(size / 2)) {
     try {
       for (;;) writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
     } catch {
-      // what there was room for is written
+      // a smaller piece may still fit
     }
   }
 }

@@ -18,13 +18,13 @@ function megabytes(folder: string): number {
   return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) / MB;
 }
 
-/** 48 MB are queued for a client that is away. */
-async function filled(store: Store): Promise<TestBroker> {
+/** Starts a broker and queues 48 MB for an offline client. */
+async function fillQueue(store: Store): Promise<TestBroker> {
   const kit = await createTestBroker({ store, leakCheck: false, maxMqueueBytes: 100 * MB });
   const away = await kit.connect({ clientId: 'away', clean: false, sessionExpiry: '1d' });
   await away.subscribe({ topic: 'a', qos: 1 });
   await away.disconnect();
-  // what LevelDB cannot compress
+  // random payloads, which LevelDB cannot compress
   for (let n = 0; n < 768; n++) await kit.broker.publish('a', randomBytes(65_536), { qos: 1 });
   return kit;
 }
@@ -40,8 +40,8 @@ async function drain(kit: TestBroker): Promise<void> {
   await client.disconnect();
 }
 
-/** Promises that resolve when the store begins to be compacted and when that is done, and how often it was begun. */
-function compaction(store: Store) {
+/** Counts the compactions of a store, with promises for the beginning and the end of the first one. */
+function watchCompaction(store: Store) {
   const compact = store.compact?.bind(store);
   assert.ok(compact !== undefined);
   const [begun, done] = [held<void>(), held<void>()];
@@ -56,33 +56,33 @@ function compaction(store: Store) {
   return watched;
 }
 
-describe('A folder whose queued messages were delivered', () => {
-  it('gives back their space, and is left alone while they are kept', async () => {
+describe('a folder whose queued messages were delivered', () => {
+  it('is compacted, but not while the messages are queued', async () => {
     const folder = join(home, 'drained');
     const store = levelStore(folder);
-    await using kit = await filled(store);
-    const watched = compaction(store);
+    await using kit = await fillQueue(store);
+    const watched = watchCompaction(store);
     await kit.clock.advance('5m');
     assert.equal(watched.times, 0);
     await drain(kit);
     assert.ok(megabytes(folder) > 40, `${megabytes(folder)} MB before`);
     await kit.clock.advance('31s');
     await watched.done;
-    await kit.broker.publish('r', 'x', { qos: 1, retain: true }); // LevelDB deletes files when it has something to do
+    await kit.broker.publish('r', 'x', { qos: 1, retain: true }); // LevelDB deletes files only when it is used
     assert.ok(megabytes(folder) < 12, `${megabytes(folder)} MB left`);
     await kit.clock.advance('5m');
     await turns();
     assert.equal(watched.times, 1);
   });
 
-  it('gives it back after a restart, too, and closes meanwhile', async () => {
+  it('is compacted after a restart, too, and can be closed during the compaction', async () => {
     const folder = join(home, 'restarted');
-    const first = await filled(levelStore(folder));
+    const first = await fillQueue(levelStore(folder));
     await drain(first);
     await first[Symbol.asyncDispose]();
     const store = levelStore(folder);
     const kit = await createTestBroker({ store, leakCheck: false });
-    const watched = compaction(store);
+    const watched = watchCompaction(store);
     await kit.clock.advance('31s');
     await watched.begun;
     const errors: unknown[] = [];
@@ -94,7 +94,7 @@ describe('A folder whose queued messages were delivered', () => {
     assert.equal(again.broker.session('away').figures().mqueueLen, 0);
   });
 
-  it('is a matter of LevelDB alone', () => {
+  it('is not compacted by a store over another database than LevelDB', () => {
     const { size, compact } = levelStore(new MemoryLevel({ keyEncoding: 'buffer', valueEncoding: 'buffer' }));
     assert.deepEqual([size, compact], [undefined, undefined]);
   });

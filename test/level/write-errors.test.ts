@@ -14,8 +14,8 @@ import { publish, turns } from '../support/wire.ts';
 /** Real milliseconds. */
 const PATIENCE_MS = 10_000;
 
-/** A Level in a folder, whose batches are not written while there is an error: no disk here can be told to give these. */
-function failingLevel(folder: string): { database: Level; error: Error | undefined; refused: number } {
+/** Returns a Level whose batches fail with `error` while that is set, in place of a disk that fails. */
+function createFailingLevel(folder: string): { database: Level; error: Error | undefined; refused: number } {
   const database = new Level(folder);
   const disk = { database, error: undefined as Error | undefined, refused: 0 };
   const batch = database.batch as () => ReturnType<typeof database.batch>;
@@ -34,37 +34,37 @@ function failingLevel(folder: string): { database: Level; error: Error | undefin
   return disk;
 }
 
-/** Virtual time passes while LevelDB closes and opens in real time. */
-async function until(kit: TestBroker, isSo: () => boolean): Promise<void> {
+/** Advances virtual time while LevelDB closes and opens in real time. */
+async function advanceUntil(kit: TestBroker, condition: () => boolean): Promise<void> {
   const giveUpMs = performance.now() + PATIENCE_MS;
-  while (!isSo()) {
-    assert.ok(performance.now() < giveUpMs, 'it comes in time');
+  while (!condition()) {
+    assert.ok(performance.now() < giveUpMs, 'the condition becomes true in time');
     await kit.clock.advance(100);
     await turns();
   }
 }
 
-/** As LevelDB says it. */
+/** Messages as LevelDB reports them. */
 const ERRORS: Readonly<Record<string, string>> = {
   EIO: 'Input/output error',
   EROFS: 'Read-only file system'
 };
 
-describe('a broker over a level database whose writes fail (injected at the write of its batches)', () => {
+describe('a broker over a level database whose writes fail (errors injected into the write of batches)', () => {
   for (const [code, text] of Object.entries(ERRORS)) {
-    it(`refuses what is to be kept, lets QoS 0 and reads go on, and recovers by itself, with ${code}`, async (t) => {
+    it(`refuses messages that must be stored, delivers QoS 0 messages, answers reads, and recovers by itself after ${code}`, async (t) => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-errors-'));
       t.after(() => rmSync(folder, { recursive: true, force: true }));
-      const disk = failingLevel(folder);
+      const disk = createFailingLevel(folder);
       const store = levelStore(disk.database);
-      const told: string[] = [];
+      const reports: string[] = [];
       {
         await using kit = await createTestBroker({ store, leakCheck: false });
         const { broker } = kit;
-        broker.on('error', ({ error }) => told.push((error as Error).message));
-        broker.on('store.failed', () => told.push('failed'));
-        broker.on('store.recovered', () => told.push('recovered'));
-        broker.subscribe('$SYS/brokers/+/alarms/#', ({ topic }) => told.push(`alarm: ${topic.split('/').at(-1)}`));
+        broker.on('error', ({ error }) => reports.push((error as Error).message));
+        broker.on('store.failed', () => reports.push('failed'));
+        broker.on('store.recovered', () => reports.push('recovered'));
+        broker.subscribe('$SYS/brokers/+/alarms/#', ({ topic }) => reports.push(`alarm: ${topic.split('/').at(-1)}`));
         const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
         await reader.subscribe({ topic: 'kept/#', qos: 2 });
         await reader.disconnect();
@@ -89,19 +89,19 @@ describe('a broker over a level database whose writes fail (injected at the writ
         live.on('message', ({ payload }) => got.push(`${payload}`));
         await live.subscribe(['live', 'state']);
         writer.send(publish('live', 'QoS 0'));
-        await until(kit, () => disk.refused > 3); // it is tried again meanwhile, in vain
+        await advanceUntil(kit, () => disk.refused > 3); // retried meanwhile, without success
         assert.deepEqual(got, ['retained', 'QoS 0']);
         const message = `${folder}: a commit failed: ${disk.error.message}. See to its disk; it is tried again by itself. What would`;
         assert.deepEqual(
-          told.splice(0).map((line) => line.slice(0, message.length)),
+          reports.splice(0).map((line) => line.slice(0, message.length)),
           ['alarm: alert', message, 'failed']
         );
         writer.send(publish('kept/1', 'lost', { qos: 1, messageId: 4 }));
         assert.equal(await acked(writer, 'puback'), 0x97);
 
         disk.error = undefined;
-        await until(kit, () => told.includes('recovered'));
-        assert.deepEqual(told, ['alarm: clear', 'recovered']);
+        await advanceUntil(kit, () => reports.includes('recovered'));
+        assert.deepEqual(reports, ['alarm: clear', 'recovered']);
         writer.send(publish('kept/1', 'after', { qos: 2, messageId: 5 }));
         assert.equal(await acked(writer, 'pubrec'), 0);
         assert.deepEqual(await waiting(kit), ['after', 'before']);

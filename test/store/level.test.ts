@@ -74,7 +74,7 @@ describe('A broker on a level store', () => {
       await assert.rejects(broker.publish('a', 'lost', { qos: 1, retain: true }), refused);
       await assert.rejects(broker.publish('a', 'lost, too', { qos: 1, retain: true }), { code: 'STORE_FAILED' });
       assert.equal(told.length, 1);
-      assert.ok(told[0].startsWith(`${folder}: a commit failed: its file ${join(folder, 'LOCK')} is gone`), told[0]);
+      assert.ok(told[0].startsWith(`${folder}: a commit failed: its file ${join(folder, 'LOCK')} is missing`), told[0]);
       const recovered = new Promise<void>((resolve) => broker.once('store.recovered', () => resolve()));
       assert.deepEqual(await readdir(home), ['away'], 'no new folder is made');
       await rename(away, folder);
@@ -112,7 +112,7 @@ describe('A broker on a level store', () => {
         });
       });
       const recovered = new Promise<void>((resolve) => broker.once('store.recovered', () => resolve()));
-      const refused = { code: 'STORE_FAILED', message: /the folder was replaced/ };
+      const refused = { code: 'STORE_FAILED', message: /another folder is in this place/ };
       await assert.rejects(broker.table('t').set('k', 'lost'), refused);
       await changed;
       await assert.rejects(broker.table('t').set('k', 'lost, too'), { code: 'STORE_FAILED' });

@@ -6,13 +6,13 @@ import { checkUnlocked } from './repair.ts';
 import { findDamage } from './tables.ts';
 
 /**
- * Compare the files of a folder with what was written, and with the mark of the last clean stop.
- * @param sound names of tables that are known to be sound; those found sound are added
+ * Verify the files of a folder by their checksums, and by the mark of the last clean stop if there is one.
+ * @param sound names of tables that need no check; tables found sound are added
  * @throws Error LEVEL_CORRUPTION, which names the first damaged file; LEVEL_LOCKED when another process has the folder
  */
 export async function checkFiles(path: string, sound: Set<string>, mark: ClosedMark): Promise<void> {
   const found = [...(await findDamage(path, sound)), ...(await mark.damages())];
-  // what both see wrong is named once
+  // a file that both checks report is named once
   const [damage, ...more] = found.filter(({ file }, at) => found.findIndex((other) => other.file === file) === at);
   if (damage === undefined) return;
   await checkUnlocked(path);
@@ -22,11 +22,11 @@ export async function checkFiles(path: string, sound: Set<string>, mark: ClosedM
 }
 
 /**
- * Check that CURRENT names a manifest, and that it exists if there are tables or logs. Without CURRENT, LevelDB treats the folder as new and
+ * Check that CURRENT exists if there are tables or logs, and names a manifest. Without CURRENT, LevelDB treats the folder as new and
  * deletes what is in it; if CURRENT names no manifest, LevelDB reports whatever the system says about that name.
  * @throws Error LEVEL_CORRUPTION
  */
-export async function checkHead(path: string): Promise<void> {
+export async function checkCurrent(path: string): Promise<void> {
   const names = await namesIn(path);
   const damaged = (why: string) => Object.assign(new Error(`its file CURRENT ${why}`), { code: 'LEVEL_CORRUPTION' });
   if (names.includes('CURRENT')) {

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import { readManifest } from './manifest.ts';
 import { type Damage, numberedFiles } from './tables.ts';
 
-const NAME = 'CLOSED';
+const FILE_NAME = 'CLOSED';
 const VERSION = 1;
 
 interface ClosedFile {
@@ -13,37 +13,40 @@ interface ClosedFile {
   readonly checksum: number;
 }
 
-/** What `CLOSED` says: JSON in one line, and a checksum of it in a second one. */
+/** The content of the file CLOSED: this object as one line of JSON, and the checksum of that line as a second line. */
 interface ClosedState {
   readonly version: number;
-  /** The manifest that was in force. LevelDB begins a new one at each open, so whoever opens the folder makes the mark void. */
+  /** The manifest that was in force. LevelDB starts a new one at each open, so the mark is void once the folder has been opened. */
   readonly manifest: string;
   readonly files: readonly ClosedFile[];
 }
 
 /**
- * The mark of a clean stop: the manifest and the logs as they are when LevelDB has closed the folder. What a log lost at its end looks as
- * after a crash, and only this tells the difference. Tables need no mark: the manifest has their sizes, and each block its checksum.
+ * The mark of a clean stop: name, size and checksum of the manifest and of each log after LevelDB has closed the folder.
+ *
+ * A log that loses its end afterwards looks like a log after a crash; only the mark shows the difference. Tables need no mark: the manifest
+ * has their sizes, and each block has a checksum.
  */
 export class ClosedMark {
   readonly #folder: string;
-  #manifest: string | undefined;
+  #manifestAtClose: string | undefined;
 
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /** Before LevelDB closes the folder: remember which manifest is its own. */
-  async prepare(): Promise<void> {
-    this.#manifest = await this.#current();
+  /** Remember which manifest is in force; to be called before LevelDB closes the folder. */
+  async rememberManifest(): Promise<void> {
+    this.#manifestAtClose = await this.#currentManifest();
   }
 
   /**
-   * After LevelDB has closed it. The files are brought to the disk first, so that the mark also holds when the machine fails afterwards.
-   * @throws what the disk says; then there is no mark
+   * Write the mark; to be called after LevelDB has closed the folder. The files are synced first, so the mark is right after a loss of
+   * power.
+   * @throws Error from the file system; then there is no mark
    */
   async write(): Promise<void> {
-    const manifest = this.#manifest;
+    const manifest = this.#manifestAtClose;
     if (manifest === undefined) return;
     const { isReplayed } = await readManifest(this.#folder, manifest);
     const logs = (await numberedFiles(this.#folder)).filter(
@@ -60,49 +63,49 @@ export class ClosedMark {
         await file.close();
       }
     }
-    // another process may have opened it meanwhile: then the mark is void from the beginning
+    // if another process has opened the folder meanwhile, the mark names an old manifest and is void
     const state: ClosedState = { version: VERSION, manifest, files };
     const line = JSON.stringify(state);
-    const path = join(this.#folder, NAME);
+    const path = join(this.#folder, FILE_NAME);
     await writeFile(`${path}.new`, `${line}\n${crc32(line)}\n`, { flush: true });
     await rename(`${path}.new`, path);
   }
 
-  /** Files that are not as they were when the folder was closed; none where it was opened since, or was not closed by this package. */
+  /** Find files that have changed since the folder was closed. Without a mark, or with one that is void, the list is empty. */
   async damages(): Promise<Damage[]> {
     const state = await this.#read();
-    if (state === undefined || state.manifest !== (await this.#current())) return [];
+    if (state === undefined || state.manifest !== (await this.#currentManifest())) return [];
     const damages: Damage[] = [];
     for (const { name, bytes, checksum } of state.files) {
       const found = await readFile(join(this.#folder, name)).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'ENOENT') throw error;
         return undefined;
       });
-      const damage = (why: string | undefined) => damages.push({ file: name, why, blockEnds: [] });
-      if (found === undefined) damage(undefined);
+      const report = (why: string | undefined) => damages.push({ file: name, why, blockEnds: [] });
+      if (found === undefined) report(undefined);
       else if (found.length !== bytes)
-        damage(`it has ${found.length} bytes and had ${bytes} when the store was closed`);
-      else if (crc32(found) !== checksum) damage('it is not as it was when the store was closed');
+        report(`it has ${found.length} bytes, but had ${bytes} when the store was closed`);
+      else if (crc32(found) !== checksum) report('its content has changed since the store was closed');
     }
     return damages;
   }
 
-  /** The folder is made anew. */
+  /** Delete the mark, which does not apply to a repaired folder. */
   async remove(): Promise<void> {
-    await rm(join(this.#folder, NAME), { force: true });
+    await rm(join(this.#folder, FILE_NAME), { force: true });
   }
 
   async #read(): Promise<ClosedState | undefined> {
     try {
-      const [line, sum] = (await readFile(join(this.#folder, NAME), 'utf8')).split('\n');
+      const [line, sum] = (await readFile(join(this.#folder, FILE_NAME), 'utf8')).split('\n');
       const state = JSON.parse(line) as ClosedState;
       return sum === `${crc32(line)}` && state.version === VERSION ? state : undefined;
     } catch {
-      return undefined; // there is none, or it says nothing
+      return undefined; // missing or unreadable
     }
   }
 
-  async #current(): Promise<string | undefined> {
+  async #currentManifest(): Promise<string | undefined> {
     const text = await readFile(join(this.#folder, 'CURRENT'), 'latin1').catch(() => '');
     return /^MANIFEST-\d+$/m.exec(text)?.[0];
   }

@@ -1,7 +1,7 @@
-/** Eight tables, so that eight bytes are taken at once. */
+/** Eight tables, so that eight bytes are processed at a time; built at first use. */
 let tables: Int32Array[] | undefined;
 
-function made(): Int32Array[] {
+function buildTables(): Int32Array[] {
   const all = Array.from({ length: 8 }, () => new Int32Array(256));
   for (let byte = 0; byte < 256; byte++) {
     let crc = byte;
@@ -13,9 +13,9 @@ function made(): Int32Array[] {
   return all;
 }
 
-/** Checksum (Castagnoli) of `bytes[from, to)`, which Node does not have. 500 MB/s and more. */
+/** Compute the CRC-32C (Castagnoli) of `bytes[from, to)`, which Node does not offer. At least 500 MB/s. */
 export function crc32c(bytes: Buffer, from: number, to: number): number {
-  tables ??= made();
+  tables ??= buildTables();
   const [t0, t1, t2, t3, t4, t5, t6, t7] = tables;
   let crc = -1;
   let at = from;
@@ -35,16 +35,19 @@ export function crc32c(bytes: Buffer, from: number, to: number): number {
   return ~crc >>> 0;
 }
 
-/** Whether a checksum is that of some bytes. LevelDB masks them, so that the checksum of bytes with checksums among them is no weaker. */
-export function isMasked(masked: number, bytes: Buffer, from: number, to: number): boolean {
-  return unmasked(masked) === crc32c(bytes, from, to);
+/**
+ * Check a masked checksum against `bytes[from, to)`. LevelDB masks the checksums it stores, because a CRC over bytes that contain CRCs is
+ * weak.
+ */
+export function isChecksumOf(masked: number, bytes: Buffer, from: number, to: number): boolean {
+  return unmask(masked) === crc32c(bytes, from, to);
 }
 
-/** Whether a checksum is that of `bytes[from, end)` for some `end` up to `to`. */
-export function isMaskedSomewhere(masked: number, bytes: Buffer, from: number, to: number): boolean {
-  tables ??= made();
+/** Check whether a masked checksum belongs to `bytes[from, end)` for any `end` up to `to`. */
+export function isChecksumOfPrefix(masked: number, bytes: Buffer, from: number, to: number): boolean {
+  tables ??= buildTables();
   const [t0] = tables;
-  const wanted = ~unmasked(masked);
+  const wanted = ~unmask(masked);
   let crc = -1;
   for (let at = from; at < to; at++) {
     crc = t0[(crc ^ bytes[at]) & 255] ^ (crc >>> 8);
@@ -53,7 +56,7 @@ export function isMaskedSomewhere(masked: number, bytes: Buffer, from: number, t
   return false;
 }
 
-function unmasked(masked: number): number {
-  const turned = (masked - 0xa282ead8) >>> 0;
-  return ((turned >>> 17) | (turned << 15)) >>> 0;
+function unmask(masked: number): number {
+  const rotated = (masked - 0xa282ead8) >>> 0;
+  return ((rotated >>> 17) | (rotated << 15)) >>> 0;
 }

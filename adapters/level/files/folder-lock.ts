@@ -4,31 +4,36 @@ import { join } from 'node:path';
 import { namesIn } from './folder.ts';
 import { claimOf, identityOf, ownerOf } from './owner.ts';
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
-/** Locks of this process. LevelDB knows its own by their paths only, and loses one when it is asked for it again: the system does not count. */
-const HELD = new Set<string>();
+/**
+ * Identities of the LOCK files of the folders that this process has open. LevelDB compares paths only: if it is asked for the same folder
+ * by another path, the process loses its lock, because the system does not count locks.
+ */
+const LOCKS = new Set<string>();
 
-/** Until LevelDB has a folder nobody sees whose it will be: this process opens and repairs them one after the other. */
+/** The last open or repair. They run one after the other, because nothing shows who will have a folder until LevelDB has it. */
 let lastUse: Promise<void> = Promise.resolve();
 
 /**
- * The two files by which a store has a folder. By LOCK LevelDB has it, but the system takes that lock away when any descriptor of the file is
- * closed in the process: by a copy of the folder that the app makes, by another thread or another copy of this package that asks for the
- * folder. So OWNER says whose it is.
- * Both go with the folder, so their absence tells that what is written now has no place behind it: LevelDB goes on writing into files that
- * nobody can open any more, and does not notice.
+ * The two files that reserve a folder for one store, LOCK and OWNER.
+ *
+ * LevelDB locks the file LOCK. The system releases that lock when the process closes any descriptor of the file: after the app has copied
+ * the folder, or after another thread or another copy of this package has asked for it. So the file OWNER names the process as well.
+ *
+ * If LOCK is missing, the folder was deleted or moved. LevelDB does not notice, and continues to write into files that nobody can open any
+ * more.
  */
 export class FolderLock {
   readonly #folder: string;
   readonly #file: string;
   readonly #owner: string;
-  /** Of LOCK when the folder was opened. */
+  /** Identity of LOCK when the folder was opened; empty while it is closed. */
   #identity = '';
-  /** What OWNER was made to say then, and of the file as it was after that. */
+  /** Content of OWNER as this process wrote it, and the stamp of the file after that. */
   #claim = '';
   #stamp = '';
-  #lookedAtMs = 0;
+  #checkedAtMs = 0;
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -37,86 +42,94 @@ export class FolderLock {
   }
 
   /**
-   * Open or repair the folder while no other store of this process does so with one.
-   * @throws Error LEVEL_LOCKED when another store or process has the folder; what `use` throws
+   * Open or repair the folder while no other store of this process opens or repairs one.
+   * @throws Error LEVEL_LOCKED if another store or process has the folder; what `action` throws
    */
-  whileFree(use: () => Promise<void>): Promise<void> {
+  whileFree(action: () => Promise<void>): Promise<void> {
     const done = lastUse.then(async () => {
       await this.checkFree();
-      await use();
+      await action();
     });
     lastUse = done.catch(() => {});
     return done;
   }
 
-  /** Before LevelDB is asked for it: a process that LevelDB refuses its own folder has lost the lock. @throws Error LEVEL_LOCKED */
+  /**
+   * Check that no store has the folder; to be called before LevelDB is asked, because a process loses its lock when LevelDB refuses it a
+   * folder that it has open.
+   * @throws Error LEVEL_LOCKED, with the property `holder` for the error message
+   */
   async checkFree(): Promise<void> {
-    const isHeldHere = HELD.has(await identityOf(this.#file).catch(() => ''));
-    const pid = isHeldHere ? process.pid : await ownerOf(this.#folder, this.#owner, this.#file);
+    const isOpenHere = LOCKS.has(await identityOf(this.#file).catch(() => ''));
+    const pid = isOpenHere ? process.pid : await ownerOf(this.#folder, this.#owner, this.#file);
     if (pid === undefined) return;
     const holder = pid === process.pid ? 'another store of this process' : 'another process';
-    throw Object.assign(new Error(`${this.#folder} is held`), { code: 'LEVEL_LOCKED', holder: `${holder} (${pid})` });
+    throw Object.assign(new Error(`${this.#folder} is in use`), { code: 'LEVEL_LOCKED', holder: `${holder} (${pid})` });
   }
 
-  /** LevelDB has it. @throws Error when that can not be said in the folder */
+  /** Write OWNER; to be called after LevelDB has opened the folder. @throws Error from the file system if OWNER cannot be written */
   async opened(): Promise<void> {
-    this.#lookedAtMs = performance.now();
+    this.#checkedAtMs = performance.now();
     this.#identity = await identityOf(this.#file).catch(() => '');
-    if (this.#identity !== '') HELD.add(this.#identity);
-    // one that was left may be another user's, or lead nowhere
+    if (this.#identity !== '') LOCKS.add(this.#identity);
+    // an OWNER left behind may belong to another user, or be a broken symbolic link
     await unlink(this.#owner).catch(() => {});
     this.#claim = await claimOf(process.pid, this.#folder);
     await writeFile(this.#owner, this.#claim);
     this.#stamp = stampOf(await stat(this.#owner, { bigint: true }));
   }
 
-  /** LevelDB has given it up. OWNER is taken away at one go: the next one may just be writing its own. */
+  /** Delete OWNER; to be called after LevelDB has closed the folder. Synchronous, because another process may be about to write its own. */
   closed(): void {
     try {
       if (stampOf(statSync(this.#owner, { bigint: true })) === this.#stamp) unlinkSync(this.#owner);
     } catch {
-      // it says nothing any more: this process does not have LOCK open
+      // OWNER no longer counts: this process does not have LOCK open
     }
     this.#stamp = '';
-    HELD.delete(this.#identity);
+    LOCKS.delete(this.#identity);
     this.#identity = '';
   }
 
-  get isLookDue(): boolean {
-    return performance.now() - this.#lookedAtMs >= LOOK_EVERY_MS;
+  /** Whether a second has passed since the last check. */
+  get isCheckDue(): boolean {
+    return performance.now() - this.#checkedAtMs >= CHECK_EVERY_MS;
   }
 
-  /** Only by its name: whoever opens and closes the file gives up the lock of this process. @throws Error when it is not the same any more */
-  async look(): Promise<void> {
-    this.#lookedAtMs = performance.now();
+  /**
+   * Check that the folder is still there and still belongs to this process. LOCK is not opened: closing it would release the lock.
+   * @throws Error if LOCK or OWNER is missing or replaced
+   */
+  async check(): Promise<void> {
+    this.#checkedAtMs = performance.now();
     const identity = await identityOf(this.#file).catch((cause: Error) => {
-      const why = `its file ${this.#file} is gone (${cause.message}): the folder was deleted or moved while it was open`;
-      throw new Error(`${why}. Put it back; what is written meanwhile would be lost`, { cause });
+      const why = `its file ${this.#file} is missing (${cause.message}): the folder was deleted or moved while it was open`;
+      throw new Error(`${why}. Move it back; until then, everything written would be lost`, { cause });
     });
     if (identity !== this.#identity) {
-      const why = `its file ${this.#file} is another one than when it was opened: the folder was replaced`;
-      throw new Error(`${why}. Put back the one that was there; what is written meanwhile would be lost`);
+      const why = `its file ${this.#file} has been replaced: another folder is in this place`;
+      throw new Error(`${why}. Move the original folder back; until then, everything written would be lost`);
     }
     const stamp = await stat(this.#owner, { bigint: true }).then(stampOf, () => '');
     if (stamp === this.#stamp) return;
-    // it was only touched, or is on a file system that tells its time now in one way and now in another
+    // the file was only touched, or the file system reports its time with varying precision
     if ((await readFile(this.#owner, 'utf8').catch(() => '')) === this.#claim) {
       this.#stamp = stamp;
       return;
     }
-    const why = `its file ${this.#owner} is gone or another one than when it was opened: another process has opened the folder`;
-    throw new Error(`${why}. Stop one of the two; what both write would be lost`);
+    const why = `its file ${this.#owner} is missing or has been replaced: another process has opened the folder`;
+    throw new Error(`${why}. Stop one of the two processes; what both write would be lost`);
   }
 
-  /** What was open must not begin anew. @throws Error FOLDER_GONE when the folder has lost what was in it */
-  async checkBack(): Promise<void> {
+  /** Check that a folder that was open before still has a database. @throws Error FOLDER_GONE if it is empty or missing */
+  async checkRestored(): Promise<void> {
     if ((await namesIn(this.#folder)).includes('CURRENT')) return;
-    const text = 'it was deleted or moved while it was open, and is not made anew';
-    throw Object.assign(new Error(text), { code: 'FOLDER_GONE' });
+    const message = 'the folder was deleted or moved while it was open, and is not created again';
+    throw Object.assign(new Error(message), { code: 'FOLDER_GONE' });
   }
 }
 
-/** It tells that a file was not written again, without reading it: for that one more would have to be open, of which there may be no more. */
+/** Tells whether a file has been written, without opening it: the process may have no free file descriptor. */
 function stampOf({ dev, ino, mtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${mtimeNs}`;
 }

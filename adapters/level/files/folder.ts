@@ -2,20 +2,24 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Make a folder and those above it. Node's recursive `mkdir` tries for ever below a folder where nothing can be made and the system
- * calls that ENOENT, as in /proc.
+ * Create a folder and its parents.
+ *
+ * Node's recursive `mkdir` never ends below a folder such as /proc, where the system reports ENOENT for a folder that cannot be created.
  */
 export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;
   const parent = dirname(path);
   if (parent !== path) await makeFolder(parent);
   await mkdir(path).catch(async (error: NodeJS.ErrnoException) => {
-    // another process may have made it meanwhile
+    // another process may have created it meanwhile
     if (error.code !== 'EEXIST' || !(await isFolder(path))) throw error;
   });
 }
 
-/** Names in a folder; none where there is no folder. @throws what else keeps it from being read: not seeing a file is not its absence */
+/**
+ * List the names in a folder; an empty list if the folder does not exist.
+ * @throws Error from the file system for any other failure: an unreadable folder is not an empty one
+ */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];

@@ -1,26 +1,27 @@
-import { isMasked, isMaskedSomewhere } from './crc32c.ts';
+import { isChecksumOf, isChecksumOfPrefix } from './crc32c.ts';
 
 const BLOCK_BYTES = 32_768;
-/** Checksum, length, kind. */
+/** Checksum (4 bytes), length (2), type (1). */
 const HEADER_BYTES = 7;
-/** A record is a batch: sequence number of its first change, 64 bit, how many they are, 32 bit, and they. */
-const BATCH_HEAD_BYTES = 12;
+/** A record is a batch. It begins with the sequence number of its first change (64 bit) and the number of changes (32 bit). */
+const BATCH_HEADER_BYTES = 12;
 const FULL = 1;
 const FIRST = 2;
 const MIDDLE = 3;
 const LAST = 4;
 
-/** A record, or a part of one where it spans blocks. */
+/** A record, or the part of a record that lies in one block. */
 interface Part {
-  readonly kind: number;
+  readonly type: number;
   readonly bytes: Buffer;
+  /** Offset of its header in the log. */
   readonly at: number;
-  /** Infinity: nobody knows. */
+  /** Offset behind its last byte; Infinity if the header is not that of a part. */
   readonly end: number;
   readonly isSound: boolean;
 }
 
-/** Parts of a file in LevelDB's format of logs, and in the place of what is none a bad one. */
+/** Walk the parts of a file in LevelDB's log format. Where there is no sound part, one with `isSound` false is yielded. */
 function* partsOf(log: Buffer): Generator<Part, void> {
   for (let at = 0; at + HEADER_BYTES <= log.length; ) {
     const blockEnd = blockEndOf(at);
@@ -40,83 +41,87 @@ function blockEndOf(at: number): number {
 
 function partAt(log: Buffer, at: number): Part {
   const end = at + HEADER_BYTES + log.readUInt16LE(at + 4);
-  const kind = log[at + 6];
-  const isPart = end <= blockEndOf(at) && kind >= FULL && kind <= LAST;
-  const isSound = isPart && end <= log.length && isMasked(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, end);
-  return { kind, bytes: log.subarray(at + HEADER_BYTES, end), at, end: isPart ? end : Infinity, isSound };
+  const type = log[at + 6];
+  const isPlausible = end <= blockEndOf(at) && type >= FULL && type <= LAST;
+  const isSound =
+    isPlausible && end <= log.length && isChecksumOf(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, end);
+  return { type, bytes: log.subarray(at + HEADER_BYTES, end), at, end: isPlausible ? end : Infinity, isSound };
 }
 
-/** The records of a file in LevelDB's format of logs. */
+/** The records of a file in LevelDB's log format. */
 export interface LogRecords {
-  /** Up to the first one that is not as it was written. */
+  /** The records up to the first bad one. */
   readonly records: readonly Buffer[];
-  /** Where that one begins; undefined: all are sound. */
+  /** Offset of the first bad record; undefined if all are sound. */
   readonly badAt: number | undefined;
-  /** It is the last one and may be truncated, which LevelDB takes for the end of the file without reporting it. */
-  readonly isCutOff: boolean;
+  /** Whether the bad record is the last one and may be truncated, which LevelDB takes for the end of the file without reporting it. */
+  readonly isTruncated: boolean;
 }
 
-/** Read the records that LevelDB would read. */
+/** Read the records of a file in LevelDB's log format up to the first bad one. */
 export function readRecords(log: Buffer): LogRecords {
   const records: Buffer[] = [];
   let parts: Buffer[] = [];
   let recordAt = 0;
-  let readTo = 0;
-  for (const { kind, bytes, at, end, isSound } of partsOf(log)) {
-    if (kind === FULL || kind === FIRST || !isSound) {
+  let readEnd = 0;
+  for (const { type, bytes, at, end, isSound } of partsOf(log)) {
+    if (type === FULL || type === FIRST || !isSound) {
       parts = [];
       recordAt = at;
     }
     if (!isSound) {
-      const isAtEnd = (end < Infinity && end > log.length) || at + HEADER_BYTES > zerosFrom(log);
-      return { records, badAt: at, isCutOff: isAtEnd };
+      const isInEnd = (end < Infinity && end > log.length) || at + HEADER_BYTES > startOfZeroPages(log);
+      return { records, badAt: at, isTruncated: isInEnd };
     }
-    readTo = end;
+    readEnd = end;
     parts.push(bytes);
-    if (kind !== FULL && kind !== LAST) continue;
+    if (type !== FULL && type !== LAST) continue;
     records.push(Buffer.concat(parts));
     parts = [];
   }
-  const isInside = parts.length > 0;
-  const isWhole = !isInside && (readTo === log.length || blockEndOf(readTo) - readTo < HEADER_BYTES);
-  return { records, badAt: isWhole ? undefined : isInside ? recordAt : readTo, isCutOff: !isWhole };
+  const isIncomplete = parts.length > 0;
+  const isComplete = !isIncomplete && (readEnd === log.length || blockEndOf(readEnd) - readEnd < HEADER_BYTES);
+  return { records, badAt: isComplete ? undefined : isIncomplete ? recordAt : readEnd, isTruncated: !isComplete };
 }
 
-/** Whether its first record is whole and says something, so that LevelDB has something to read there whatever follows. */
-export function beginsSound(log: Buffer): boolean {
+/** Whether the first record of a log is complete and contains changes, so that LevelDB reads at least that one. */
+export function hasSoundFirstRecord(log: Buffer): boolean {
   let bytes = 0;
   for (const part of partsOf(log)) {
     if (!part.isSound) return false;
     bytes += part.bytes.length;
-    if (part.kind === FULL || part.kind === LAST) return bytes > BATCH_HEAD_BYTES;
+    if (part.type === FULL || part.type === LAST) return bytes > BATCH_HEADER_BYTES;
   }
   return false;
 }
 
-/** What was written a page at a time ends with pages of zeros where power was lost. */
+/** A file may end with whole pages of zeros after a loss of power, because the system writes it page by page. */
 const PAGE_BYTES = 4_096;
 
 /**
- * A record that is not as it was written. Where the writing ended a record may be cut off, or be of zeros from some page on; a process that
- * was killed leaves no other end.
+ * Find the first bad record of a log.
+ *
+ * A truncated last record, and zeros from the start of some page to the end of the file, are not damage: a killed process or a loss of
+ * power leaves such an end.
+ * @returns undefined if the log is sound
  */
-export function damageOfLog(log: Buffer): { why: string } | undefined {
-  const chain = new Chain();
+export function findLogDamage(log: Buffer): { why: string } | undefined {
+  const sequence = new PartSequence();
   for (const part of partsOf(log)) {
     const { at, end, isSound } = part;
     if (isSound) {
-      chain.add(part);
+      sequence.add(part);
       continue;
     }
-    const isInZeros = (end < Infinity ? end : at + HEADER_BYTES) > zerosFrom(log);
-    if (isInZeros || (end < Infinity && end > log.length && isCutOff(log, part, chain))) return undefined;
-    return { why: `its record at byte ${at} is not as it was written` };
+    const isInZeros = (end < Infinity ? end : at + HEADER_BYTES) > startOfZeroPages(log);
+    if (isInZeros || (end < Infinity && end > log.length && isTruncatedPart(log, part, sequence))) return undefined;
+    return { why: `its record at byte ${at} is corrupt` };
   }
   return undefined;
 }
 
-/** From here on there are whole pages of zeros, up to the end. */
-function zerosFrom(log: Buffer): number {
+/** Offset of the first of the pages of zeros at the end of a log; Infinity if there are none. */
+function startOfZeroPages(log: Buffer): number {
   let at = log.length;
   while (at > 0 && log[at - 1] === 0) at--;
   const page = Math.ceil(at / PAGE_BYTES) * PAGE_BYTES;
@@ -124,38 +129,40 @@ function zerosFrom(log: Buffer): number {
 }
 
 /**
- * The last part is longer than what there is of it: has LevelDB begun it so, or is its length wrong? In what there is nothing tells, since
- * whoever publishes chooses it: a record there may be a payload. So its beginning has to be what LevelDB would have written at this
- * place, and its checksum not that of a shorter one.
+ * Decide whether the last part, which is longer than the rest of the file, is truncated or has a wrong length.
+ *
+ * The content gives no answer: a publisher chooses it, and a payload may look like a record. So the beginning of the part must be what
+ * LevelDB would have written at this position, and its checksum must not be that of a shorter part.
  */
-function isCutOff(log: Buffer, { kind, bytes, at, end }: Part, chain: Chain): boolean {
-  if (!chain.goesOnWith(kind, bytes)) return false;
-  // a part that is not a record's last one has a length by its place
-  if (kind === FIRST || kind === MIDDLE) return end === blockEndOf(at);
-  return !isMaskedSomewhere(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, log.length);
+function isTruncatedPart(log: Buffer, { type, bytes, at, end }: Part, sequence: PartSequence): boolean {
+  if (!sequence.canContinueWith(type, bytes)) return false;
+  // every part but the last of a record ends with its block
+  if (type === FIRST || type === MIDDLE) return end === blockEndOf(at);
+  return !isChecksumOfPrefix(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, log.length);
 }
 
-/** The parts of a log so far, as far as they say what comes next. */
-class Chain {
-  /** A record has begun and not ended. */
-  #isInside = false;
-  /** The beginning of the last record. */
-  #head: Buffer | undefined;
+/** What the parts read so far say about the next one. */
+class PartSequence {
+  /** Whether a record has begun and not ended. */
+  #isInRecord = false;
+  /** The batch header of the last record, or as much of it as has been read. */
+  #batchHeader: Buffer | undefined;
 
-  add({ kind, bytes }: Part): void {
-    if (kind === FULL || kind === FIRST) this.#head = bytes.subarray(0, BATCH_HEAD_BYTES);
-    // the record began at the end of a block, with less than this
-    else if (this.#head !== undefined && this.#head.length < BATCH_HEAD_BYTES)
-      this.#head = Buffer.concat([this.#head, bytes]).subarray(0, BATCH_HEAD_BYTES);
-    this.#isInside = kind === FIRST || kind === MIDDLE;
+  add({ type, bytes }: Part): void {
+    if (type === FULL || type === FIRST) this.#batchHeader = bytes.subarray(0, BATCH_HEADER_BYTES);
+    // the record began at the end of a block, with a part shorter than the batch header
+    else if (this.#batchHeader !== undefined && this.#batchHeader.length < BATCH_HEADER_BYTES)
+      this.#batchHeader = Buffer.concat([this.#batchHeader, bytes]).subarray(0, BATCH_HEADER_BYTES);
+    this.#isInRecord = type === FIRST || type === MIDDLE;
   }
 
-  /** Changes are numbered without a gap. */
-  goesOnWith(kind: number, bytes: Buffer): boolean {
-    const isBeginning = kind === FULL || kind === FIRST;
-    if (isBeginning === this.#isInside) return false;
-    const head = this.#head;
-    if (!isBeginning || bytes.length < 8 || head === undefined || head.length < BATCH_HEAD_BYTES) return true;
-    return bytes.readBigUInt64LE(0) === head.readBigUInt64LE(0) + BigInt(head.readUInt32LE(8));
+  /** Whether the next part may be of this type and begin with these bytes. Changes have consecutive sequence numbers. */
+  canContinueWith(type: number, bytes: Buffer): boolean {
+    const isBeginning = type === FULL || type === FIRST;
+    if (isBeginning === this.#isInRecord) return false;
+    const batchHeader = this.#batchHeader;
+    if (!isBeginning || bytes.length < 8 || batchHeader === undefined || batchHeader.length < BATCH_HEADER_BYTES)
+      return true;
+    return bytes.readBigUInt64LE(0) === batchHeader.readBigUInt64LE(0) + BigInt(batchHeader.readUInt32LE(8));
   }
 }

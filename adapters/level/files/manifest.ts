@@ -4,25 +4,25 @@ import { namesIn } from './folder.ts';
 import { readRecords } from './log.ts';
 import { VarintReader } from './varint-reader.ts';
 
-/** What a database is made of now. */
+/** The files that make up a database, as its manifest lists them. */
 export interface Manifest {
-  /** Its file; undefined where CURRENT names none. */
+  /** Name of the manifest; undefined if CURRENT names none. */
   readonly file: string | undefined;
-  /** Sizes of its tables by number. */
+  /** Size in bytes of each table, by the number of the table. */
   readonly tables: ReadonlyMap<number, number>;
-  /** Whether a log is gone through when the database is opened. */
+  /** Whether LevelDB replays this log when it opens the database. */
   isReplayed(log: number): boolean;
   /**
-   * The oldest of these logs, which is there as long as the manifest names it: LevelDB makes a log first. undefined: none yet, or the manifest
-   * can not be read.
+   * Number of the oldest log that is replayed. It must exist, because LevelDB creates a log before the manifest names it. undefined if
+   * there is none yet, or the manifest cannot be read.
    */
   readonly firstLog: number | undefined;
-  /** What was in this table is in newer ones, as far as the manifest can be read. */
+  /** Whether newer tables replace this one, as far as the manifest can be read. */
   isObsolete(table: number): boolean;
-  /** Byte of its first record that is not as it was written, behind which nothing is read; undefined: there is none. */
+  /** Offset of the first bad record, at which reading stops; undefined if all records are sound. */
   readonly badAt: number | undefined;
-  /** That record may be the last one, truncated: LevelDB does not report it. */
-  readonly isCutOff: boolean;
+  /** Whether the bad record may be a truncated last record, which LevelDB does not report. */
+  readonly isTruncated: boolean;
 }
 
 interface Edits {
@@ -33,22 +33,22 @@ interface Edits {
 }
 
 /**
- * Read the manifest that is in force up to its first bad record, as LevelDB does.
- * @param file the manifest; by default the one that CURRENT names
- * @throws what keeps it from being read although it is there
+ * Read a manifest up to its first bad record, as LevelDB does.
+ * @param file name of the manifest; by default the one that CURRENT names
+ * @throws Error from the file system if the manifest exists but cannot be read
  */
 export async function readManifest(folder: string, file?: string): Promise<Manifest> {
   const edits: Edits = { tables: new Map(), removed: new Set(), firstLog: Infinity, previousLog: 0 };
-  let found: Pick<Manifest, 'badAt' | 'isCutOff'> = { badAt: undefined, isCutOff: false };
-  let madeAs = 0;
+  let badRecord: Pick<Manifest, 'badAt' | 'isTruncated'> = { badAt: undefined, isTruncated: false };
+  let manifestNumber = 0;
   try {
     file ??= /^MANIFEST-\d+$/m.exec(await readFile(join(folder, 'CURRENT'), 'latin1'))?.[0];
     if (file !== undefined) {
       const { records, ...rest } = readRecords(await readFile(join(folder, file)));
-      found = rest;
+      badRecord = rest;
       for (const edit of records) apply(edit, edits);
-      // the first record lists all tables; those that come later have higher numbers than the manifest
-      if (records.length > 0) madeAs = numberOf(file);
+      // the first record lists all tables; tables that are written later have higher numbers than the manifest
+      if (records.length > 0) manifestNumber = numberOf(file);
     }
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
@@ -56,19 +56,19 @@ export async function readManifest(folder: string, file?: string): Promise<Manif
   }
   const { tables, removed, firstLog, previousLog } = edits;
   return {
-    badAt: found.badAt,
-    // CURRENT names a manifest when its first records are there, one of which names a log
-    isCutOff: found.isCutOff && firstLog !== Infinity,
+    badAt: badRecord.badAt,
+    // LevelDB writes the first records, which name a log, before it lets CURRENT name the manifest
+    isTruncated: badRecord.isTruncated && firstLog !== Infinity,
     file,
     tables,
     isReplayed: (log) => log >= firstLog || log === previousLog,
     firstLog: firstLog === 0 || firstLog === Infinity ? undefined : firstLog,
-    isObsolete: (table) => !tables.has(table) && (removed.has(table) || table < madeAs)
+    isObsolete: (table) => !tables.has(table) && (removed.has(table) || table < manifestNumber)
   };
 }
 
-/** The manifest of a folder whose CURRENT may be lost: then the newest one. */
-export async function lastManifest(folder: string): Promise<Manifest> {
+/** Read the manifest that CURRENT names, or the newest one if CURRENT or that manifest is missing. */
+export async function newestManifest(folder: string): Promise<Manifest> {
   const names = (await namesIn(folder)).filter((name) => /^MANIFEST-\d+$/.test(name));
   const named = await readManifest(folder);
   if (named.file !== undefined && names.includes(named.file)) return named;
@@ -83,25 +83,25 @@ function apply(edit: Buffer, edits: Edits): void {
   const { tables, removed } = edits;
   const reader = new VarintReader(edit);
   while (!reader.isAtEnd) {
-    const tag = reader.varint();
+    const tag = reader.readVarint();
     if (tag === 1)
-      reader.skip(reader.varint()); // order of keys
+      reader.readBytes(reader.readVarint()); // name of the comparator
     else if (tag === 5) {
-      reader.varint(); // where the next compaction of a level begins
-      reader.skip(reader.varint());
+      reader.readVarint(); // start of the next compaction of a level
+      reader.readBytes(reader.readVarint());
     } else if (tag === 6) {
-      reader.varint();
-      const table = reader.varint();
+      reader.readVarint();
+      const table = reader.readVarint();
       tables.delete(table);
       removed.add(table);
     } else if (tag === 7) {
-      reader.varint();
-      tables.set(reader.varint(), reader.varint());
-      reader.skip(reader.varint());
-      reader.skip(reader.varint());
-    } else if (tag === 2) edits.firstLog = reader.varint();
-    else if (tag === 9) edits.previousLog = reader.varint();
-    else if (tag === 3 || tag === 4) reader.varint();
-    else throw new Error(`a change of kind ${tag}`);
+      reader.readVarint();
+      tables.set(reader.readVarint(), reader.readVarint());
+      reader.readBytes(reader.readVarint());
+      reader.readBytes(reader.readVarint());
+    } else if (tag === 2) edits.firstLog = reader.readVarint();
+    else if (tag === 9) edits.previousLog = reader.readVarint();
+    else if (tag === 3 || tag === 4) reader.readVarint();
+    else throw new Error(`unknown tag ${tag} in the manifest`);
   }
 }

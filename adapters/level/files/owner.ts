@@ -3,14 +3,20 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * What the file OWNER says of a folder while a process has it: the process, its start, and the folder, so that of a dead process, of a
- * later one with the same id, and in a copy of the folder it says nothing.
+ * Build the content of the file OWNER: process id, start time of the process, identity of the folder.
+ *
+ * The content does not match for a dead process, for a later process with the same id, or in a copy of the folder.
  */
 export async function claimOf(pid: number, folder: string): Promise<string> {
   return `${pid}\n${await startOf(pid)}\n${await identityOf(folder)}\n`;
 }
 
-/** The process that has a folder by what its file OWNER says; undefined: none, or this system does not tell (there is no /proc). */
+/**
+ * Find the process that has a folder open.
+ * @param owner path of the file OWNER
+ * @param lock path of the file LOCK
+ * @returns its process id; undefined if there is none, or the system has no /proc
+ */
 export async function ownerOf(folder: string, owner: string, lock: string): Promise<number | undefined> {
   const claim = await readFile(owner, 'utf8').catch(() => '');
   const pid = Number.parseInt(claim, 10);
@@ -18,22 +24,26 @@ export async function ownerOf(folder: string, owner: string, lock: string): Prom
   return isAlive && hasOpen(pid, await identityOf(lock).catch(() => '')) ? pid : undefined;
 }
 
+/** Identify a file or folder by device and inode. @throws Error from the file system, such as ENOENT */
 export async function identityOf(path: string): Promise<string> {
   const { dev, ino } = await stat(path, { bigint: true });
   return `${dev}:${ino}`;
 }
 
-/** In which life of the machine a process was started, and when in it; empty when it is dead or the system does not tell. */
+/** Boot id of the machine and start time of a process since that boot; empty if the process is dead or the system has no /proc. */
 async function startOf(pid: number): Promise<string> {
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '');
   const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
-  // behind the name of its program, in which anything may be: its state, which is the third field
+  // the program name in parentheses may contain anything; the third field, the state, follows it
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const isDead = text === '' || /[ZX]/.test(fields[0]);
   return isDead ? '' : `${boot.trim()} ${fields[19]}`;
 }
 
-/** Whether a process has a file open; what nobody may see (the process is another user's, or has more rights) counts as open. */
+/**
+ * Whether a process has a file open. A process whose descriptors may not be read (of another user, or with more rights) counts as having it
+ * open.
+ */
 function hasOpen(pid: number, identity: string): boolean {
   const descriptors = `/proc/${pid}/fd`;
   try {

@@ -2,31 +2,34 @@ import { randomFillSync } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, namesIn } from './folder.ts';
-import { beginsSound } from './log.ts';
+import { hasSoundFirstRecord } from './log.ts';
 import { readManifest } from './manifest.ts';
 import { obsoleteTables } from './obsolete.ts';
 import { findDamagedTables } from './tables.ts';
 
-/** A kind of block that does not exist: LevelDB passes over such a block and says so, whatever it holds. */
-const NO_KIND = 0xff;
-/** LevelDB deletes a file of this name when it opens the folder. */
+/** A block type that does not exist: LevelDB skips such a block and logs that, whatever it contains. */
+const INVALID_BLOCK_TYPE = 0xff;
+/** File that is written to test for free space. LevelDB deletes a file of this name when it opens the folder. */
 const TRIAL = '000000.dbtmp';
-const TRIED_AT_ONCE = 1_048_576;
-/** Of a table in a manifest, at most. */
-const LISTED_BYTES = 512;
+const TRIAL_CHUNK_BYTES = 1_048_576;
+/** Bytes that a table takes in a manifest, at most. */
+const MANIFEST_ENTRY_BYTES = 512;
 
 /**
- * Make a folder openable again: bad blocks are left out, files of which nothing can be saved go into the folder `lost` in it, and LevelDB
- * puts together what there is. Where that fails, all that was sound is still there, and the folder does not open until it was repaired.
- * @throws BrokerError STORE_LOCKED; what LevelDB and the disk say
+ * Repair a damaged folder, so that it can be opened again.
+ *
+ * Bad blocks of tables are marked so that LevelDB skips them. Files of which nothing can be saved are moved into the folder `lost` in it.
+ * Then LevelDB's own repair builds a new manifest. If that fails, all sound files are still there, and the folder is refused until a repair
+ * succeeds.
+ * @throws Error LEVEL_LOCKED; other errors of LevelDB and the file system
  */
 export async function repairFolder(folder: string): Promise<void> {
   const { Level } = (await import('level')) as unknown as { Level: { repair(location: string): Promise<void> } };
-  await makeFolder(folder); // LevelDB would miss files in a folder that is not there
+  await makeFolder(folder); // in a missing folder, LevelDB would report missing files
   await checkUnlocked(folder);
   const damages = await findDamagedTables(folder);
   const damaged = new Set(damages.map(({ file }) => file));
-  await checkRoom(folder, damaged);
+  await checkSpace(folder, damaged);
   const lost = join(folder, 'lost');
   for (const { file, blockEnds } of damages) {
     if (blockEnds.length === 0) {
@@ -36,46 +39,46 @@ export async function repairFolder(folder: string): Promise<void> {
     }
     const table = await open(join(folder, file), 'r+');
     try {
-      for (const end of blockEnds) await table.write(Buffer.of(NO_KIND), 0, 1, end);
+      for (const end of blockEnds) await table.write(Buffer.of(INVALID_BLOCK_TYPE), 0, 1, end);
     } finally {
       await table.close();
     }
   }
-  // LevelDB takes in every table that it finds: records that were deleted since would come back
+  // LevelDB takes in every table that it finds, so records deleted since would come back
   for (const name of await obsoleteTables(folder, damaged)) {
     await mkdir(lost, { recursive: true });
     await rename(join(folder, name), join(lost, name));
   }
-  const files = (await namesIn(folder)).filter(isKept);
-  const logs = await fullLogs(folder, files);
-  // until LevelDB has written it anew, nobody takes what is there for whole
+  const files = (await namesIn(folder)).filter(isNumberedFile);
+  const logs = await countFullLogs(folder, files);
+  // without CURRENT the folder is refused until LevelDB has written a new one
   await rm(join(folder, 'CURRENT'), { force: true });
   try {
     await Level.repair(folder);
-    await checkTaken(folder, files, damaged, logs);
+    await checkResult(folder, files, damaged, logs);
   } catch (error) {
     await rm(join(folder, 'CURRENT'), { force: true });
-    const [left, moved] = [await namesIn(folder), await namesIn(lost)];
+    const [present, moved] = [await namesIn(folder), await namesIn(lost)];
     for (const name of files)
-      if (!left.includes(name) && moved.includes(name)) await rename(join(lost, name), join(folder, name));
+      if (!present.includes(name) && moved.includes(name)) await rename(join(lost, name), join(folder, name));
     throw error;
   }
 }
 
 /**
- * Whether the disk has room for what is written anew: logs as tables, what can be read of damaged tables, a manifest. LevelDB does not give
- * up where there is none: the files go into `lost` all the same, with all that is in them.
- * @throws what the disk says
+ * Check that the disk has space for what the repair writes: logs as tables, the readable part of damaged tables, a manifest. LevelDB's
+ * repair does not fail on a full disk, but moves the files into `lost` with all their records.
+ * @throws Error from the file system, such as ENOSPC
  */
-async function checkRoom(folder: string, damaged: ReadonlySet<string>): Promise<void> {
-  let bytes = TRIED_AT_ONCE;
-  for (const name of (await namesIn(folder)).filter(isKept)) {
-    bytes += LISTED_BYTES;
+async function checkSpace(folder: string, damaged: ReadonlySet<string>): Promise<void> {
+  let bytes = TRIAL_CHUNK_BYTES;
+  for (const name of (await namesIn(folder)).filter(isNumberedFile)) {
+    bytes += MANIFEST_ENTRY_BYTES;
     const isLog = name.endsWith('.log');
-    // small records take more in a table
+    // small records take more space in a table than in a log
     if (isLog || damaged.has(name)) bytes += (await stat(join(folder, name))).size * (isLog ? 2 : 1);
   }
-  const part = randomFillSync(Buffer.allocUnsafe(TRIED_AT_ONCE)); // nothing that the file system makes small
+  const part = randomFillSync(Buffer.allocUnsafe(TRIAL_CHUNK_BYTES)); // which a file system cannot compress
   const trial = await open(join(folder, TRIAL), 'w');
   try {
     for (let at = 0; at < bytes; at += part.length) await trial.appendFile(part);
@@ -86,20 +89,21 @@ async function checkRoom(folder: string, damaged: ReadonlySet<string>): Promise<
   }
 }
 
-/** How many logs LevelDB has to make a table of. */
-async function fullLogs(folder: string, files: readonly string[]): Promise<number> {
+/** Count the logs that LevelDB must convert into a table. */
+async function countFullLogs(folder: string, files: readonly string[]): Promise<number> {
   let count = 0;
-  for (const name of files) if (name.endsWith('.log') && beginsSound(await readFile(join(folder, name)))) count++;
+  for (const name of files)
+    if (name.endsWith('.log') && hasSoundFirstRecord(await readFile(join(folder, name)))) count++;
   return count;
 }
 
 /**
- * LevelDB's repair succeeds whatever becomes of single files.
- * @param files that there were
- * @param logs how many of them had to become tables
- * @throws Error
+ * Check that LevelDB's repair has saved all sound files, because it reports success whatever happens to single files.
+ * @param files names of the tables and logs before the repair
+ * @param logs how many of the logs had to be converted into tables
+ * @throws Error if a sound table or the content of a log is missing from the new manifest
  */
-async function checkTaken(
+async function checkResult(
   folder: string,
   files: readonly string[],
   damaged: ReadonlySet<string>,
@@ -107,20 +111,21 @@ async function checkTaken(
 ): Promise<void> {
   const { tables } = await readManifest(folder);
   const before = new Set(files.map((name) => Number.parseInt(name, 10)));
-  const isTaken = (name: string) => tables.has(Number.parseInt(name, 10));
-  const left = files.find((name) => !name.endsWith('.log') && !damaged.has(name) && !isTaken(name));
-  if (left !== undefined) throw new Error(`LevelDB could not take up its file ${left}, which is sound`);
+  const isInManifest = (name: string) => tables.has(Number.parseInt(name, 10));
+  const missing = files.find((name) => !name.endsWith('.log') && !damaged.has(name) && !isInManifest(name));
+  if (missing !== undefined) throw new Error(`LevelDB's repair left out file ${missing}, which is sound`);
   const made = [...tables.keys()].filter((number) => !before.has(number));
-  if (made.length < logs) throw new Error('LevelDB could not write what is in its logs into tables');
+  if (made.length < logs) throw new Error("LevelDB's repair could not convert all logs into tables");
 }
 
-function isKept(name: string): boolean {
+function isNumberedFile(name: string): boolean {
   return /^\d+\.(ldb|sst|log)$/.test(name);
 }
 
 /**
- * See whether another process has a folder, without LevelDB's reading what is in it: it takes the lock, and then refuses a database that is there.
- * @throws what LevelDB says when it is locked
+ * Check that no other process has a folder, without LevelDB reading its files: LevelDB takes the lock, and then refuses to open an existing
+ * database.
+ * @throws Error with the cause LEVEL_LOCKED
  */
 export async function checkUnlocked(folder: string): Promise<void> {
   const { Level } = await import('level');

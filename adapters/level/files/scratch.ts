@@ -2,16 +2,18 @@ import { copyFile, link, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { makeFolder, namesIn } from './folder.ts';
 
-/** LevelDB reads these, and deletes their names when it has made others of them; it never writes into one that is there. */
-const LINKED = /^\d+\.(ldb|sst|log)$/;
-/** Small, and replaced by LevelDB. */
-const COPIED = /^(CURRENT|CLOSED|MANIFEST-\d+)$/;
+/** LevelDB reads these files and removes their names, but never writes into an existing one. So links are safe. */
+const LINKED_NAMES = /^\d+\.(ldb|sst|log)$/;
+/** Small files that LevelDB replaces. */
+const COPIED_NAMES = /^(CURRENT|CLOSED|MANIFEST-\d+)$/;
 
 /**
- * Make a folder that LevelDB opens in place of another one, which stays as it is: links to its tables and logs (hard links on one file
- * system, symbolic links across), copies of the rest.
- * @param scratch where it is made; made with its parents if it is not there
- * @returns its path; `removeLinks` takes it away
+ * Create a folder that LevelDB can open in place of another one, which stays unchanged.
+ *
+ * It contains links to tables and logs (hard links, or symbolic links across file systems) and copies of the small files.
+ * @param scratch the parent of the new folder, created if it does not exist
+ * @returns path of the new folder; `removeLinks` deletes it
+ * @throws Error from the file system
  */
 export async function linkFolder(folder: string, scratch: string): Promise<string> {
   await makeFolder(resolve(scratch));
@@ -19,8 +21,8 @@ export async function linkFolder(folder: string, scratch: string): Promise<strin
   try {
     for (const name of await namesIn(folder)) {
       const [from, to] = [join(folder, name), join(linked, name)];
-      if (LINKED.test(name)) await link(from, to).catch(() => symlink(from, to));
-      else if (COPIED.test(name)) await copyFile(from, to);
+      if (LINKED_NAMES.test(name)) await link(from, to).catch(() => symlink(from, to));
+      else if (COPIED_NAMES.test(name)) await copyFile(from, to);
     }
   } catch (error) {
     await removeLinks(linked);
@@ -29,7 +31,7 @@ export async function linkFolder(folder: string, scratch: string): Promise<strin
   return linked;
 }
 
-/** The files that are linked stay. */
+/** Delete a folder made by `linkFolder`; the linked files stay. */
 export async function removeLinks(linked: string): Promise<void> {
   await rm(linked, { recursive: true, force: true });
 }

@@ -1,8 +1,8 @@
-/** Unpack what Snappy has packed (its raw format, without frames). @throws Error where it cannot be that */
-export function uncompressed(bytes: Buffer): Buffer {
+/** Decompress bytes in the raw format of Snappy, without frames. @throws Error if they are not in that format */
+export function uncompress(bytes: Buffer): Buffer {
   let at = 0;
   const byte = () => {
-    if (at >= bytes.length) throw new Error('it cannot be unpacked');
+    if (at >= bytes.length) throw new Error('it contains a block that cannot be decompressed');
     return bytes[at++];
   };
   const little = (count: number) => {
@@ -16,7 +16,7 @@ export function uncompressed(bytes: Buffer): Buffer {
     length += (next & 127) * scale;
     if (next < 128) break;
   }
-  if (length > bytes.length * 64) throw new Error('it cannot be unpacked');
+  if (length > bytes.length * 64) throw new Error('it contains a block that cannot be decompressed');
   const out = Buffer.alloc(length);
   let end = 0;
   while (at < bytes.length) {
@@ -25,7 +25,8 @@ export function uncompressed(bytes: Buffer): Buffer {
     if ((tag & 3) === 0) {
       const short = tag >> 2;
       count = 1 + (short < 60 ? short : little(short - 59));
-      if (at + count > bytes.length || end + count > length) throw new Error('it cannot be unpacked');
+      if (at + count > bytes.length || end + count > length)
+        throw new Error('it contains a block that cannot be decompressed');
       bytes.copy(out, end, at, at + count);
       at += count;
       end += count;
@@ -39,10 +40,11 @@ export function uncompressed(bytes: Buffer): Buffer {
       count = 1 + (tag >> 2);
       back = little((tag & 3) === 2 ? 2 : 4);
     }
-    if (back === 0 || back > end || end + count > length) throw new Error('it cannot be unpacked');
-    // one by one: what is copied may reach into what it makes
+    if (back === 0 || back > end || end + count > length)
+      throw new Error('it contains a block that cannot be decompressed');
+    // byte by byte, because the source may overlap the bytes being written
     for (; count > 0; count--, end++) out[end] = out[end - back];
   }
-  if (end !== length) throw new Error('it cannot be unpacked');
+  if (end !== length) throw new Error('it contains a block that cannot be decompressed');
   return out;
 }

@@ -1,42 +1,43 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from './folder.ts';
-import { damageOfLog } from './log.ts';
+import { findLogDamage } from './log.ts';
 import { readManifest } from './manifest.ts';
-import { damageOfTable } from './table.ts';
+import { findTableDamage } from './table.ts';
 
-/** A file of LevelDB's that is not as it was written. */
+/** A damaged or missing file of LevelDB. */
 export interface Damage {
   readonly file: string;
-  /** What is wrong with it, for people; undefined: it is missing. */
+  /** What is wrong, as part of an error message; undefined if the file is missing. */
   readonly why: string | undefined;
-  /** Where the last byte of each bad block is; empty: of the file nothing can be saved. */
+  /** For a table, the offset of the type byte behind each bad block; empty if no block of the file can be saved. */
   readonly blockEnds: readonly number[];
 }
 
 /**
- * Read the tables and logs that make up a database and compare the checksums that LevelDB has written. It does not look at those of
- * tables: it hands out what such a block happens to say, leaves out what it cannot read, or ends the process by an assertion. Of a log it
- * passes over a bad record and all that follow within 32 KiB, and deletes it then; one that is missing it does not miss.
- * @param known names of tables that are sound; those that are found so are added. A table is never changed, nor its name given again
+ * Read the tables and logs that make up a database, and verify the checksums that LevelDB has written.
+ *
+ * LevelDB does not verify those of tables: it returns whatever a damaged block contains, omits what it cannot read, or aborts the process.
+ * In a log it skips a bad record and all that follow within 32 KiB, and then deletes the log. It does not notice that a log is missing.
+ * @param known names of tables that need no check; tables found sound are added, because LevelDB never changes a table nor reuses its name
  */
 export async function findDamage(folder: string, known: Set<string>): Promise<Damage[]> {
-  const { tables, isReplayed, firstLog, file, badAt, isCutOff } = await readManifest(folder);
+  const { tables, isReplayed, firstLog, file, badAt, isTruncated } = await readManifest(folder);
   const files = await numberedFiles(folder);
   const damages: Damage[] = [];
-  const room = { bytes: Buffer.alloc(0) };
+  const buffer = { bytes: Buffer.alloc(0) };
   const isThere = (wanted: number, isLog: boolean) =>
     files.some(({ name, number }) => number === wanted && name.endsWith('.log') === isLog);
   if (firstLog !== undefined && !isThere(firstLog, true)) damages.push(missing(firstLog, 'log'));
   for (const table of tables.keys()) if (!isThere(table, false)) damages.push(missing(table, 'ldb'));
-  // LevelDB drops files when what replaces them is in the manifest: where all is there the end of it was never written
-  if (file !== undefined && badAt !== undefined && (!isCutOff || damages.length > 0))
-    damages.unshift({ file, why: `its record at byte ${badAt} is not as it was written`, blockEnds: [] });
+  // LevelDB deletes files only after the manifest names their replacements: if none is missing, the lost end was never written
+  if (file !== undefined && badAt !== undefined && (!isTruncated || damages.length > 0))
+    damages.unshift({ file, why: `its record at byte ${badAt} is corrupt`, blockEnds: [] });
   for (const { name, number } of files) {
     const bytes = tables.get(number);
     const isLog = name.endsWith('.log');
     if (isLog ? !isReplayed(number) : bytes === undefined || known.has(name)) continue;
-    const damage = await damageIn(folder, name, isLog ? undefined : bytes, room);
+    const damage = await findDamageIn(folder, name, isLog ? undefined : bytes, buffer);
     if (damage !== undefined) damages.push(damage);
     else if (!isLog) known.add(name);
   }
@@ -47,52 +48,52 @@ function missing(number: number, extension: string): Damage {
   return { file: `${String(number).padStart(6, '0')}.${extension}`, why: undefined, blockEnds: [] };
 }
 
-/** The same for all tables that are there, whatever they may be for. */
+/** Verify all tables in a folder, whether or not the manifest names them. */
 export async function findDamagedTables(folder: string): Promise<Damage[]> {
   const damages: Damage[] = [];
-  const room = { bytes: Buffer.alloc(0) };
+  const buffer = { bytes: Buffer.alloc(0) };
   for (const { name } of await numberedFiles(folder)) {
-    const damage = name.endsWith('.log') ? undefined : await damageIn(folder, name, undefined, room);
+    const damage = name.endsWith('.log') ? undefined : await findDamageIn(folder, name, undefined, buffer);
     if (damage !== undefined) damages.push(damage);
   }
   return damages;
 }
 
-/** Tables and logs that are there, oldest first. */
+/** List the tables and logs in a folder, oldest first. */
 export async function numberedFiles(folder: string): Promise<{ name: string; number: number }[]> {
   const found = (await namesIn(folder)).filter((name) => /^\d+\.(ldb|sst|log)$/.test(name));
   return found.map((name) => ({ name, number: Number.parseInt(name, 10) })).sort((a, b) => a.number - b.number);
 }
 
 /**
- * @param bytes how large the file should be, if anybody knows
- * @param room where files are read to, one after the other
+ * @param bytes expected size of the file; undefined if unknown
+ * @param buffer memory that is reused for one file after the other
  */
-async function damageIn(
+async function findDamageIn(
   folder: string,
   name: string,
   bytes: number | undefined,
-  room: { bytes: Buffer }
+  buffer: { bytes: Buffer }
 ): Promise<Damage | undefined> {
   const file = await open(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
     return undefined;
   });
-  if (file === undefined) return undefined; // another process has the folder, and has just deleted it
+  if (file === undefined) return undefined; // deleted just now by another process that has the folder
   try {
     const { size } = await file.stat();
     if (bytes !== undefined && size !== bytes)
-      return { file: name, why: `it has ${size} bytes and should have ${bytes}`, blockEnds: [] };
-    if (room.bytes.length < size) room.bytes = Buffer.allocUnsafeSlow(size);
-    const content = await filled(file, room.bytes.subarray(0, size));
-    const damage = name.endsWith('.log') ? damageOfLog(content) : damageOfTable(content);
+      return { file: name, why: `it has ${size} bytes instead of ${bytes}`, blockEnds: [] };
+    if (buffer.bytes.length < size) buffer.bytes = Buffer.allocUnsafeSlow(size);
+    const content = await readFully(file, buffer.bytes.subarray(0, size));
+    const damage = name.endsWith('.log') ? findLogDamage(content) : findTableDamage(content);
     return damage && { file: name, blockEnds: [], ...damage };
   } finally {
     await file.close();
   }
 }
 
-async function filled(file: FileHandle, content: Buffer): Promise<Buffer> {
+async function readFully(file: FileHandle, content: Buffer): Promise<Buffer> {
   const size = content.length;
   for (let at = 0; at < size; ) {
     const { bytesRead } = await file.read(content, at, size - at, at);
