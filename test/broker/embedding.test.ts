@@ -538,9 +538,9 @@ describe('a broker in an app', () => {
     assert.deepEqual(called, ['first']);
   });
 
-  it('keeps a message when a publish hook answers with what is no message', async () => {
-    for (const answer of [null, 5, 'x', { allow: true }]) {
-      await using broker = await started({ hooks: { publish: () => answer as never } });
+  it('keeps a message when a publish hook allows it or says nothing', async () => {
+    for (const answer of [true, undefined, { allow: true }]) {
+      await using broker = await started({ hooks: { publish: () => answer as true } });
       const client = await broker.connect();
       assert.equal((await client.publish('t', 'x', { qos: 1 })).reasonCode, 0x10);
     }
