@@ -11,7 +11,7 @@ import { Metric, Metrics } from '../metrics.ts';
 import { type Message, releaseTurnFrames } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
-import { type Connection, isAttached } from '../session/connection.ts';
+import { type Connection, isAttached, SHARE } from '../session/connection.ts';
 import type { SessionDeeds } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
 import { StoredBacklog } from '../session/log.ts';
@@ -54,9 +54,13 @@ const STORE_ALARM = 'store_failed';
 /** Subscriptions of a session that ended which are taken out in one turn. */
 const FORGET_AT_ONCE = 1_000;
 
-/** How long one turn serves connections that sent more than their share, and how many shares it gives them at most. */
-const SERVE_MS = 2;
-const SHARES_AT_ONCE = 64;
+/**
+ * Shares that one turn gives to connections that sent more than theirs, together, and that others may draw on besides. Their streams are
+ * not read before they are served, so it also bounds how many of them deliver a chunk in the next turn.
+ */
+const SHARES_AT_ONCE = 8;
+/** How long one turn goes on giving them, should they take more time than their units say. */
+const SERVE_MS = 0.5;
 /** Turns in a row that leave these connections waiting because a new one came: Node accepts one for each listener in a turn. */
 const ARRIVALS_FIRST = 32;
 
@@ -127,6 +131,7 @@ export class Core implements SessionHost {
   readonly #animate: Stage<SessionDeeds>;
   #sys: SysTopics | undefined;
   turn = 0;
+  spareUnits = SHARES_AT_ONCE * SHARE;
   #dirty: Connection[] = [];
   /** Connections that sent more than their share of a turn, in the order in which they are served. */
   #unserved: Connection[] = [];
@@ -469,6 +474,7 @@ export class Core implements SessionHost {
   readonly #turn = (): void => {
     this.#isTurnScheduled = false;
     this.turn++;
+    this.spareUnits = SHARES_AT_ONCE * SHARE;
     const dirty = this.#dirty;
     const pumping = this.#pumping;
     if (pumping.length > 0) {
@@ -498,8 +504,8 @@ export class Core implements SessionHost {
   };
 
   /**
-   * Give connections that sent more than their share of a turn a share each, in rotation. It comes behind the flush and is short, so that
-   * the others wait for it as little as possible.
+   * Serve connections that sent more than their share of a turn, in rotation: each a share, or more where few wait. It comes behind the flush
+   * and is short, so that the others wait for it as little as possible.
    */
   #serve(): void {
     this.#arrivals = this.#hasArrival ? this.#arrivals + 1 : 0;
@@ -509,12 +515,15 @@ export class Core implements SessionHost {
       return;
     }
     const waiting = this.#unserved; // whoever needs another share puts itself behind the others
+    const shares = Math.max(1, Math.floor(SHARES_AT_ONCE / waiting.length));
     const untilMs = this.clock.monotonic() + SERVE_MS;
     let at = 0;
-    while (at < waiting.length && at < SHARES_AT_ONCE && (at === 0 || this.clock.monotonic() < untilMs)) {
+    let left = SHARES_AT_ONCE;
+    while (at < waiting.length && left > 0 && (at === 0 || this.clock.monotonic() < untilMs)) {
       const connection = waiting[at++];
+      left -= shares;
       try {
-        connection.serve();
+        connection.serve(shares * SHARE);
       } catch (error) {
         connection.session.broke(error, 'reading a chunk');
       }

@@ -29,17 +29,15 @@ export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16, turn:
 const UNREAD = Pause.hook | Pause.turn;
 
 /**
- * Units that a connection may use in one turn; what it has sent beyond them waits behind the other connections (`SessionHost.serveLater`).
- * A unit is about 0.05 us of CPU time: a frame on the fast path costs one, any other packet what `COSTS` says and `BYTE_COSTS` for each of
- * its bytes, 256 bytes one, and two receivers of a message one.
+ * Units that every connection may use in one turn. One that did not wait in the turn before may also draw on `SessionHost.spareUnits`.
+ * What it has sent beyond that waits behind the other connections (`SessionHost.serveLater`). A unit is about 0.03 us of CPU time: a frame on the fast path costs one, any other packet what `COSTS` says and `BYTE_COSTS` for each of
+ * its bytes, reading 64 bytes from the stream costs one, and two receivers of a message cost one.
  */
-const SHARE = 8_192;
-/** Units of one that had to wait in the turn before: many such connections are served by turns that are still short. */
-const SMALL_SHARE = 2_048;
+export const SHARE = 1_024;
 /** Bytes that are looked at in one turn at most: what a socket delivers at once. */
 const SHARE_BYTES = 65_536;
 /** Units by packet type. */
-const COSTS: readonly number[] = [4, 512, 4, 32, 4, 4, 4, 4, 256, 4, 256, 4, 4, 4, 4, 512];
+const COSTS: readonly number[] = [4, 512, 4, 8, 2, 4, 4, 4, 256, 4, 256, 4, 1, 4, 4, 512];
 /** Units by packet type for each byte: a SUBSCRIBE or UNSUBSCRIBE costs about 0.5 us a filter, and a filter takes some 5 to 10 bytes. */
 const BYTE_COSTS: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 0];
 
@@ -134,7 +132,7 @@ export class Connection {
   #turn = -1;
   #left = 0;
   /** The last turn in which it had to wait. */
-  #waitedTurn = -1;
+  #waitedTurn = -2;
   /** What has come of a packet that is not complete, and how many bytes it lacks, or 1 while its header does not say. */
   #parts: Buffer[] | undefined = undefined;
   #needed = 0;
@@ -197,6 +195,7 @@ export class Connection {
     host.metrics.counts[Metric.bytesReceived] += chunk.length;
     if ((this.pauses & UNREAD) !== 0 || this.#share() <= 0) this.#hold(chunk);
     else this.#read(chunk);
+    this.#left -= Math.min(chunk.length, SHARE_BYTES) >> 6;
   }
 
   /** What is left of its share of this turn. */
@@ -204,9 +203,19 @@ export class Connection {
     const { turn } = this.host;
     if (this.#turn !== turn) {
       this.#turn = turn;
-      this.#left = this.#waitedTurn === turn - 1 ? SMALL_SHARE : SHARE;
+      this.#left = SHARE;
     }
+    if (this.#left <= 0) this.#left = this.#draw(this.#left);
     return this.#left;
+  }
+
+  /** Add to a share that is used up, where that is possible. */
+  #draw(left: number): number {
+    const { host } = this;
+    if (this.#waitedTurn >= host.turn - 1) return left;
+    let more = left;
+    for (; more <= 0 && host.spareUnits > 0; more += SHARE) host.spareUnits -= SHARE;
+    return more;
   }
 
   #read(chunk: Buffer): void {
@@ -294,10 +303,10 @@ export class Connection {
     return pauses === 0 || (pauses === Pause.hook && !this.#isRestrained);
   }
 
-  /** Its turn has come again: read what waits, within a new share. */
-  serve(): void {
+  /** Its turn has come again: read what waits, within a share of so many units. */
+  serve(units: number): void {
     this.#waitedTurn = this.#turn = this.host.turn;
-    this.#left = SMALL_SHARE;
+    this.#left = units;
     this.resume(Pause.turn);
   }
 
@@ -311,11 +320,14 @@ export class Connection {
     let runStart = 0;
     let runCount = 0;
     let longest = 0;
-    const from = at;
     const last = Math.min(length - 1, at + SHARE_BYTES);
     let left = this.#share();
     try {
-      while (at < last && left > 0 && (this.pauses & Pause.hook) === 0 && !this.isClosed) {
+      while (at < last && (this.pauses & Pause.hook) === 0 && !this.isClosed) {
+        if (left <= 0) {
+          left = this.#draw(left);
+          if (left <= 0) break;
+        }
         const first = chunk[at];
         let body = at + 2;
         let size = chunk[at + 1];
@@ -419,7 +431,7 @@ export class Connection {
       return;
     }
     this.#isWalking = false;
-    this.#left = left - ((at - from) >> 8);
+    this.#left = left;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = host.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
     if (at >= length || this.isClosed) return;
     if (at < last ? left > 0 && (this.pauses & Pause.hook) === 0 : at === length - 1) {

@@ -67,6 +67,8 @@ export interface SessionHost {
   readTime(): void;
   /** Number of this turn of the broker. */
   readonly turn: number;
+  /** What all connections together may use in this turn beyond their shares, in the units of these. */
+  spareUnits: number;
   /** Flush this connection when the turn ends. */
   flushLater(connection: Connection): void;
   /** Call this connection's `serve` when the others that wait have been served. */
