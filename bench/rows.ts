@@ -91,6 +91,7 @@ const ROWS_FLOOD: readonly Row[] = (
 ).map((flood) =>
   row(`bystander of 60 x ${flood}`, { mode: 'bystander', flood, count: 60 }, BROKERS, [
     { key: 'p99Us', label: 'p99', unit: 'us', goal: { value: 100_000, mosquitto: 1 / 3 } },
+    { key: 'p50Us', label: 'p50', unit: 'us' },
     { key: 'worstUs', label: 'worst', unit: 'us' },
     { key: 'connectP99Us', label: 'new connection, p99', unit: 'us' },
     { key: 'grownBytes', label: 'memory, over idle', unit: 'bytes', goal: { value: 60 * 2 ** 20 } }
