@@ -236,7 +236,7 @@ class Target {
   async serve(inputs: readonly Input[]): Promise<void> {
     const runs = inputs.map((input) => this.#begin(input));
     this.#work();
-    await turns(3);
+    await turns(12); // inputs beyond their share of a turn are served in rotation
     if (coreOf(this.#broker).hasPublishHooks) await turns(6);
     this.#checkHealth();
     for (const run of runs) this.#guard(run, () => this.#check(run));
