@@ -16,20 +16,20 @@ import { boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';
 import { type Acceptor, Gate, type Stage } from './gate.ts';
 import { AppListener, Listening } from './listen.ts';
-import { freeName, type Listener, noTls } from './net-listener.ts';
+import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
 import { type Claimant, upgradesOf } from './upgrades.ts';
 import {
-  answer,
+  respond,
   WEBSOCKET_OPTIONS,
   WebSocketEndpoint,
   type WebSocketRead,
   type WebSocketSettings
 } from './websocket.ts';
 
-/** What `attachWebSocket` takes. A PROXY header in front of an HTTP server is for that server to read. */
+/** Options of `attachWebSocket`. PROXY headers are not among them: they are up to the HTTP server. */
 export type AttachOptions = Omit<ListenerOptions, 'proxyProtocol' | 'trustedProxies'> & WebSocketSettings;
-/** What `upgradeHandler` takes: the host decides on the path. */
+/** Options of `upgradeHandler`. The host decides on the path. */
 export type UpgradeOptions = Omit<AttachOptions, 'path'>;
 
 const { proxyProtocol: _, trustedProxies: __, ...COMMON } = LISTENER_OPTIONS;
@@ -42,12 +42,13 @@ const UPGRADE_OPTIONS = {
 const ATTACH_OPTIONS = { ...UPGRADE_OPTIONS, path };
 
 /**
- * Serve MQTT over WebSocket on an HTTP or HTTPS server that the app has already, on one path.
+ * Serve MQTT over WebSocket on one path of an HTTP or HTTPS server that the app already has.
  *
- * Upgrade requests for this path are answered here and reach no `upgrade` listener of the app, so that packages with WebSocket paths of
- * their own (`ws`, Socket.IO, `@fastify/websocket`) do not refuse them. Requests for other paths are left to those listeners, and answered
- * with 404 only if there are none. While the broker is stopped, and after `close()`, nothing of it is left on the server.
- * @param server the server itself, also of HTTP/2 with `allowHTTP1`: of an Express app what its `listen` returns, of a Fastify app `fastify.server`
+ * Upgrade requests for this path reach no `upgrade` listener of the app, because packages with WebSocket paths of their own (`ws`,
+ * Socket.IO, `@fastify/websocket`) would refuse them. Requests for other paths are left to those listeners; if there are none, they are
+ * answered with 404. While the broker is stopped, and after `close()`, the server is as it was before.
+ * @param server a server of `node:http`, `node:https`, or `node:http2` with `allowHTTP1`. For an Express app, pass what its `listen`
+ * returns; for a Fastify app, `fastify.server`
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function attachWebSocket(
@@ -55,7 +56,7 @@ export function attachWebSocket(
   server: HttpServer | HttpsServer | Http2SecureServer,
   options: AttachOptions = {}
 ): Listening {
-  // By its methods: other runtimes, realms and HTTP/2 have classes of their own.
+  // recognised by its methods, because other runtimes, realms and HTTP/2 have classes of their own
   if (typeof server?.on !== 'function' || typeof server.address !== 'function') {
     const expected = 'a server of node:http or node:https, such as listen() of an Express app returns';
     throw new InvalidInput('OPTION_INVALID', 'server', expected, server);
@@ -63,7 +64,7 @@ export function attachWebSocket(
   const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as OptionValues<typeof ATTACH_OPTIONS>;
   const http = server as HttpServer;
   if (read.usernameFrom !== undefined && !isSecure(http)) {
-    const expected = 'an HTTPS server, which knows client certificates';
+    const expected = 'an HTTPS server, which can verify client certificates';
     throw new InvalidInput('OPTION_INVALID', 'usernameFrom', expected, read.usernameFrom);
   }
   return new Listening(broker, new AttachedListener(broker, http, read));
@@ -83,20 +84,21 @@ export function attachWebSocket(
  */
 export function upgradeHandler(broker: Acceptor, options: UpgradeOptions = {}): UpgradeListener {
   const read = readOptions(UPGRADE_OPTIONS, options, 'upgrade handler') as OptionValues<typeof UPGRADE_OPTIONS>;
-  return new UpgradeListener(broker, new HandedListener(broker, { ...read, path: undefined }));
+  return new UpgradeListener(broker, new ForwardedListener(broker, { ...read, path: undefined }));
 }
 
-/** The listener of a host that routes upgrade requests itself. The broker opens it at its start and closes it at its stop. */
+/** The listener of a host that routes upgrade requests itself. The broker opens it when it starts and closes it when it stops. */
 export class UpgradeListener extends AppListener {
   /**
-   * Take an upgrade request that the host has found to be MQTT's: with what its server's `upgrade` event gives. The path is not looked at. A
-   * request that must not pass (origin, subprotocol, number of connections) is answered or closed here, with 503 while the broker is not
-   * started. Bound, and never throws.
+   * Accept an upgrade request for MQTT, with the arguments of the `upgrade` event of the host's server. The path is not checked.
+   *
+   * A request with a refused origin or subprotocol, or past `maxConnections`, is answered or closed here; while the broker is not started,
+   * the answer is 503. The function is bound and never throws.
    */
   readonly handleUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
   /** @internal */
-  constructor(broker: Acceptor, listener: HandedListener) {
+  constructor(broker: Acceptor, listener: ForwardedListener) {
     super(broker, listener);
     this.handleUpgrade = (request, socket, head) => listener.handleUpgrade(request, socket, head);
     broker.attach(listener);
@@ -106,8 +108,8 @@ export class UpgradeListener extends AppListener {
   }
 }
 
-/** Takes what an HTTP server of the app upgrades. */
-class HandedListener implements Listener {
+/** Accepts upgrade requests from an HTTP server of the app. */
+class ForwardedListener implements Listener {
   readonly name: string;
   readonly protocol: ListenerProtocol;
   readonly #gate: Gate;
@@ -129,7 +131,7 @@ class HandedListener implements Listener {
     this.#usernameFrom = options.usernameFrom;
   }
 
-  /** That of the host's server, if it is known. */
+  /** Address of the host's server; undefined if it is unknown. */
   get address(): ListenerAddress | undefined {
     return undefined;
   }
@@ -155,11 +157,11 @@ class HandedListener implements Listener {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#gate.shut();
+    this.#gate.close();
   }
 
   async reload(): Promise<void> {
-    throw noTls(this.name);
+    throw withoutTlsError(this.name);
   }
 
   info(): ListenerFigures {
@@ -172,7 +174,7 @@ class HandedListener implements Listener {
 
   handleUpgrade(request: IncomingMessage, socket: Duplex & TlsFacts, head: Buffer): void {
     if (!this.#isOpen) {
-      answer(socket, 503);
+      respond(socket, 503);
       return;
     }
     const arrival = this.#gate.admit(socket, socket.encrypted ? 'wss' : 'ws', undefined, true);
@@ -184,8 +186,8 @@ class HandedListener implements Listener {
   }
 }
 
-/** Takes the upgrade requests of one path of an HTTP server. */
-class AttachedListener extends HandedListener implements Claimant {
+/** Accepts the upgrade requests for one path of an HTTP server. */
+class AttachedListener extends ForwardedListener implements Claimant {
   readonly path: string;
   readonly #http: HttpServer;
 

@@ -10,7 +10,7 @@ import {
 } from 'node:net';
 import { BrokerError, type ListenerAddress } from '../../lib/index.ts';
 
-/** Where to bind, as read from a listener's options. */
+/** The address to bind, and the options of its sockets. */
 export type Place =
   | {
       readonly port: number;
@@ -23,84 +23,86 @@ export type Place =
   | { readonly path: string; readonly mode: number | undefined; readonly backlog: number };
 
 /**
- * Bind and accept.
- * @param accept gets every socket that comes; it must not throw
- * @param failed is told what goes wrong later: the server keeps accepting
- * @throws BrokerError LISTENER_BIND_FAILED, with the address and what can be done
+ * Bind an address and accept connections.
+ * @param accept called with each accepted socket; must not throw
+ * @param onError called with later errors, after which the server continues to accept
+ * @throws BrokerError LISTENER_BIND_FAILED, with the address and the remedy
  */
 export async function bind(
   place: Place,
   accept: (socket: Socket) => void,
-  failed: (error: Error) => void
+  onError: (error: Error) => void
 ): Promise<Server> {
   try {
-    return await ('path' in place ? bindPath(place, accept, failed) : bindPort(place, accept, failed));
+    return await ('path' in place ? bindPath(place, accept, onError) : bindPort(place, accept, onError));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const remedy = ('path' in place ? PATH_REMEDIES : PORT_REMEDIES)[code ?? ''] ?? (error as Error).message;
-    throw new BrokerError('LISTENER_BIND_FAILED', `cannot listen on ${placeName(place)}: ${remedy}`, { cause: error });
+    throw new BrokerError('LISTENER_BIND_FAILED', `cannot listen on ${describePlace(place)}: ${remedy}`, {
+      cause: error
+    });
   }
 }
 
-/** The address a server has. */
+/** Return the address that a server is bound to; undefined if it is closed. */
 export function boundAddress(server: Server): ListenerAddress | undefined {
   const address = server.address() as AddressInfo | string | null;
   if (address === null) return undefined;
   return typeof address === 'string' ? { path: address } : { host: address.address, port: address.port };
 }
 
-/** Host and port as people write them, IPv6 in brackets; or the path. */
-function placeName(place: Place): string {
+/** Format host and port for messages, with IPv6 addresses in brackets; or the path. */
+function describePlace(place: Place): string {
   if ('path' in place) return place.path;
   return place.host.includes(':') ? `[${place.host}]:${place.port}` : `${place.host}:${place.port}`;
 }
 
 const PORT_REMEDIES: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'somebody listens there already; stop that, or choose another port (0 takes a free one)',
-  EACCES: 'permission denied; choose a port from 1024 up',
-  EADDRNOTAVAIL: 'this machine has no such address; "0.0.0.0" or "::" binds all it has',
-  ENOTFOUND: 'the host name is unknown; check its spelling, or give an address'
+  EADDRINUSE: 'the address is in use; stop the other program, or choose another port (0 for a free one)',
+  EACCES: 'permission denied; choose a port above 1023',
+  EADDRNOTAVAIL: 'this machine has no such address; use "0.0.0.0" or "::" for all of its addresses',
+  ENOTFOUND: 'the host name is unknown; check its spelling, or use an IP address'
 };
 
 const PATH_REMEDIES: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'somebody listens there already; stop that, or choose another path',
-  // What a missing directory is reported as, too.
-  EACCES: 'its directory does not exist or may not be written to',
-  EEXIST: 'a file that is not a socket is there; move it away, or choose another path',
-  EINVAL: 'the path is no good for a socket; choose another one'
+  EADDRINUSE: 'the socket is in use; stop the other program, or choose another path',
+  // also reported if the directory does not exist
+  EACCES: 'its directory does not exist or is not writable; create it, or choose another path',
+  EEXIST: 'there is a file that is not a socket; move it away, or choose another path',
+  EINVAL: 'the path is invalid for a socket; choose another one'
 };
 
-/** What fits beside the NUL into the address of a Unix socket; BSD kernels have four bytes less. Node may cut a longer path off without a word. */
+/** Longest path of a Unix socket, without the NUL; BSD kernels have four bytes less. Node may silently truncate a longer path. */
 const PATH_MAX_BYTES = process.platform === 'linux' ? 107 : 103;
 
 async function bindPort(
   place: Extract<Place, { port: number }>,
   accept: (socket: Socket) => void,
-  failed: (error: Error) => void
+  onError: (error: Error) => void
 ): Promise<Server> {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = place;
-  // Node cuts off what is less than a second, and the kernel takes its own two hours for 0.
+  // rounded up: Node cuts off fractions of a second, and for 0 the kernel uses its default of two hours
   const keepAliveInitialDelay = Math.ceil(tcpKeepAlive / 1000) * 1000;
   const keepAlive = tcpKeepAlive > 0 ? { keepAlive: true, keepAliveInitialDelay } : {};
   const server = createServer({ noDelay, ...keepAlive }, accept);
-  await listening(server, { port, host, ipv6Only, backlog }, failed);
+  await startListening(server, { port, host, ipv6Only, backlog }, onError);
   return server;
 }
 
 async function bindPath(
   place: Extract<Place, { path: string }>,
   accept: (socket: Socket) => void,
-  failed: (error: Error) => void
+  onError: (error: Error) => void
 ): Promise<Server> {
   const { path, mode, backlog } = place;
   const bytes = Buffer.byteLength(path);
   if (bytes > PATH_MAX_BYTES && !isPipe(path)) {
     throw new Error(
-      `the path has ${bytes} bytes, a socket takes ${PATH_MAX_BYTES}; choose a shorter one, such as /tmp/mqtt.sock`
+      `the path has ${bytes} bytes, but at most ${PATH_MAX_BYTES} are possible; choose a shorter one, such as /tmp/mqtt.sock`
     );
   }
   const server = createServer(accept);
-  const start = () => withMask(mode, () => listening(server, { path, backlog }, failed));
+  const start = () => withUmask(mode, () => startListening(server, { path, backlog }, onError));
   try {
     await start();
   } catch (error) {
@@ -112,21 +114,25 @@ async function bindPath(
   return server;
 }
 
-async function listening(server: Server, where: NodeListenOptions, failed: (error: Error) => void): Promise<void> {
+async function startListening(
+  server: Server,
+  where: NodeListenOptions,
+  onError: (error: Error) => void
+): Promise<void> {
   server.listen(where);
   await once(server, 'listening');
-  // From here on: a failed accept (too many open files). Node goes on accepting.
-  server.on('error', failed);
+  // errors from now on are failed accepts (too many open files), after which Node continues to accept
+  server.on('error', onError);
 }
 
-/** Bind with the file mode in force from the first moment; a chmod afterwards would leave a gap. The bind happens within the call. */
-function withMask<T>(mode: number | undefined, run: () => T): T {
+/** Run a bind with the umask that gives the socket its file mode at once. With a later chmod alone, anyone could connect in between. */
+function withUmask<T>(mode: number | undefined, run: () => T): T {
   if (mode === undefined) return run();
   let mask: number;
   try {
     mask = process.umask(0o777 & ~mode);
   } catch {
-    return run(); // in a worker thread the mask can not be set: the chmod that follows has to do
+    return run(); // a worker thread cannot set the umask, so only the later chmod sets the mode
   }
   try {
     return run();
@@ -135,7 +141,7 @@ function withMask<T>(mode: number | undefined, run: () => T): T {
   }
 }
 
-/** Is a socket left over by a process that is gone? A file of another kind is an error: it may be somebody's data. */
+/** Whether a path is a socket on which no process listens. @throws Error EEXIST if it is a file of another kind, which may hold data */
 async function isStale(path: string): Promise<boolean> {
   if (isPipe(path)) return false;
   const file = await lstat(path).catch(() => undefined);

@@ -1,9 +1,12 @@
 import type { Arrival, Gate, Stage } from './gate.ts';
 
-/** The stage that makes the certificate's name the user name. A connection without one is closed: it could take any name it liked. */
+/**
+ * Create the stage that takes the user name from the client certificate. A connection without one is closed, because it could choose any
+ * user name in CONNECT.
+ */
 export function usernameStage(gate: Gate, usernameFrom: 'cn' | 'subject', next: Stage): Stage {
   return (arrival: Arrival) => {
-    // A pre-shared key has named and proved the user already.
+    // a pre-shared key has already given the user name
     if (!arrival.isAuthenticated) {
       const username = usernameFrom === 'cn' ? arrival.certificate?.commonName : arrival.certificate?.subject;
       if (username === undefined || username === '') {

@@ -2,31 +2,31 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { BrokerError, systemClock } from '../../lib/index.ts';
 import type { Acceptor } from './gate.ts';
 
-/** What a look at the process tells. */
+/** The file descriptors of the process. */
 export interface DescriptorCount {
-  /** Infinity: no bound, or none that is known. */
+  /** Infinity if there is no limit, or it is unknown. */
   readonly limit: number;
   readonly used: number;
 }
 
-/** A look is good for this long; in between, the listeners' own sockets are counted. */
-const LOOK_EVERY_MS = 100;
-/** Where a look takes long, looks take this share of the time at most. */
-const LOOK_SHARE = 0.01;
-/** While the alarm stands, it is looked again so often whether it is over. */
+/** The count is read at most this often; in between, the sockets of the listeners are added and subtracted. */
+const READ_EVERY_MS = 100;
+/** Reading the count takes at most this fraction of the time. */
+const READ_TIME_SHARE = 0.01;
+/** How often an active alarm is checked for its end. */
 const CHECK_EVERY_MS = 1_000;
-const ALARM = 'descriptors_short';
+const ALARM_ID = 'descriptors_short';
 
-/** How many file descriptors this process may still open. */
+/** Counts the file descriptors that this process may still open. */
 export class Descriptors {
-  readonly #look: () => DescriptorCount;
+  readonly #readCount: () => DescriptorCount;
   readonly #monotonic: () => number;
   #limit = Infinity;
   #used = 0;
-  #nextLookMs = -Infinity;
+  #nextReadMs = -Infinity;
 
-  constructor(look: () => DescriptorCount = lookAtProcess, monotonic: () => number = systemClock.monotonic) {
-    this.#look = look;
+  constructor(readCount: () => DescriptorCount = readProcessCount, monotonic: () => number = systemClock.monotonic) {
+    this.#readCount = readCount;
     this.#monotonic = monotonic;
   }
 
@@ -34,21 +34,21 @@ export class Descriptors {
     return this.#limit;
   }
 
-  /** Looks at the process if the last look is too old. */
+  /** Return the number of free descriptors, and read the count again if it is too old. */
   free(): number {
     const startedMs = this.#monotonic();
-    if (startedMs >= this.#nextLookMs) {
-      this.#lookAgain();
+    if (startedMs >= this.#nextReadMs) {
+      this.#refresh();
       const endedMs = this.#monotonic();
-      this.#nextLookMs = endedMs + Math.max(LOOK_EVERY_MS, (endedMs - startedMs) / LOOK_SHARE);
+      this.#nextReadMs = endedMs + Math.max(READ_EVERY_MS, (endedMs - startedMs) / READ_TIME_SHARE);
     }
     return this.#used === this.#limit ? 0 : this.#limit - this.#used;
   }
 
-  /** To look at the process takes a descriptor, too. Where it fails for another reason, what is known stands. */
-  #lookAgain(): void {
+  /** Read the count, which itself needs a free descriptor. If reading fails for another reason, the last count is kept. */
+  #refresh(): void {
     try {
-      const { limit, used } = this.#look();
+      const { limit, used } = this.#readCount();
       this.#limit = limit;
       this.#used = used;
     } catch (error) {
@@ -57,85 +57,85 @@ export class Descriptors {
     }
   }
 
-  /** A listener has taken a socket in. */
-  taken(): void {
+  /** Count a socket that a listener has admitted. */
+  add(): void {
     this.#used++;
   }
 
-  /** A listener's socket has closed. */
-  given(): void {
+  /** Subtract a socket that has closed. */
+  remove(): void {
     this.#used--;
   }
 }
 
-/** What the process has now. `/proc` is Linux's; elsewhere this throws, and no bound is known. */
-function lookAtProcess(): DescriptorCount {
+/** Read limit and number of descriptors from `/proc`. On other systems than Linux this throws, and the limit stays unknown. */
+function readProcessCount(): DescriptorCount {
   const limit = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
   if (limit === undefined) return { limit: Infinity, used: 0 };
-  // From Linux 6.2 on the size is the number of descriptors.
+  // since Linux 6.2 the size is the number of descriptors
   const used = statSync('/proc/self/fd').size || readdirSync('/proc/self/fd').length;
   return { limit: Number(limit), used };
 }
 
-/** Those of the process: the listeners of all brokers share them. */
+/** The descriptors of this process, shared by the listeners of all brokers. */
 export const processDescriptors = new Descriptors();
 
-/** Keeps connections off the last descriptors, on behalf of one listener, and tells its broker when it has to. */
+/** Keeps the last descriptors free of the connections of one listener, and raises an alarm while it refuses connections. */
 export class DescriptorReserve {
   readonly #acceptor: Acceptor;
   readonly #listener: string;
-  readonly #wanted: number;
+  readonly #configured: number;
   readonly #descriptors: Descriptors;
   #isShort = false;
   #timer: unknown;
 
-  /** @param reserve descriptors that stay free; a quarter of all at most. 0: none are kept free */
+  /** @param reserve descriptors to keep free, at most a quarter of the limit; 0 for none */
   constructor(acceptor: Acceptor, listener: string, reserve: number, descriptors: Descriptors = processDescriptors) {
     this.#acceptor = acceptor;
     this.#listener = listener;
-    this.#wanted = reserve;
+    this.#configured = reserve;
     this.#descriptors = descriptors;
   }
 
-  /** May a connection that has just been accepted stay? */
+  /** Whether a connection that has just been accepted may stay. */
   admits(): boolean {
-    if (this.#wanted === 0) return true;
+    if (this.#configured === 0) return true;
     const free = this.#descriptors.free();
     if (free >= this.#reserve) return true;
     if (!this.#isShort) this.#raise(free);
     return false;
   }
 
-  taken(): void {
-    this.#descriptors.taken();
+  add(): void {
+    this.#descriptors.add();
   }
 
-  given(): void {
-    this.#descriptors.given();
+  remove(): void {
+    this.#descriptors.remove();
   }
 
-  /** The listener closes: what is wrong with the process does not concern it any more. */
-  shut(): void {
+  /** Clear the alarm, because the listener closes. */
+  close(): void {
     if (this.#isShort) this.#clear();
   }
 
   get #reserve(): number {
-    return Math.min(this.#wanted, Math.floor(this.#descriptors.limit / 4));
+    return Math.min(this.#configured, Math.floor(this.#descriptors.limit / 4));
   }
 
   #raise(free: number): void {
     this.#isShort = true;
     const { limit } = this.#descriptors;
     const summary =
-      `${free} of ${limit} file descriptors are free, and ${this.#reserve} are kept for the store: listener ${this.#listener} closes ` +
-      'new connections until there are more. Raise the limit (ulimit -n, LimitNOFILE) or lower maxConnections';
+      `${free} of ${limit} file descriptors are free, and ${this.#reserve} are reserved for the store: listener ${this.#listener} closes ` +
+      'new connections until more are free. Raise the limit (ulimit -n, LimitNOFILE) or lower maxConnections';
     this.#acceptor.alarm('alert', { id: this.#alarm, title: 'file descriptors are short', summary });
     const error = new BrokerError('DESCRIPTORS_SHORT', summary);
     this.#acceptor.failed(error, `listener ${this.#listener}: accepting connections`, undefined);
     this.#check();
   }
 
-  /** Some more than the reserve have to be free: otherwise the alarm would come and go with single connections. */
+  /** Clear the alarm once 1.25 times the reserve is free. With less, single connections would raise and clear it again. */
   #check(): void {
     const { clock } = this.#acceptor;
     this.#timer = clock.setTimeout(() => {
@@ -151,6 +151,6 @@ export class DescriptorReserve {
   }
 
   get #alarm(): string {
-    return `${ALARM}:${this.#listener}`;
+    return `${ALARM_ID}:${this.#listener}`;
   }
 }

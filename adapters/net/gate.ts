@@ -13,42 +13,42 @@ import {
 } from '../../lib/index.ts';
 import { DescriptorReserve } from './descriptors.ts';
 
-/** What a listener needs of a zone. */
+/** The settings of a zone that a listener needs. */
 export interface ZoneSizes {
   readonly maxPacketSize: number;
   readonly maxConnectSize: number;
 }
 
-/** What a listener needs of a broker. `Broker` fits; so does a stub in a test. */
+/** The part of a broker that a listener needs. `Broker` implements it; so can a stub in a test. */
 export interface Acceptor {
-  /** Time of handshakes and rates. */
+  /** Clock for handshake timeouts and rates. */
   readonly clock: Clock;
-  /** `connected` once it has started. */
+  /** `connected` while the broker is started. */
   readonly state: string;
-  /** Settings of a zone. Throws InvalidInput ZONE_UNKNOWN. */
+  /** Return the settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
   zone(name: string | undefined): ZoneSizes;
-  /** Take a connection: its bytes and what the listener knows of it. */
+  /** Accept a connection: its bytes, and what the listener knows about it. */
   handle(stream: Duplex, meta: ConnectionMeta): void;
-  /** Open this listener at the next start, close it at the next stop. */
+  /** Add a listener, which the broker opens when it starts and closes when it stops. */
   attach(listener: ListenerHandle): void;
-  /** Forget a listener that was closed. */
+  /** Remove a listener. */
   detach(listener: ListenerHandle): void;
-  /** Those it knows. */
+  /** Return all added listeners. */
   listeners(): readonly ListenerHandle[];
-  /** Announce an error that no caller can be told of. */
+  /** Report an error that belongs to no caller. */
   failed(thrown: unknown, during: string, client: undefined): void;
-  /** Announce a condition that an operator should know, or that it is over. */
+  /** Raise or clear an alarm. */
   alarm(change: 'alert' | 'clear', alarm: Alarm): void;
-  /** Tell when a client has gone, and why. */
-  on(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
-  /** Tell no more. */
-  off(event: 'client.disconnected', hear: (event: Disconnected) => void): unknown;
+  /** Call `listener` when a client has disconnected. */
+  on(event: 'client.disconnected', listener: (event: Disconnected) => void): unknown;
+  /** Remove `listener`. */
+  off(event: 'client.disconnected', listener: (event: Disconnected) => void): unknown;
 }
 
-/** A client that has gone. */
+/** A client that has disconnected, and the reason. */
 export type Disconnected = Pick<BrokerEvents['client.disconnected'], 'client' | 'reason'>;
 
-/** Why a listener itself ended a connection, before the broker had it. */
+/** Why a listener closed a connection before it handed it to the broker. */
 export type RefusalReason =
   | 'max_connections'
   | 'max_conn_rate'
@@ -63,7 +63,7 @@ export type RefusalReason =
   | 'listener_closed'
   | 'internal_error';
 
-/** The settings every kind of listener has. */
+/** Settings that every kind of listener has. */
 export interface GateSettings {
   readonly zone: string | undefined;
   readonly mountpoint: string | undefined;
@@ -74,11 +74,11 @@ export interface GateSettings {
   readonly handshakeTimeout: number;
 }
 
-/** A connection on its way from accept to the broker, and what has been learnt of it so far. */
+/** A connection between its accept and its hand-over to the broker, and what is known about it so far. */
 export interface Arrival {
-  /** What was accepted; its close ends the connection. */
+  /** The accepted socket. */
   readonly socket: Duplex;
-  /** What the next stage reads: the socket itself, then the TLS socket over it, then the WebSocket stream over that. */
+  /** The stream that the next stage reads: the socket itself, then the TLS socket over it, then the WebSocket stream over that. */
   stream: Duplex;
   readonly transport: ConnectionMeta['transport'];
   remoteAddress: string | undefined;
@@ -89,39 +89,39 @@ export interface Arrival {
   isAuthenticated: boolean;
   certificate: ConnectionMeta['certificate'];
   headers: ConnectionMeta['headers'];
-  /** What it counts as when it ends in the present stage. */
+  /** The reason that is counted if the connection ends in the current stage. */
   reason: RefusalReason;
-  /** It was handed over, refused, or has ended. */
-  isOver: boolean;
+  /** Whether the connection was handed over or refused, or has ended. */
+  isSettled: boolean;
   timer: unknown;
 }
 
-/** One step of a connection's way in. It passes the arrival on, or has the gate refuse it. */
+/** One step between accept and broker. It passes the arrival to the next stage, or refuses it through the gate. */
 export type Stage = (arrival: Arrival) => void;
 
-/** Addresses that are the same for all connections of a listener, so that nobody asks the kernel for each. */
+/** Local address that is the same for all connections of a listener, which saves a system call for each. */
 export interface KnownLocal {
   readonly address: string | undefined;
   readonly port: number | undefined;
 }
 
 /**
- * Counts a listener's connections, lets them in or not, watches over the ones on their way, and hands them to the broker.
- * Nothing that a peer does throws out of here.
+ * Admits or refuses the connections of a listener, counts them, enforces the handshake timeout, and hands them to the broker.
+ * Nothing that a peer does makes it throw.
  */
 export class Gate {
-  /** The listener's name, as the broker is told it. */
+  /** Name of the listener. */
   readonly name: string;
   readonly shutdownCount: Record<string, number> = {};
   readonly settings: GateSettings;
   readonly clock: Clock;
   readonly #acceptor: Acceptor;
   readonly #arriving = new Map<Duplex, Arrival>();
-  /** Sockets that count for `maxConnections`: from accept until the broker begins to close the connection, or the socket closes. */
+  /** Sockets that count towards `maxConnections`: from accept until the broker begins to close the connection, or the socket closes. */
   readonly #places = new Set<Duplex>();
   readonly #placeFreed: (this: Duplex) => void;
-  readonly #left: (this: Duplex) => void;
-  /** Connections that came before `accept`, in order, and where their way begins; undefined: they enter as they come. */
+  readonly #onClose: (this: Duplex) => void;
+  /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
   #waiting: (readonly [arrival: Arrival, first: Stage])[] | undefined = [];
   readonly #descriptors: DescriptorReserve;
   #tokens: number;
@@ -139,18 +139,19 @@ export class Gate {
     this.#placeFreed = function placeFreed() {
       gate.#places.delete(this);
     };
-    // One function for all sockets: a closure for each would cost an idle connection some 100 bytes.
-    this.#left = function left() {
+    // one function for all sockets, because a closure for each would cost about 100 bytes per connection
+    this.#onClose = function left() {
       gate.#places.delete(this);
-      gate.#descriptors.given();
+      gate.#descriptors.remove();
       const arrival = gate.#arriving.get(this);
       if (arrival !== undefined) gate.refuse(arrival, arrival.reason);
     };
   }
 
   /**
-   * Take in a socket, within the bounds on number and rate; past them it is closed at once and counted.
-   * @param isStaged it has a way to go before the broker gets it, and must have gone it within the handshake timeout
+   * Admit a socket if number, rate and file descriptors allow it; else close it at once and count it.
+   * @param isStaged the socket has stages to pass, which must end within the handshake timeout
+   * @returns undefined if the socket was closed
    */
   admit(
     socket: Socket | Duplex,
@@ -160,12 +161,12 @@ export class Gate {
   ): Arrival | undefined {
     socket.on('error', ignore);
     const { maxConnections } = this.settings;
-    if (maxConnections > 0 && this.#places.size >= maxConnections) return this.#turnAway(socket, 'max_connections');
-    if (!this.#hasToken()) return this.#turnAway(socket, 'max_conn_rate');
-    if (!this.#descriptors.admits()) return this.#turnAway(socket, 'descriptors_short');
+    if (maxConnections > 0 && this.#places.size >= maxConnections) return this.#reject(socket, 'max_connections');
+    if (!this.#hasToken()) return this.#reject(socket, 'max_conn_rate');
+    if (!this.#descriptors.admits()) return this.#reject(socket, 'descriptors_short');
     this.#places.add(socket);
-    this.#descriptors.taken();
-    socket.on('close', this.#left);
+    this.#descriptors.add();
+    socket.on('close', this.#onClose);
     const { remoteAddress, remotePort } = socket as Socket;
     const arrival: Arrival = {
       socket,
@@ -180,7 +181,7 @@ export class Gate {
       certificate: undefined,
       headers: undefined,
       reason: 'internal_error',
-      isOver: false,
+      isSettled: false,
       timer: undefined
     };
     if (isStaged || this.#waiting !== undefined) {
@@ -193,22 +194,22 @@ export class Gate {
     return arrival;
   }
 
-  /** Begin an arrival's way. Before `accept` it waits, and nothing of it is read or answered. */
+  /** Start the first stage of an arrival. Before `accept` it waits, and nothing is read or answered. */
   enter(arrival: Arrival, first: Stage): void {
     if (this.#waiting === undefined) first(arrival);
     else this.#waiting.push([arrival, first]);
   }
 
-  /** All listeners of the broker are open: let in what waits and what comes from now on. */
+  /** Start the waiting arrivals, and all later ones at once; to be called when all listeners of the broker are open. */
   accept(): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
-    for (const [arrival, first] of waiting) if (!arrival.isOver) first(arrival);
+    for (const [arrival, first] of waiting) if (!arrival.isSettled) first(arrival);
   }
 
-  /** The last stage: the broker has it from here. */
+  /** Hand the connection to the broker: the last stage. */
   handOver(arrival: Arrival): void {
-    if (arrival.isOver) return;
+    if (arrival.isSettled) return;
     if (arrival.stream.destroyed) {
       this.refuse(arrival, arrival.reason);
       return;
@@ -241,9 +242,9 @@ export class Gate {
     }
   }
 
-  /** End a connection that the broker never had, and count why. */
+  /** Close a connection before its hand-over, and count the reason. */
   refuse(arrival: Arrival, reason: RefusalReason): void {
-    if (arrival.isOver) return;
+    if (arrival.isSettled) return;
     this.#settle(arrival);
     this.count(reason);
     arrival.stream.destroy();
@@ -264,26 +265,26 @@ export class Gate {
     };
   }
 
-  /** Tell the broker of an error that belongs to no caller. */
+  /** Report an error that belongs to no caller. */
   report(error: unknown, during: string): void {
     this.#acceptor.failed(error, `listener ${this.name}: ${during}`, undefined);
   }
 
-  /** Count why clients go, as the broker tells it, while the listener is open. */
+  /** Begin to count why clients disconnect; to be called when the listener opens. */
   open(): void {
     this.#acceptor.on('client.disconnected', this.#disconnected);
   }
 
-  /** End what has not reached the broker yet. */
-  shut(): void {
+  /** Refuse all connections that have not been handed over; to be called when the listener closes. */
+  close(): void {
     this.#acceptor.off('client.disconnected', this.#disconnected);
-    this.#descriptors.shut();
+    this.#descriptors.close();
     this.#waiting = [];
     for (const arrival of [...this.#arriving.values()]) this.refuse(arrival, 'listener_closed');
   }
 
   #settle(arrival: Arrival): void {
-    arrival.isOver = true;
+    arrival.isSettled = true;
     if (!this.#arriving.delete(arrival.socket)) return;
     this.clock.clearTimeout(arrival.timer);
   }
@@ -292,13 +293,13 @@ export class Gate {
     if (client.connection.listener === this.name) this.count(reason);
   };
 
-  #turnAway(socket: Duplex, reason: RefusalReason): undefined {
+  #reject(socket: Duplex, reason: RefusalReason): undefined {
     this.count(reason);
     socket.destroy();
     return undefined;
   }
 
-  /** A bucket that holds one second's worth. */
+  /** Take a token from a bucket that holds the tokens of one second. */
   #hasToken(): boolean {
     const { maxConnRate } = this.settings;
     if (maxConnRate === 0) return true;
@@ -311,5 +312,5 @@ export class Gate {
   }
 }
 
-/** A socket's error is followed by its close, and that is what counts; without a listener it would end the process. */
+/** Listener for `error` events: without one, the error of a socket would end the process. The `close` event that follows is counted. */
 export function ignore(): void {}

@@ -7,33 +7,34 @@ import { Transport, tcp, tls, unix, ws, wss } from './transport.ts';
 import type { WebSocketSettings } from './websocket.ts';
 
 /**
- * What `listen` takes in one object: a port, with `tls` and `ws` where wanted, or the path of a Unix socket. With `ws`, `path` is the path
- * of the URL.
+ * Options of `listen`: a port, optionally with `tls` and `ws`, or the path of a Unix socket. With `ws`, `path` is the path of the URL.
  */
 export type ListenOptions =
   | (TcpOptions & { tls?: TlsSettings; ws?: boolean | WebSocketSettings; path?: string })
   | UnixOptions;
 
 /**
- * Let clients in over the network.
+ * Accept clients over the network.
  *
- * Before `broker.start()` the listener is only made known: the broker opens it when it starts, and rejects its start if the address can not be
- * had. On a broker that has started it is opened at once: `await` it to have it open or to catch the error; without `await` an error
- * becomes the broker's `error` event. The broker closes it when it stops, and opens it again when it starts again; `close()` takes it away for good.
+ * Before `broker.start()` the listener is only added: the broker opens it when it starts, and its start fails if the address cannot be
+ * bound. On a started broker the listener is opened at once: `await` the result to wait until it is open or to catch the error; without
+ * `await`, an error becomes an `error` event of the broker. The broker closes the listener when it stops, and opens it again when it starts
+ * again. `close()` removes it.
  *
  * ```ts
  * listen(broker, 1883);
  * listen(broker, { port: 8883, host: '0.0.0.0', tls: { certFile: 'server.crt', keyFile: 'server.key' } });
  * listen(broker, ws({ port: 8083, path: '/mqtt' }));
  * ```
- * @param where a port of 127.0.0.1, also as text (`process.env.PORT`); options; or what `tcp`, `tls`, `ws`, `wss` or `unix` described
+ * @param where a port on 127.0.0.1, as a number or a string (`process.env.PORT`); options; or the result of `tcp`, `tls`, `ws`, `wss` or
+ * `unix`
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function listen(broker: Acceptor, where: number | string | ListenOptions | Transport): Listening {
   return new Listening(broker, new NetListener(broker, describe(where)));
 }
 
-/** A listener in the hands of the app: what it opens and closes itself, the broker learns of. */
+/** A listener as the app sees it: `open` and `close` also add it to the broker and remove it. */
 export class AppListener implements Listener {
   readonly #broker: Acceptor;
   readonly #listener: Listener;
@@ -89,7 +90,7 @@ export class AppListener implements Listener {
   }
 }
 
-/** A listener that can also be awaited: resolves to it when it is open, or at once where the broker has not started yet. */
+/** A listener that can be awaited: it resolves to the listener once that is open, or at once if the broker is not started. */
 export class Listening extends AppListener implements PromiseLike<Listener> {
   readonly #opened: Promise<Listener>;
   #isAwaited = false;
@@ -98,7 +99,7 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
   constructor(broker: Acceptor, listener: Listener) {
     super(broker, listener);
     broker.attach(listener);
-    // Not this: what is awaited must not be awaitable again.
+    // resolves to another object, because a promise that resolves to a thenable would await it again
     const open = new AppListener(broker, listener);
     this.#opened = broker.state === 'connected' ? open.open().then(() => open) : Promise.resolve(open);
     this.#opened.catch((error) => {

@@ -15,13 +15,13 @@ import type { TlsMaterial } from './tls-options.ts';
 import type { Transport } from './transport.ts';
 import { upgradeStage, WebSocketEndpoint } from './websocket.ts';
 
-/** A listener of an app. The broker opens and closes it; the app may close it earlier. */
+/** A listener of the app. The broker opens and closes it; the app may close it earlier. */
 export interface Listener extends ListenerHandle, AsyncDisposable {
-  /** The real port; undefined while not open, and for a Unix socket. */
+  /** The bound port; undefined while the listener is closed, and for a Unix socket. */
   readonly port: number | undefined;
   /**
-   * Take new certificates, keys, revocations and pre-shared keys for the handshakes from now on; files are read again. Connections that stand
-   * are not touched, and where the new ones are not good the old ones stay in force. Rejects with BrokerError TLS_INVALID or
+   * Use new certificates, keys, revocation lists and pre-shared keys for all further handshakes. Files are read again, existing connections
+   * stay open, and invalid material is refused while the old material stays in force. Rejects with BrokerError TLS_INVALID or
    * LISTENER_WITHOUT_TLS; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING or PSK_INVALID.
    */
   reload(material?: TlsMaterial): Promise<void>;
@@ -35,15 +35,15 @@ const PROTOCOLS: Readonly<Record<Transport['kind'], ListenerProtocol>> = {
   unix: 'mqtt:unix'
 };
 
-/** A listener with a socket of its own. */
+/** A listener with its own server socket. */
 export class NetListener implements Listener {
   readonly name: string;
   readonly protocol: ListenerProtocol;
   readonly #transport: Transport;
   readonly #gate: Gate;
   readonly #tls: TlsEndpoint | undefined;
-  /** The way from the TLS handshake, or from accept where there is none, to the broker. */
-  readonly #inner: Stage;
+  /** The first stage after the TLS handshake, or after accept if there is no TLS. */
+  readonly #afterTls: Stage;
   #server: Server | undefined;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> = Promise.resolve();
@@ -59,7 +59,7 @@ export class NetListener implements Listener {
     let stage: Stage = (arrival) => this.#gate.handOver(arrival);
     if (webSocket !== undefined) stage = upgradeStage(new WebSocketEndpoint(this.#gate, webSocket, zone), stage);
     if (common.usernameFrom !== undefined) stage = usernameStage(this.#gate, common.usernameFrom, stage);
-    this.#inner = stage;
+    this.#afterTls = stage;
   }
 
   get address(): ListenerAddress | undefined {
@@ -87,19 +87,19 @@ export class NetListener implements Listener {
   close(): Promise<void> {
     const opening = this.#opening;
     this.#opening = undefined;
-    // A bind under way is waited for: closing a half-open server would leave the port taken.
+    // wait for a bind in progress, because closing a server during its bind would leave the port in use
     this.#closing = Promise.all([this.#closing, opening?.catch(ignore)]).then(() => {
-      // Not awaited: it would wait for the connections, which are the broker's to end. The port itself is free at once.
+      // not awaited: it would wait for the connections, which the broker closes. The port is free at once
       this.#server?.close();
       this.#server = undefined;
       this.#tls?.close();
-      this.#gate.shut();
+      this.#gate.close();
     });
     return this.#closing;
   }
 
   reload(material?: TlsMaterial): Promise<void> {
-    return this.#tls === undefined ? Promise.reject(noTls(this.name)) : this.#tls.reload(material);
+    return this.#tls === undefined ? Promise.reject(withoutTlsError(this.name)) : this.#tls.reload(material);
   }
 
   info(): ListenerFigures {
@@ -114,8 +114,8 @@ export class NetListener implements Listener {
     const { place, kind, proxies } = this.#transport;
     const gate = this.#gate;
     try {
-      await this.#tls?.open(this.#inner);
-      const behindProxy = this.#tls?.enter ?? this.#inner;
+      await this.#tls?.open(this.#afterTls);
+      const behindProxy = this.#tls?.enter ?? this.#afterTls;
       const enter =
         proxies === undefined ? behindProxy : proxyStage(gate, proxies === 'anyone' ? undefined : proxies, behindProxy);
       const isStaged = kind !== 'tcp' && kind !== 'unix' ? true : proxies !== undefined;
@@ -135,8 +135,8 @@ export class NetListener implements Listener {
 }
 
 /**
- * The name of a listener that was given none: what it listens on, with a number where another of this broker has that name already, as
- * with several that take any free port.
+ * Choose the name of a listener without option `name`: its address, with a number if another listener of the broker has that name already,
+ * for example if several use port 0.
  */
 export function freeName(acceptor: Acceptor, base: string): string {
   const taken = new Set(acceptor.listeners().map(({ name }) => name));
@@ -145,12 +145,12 @@ export function freeName(acceptor: Acceptor, base: string): string {
   return name;
 }
 
-/** The answer to `reload` of a listener that has nothing to reload. */
-export function noTls(name: string): BrokerError {
+/** Create the error for `reload` of a listener without TLS. */
+export function withoutTlsError(name: string): BrokerError {
   return new BrokerError('LISTENER_WITHOUT_TLS', `listener ${name} has no certificates of its own to reload`);
 }
 
-/** What connections need not ask the kernel: nothing where every address of the machine is bound. */
+/** The local address of all connections; undefined if the listener is bound to every address of the machine. */
 function knownLocal(address: ListenerAddress | undefined): KnownLocal | undefined {
   const { host, port } = address ?? {};
   return host === '0.0.0.0' || host === '::' ? undefined : { address: host, port };

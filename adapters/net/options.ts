@@ -1,40 +1,39 @@
 import { type Duration, InvalidInput, type ProtocolVersion, optionRow as row, ZONE_OPTIONS } from '../../lib/index.ts';
 
-/** What every listener can be told. Durations are numbers in milliseconds or text such as `10s`. */
+/** Options of every listener. Durations are numbers in milliseconds or strings such as `10s`. */
 export interface ListenerOptions {
-  /** Name in logs, events and the management interface; by default kind and port (`tcp:1883`) or path. */
+  /** Name in logs, events and the management interface. Default: kind and port (`tcp:1883`) or path. */
   name?: string;
-  /** Zone whose settings its connections live under; `external` by default. */
+  /** Zone whose settings apply to its connections. Default `external`. */
   zone?: string;
-  /** Prefix of all topics of its connections, over the zone's. `%c` and `%u` stand for client id and user name. */
+  /** Prefix of all topics of its connections; overrides that of the zone. `%c` and `%u` stand for client id and user name. */
   mountpoint?: string;
-  /** Accepted versions, over the zone's: 3 (MQTT 3.1), 4 (3.1.1), 5. */
+  /** Accepted protocol versions: 3 (MQTT 3.1), 4 (3.1.1), 5. Overrides the setting of the zone. */
   protocolVersions?: readonly ProtocolVersion[];
-  /** Connections at one time; one more is closed at once. 0: unlimited. Default 1024000, with TLS or WebSocket 102400. */
+  /** Connections at one time; further ones are closed at once. 0: unlimited. Default 1024000, with TLS or WebSocket 102400. */
   maxConnections?: number;
   /**
-   * Connections accepted per second, with one second's worth as burst; one more is closed at once, before anything is read, because
-   * holding sockets back would only move the flood into this process. 0 (default): unlimited.
+   * Connections accepted per second, with a burst of one second's worth. Further ones are closed at once, before anything is read: keeping
+   * them waiting would only move the flood into this process. 0 (default): unlimited.
    */
   maxConnRate?: number;
   /**
-   * File descriptors of the process that connections leave free, for the files of a store; a quarter of the limit at most. While fewer are
-   * free, new connections are closed at once, and an alarm and the error DESCRIPTORS_SHORT say so. Known on Linux only (`/proc`). Default 64;
-   * 0: none.
+   * File descriptors that connections leave free for the files of a store, at most a quarter of the limit of the process. While fewer are
+   * free, new connections are closed at once, with an alarm and the error DESCRIPTORS_SHORT. Linux only (`/proc`). Default 64; 0: none.
    */
   reservedDescriptors?: number;
-  /** From accept until the broker has the connection: PROXY header, TLS handshake and WebSocket upgrade together. Default `10s`. */
+  /** Longest time for PROXY header, TLS handshake and WebSocket upgrade together. Default `10s`. */
   handshakeTimeout?: Duration;
   /**
-   * Every connection begins with a PROXY protocol header (version 1 or 2), which tells the client's real address. Only from
-   * `trustedProxies`: a connection from anywhere else is closed. Default false.
+   * Every connection begins with a PROXY protocol header (version 1 or 2), which contains the real address of the client. Connections that
+   * do not come from `trustedProxies` are closed. Default false.
    */
   proxyProtocol?: boolean;
-  /** Addresses and networks whose PROXY headers are believed: `['127.0.0.1', '10.0.0.0/8', 'fd00::/8']`. */
+  /** Addresses and networks whose PROXY headers are trusted, such as `['127.0.0.1', '10.0.0.0/8', 'fd00::/8']`. */
   trustedProxies?: readonly string[];
   /**
    * Take the user name from the verified client certificate: its common name, or its whole subject (`CN=a,O=b`). A connection without
-   * one is closed. Needs TLS, or a proxy that ends TLS and passes the common name on.
+   * one is closed. Requires TLS, or a proxy that terminates TLS and sends the common name in its PROXY header.
    */
   usernameFrom?: 'cn' | 'subject';
 }
@@ -50,7 +49,10 @@ export const LISTENER_OPTIONS = {
   }),
   maxConnRate: row('number', 0, 'Connections accepted per second; 0: unlimited.', { unit: 'connections' }),
   reservedDescriptors: row('integer', 64, 'File descriptors that connections leave free; 0: none.'),
-  handshakeTimeout: row('duration', 10_000, 'From accept until the broker has the connection.', { unit: 'ms', min: 1 }),
+  handshakeTimeout: row('duration', 10_000, 'Longest time for PROXY header, TLS handshake and WebSocket upgrade.', {
+    unit: 'ms',
+    min: 1
+  }),
   proxyProtocol: row('boolean', false, 'Connections begin with a PROXY protocol header.'),
   trustedProxies: row('object', [] as readonly string[], 'Addresses and networks of proxies.', { check: checkTexts }),
   usernameFrom: row('choice', undefined as 'cn' | 'subject' | undefined, 'User name from the client certificate.', {
@@ -59,46 +61,46 @@ export const LISTENER_OPTIONS = {
   })
 };
 
-/** Where a TCP listener binds, also under TLS and WebSocket. */
+/** Address and socket options of a TCP listener, also with TLS and WebSocket. */
 export interface TcpOptions extends ListenerOptions {
-  /** 0 takes a free one; the real one is then in `listener.address`. */
+  /** Port to bind; 0 for a free one, which is then in `listener.address`. */
   port: number;
-  /** Address or name to bind. Default `127.0.0.1`: only this machine. `0.0.0.0` is every IPv4 address, `::` every address. */
+  /** Address or host name to bind. Default `127.0.0.1`: only this machine. `0.0.0.0` is every IPv4 address, `::` every address. */
   host?: string;
-  /** With host `::`, leave IPv4 out. Default false. */
+  /** With host `::`, do not bind IPv4. Default false. */
   ipv6Only?: boolean;
   /** Connections the kernel holds until they are accepted. Default 1024. */
   backlog?: number;
-  /** Send small packets at once instead of gathering them (TCP_NODELAY). Default true. */
+  /** Send small packets at once instead of collecting them (TCP_NODELAY). Default true. */
   noDelay?: boolean;
   /**
-   * Idle time after which the kernel probes a peer, which finds dead ones whose MQTT keep alive is off. Rounded up to whole seconds, at
-   * most 32,767 of them. 0 (default): never.
+   * Idle time after which the kernel probes a peer, which detects dead peers without an MQTT keep alive. Rounded up to whole seconds, at
+   * most 32,767. 0 (default): never.
    */
   tcpKeepAlive?: Duration;
 }
 
-/** The kernel takes no more, and keeps its own two hours without a word. */
+/** Largest value of the kernel. It ignores larger ones silently, and uses its default of two hours. */
 const KEEP_ALIVE_MAX_MS = 32_767_000;
 
 export const TCP_OPTIONS = {
   ...LISTENER_OPTIONS,
-  port: row('integer', undefined as number | undefined, 'Port; 0 takes a free one.', { max: 65_535 }),
+  port: row('integer', undefined as number | undefined, 'Port; 0 for a free one.', { max: 65_535 }),
   host: row('text', '127.0.0.1', 'Address to bind.'),
-  ipv6Only: row('boolean', false, 'With host "::", leave IPv4 out.'),
+  ipv6Only: row('boolean', false, 'With host "::", do not bind IPv4.'),
   backlog: row('integer', 1024, 'Connections the kernel holds until they are accepted.', { min: 1, max: 2 ** 31 - 1 }),
-  noDelay: row('boolean', true, 'TCP_NODELAY.', { aliases: ['nodelay'] }),
+  noDelay: row('boolean', true, 'Send small packets at once (TCP_NODELAY).', { aliases: ['nodelay'] }),
   tcpKeepAlive: row('duration', 0, 'Idle time before keep-alive probes; 0: none.', {
     unit: 'ms',
     max: KEEP_ALIVE_MAX_MS
   })
 };
 
-/** Where a Unix socket listener binds. */
+/** Options of a listener on a Unix socket. */
 export interface UnixOptions extends ListenerOptions {
-  /** Path of the socket (on Windows a pipe, `\\.\pipe\name`). A file left over there is replaced when nobody listens on it. */
+  /** Path of the socket (on Windows a pipe, `\\.\pipe\name`). A leftover socket on which no process listens is replaced. */
   path: string;
-  /** Who may connect, as file mode, for example `0o660` or `'660'`. By default what the process's umask leaves. */
+  /** File mode of the socket, which decides who may connect, such as `0o660` or `'660'`. Default: the umask of the process decides. */
   mode?: number | string;
   /** Connections the kernel holds until they are accepted. Default 1024. */
   backlog?: number;
@@ -111,11 +113,11 @@ export const UNIX_OPTIONS = {
   backlog: TCP_OPTIONS.backlog
 };
 
-/** A list of texts, or one. */
+/** Read an option that is a string or a list of strings. @throws InvalidInput OPTION_INVALID */
 export function checkTexts(value: unknown, field: string): readonly string[] {
   const list = typeof value === 'string' ? [value] : value;
   if (Array.isArray(list) && list.every((item) => typeof item === 'string')) return list;
-  throw new InvalidInput('OPTION_INVALID', field, 'a list of texts', value);
+  throw new InvalidInput('OPTION_INVALID', field, 'a list of strings', value);
 }
 
 function checkMode(value: unknown, field: string): number {

@@ -2,16 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import { InvalidInput } from '../../lib/index.ts';
 import { checkTexts } from './options.ts';
 
-/** May a page of this origin connect? `origin` is undefined if the client sends none, so it is not a browser. */
+/** Decides whether a page of this origin may connect. `origin` is undefined if the client sends none, so it is not a browser. */
 export type OriginCheck = (origin: string | undefined, request: IncomingMessage) => boolean;
 
-/** Hosts whose pages come from this machine. Browsers resolve `localhost` and every name below it to loopback [RFC 6761 6.3]. */
+/** Hosts whose pages this machine serves. Browsers resolve `localhost` and every name below it to loopback [RFC 6761 6.3]. */
 const LOOPBACK_HOST = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-/** Origins of schemes that the URL standard gives no origin, such as `capacitor://localhost`. */
-const OTHER_SCHEME = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*$/;
+/** Origins with a scheme for which the URL standard defines no origin, such as `capacitor://localhost`. */
+const OPAQUE_SCHEME = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*$/;
 const ANY: readonly string[] = ['*', 'any'];
 
-/** The default: clients that are not browsers, and pages that this machine serves. */
+/** The default check: admits clients that are not browsers, and pages that this machine serves. */
 export const LOOPBACK_ORIGINS: OriginCheck = (origin) => origin === undefined || isLoopback(origin);
 
 /** Read the option `origins`. @throws InvalidInput OPTION_INVALID */
@@ -28,7 +28,7 @@ export function checkOrigins(value: unknown, field: string): OriginCheck {
   return (origin, request) => LOOPBACK_ORIGINS(origin, request) || more.has(origin as string);
 }
 
-/** The host of the origin itself is compared, never with the Host header: a name that an attacker's DNS leads to loopback stands in both. */
+/** Whether an origin is on loopback. The Host header is not considered: after DNS rebinding it equals the origin of the attacker. */
 function isLoopback(origin: string): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, hostname, origin: canonical } = new URL(origin);
@@ -39,5 +39,5 @@ function isOrigin(text: string): boolean {
   if (text === 'null') return true;
   if (!URL.canParse(text)) return false;
   const { origin } = new URL(text);
-  return origin === 'null' ? OTHER_SCHEME.test(text) : origin === text;
+  return origin === 'null' ? OPAQUE_SCHEME.test(text) : origin === text;
 }

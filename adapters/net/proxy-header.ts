@@ -1,32 +1,34 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
 /**
- * The PROXY protocol, versions 1 and 2, after "The PROXY protocol" of HAProxy (proxy-protocol.txt): a header before the first byte of
- * a connection that tells whom the proxy speaks for.
+ * Parser of the PROXY protocol, versions 1 and 2, by HAProxy's specification "The PROXY protocol" (proxy-protocol.txt). A proxy sends a
+ * header before the first byte of a connection, with the addresses of the client it forwards.
  */
 
-/** What a header told. */
+/** The content of a PROXY header. */
 export interface ProxyHeader {
-  /** Bytes of the header; what follows is the connection's own. */
+  /** Length of the header in bytes; the data of the connection follows. */
   readonly length: number;
-  /** Undefined where the proxy speaks for itself (LOCAL) or does not know: the connection's own addresses hold. */
+  /** Address of the client. Undefined if the proxy connects for itself (LOCAL) or does not know: the addresses of the connection apply. */
   readonly source: { readonly address: string; readonly port: number } | undefined;
   readonly destination: { readonly address: string; readonly port: number } | undefined;
-  /** Common name of the client certificate, where the proxy has ended TLS and verified it. */
+  /** Common name of the client certificate, if the proxy has terminated TLS and verified the certificate. */
   readonly commonName: string | undefined;
 }
 
-/** `more`: a header so far, go on reading. `malformed`: no header can begin like this. */
+/** A header; `more` if the header is incomplete so far; `malformed` if no header can begin with these bytes. */
 export type ProxyResult = ProxyHeader | 'more' | 'malformed';
 
-/** Longest version 1 line, with its CRLF. */
-const LONGEST_LINE = 107;
-/** The format allows 65535; addresses and all known TLVs stay far below this, and a peer can make us hold no more. */
-const LONGEST_BODY = 4096;
+/** Longest header of version 1, with its CRLF. */
+const MAX_LINE_BYTES = 107;
+/**
+ * The format allows 65,535 bytes. Addresses and all known TLVs are far shorter, and a peer cannot make the broker buffer more than this.
+ */
+const MAX_BODY_BYTES = 4096;
 const SIGNATURE = Buffer.from([0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]);
 const LINE_START = Buffer.from('PROXY ');
 
-/** Read a header from the first bytes of a connection. Call it again with more bytes while it says `more`. */
+/** Parse a header from the first bytes of a connection. If it returns `more`, call it again with all bytes received until then. */
 export function parseProxyHeader(bytes: Buffer): ProxyResult {
   if (bytes.length === 0) return 'more';
   if (bytes[0] === SIGNATURE[0]) return startsLike(bytes, SIGNATURE) ? parseBinary(bytes) : 'malformed';
@@ -39,11 +41,11 @@ function startsLike(bytes: Buffer, start: Buffer): boolean {
 }
 
 function parseLine(bytes: Buffer): ProxyResult {
-  const end = bytes.subarray(0, LONGEST_LINE).indexOf('\r\n');
-  if (end < 0) return bytes.length < LONGEST_LINE ? 'more' : 'malformed';
+  const end = bytes.subarray(0, MAX_LINE_BYTES).indexOf('\r\n');
+  if (end < 0) return bytes.length < MAX_LINE_BYTES ? 'more' : 'malformed';
   const words = bytes.toString('latin1', 0, end).split(' ');
   const local = { length: end + 2, source: undefined, destination: undefined, commonName: undefined };
-  // After UNKNOWN anything may follow, and none of it means anything.
+  // the rest of the line after UNKNOWN must be ignored
   if (words[1] === 'UNKNOWN') return local;
   const [, family, from, to, fromPort, toPort] = words;
   const isAddress = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : undefined;
@@ -63,23 +65,23 @@ function isPort(text: string): boolean {
 const FAMILY_ADDRESS_BYTES: Readonly<Record<number, number>> = { 0: 0, 1: 4, 2: 16, 3: 108 };
 const TLV_SSL = 0x20;
 const TLV_SSL_CN = 0x22;
-/** The client gave a certificate: on this connection, or in the TLS session that it resumed. */
+/** The client has presented a certificate: on this connection, or in the TLS session that it resumed. */
 const SSL_CLIENT_CERT = 0x02 | 0x04;
 
 function parseBinary(bytes: Buffer): ProxyResult {
   if (bytes.length > 12 && (bytes[12] >> 4 !== 2 || (bytes[12] & 0x0f) > 1)) return 'malformed';
   if (bytes.length < 16) return 'more';
   const bodyLength = bytes.readUInt16BE(14);
-  if (bodyLength > LONGEST_BODY) return 'malformed';
+  if (bodyLength > MAX_BODY_BYTES) return 'malformed';
   const length = 16 + bodyLength;
   if (bytes.length < length) return 'more';
   const nothing: ProxyHeader = { length, source: undefined, destination: undefined, commonName: undefined };
-  // LOCAL: the proxy's own connection, a health check for example. What follows must be skipped.
+  // LOCAL: a connection of the proxy itself, such as a health check. The rest must be skipped.
   if ((bytes[12] & 0x0f) === 0) return nothing;
   const family = bytes[13] >> 4;
   const protocol = bytes[13] & 0x0f;
   const addressBytes = FAMILY_ADDRESS_BYTES[family];
-  // 1 is STREAM; 0 goes with an unspecified family. Datagrams can not arrive on a stream.
+  // 1 is STREAM; 0 is used with an unspecified family. A stream cannot forward datagrams.
   if (addressBytes === undefined || protocol > 1) return 'malformed';
   const body = bytes.subarray(16, length);
   const hasPorts = family === 1 || family === 2;
@@ -97,7 +99,7 @@ function parseBinary(bytes: Buffer): ProxyResult {
   };
 }
 
-/** @returns undefined: none, or not verified; null: the TLVs are malformed */
+/** @returns undefined if there is none or it is not verified; null if the TLVs are malformed */
 function readCommonName(tlvs: Buffer): string | undefined | null {
   let commonName: string | undefined;
   for (const tlv of walkTlvs(tlvs)) {
@@ -113,7 +115,7 @@ function readCommonName(tlvs: Buffer): string | undefined | null {
   return commonName;
 }
 
-/** Types we have no use for (ALPN, authority, unique id, namespace) are passed over by the caller. null: the length is wrong. */
+/** Walk the TLVs of all types; the caller skips those it does not use (ALPN, authority, unique id, namespace). null: a length is wrong. */
 function* walkTlvs(bytes: Buffer): Generator<{ type: number; value: Buffer } | null> {
   for (let at = 0; at < bytes.length; ) {
     if (bytes.length - at < 3) return yield null;
@@ -127,6 +129,6 @@ function* walkTlvs(bytes: Buffer): Generator<{ type: number; value: Buffer } | n
 function addressText(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
-  // The URL parser shortens by the rules of RFC 5952.
+  // the URL parser shortens the address by the rules of RFC 5952
   return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1);
 }

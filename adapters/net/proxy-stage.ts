@@ -4,7 +4,7 @@ import type { Arrival, Gate, Stage } from './gate.ts';
 import { type ProxyHeader, parseProxyHeader } from './proxy-header.ts';
 
 /**
- * The addresses whose PROXY headers are believed.
+ * Build the list of addresses whose PROXY headers are trusted.
  * @param sources addresses (`127.0.0.1`, `::1`) and networks (`10.0.0.0/8`, `fd00::/8`)
  * @throws InvalidInput OPTION_INVALID
  */
@@ -32,9 +32,9 @@ export function trustedSources(sources: readonly string[], field: string): Block
 }
 
 /**
- * The stage that reads the PROXY header, in the clear and before TLS. A connection from an address that is not trusted is closed unread:
- * taking it without a header would let anyone pass by the proxy, taking its header would let anyone be anybody.
- * @param trusted undefined: whoever may open the socket (a Unix socket) is trusted
+ * Create the stage that reads the PROXY header, which precedes TLS. A connection from an untrusted address is closed unread: without its
+ * header, clients could bypass the proxy; with its header, they could claim any address.
+ * @param trusted undefined on a Unix socket: every peer that may open it is trusted
  */
 export function proxyStage(gate: Gate, trusted: BlockList | undefined, next: Stage): Stage {
   return (arrival) => {
@@ -42,7 +42,7 @@ export function proxyStage(gate: Gate, trusted: BlockList | undefined, next: Sta
       gate.refuse(arrival, 'proxy_untrusted');
       return;
     }
-    // Also what it counts as when the peer leaves before the header is whole.
+    // also the reason if the peer disconnects before the header is complete
     arrival.reason = 'proxy_malformed';
     readHeader(gate, arrival, next);
   };

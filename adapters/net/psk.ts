@@ -1,22 +1,22 @@
 import type { TLSSocket } from 'node:tls';
 import { InvalidInput } from '../../lib/index.ts';
 
-/** A pre-shared key: bytes, or hexadecimal text. */
+/** A pre-shared key: bytes, or a hexadecimal string. */
 export type PresharedKey = Uint8Array | string;
 
-/** Where keys are looked up during the handshake: a table by identity, or a function that answers at once. */
+/** Source of pre-shared keys: a table by identity, or a synchronous function. */
 export type PresharedKeys =
   | Readonly<Record<string, PresharedKey>>
   | ReadonlyMap<string, PresharedKey>
   | ((identity: string) => PresharedKey | undefined | null);
 
-/** A key by its identity; undefined: unknown. */
+/** Finds the key of an identity; undefined if the identity is unknown. */
 export type KeyLookup = (identity: string) => Uint8Array | undefined;
 
 /**
- * Read a file of pre-shared keys: one `identity:hexkey` a line. Empty lines and lines that begin with `#` are passed over. An identity may
- * contain the delimiter, since a key can not.
- * @throws InvalidInput PSK_INVALID with the number of the line; the key is not shown
+ * Parse a file of pre-shared keys, with one `identity:hexkey` per line. Empty lines and lines that begin with `#` are skipped. An identity
+ * may contain the delimiter, because a key cannot.
+ * @throws InvalidInput PSK_INVALID with the number of the line; the message does not contain the key
  */
 export function parsePskFile(text: string, delimiter = ':'): Map<string, Uint8Array> {
   const keys = new Map<string, Uint8Array>();
@@ -25,14 +25,14 @@ export function parsePskFile(text: string, delimiter = ':'): Map<string, Uint8Ar
     if (entry === '' || entry.startsWith('#')) continue;
     const end = entry.lastIndexOf(delimiter);
     const field = `line ${at + 1} of the pre-shared keys`;
-    if (end <= 0) throw invalid(field, `an identity, "${delimiter}" and a key in hexadecimal`);
+    if (end <= 0) throw invalid(field, `an identity, "${delimiter}" and a hexadecimal key`);
     keys.set(entry.slice(0, end), keyBytes(entry.slice(end + delimiter.length), field));
   }
   return keys;
 }
 
 /**
- * One lookup over a table or function and the keys of a file, which come second.
+ * Combine a table or function with the keys of a file, which are used for identities that it does not know.
  * @throws InvalidInput PSK_INVALID
  */
 export function keyLookup(
@@ -55,9 +55,11 @@ export function keyLookup(
 }
 
 /**
- * Did the handshake prove the pre-shared key? That the key was looked up is not enough: a client may name an identity and be let in by
- * the certificate handshake instead, where its TLS 1.3 cipher does not suit the key. In TLS 1.3 a key shows as a resumed session, and
- * sessions of such a listener can not be resumed otherwise; before it the cipher says so.
+ * Whether the handshake has proved the pre-shared key.
+ *
+ * A lookup of the key is no proof: if the TLS 1.3 cipher does not suit the key, a client that has named an identity may complete a
+ * handshake by certificate instead. In TLS 1.3 a proved key shows as a resumed session, and a listener with keys allows no other
+ * resumption. Before TLS 1.3 the cipher shows it.
  */
 export function hasProvedKey(socket: TLSSocket): boolean {
   return socket.getProtocol() === 'TLSv1.3' ? socket.isSessionReused() : /(^|-)PSK-/.test(socket.getCipher().name);
@@ -66,14 +68,14 @@ export function hasProvedKey(socket: TLSSocket): boolean {
 function keyBytes(key: PresharedKey, field: string): Uint8Array {
   if (typeof key !== 'string') {
     if (key instanceof Uint8Array && key.length > 0) return key;
-    throw invalid(field, 'bytes, or a text of hexadecimal digits');
+    throw invalid(field, 'bytes, or a string of hexadecimal digits');
   }
   const digits = key.trim();
   if (!/^([0-9a-f]{2})+$/i.test(digits)) throw invalid(field, 'an even number of hexadecimal digits');
   return Buffer.from(digits, 'hex');
 }
 
-/** Without the value: it may be the better part of a secret. */
+/** Create an error without the value, which may contain most of a secret. */
 function invalid(field: string, expected: string): InvalidInput {
   return new InvalidInput('PSK_INVALID', field, expected, undefined, `${field}: expected ${expected}`);
 }

@@ -3,17 +3,20 @@ import { constants as fileConstants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { type KeyLookup, keyLookup, parsePskFile } from './psk.ts';
-import { type CertificateRead, type Pem, type TlsRead, usesKeys } from './tls-options.ts';
+import { type CertificateRead, type Pem, type TlsRead, usesPresharedKeys } from './tls-options.ts';
 
-/** What handshakes are made with: everything read, and good. */
+/** Certificates and keys for handshakes, read and checked. */
 export interface LoadedMaterial {
   readonly context: SecureContextOptions;
-  /** The certificate for a server name, told by the client; undefined: the listener's own. Itself undefined where there is but one certificate. */
+  /**
+   * Finds the certificate for the server name that a client sends; it returns undefined for the default certificate. Itself undefined if
+   * there are no certificates for server names.
+   */
   readonly contextFor: ((serverName: string) => SecureContext | undefined) | undefined;
   readonly keys: KeyLookup;
 }
 
-/** Read the files and make ready for handshakes. Throws whatever is wrong, with the name of the file or the server name. */
+/** Read certificates and keys, and check that they fit together. @throws Error that names the file or the server name */
 export async function loadMaterial(settings: TlsRead): Promise<LoadedMaterial> {
   const [certificate, ca, crl] = await Promise.all([
     loadCertificate(settings),
@@ -21,14 +24,14 @@ export async function loadMaterial(settings: TlsRead): Promise<LoadedMaterial> {
     loadPems(settings.crl, settings.crlFile)
   ]);
   const shared: SecureContextOptions = {
-    ca: listOrNothing(ca),
-    crl: listOrNothing(crl),
+    ca: undefinedIfEmpty(ca),
+    crl: undefinedIfEmpty(crl),
     ciphers: settings.ciphers ?? cipherList(settings),
     minVersion: settings.minVersion,
     maxVersion: settings.maxVersion,
     honorCipherOrder: true,
-    // A resumed session would carry no identity, and could not be told from one that a key has proved.
-    secureOptions: usesKeys(settings) ? constants.SSL_OP_NO_TICKET : undefined
+    // a resumed session has no identity, and could not be distinguished from one with a proved key
+    secureOptions: usesPresharedKeys(settings) ? constants.SSL_OP_NO_TICKET : undefined
   };
   const context = { ...shared, ...certificate };
   createSecureContext(context);
@@ -64,10 +67,10 @@ async function loadCertificate({ cert, certFile, key, keyFile, passphrase }: Cer
 
 async function loadPems(pem: Pem | undefined, files: string | readonly string[] = []): Promise<(string | Buffer)[]> {
   const read = await Promise.all([files].flat().map(readRegularFile));
-  return [...pems(pem), ...read];
+  return [...toPemList(pem), ...read];
 }
 
-/** Reading a pipe or a device may never end, and opening a pipe would wait for a writer. Every error names the file. */
+/** Read a regular file. Others are refused: reading a pipe or device may never end, and opening a pipe waits for a writer. */
 async function readRegularFile(path: string): Promise<Buffer> {
   const file = await open(path, fileConstants.O_RDONLY | (fileConstants.O_NONBLOCK ?? 0));
   try {
@@ -82,23 +85,23 @@ async function readRegularFile(path: string): Promise<Buffer> {
   }
 }
 
-/** PSK alone where there is no certificate; with one, after Node's own. */
+/** Cipher list with pre-shared keys: only theirs without a certificate, else those of Node and then theirs. */
 function cipherList(settings: TlsRead): string | undefined {
-  if (!usesKeys(settings)) return undefined;
+  if (!usesPresharedKeys(settings)) return undefined;
   if (settings.cert === undefined && settings.certFile === undefined) return 'PSK:!aNULL:!eNULL:!SHA1:!CAMELLIA:!ARIA';
-  // In TLS 1.3 a pre-shared key goes with SHA-256 suites only [RFC 8446 4.2.11]: they must be the ones preferred, or the key is passed over.
+  // in TLS 1.3 a pre-shared key works only with SHA-256 suites [RFC 8446 4.2.11]; if others are preferred, the key is ignored
   const others = DEFAULT_CIPHERS.split(':').filter((cipher) => cipher !== '!PSK' && !TLS13_SHA256.includes(cipher));
   return [...TLS13_SHA256, ...others, 'PSK'].join(':');
 }
 
 const TLS13_SHA256 = ['TLS_AES_128_GCM_SHA256', 'TLS_CHACHA20_POLY1305_SHA256'];
 
-function pems(pem: Pem | undefined): (string | Buffer)[] {
+function toPemList(pem: Pem | undefined): (string | Buffer)[] {
   if (pem === undefined) return [];
   const list = typeof pem === 'string' || pem instanceof Uint8Array ? [pem] : pem;
   return list.map((item) => (typeof item === 'string' ? item : Buffer.from(item)));
 }
 
-function listOrNothing<T>(list: T[]): T[] | undefined {
+function undefinedIfEmpty<T>(list: T[]): T[] | undefined {
   return list.length === 0 ? undefined : list;
 }

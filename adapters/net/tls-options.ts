@@ -3,12 +3,12 @@ import { type Duration, InvalidInput, type OptionValues, readOptions, optionRow 
 import { checkTexts } from './options.ts';
 import { keyLookup, type PresharedKeys } from './psk.ts';
 
-/** PEM text, or several. */
+/** PEM as string or bytes, or a list of these. */
 export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];
 
-/** A certificate of the server and its key: as PEM, or as names of files that hold PEM. */
+/** A certificate of the server and its key: as PEM, or as names of PEM files. */
 export interface ServerCertificate {
-  /** Certificate of the server, with the chain below its root. */
+  /** Certificate of the server, with its chain but without the root. */
   cert?: Pem;
   /** File of `cert`. */
   certFile?: string;
@@ -16,51 +16,53 @@ export interface ServerCertificate {
   key?: Pem;
   /** File of `key`. */
   keyFile?: string;
-  /** Of a key that is encrypted. */
+  /** Passphrase of an encrypted key. */
   passphrase?: string;
 }
 
-/** Certificates and keys: as PEM, or as names of regular files that hold PEM and are read when the listener opens and at each `reload()`. */
+/** Certificates and keys: as PEM, or as names of regular PEM files, which are read when the listener opens and at each `reload()`. */
 export interface TlsMaterial extends ServerCertificate {
   /**
-   * Certificates for single server names, which clients tell in the handshake (SNI): `{ 'a.example': { certFile, keyFile }, '*.b.example': ... }`.
-   * `*` stands for one level, and a whole name goes over it. For all other names, and for clients that tell none, `cert` stays in force.
+   * Certificates by server name, which clients send in the handshake (SNI): `{ 'a.example': { certFile, keyFile }, '*.b.example': ... }`.
+   * `*` stands for one level; an exact name takes precedence. For all other names, and for clients that send none, `cert` is used.
    */
   serverNames?: Readonly<Record<string, ServerCertificate>>;
-  /** Authorities whose client certificates are believed, in place of the ones Node knows. */
+  /** Certificate authorities for client certificates, instead of those of Node. */
   ca?: Pem;
   /** Files of `ca`. */
   caFile?: string | readonly string[];
-  /** Revoked certificates. With a list, there must be one for each authority in a client's chain. */
+  /** Certificate revocation lists. If there is one, every authority in the chain of a client needs one. */
   crl?: Pem;
   /** Files of `crl`. */
   crlFile?: string | readonly string[];
   /**
-   * Pre-shared keys by identity, as bytes or hexadecimal. Whoever proves a key in the handshake has its identity as user name and needs
-   * no further authentication. A function must answer at once; a promise counts as an unknown identity.
+   * Pre-shared keys by identity, as bytes or hexadecimal strings. A client that proves a key in the handshake gets its identity as user
+   * name, and needs no further authentication. A function must be synchronous; a promise counts as an unknown identity.
    */
   psk?: PresharedKeys;
   /** File of `identity:hexkey` lines. */
   pskFile?: string;
 }
 
-/** How TLS is spoken. */
+/** TLS settings of a listener. */
 export interface TlsSettings extends TlsMaterial {
-  /** What stands between identity and key in `pskFile`. Default `:`. */
+  /** Delimiter between identity and key in `pskFile`. Default `:`. */
   pskDelimiter?: string;
-  /** Ask clients for a certificate. Default: where `ca`, `caFile` or `usernameFrom` is given. */
+  /** Ask clients for a certificate. Default: true if `ca`, `caFile` or `usernameFrom` is given. */
   requestCert?: boolean;
-  /** Close connections without a certificate that verifies. Default: as `requestCert`. */
+  /** Close connections without a valid client certificate. Default: as `requestCert`. */
   rejectUnauthorized?: boolean;
-  /** OpenSSL's list of cipher suites. Default: Node's; with pre-shared keys also theirs. */
+  /** Cipher suites in the format of OpenSSL. Default: those of Node; with pre-shared keys also the PSK suites. */
   ciphers?: string;
-  /** Default `TLSv1.2`. */
+  /** Lowest TLS version. Default `TLSv1.2`. */
   minVersion?: SecureVersion;
-  /** Default: the highest that Node knows. */
+  /** Highest TLS version. Default: the highest that Node supports. */
   maxVersion?: SecureVersion;
-  /** Protocols a client may name in the handshake (ALPN). Default `mqtt`; for secure WebSocket `http/1.1`. A client that names none is let in. */
+  /**
+   * Protocols that a client may name in the handshake (ALPN). Default `mqtt`; for secure WebSocket `http/1.1`. A client may also name none.
+   */
   alpn?: readonly string[];
-  /** Look at the files this often and reload when one has changed. 0 (default): only on `reload()`. */
+  /** Interval for checking the files, which are reloaded if one has changed. 0 (default): only on `reload()`. */
   watchInterval?: Duration;
 }
 
@@ -72,52 +74,51 @@ const CERTIFICATE_OPTIONS = {
   passphrase: row('object', undefined as string | undefined, 'Passphrase of the key.', { check: checkPassphrase })
 };
 
-/** A certificate's options as read. */
+/** Options of a certificate after checks. */
 export type CertificateRead = OptionValues<typeof CERTIFICATE_OPTIONS>;
 
 const MATERIAL_OPTIONS = {
   ...CERTIFICATE_OPTIONS,
-  serverNames: row(
-    'object',
-    new Map() as ReadonlyMap<string, CertificateRead>,
-    'Certificates for single server names (SNI).',
-    { check: checkServerNames }
-  ),
-  ca: row('object', undefined as Pem | undefined, 'Authorities of client certificates, PEM.', { check: checkPem }),
-  caFile: row('object', [] as readonly string[], 'Files of authorities.', {
+  serverNames: row('object', new Map() as ReadonlyMap<string, CertificateRead>, 'Certificates by server name (SNI).', {
+    check: checkServerNames
+  }),
+  ca: row('object', undefined as Pem | undefined, 'Certificate authorities for client certificates, PEM.', {
+    check: checkPem
+  }),
+  caFile: row('object', [] as readonly string[], 'Files of certificate authorities.', {
     check: checkTexts,
     aliases: ['cacertfile']
   }),
-  crl: row('object', undefined as Pem | undefined, 'Revoked certificates, PEM.', { check: checkPem }),
-  crlFile: row('object', [] as readonly string[], 'Files of revoked certificates.', { check: checkTexts }),
+  crl: row('object', undefined as Pem | undefined, 'Certificate revocation lists, PEM.', { check: checkPem }),
+  crlFile: row('object', [] as readonly string[], 'Files of certificate revocation lists.', { check: checkTexts }),
   psk: row('object', undefined as PresharedKeys | undefined, 'Pre-shared keys.', { check: checkKeys }),
   pskFile: row('text', undefined as string | undefined, 'File of pre-shared keys.', { aliases: ['psk.file.path'] })
 };
 
 export const TLS_OPTIONS = {
   ...MATERIAL_OPTIONS,
-  pskDelimiter: row('text', ':', 'Between identity and key.', { aliases: ['psk.file.delimiter'] }),
+  pskDelimiter: row('text', ':', 'Delimiter between identity and key.', { aliases: ['psk.file.delimiter'] }),
   requestCert: row('boolean', undefined as boolean | undefined, 'Ask for a client certificate.'),
   rejectUnauthorized: row(
     'boolean',
     undefined as boolean | undefined,
-    'Close connections without a certificate that verifies.',
+    'Close connections without a valid client certificate.',
     {
       aliases: ['failIfNoPeerCert', 'fail_if_no_peer_cert']
     }
   ),
   ciphers: row('text', undefined as string | undefined, 'Cipher suites.'),
-  minVersion: row('choice', 'TLSv1.2' as SecureVersion, 'Lowest version.', {
+  minVersion: row('choice', 'TLSv1.2' as SecureVersion, 'Lowest TLS version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  maxVersion: row('choice', undefined as SecureVersion | undefined, 'Highest version.', {
+  maxVersion: row('choice', undefined as SecureVersion | undefined, 'Highest TLS version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  alpn: row('object', undefined as readonly string[] | undefined, 'Protocols of ALPN.', { check: checkAlpn }),
-  watchInterval: row('duration', 0, 'How often to look at the files; 0: never.', { unit: 'ms' })
+  alpn: row('object', undefined as readonly string[] | undefined, 'ALPN protocols.', { check: checkAlpn }),
+  watchInterval: row('duration', 0, 'Interval for checking the files for changes; 0: never.', { unit: 'ms' })
 };
 
-/** TLS options as read, with their dependent defaults filled in. */
+/** TLS options after checks, with the defaults that depend on other options. */
 export type TlsRead = OptionValues<typeof TLS_OPTIONS> & {
   readonly requestCert: boolean;
   readonly rejectUnauthorized: boolean;
@@ -125,21 +126,21 @@ export type TlsRead = OptionValues<typeof TLS_OPTIONS> & {
 };
 
 /**
- * Fill in what depends on other options.
- * @throws InvalidInput OPTION_MISSING where there is neither a certificate with its key nor a pre-shared key
+ * Add the defaults that depend on other options.
+ * @throws InvalidInput OPTION_MISSING if there is neither a certificate with its key nor a pre-shared key
  */
-export function settleTls(
+export function completeTlsOptions(
   read: OptionValues<typeof TLS_OPTIONS>,
   needsCertificate: boolean,
   alpn: readonly string[]
 ): TlsRead {
-  checkWhole(read);
+  checkMaterial(read);
   const requestCert = read.requestCert ?? (needsCertificate || read.ca !== undefined || read.caFile.length > 0);
   return { ...read, requestCert, rejectUnauthorized: read.rejectUnauthorized ?? requestCert, alpn: read.alpn ?? alpn };
 }
 
 /**
- * The settings with other material. PEM given anew takes the place of a file, and the other way round.
+ * Return the settings with new material. New PEM replaces a file name, and a new file name replaces PEM.
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID
  */
 export function withMaterial(settings: TlsRead, material: TlsMaterial): TlsRead {
@@ -151,27 +152,27 @@ export function withMaterial(settings: TlsRead, material: TlsMaterial): TlsRead 
     if (`${name}File` in given) replaced[name] = undefined;
   }
   const changed: TlsRead = { ...settings, ...replaced, ...given };
-  checkWhole(changed);
+  checkMaterial(changed);
   return changed;
 }
 
-/** Are clients let in by a pre-shared key? */
-export function usesKeys({ psk, pskFile }: Pick<TlsRead, 'psk' | 'pskFile'>): boolean {
+/** Whether clients may use pre-shared keys. */
+export function usesPresharedKeys({ psk, pskFile }: Pick<TlsRead, 'psk' | 'pskFile'>): boolean {
   return psk !== undefined || pskFile !== undefined;
 }
 
-/** Every file that is read, for those who watch over them. */
+/** List all files that are read, which a listener may watch for changes. */
 export function filesOf({ certFile, keyFile, caFile, crlFile, pskFile, serverNames }: TlsRead): string[] {
   const named = [...serverNames.values()].flatMap((certificate) => [certificate.certFile, certificate.keyFile]);
   return [certFile, keyFile, pskFile, ...caFile, ...crlFile, ...named].filter((file) => file !== undefined);
 }
 
-function checkWhole(read: CertificateRead & Pick<TlsRead, 'psk' | 'pskFile' | 'serverNames'>): void {
-  const isOptional = usesKeys(read) && read.serverNames.size === 0;
+function checkMaterial(read: CertificateRead & Pick<TlsRead, 'psk' | 'pskFile' | 'serverNames'>): void {
+  const isOptional = usesPresharedKeys(read) && read.serverNames.size === 0;
   checkPair(read, isOptional ? 'none' : 'needed', 'cert', 'key');
 }
 
-/** A certificate goes with its key. */
+/** Check that a certificate and its key are given together. */
 function checkPair(read: CertificateRead, without: 'none' | 'needed', certField: string, keyField: string): void {
   const hasCert = read.cert !== undefined || read.certFile !== undefined;
   const hasKey = read.key !== undefined || read.keyFile !== undefined;
@@ -188,7 +189,7 @@ function checkPair(read: CertificateRead, without: 'none' | 'needed', certField:
 function checkServerNames(value: unknown, field: string): ReadonlyMap<string, CertificateRead> {
   const names = new Map<string, CertificateRead>();
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new InvalidInput('OPTION_INVALID', field, 'a table of certificates by server name', value);
+    throw new InvalidInput('OPTION_INVALID', field, 'an object of certificates by server name', value);
   }
   for (const [name, given] of Object.entries(value)) {
     if (!/^(\*\.)?[\w-]+(\.[\w-]+)*$/.test(name)) {
@@ -205,23 +206,23 @@ function checkServerNames(value: unknown, field: string): ReadonlyMap<string, Ce
 function checkPem(value: unknown, field: string): Pem {
   const list = Array.isArray(value) ? value : [value];
   if (list.every((item) => typeof item === 'string' || item instanceof Uint8Array)) return value as Pem;
-  // Without the value: it may be a private key.
+  // without the value, which may be a private key
   throw new InvalidInput(
     'OPTION_INVALID',
     field,
-    'PEM as text or bytes',
+    'PEM as string or bytes',
     undefined,
-    `${field}: expected PEM as text or bytes`
+    `${field}: expected PEM as string or bytes`
   );
 }
 
 function checkPassphrase(value: unknown, field: string): string {
   if (typeof value === 'string') return value;
-  // Without the value: it may be the passphrase, read as a number.
-  throw new InvalidInput('OPTION_INVALID', field, 'a text', undefined, `${field}: expected a text`);
+  // without the value, which may be the passphrase, read as a number
+  throw new InvalidInput('OPTION_INVALID', field, 'a string', undefined, `${field}: expected a string`);
 }
 
-/** The length of a name stands in one byte, and is not 0 [RFC 7301 3.1]. */
+/** Read the ALPN protocols. The length of a name is one byte and not 0 [RFC 7301 3.1]. */
 function checkAlpn(value: unknown, field: string): readonly string[] {
   const names = checkTexts(value, field);
   if (names.every((name) => name !== '' && Buffer.byteLength(name) <= 255)) return names;
@@ -234,9 +235,9 @@ function checkKeys(value: unknown, field: string): PresharedKeys {
     throw new InvalidInput(
       'PSK_INVALID',
       field,
-      'a table of keys by identity, or a function',
+      'an object or Map of keys by identity, or a function',
       undefined,
-      `${field}: expected a table of keys by identity, or a function`
+      `${field}: expected an object or Map of keys by identity, or a function`
     );
   }
   keyLookup(value as PresharedKeys, undefined);

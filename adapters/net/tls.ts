@@ -5,27 +5,27 @@ import { BrokerError, plainAddress, verifiedCertificate } from '../../lib/index.
 import { type Arrival, type Gate, ignore, type Stage } from './gate.ts';
 import { hasProvedKey, type KeyLookup } from './psk.ts';
 import { type LoadedMaterial, loadMaterial } from './tls-material.ts';
-import { filesOf, type TlsMaterial, type TlsRead, usesKeys, withMaterial } from './tls-options.ts';
+import { filesOf, type TlsMaterial, type TlsRead, usesPresharedKeys, withMaterial } from './tls-options.ts';
 
-/** Changes to files often come in pairs, certificate and key. */
-const SETTLE_MS = 100;
-/** Node's timers fire at once past this. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+/** Delay before files are reloaded, because certificate and key are often changed one after the other. */
+const RELOAD_DELAY_MS = 100;
+/** Longest timeout of Node; with a longer one, a timer fires at once. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** The TLS side of a listener: handshakes, and certificates that can be changed while it runs. */
+/** The TLS part of a listener: handshakes, and certificates that can be replaced while the listener is open. */
 export class TlsEndpoint {
   readonly #gate: Gate;
   #settings: TlsRead;
   #server: Server | undefined;
   #next: Stage | undefined;
   #isOpen = false;
-  /** Opening and reloads, one after the other: each begins with what the one before left. */
+  /** The last open or reload. They run one after the other, because each starts from the settings of the previous one. */
   #loading: Promise<void> = Promise.resolve();
   #keys: KeyLookup = () => undefined;
   #watched: { readonly file: string; readonly changed: StatsListener }[] = [];
   #reloadTimer: unknown;
   readonly #identities = new WeakMap<TLSSocket, string>();
-  /** By the addresses of both ends, since a TLS socket does not tell which socket it was made over. */
+  /** Connections in a handshake, by the addresses of both ends: a TLS socket does not tell which socket it wraps. */
   readonly #handshaking = new Map<string, { readonly arrival: Arrival; readonly forget: () => void }>();
 
   constructor(gate: Gate, settings: TlsRead) {
@@ -34,7 +34,7 @@ export class TlsEndpoint {
   }
 
   /**
-   * Read what has to be read, and make ready for handshakes.
+   * Read the certificates and prepare for handshakes.
    * @throws BrokerError TLS_INVALID
    */
   open(next: Stage): Promise<void> {
@@ -57,14 +57,14 @@ export class TlsEndpoint {
     this.#gate.clock.clearTimeout(this.#reloadTimer);
   }
 
-  /** The stage that makes the handshake. */
+  /** The stage of the TLS handshake. */
   readonly enter: Stage = (arrival) => {
     arrival.reason = 'tls_failed';
     const socket = arrival.socket as Socket;
     const ends = endsOf(socket);
     const forget = () => {
       this.#handshaking.delete(ends);
-      // Not kept for the life of the connection, which may be long.
+      // removed, because it would take memory for the life of the connection
       socket.off('close', forget);
     };
     this.#handshaking.set(ends, { arrival, forget });
@@ -73,9 +73,9 @@ export class TlsEndpoint {
   };
 
   /**
-   * Take new certificates, keys, revocations and pre-shared keys for the handshakes from now on. Connections that stand are not touched.
-   * Where the new ones are not good, the old ones stay in force.
-   * @param material what changes; files are read again in any case
+   * Use new certificates, keys, revocation lists and pre-shared keys for all further handshakes. Existing connections stay open. If the new
+   * material is invalid, the old one stays in force.
+   * @param material the changed settings; files are read again in any case
    * @throws BrokerError TLS_INVALID; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID
    */
   reload(material: TlsMaterial = {}): Promise<void> {
@@ -83,12 +83,12 @@ export class TlsEndpoint {
       const previous = this.#settings;
       const settings = withMaterial(previous, material);
       const isSame = filesOf(settings).join('\0') === filesOf(previous).join('\0');
-      // Before they are read: a change that comes after that is seen.
-      if (!isSame) this.#watchAnew(settings);
+      // watch before reading, so that no change is missed
+      if (!isSame) this.#rewatch(settings);
       try {
         await this.#load(settings);
       } catch (error) {
-        if (!isSame) this.#watchAnew(previous);
+        if (!isSame) this.#rewatch(previous);
         throw error;
       }
       this.#settings = settings;
@@ -111,7 +111,7 @@ export class TlsEndpoint {
       });
     }
     this.#keys = material.keys;
-    // A new one each time, since pre-shared keys can not be added to one that has none. Handshakes under way go on with the old one.
+    // a new server each time, because pre-shared keys cannot be added to one without. Handshakes in progress continue with the old one
     if (this.#next !== undefined) this.#server = this.#createServer(settings, material, this.#next);
   }
 
@@ -119,22 +119,23 @@ export class TlsEndpoint {
     const { requestCert, rejectUnauthorized, alpn } = settings;
     const pskCallback = (socket: TLSSocket, identity: string) => this.#findKey(socket, identity);
     const SNICallback: TlsServerOptions['SNICallback'] = (name, done) => done(null, contextFor?.(name));
-    // From Node 24 on, rejectUnauthorized also refuses clients that proved a pre-shared key, as they show no certificate. So beside
-    // pre-shared keys the certificate is checked here, after the handshake.
-    const hasKeys = usesKeys(settings);
+    // Since Node 24, rejectUnauthorized also refuses clients that have proved a pre-shared key, because they present no certificate. So
+    // with
+    // pre-shared keys, the certificate is checked here after the handshake.
+    const hasKeys = usesPresharedKeys(settings);
     const needsCertificate = hasKeys && requestCert && rejectUnauthorized;
     const server = createServer({
       ...context,
       requestCert,
       rejectUnauthorized: rejectUnauthorized && !hasKeys,
       ALPNProtocols: [...alpn],
-      // The gate's own time limit comes first.
-      handshakeTimeout: Math.min(this.#gate.settings.handshakeTimeout + 1000, LONGEST_TIMEOUT_MS),
+      // later than the handshake timeout of the gate, which applies first
+      handshakeTimeout: Math.min(this.#gate.settings.handshakeTimeout + 1000, MAX_TIMEOUT_MS),
       ...(contextFor === undefined ? {} : { SNICallback }),
       ...(hasKeys ? { pskCallback } : {})
     });
-    server.on('secureConnection', (socket) => this.#secured(socket, needsCertificate, next));
-    // The socket's close tells the gate; without a listener nothing else would happen either, this says so.
+    server.on('secureConnection', (socket) => this.#onSecureConnection(socket, needsCertificate, next));
+    // nothing to do here: the gate handles the close of the socket
     server.on('tlsClientError', ignore);
     return server;
   }
@@ -151,11 +152,11 @@ export class TlsEndpoint {
     }
   }
 
-  #secured(socket: TLSSocket, needsCertificate: boolean, next: Stage): void {
+  #onSecureConnection(socket: TLSSocket, needsCertificate: boolean, next: Stage): void {
     socket.on('error', ignore);
     const found = this.#handshaking.get(endsOf(socket));
     found?.forget();
-    if (found === undefined || found.arrival.isOver) {
+    if (found === undefined || found.arrival.isSettled) {
       socket.destroy();
       return;
     }
@@ -176,7 +177,7 @@ export class TlsEndpoint {
     next(arrival);
   }
 
-  #watchAnew(settings: TlsRead): void {
+  #rewatch(settings: TlsRead): void {
     this.#unwatch();
     if (this.#isOpen) this.#watch(settings);
   }
@@ -200,11 +201,11 @@ export class TlsEndpoint {
     clock.clearTimeout(this.#reloadTimer);
     this.#reloadTimer = clock.setTimeout(() => {
       this.reload().catch((error) => this.#gate.report(error, 'reloading certificates'));
-    }, SETTLE_MS);
+    }, RELOAD_DELAY_MS);
   }
 }
 
-/** Both ends of a connection, which no other has at the same time. */
+/** Key of a connection: the addresses of both ends, which no other connection has at the same time. */
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${plainAddress(remoteAddress)} ${remotePort} ${plainAddress(localAddress)} ${localPort}`;
 }

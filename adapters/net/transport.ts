@@ -3,28 +3,28 @@ import { InvalidInput, type OptionTable, type OptionValues, readOptions } from '
 import type { Place } from './bind.ts';
 import { type LISTENER_OPTIONS, TCP_OPTIONS, type TcpOptions, UNIX_OPTIONS, type UnixOptions } from './options.ts';
 import { trustedSources } from './proxy-stage.ts';
-import { settleTls, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-options.ts';
+import { completeTlsOptions, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-options.ts';
 import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
 type Common = OptionValues<typeof LISTENER_OPTIONS>;
 type Kind = Transport['kind'];
 
-/** What `tls` takes. */
+/** Options of `tls`. */
 export type TlsOptions = TcpOptions & TlsSettings;
-/** What `ws` takes. */
+/** Options of `ws`. */
 export type WsOptions = TcpOptions & WebSocketSettings;
-/** What `wss` takes. */
+/** Options of `wss`. */
 export type WssOptions = TcpOptions & TlsSettings & WebSocketSettings;
 
-/** Documented bound of listeners whose connections cost more. */
-const COSTLY = { maxConnections: { ...TCP_OPTIONS.maxConnections, default: 102_400 } };
-const TLS_TABLE = { ...TCP_OPTIONS, ...TLS_OPTIONS, ...COSTLY };
-const WS_TABLE = { ...TCP_OPTIONS, ...WEBSOCKET_OPTIONS, ...COSTLY };
+/** Default of `maxConnections` for listeners whose connections cost more. */
+const LOWER_LIMIT = { maxConnections: { ...TCP_OPTIONS.maxConnections, default: 102_400 } };
+const TLS_TABLE = { ...TCP_OPTIONS, ...TLS_OPTIONS, ...LOWER_LIMIT };
+const WS_TABLE = { ...TCP_OPTIONS, ...WEBSOCKET_OPTIONS, ...LOWER_LIMIT };
 const WSS_TABLE = { ...TLS_TABLE, ...WEBSOCKET_OPTIONS };
 
-/** A listener's description with all options read and checked: what `tcp`, `tls`, `ws`, `wss` and `unix` make and `listen` takes. */
+/** Description of a listener with checked options: the result of `tcp`, `tls`, `ws`, `wss` and `unix`, and an argument of `listen`. */
 export class Transport {
-  /** How its connections travel. */
+  /** Kind of its connections. */
   readonly kind: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix';
   /** @internal */
   readonly common: Common;
@@ -34,7 +34,7 @@ export class Transport {
   readonly tls: TlsRead | undefined;
   /** @internal */
   readonly webSocket: WebSocketRead | undefined;
-  /** Whose PROXY headers are believed; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. @internal */
+  /** Peers whose PROXY headers are trusted; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. @internal */
   readonly proxies: BlockList | 'anyone' | undefined;
 
   /** @internal */
@@ -49,7 +49,7 @@ export class Transport {
       throw new InvalidInput(
         'OPTION_INVALID',
         'usernameFrom',
-        'a listener with TLS or proxyProtocol, which knows client certificates',
+        'a listener with TLS or proxyProtocol, which can verify client certificates',
         common.usernameFrom
       );
     }
@@ -72,7 +72,7 @@ export function tcp(options: TcpOptions): Transport {
 export function tls(options: TlsOptions): Transport {
   const read = readFor(TLS_TABLE, options, 'tls', 'port');
   return new Transport('tls', read, portPlace(read), {
-    tls: settleTls(read, read.usernameFrom !== undefined, ['mqtt'])
+    tls: completeTlsOptions(read, read.usernameFrom !== undefined, ['mqtt'])
   });
 }
 
@@ -92,14 +92,14 @@ export function ws(options: WsOptions): Transport {
 export function wss(options: WssOptions): Transport {
   const read = readFor(WSS_TABLE, options, 'wss', 'port');
   return new Transport('wss', read, portPlace(read), {
-    tls: settleTls(read, read.usernameFrom !== undefined, ['http/1.1']),
+    tls: completeTlsOptions(read, read.usernameFrom !== undefined, ['http/1.1']),
     webSocket: read
   });
 }
 
 /**
- * Describe a listener on a Unix socket. The mode of the socket's file says who may connect.
- * @param where its path, as in `unix('/run/mqtt.sock')`, or options
+ * Describe a listener on a Unix socket. The file mode of the socket decides who may connect.
+ * @param where path of the socket, as in `unix('/run/mqtt.sock')`, or options
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID or OPTION_MISSING
  */
 export function unix(where: string | UnixOptions): Transport {

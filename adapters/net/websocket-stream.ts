@@ -4,108 +4,111 @@ import type { WebSocket } from 'ws';
 import { type GatheringStream, ProtocolError, ReasonCode } from '../../lib/index.ts';
 import { FrameMeter } from './frame-meter.ts';
 
-/** Chunks that wait are sent as one frame up to this size. */
+/** Queued chunks are sent as one frame up to this size. */
 const FRAME_BYTES = 65_536;
 
-/** What ws closes with 1009. */
+/** Errors on which `ws` closes with 1009. */
 const TOO_LARGE = new Set(['WS_ERR_UNSUPPORTED_MESSAGE_LENGTH', 'WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH']);
 
 const OPEN = 1;
 const CLOSED = 3;
 
-/** Leads from a socket to its stream in the listeners that all sockets share: closures for each would cost an idle connection. */
+/** Property that leads from a socket to its stream, so that all sockets share their listeners: closures for each would cost memory. */
 const STREAM = Symbol('stream');
 
 type Carrier = WebSocket & { [STREAM]: WebSocketStream };
 type Metered = Duplex & { [STREAM]: WebSocketStream };
 
 /**
- * The bytes in and out of a WebSocket as a Duplex. A packet may be split over frames and a frame may hold several packets
- * [MQTT-6.0.0-2]; a text frame ends the connection with 1003 [MQTT-6.0.0-1]. Writing waits for the socket below, reading pauses it.
- * A peer that breaks a rule destroys it with a `ProtocolError`: its connection ends, and nobody's else.
+ * A WebSocket as a Duplex of bytes. A packet may be split over frames, and a frame may contain several packets [MQTT-6.0.0-2]. A text frame
+ * ends the connection with 1003 [MQTT-6.0.0-1]. Both directions apply the back pressure of the underlying socket. If the peer breaks a
+ * rule, the stream is destroyed with a `ProtocolError`.
  */
 export class WebSocketStream extends Duplex implements GatheringStream {
   readonly #socket: WebSocket;
   readonly #carrier: Duplex;
-  /** A close frame says why: the socket is left to ws until the frame is out, at most for its close timeout. */
+  /** Whether a close frame with the reason is being sent: `ws` then closes the socket itself, at the latest after its close timeout. */
   #isRefused = false;
-  /** Something came since the last ping. */
+  /** Whether anything was received since the last ping. */
   isAlive = true;
-  /** Until the broker has let the client in. */
+  /** Set until the broker has admitted the client. */
   #meter: FrameMeter | undefined = new FrameMeter();
   readonly #maxConnectSize: number;
-  /** The CONNECT is not complete: more than the bound is refused, not left to the network. */
-  #isAwaited = true;
-  /** The bound is reached: nothing is read until the client is let in. */
+  /** Whether the CONNECT is incomplete. Then the connection is refused at the limit; later it is only paused. */
+  #awaitsConnect = true;
+  /** Whether the limit is reached: nothing is read until the client is admitted. */
   #isThrottled = false;
 
   /**
-   * @param carrier the socket below
-   * @param maxConnectSize memory it may take until the broker has let the client in
+   * @param carrier the underlying socket
+   * @param maxConnectSize memory in bytes that received data may take until the broker has admitted the client
    */
   constructor(socket: WebSocket, carrier: Duplex, maxConnectSize: number) {
     super({ allowHalfOpen: false });
     this.#maxConnectSize = maxConnectSize;
     (carrier as Metered)[STREAM] = this;
-    carrier.on('data', metered); // ws hears each chunk before: a packet that is complete has been handed on
+    carrier.on('data', onCarrierData); // called after `ws` has processed the chunk, so complete packets have been delivered
     this.#socket = socket;
     this.#carrier = carrier;
     (socket as Carrier)[STREAM] = this;
     const events = socket as EventEmitter;
-    events.on('message', received);
-    events.on('ping', signOfLife);
-    events.on('pong', signOfLife);
-    events.on('close', closed);
-    events.on('error', failed);
+    events.on('message', onMessage);
+    events.on('ping', onPingOrPong);
+    events.on('pong', onPingOrPong);
+    events.on('close', onClose);
+    events.on('error', onError);
   }
 
-  /** The socket's own: it knows how much of a large message has gone, and so whether the peer reads. ws tells when all of it has. */
+  /**
+   * Handle of the underlying socket, which knows how much of a large message was sent, so whether the peer reads. `ws` reports only its
+   * end.
+   */
   get _handle(): unknown {
     return (this.#carrier as Duplex & { readonly _handle?: unknown })._handle;
   }
 
-  /** Ask the peer for a sign of life. */
+  /** Send a ping frame. */
   ping(): void {
     if (this.#socket.readyState === OPEN) this.#socket.ping();
   }
 
-  /** End the connection with a code of RFC 6455 7.4.1, because the peer broke a rule. */
+  /** Close the connection with a code of RFC 6455 7.4.1, because the peer has broken a rule. */
   refuse(code: number, reason: string, reasonCode: number = ReasonCode.protocolError): void {
     this.#isRefused = true;
     this.#socket.close(code, reason);
     this.destroy(new ProtocolError(reasonCode, `WebSocket closed with ${code}: ${reason}`));
   }
 
-  /** Some bytes have come from the socket below, and the client is not let in yet. */
-  meter(chunk: Buffer): void {
-    const meter = this.#meter;
-    if (meter === undefined) return;
-    meter.note(chunk);
-    if (meter.occupied <= this.#maxConnectSize || this.#isThrottled) return;
-    if (this.#isAwaited && !this.writableEnded && !this.destroyed) this.#refuseConnect(meter);
+  /** Count bytes that were received before the client is admitted, and refuse or pause the connection at the limit. */
+  measure(chunk: Buffer): void {
+    const measure = this.#meter;
+    if (measure === undefined) return;
+    measure.addChunk(chunk);
+    if (measure.occupiedBytes <= this.#maxConnectSize || this.#isThrottled) return;
+    if (this.#awaitsConnect && !this.writableEnded && !this.destroyed) this.#refuseConnect(measure);
     this.#isThrottled = true;
     this.#socket.pause();
   }
 
-  /** The broker can answer a CONNECT that says itself how large it is; else this can only be told by WebSocket. */
-  #refuseConnect(meter: FrameMeter): void {
-    const beginning = meter.beginning();
+  /** Refuse a CONNECT that is too large: by CONNACK if its start is known and the broker refuses it, else by a close frame. */
+  #refuseConnect(measure: FrameMeter): void {
+    const beginning = measure.connectStart();
     if (beginning.length > 0) this.push(beginning);
     if (!this.writableEnded && !this.destroyed) {
-      this.refuse(1009, 'too much before CONNECT (option maxConnectSize)', ReasonCode.packetTooLarge);
+      this.refuse(1009, 'too many bytes before CONNECT (option maxConnectSize)', ReasonCode.packetTooLarge);
     }
   }
 
   /** See `GatheringStream`. */
   packetTaken(): void {
-    this.#isAwaited = false;
-    if (this.#meter !== undefined) this.#meter.occupied = 0;
+    this.#awaitsConnect = false;
+    if (this.#meter !== undefined) this.#meter.occupiedBytes = 0;
   }
 
   /** See `GatheringStream`. */
   admitted(): void {
     this.#meter = undefined;
-    this.#carrier.off('data', metered);
+    this.#carrier.off('data', onCarrierData);
     if (!this.#isThrottled) return;
     this.#isThrottled = false;
     if (!this.destroyed) this.#socket.resume();
@@ -113,11 +116,11 @@ export class WebSocketStream extends Duplex implements GatheringStream {
 
   receive(data: Buffer): void {
     this.isAlive = true;
-    this.#meter?.delivered();
+    this.#meter?.messageDelivered();
     if (!this.destroyed && !this.push(data)) this.#socket.pause();
   }
 
-  /** What ws found wrong with a frame; it has begun the close handshake with the fitting code itself. */
+  /** End the stream after `ws` has found an invalid frame, for which it has sent the close code itself. */
   fail({ message, code = '' }: Error & { code?: string }): void {
     this.#isRefused = true;
     const reasonCode = TOO_LARGE.has(code) ? ReasonCode.packetTooLarge : ReasonCode.protocolError;
@@ -129,7 +132,7 @@ export class WebSocketStream extends Duplex implements GatheringStream {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    // A peer that has said goodbye reads nothing more; its close follows.
+    // a peer that has sent a close frame reads nothing more; its close follows
     if (this.#socket.readyState !== OPEN) done();
     else this.#socket.send(chunk, done);
   }
@@ -151,30 +154,30 @@ export class WebSocketStream extends Duplex implements GatheringStream {
   }
 }
 
-function received(this: Carrier, data: unknown, isBinary: boolean): void {
+function onMessage(this: Carrier, data: unknown, isBinary: boolean): void {
   const stream = this[STREAM];
   if (isBinary) stream.receive(data as Buffer);
   else if (!stream.destroyed) stream.refuse(1003, 'MQTT needs binary frames');
 }
 
-function metered(this: Metered, chunk: Buffer): void {
-  this[STREAM].meter(chunk);
+function onCarrierData(this: Metered, chunk: Buffer): void {
+  this[STREAM].measure(chunk);
 }
 
-function signOfLife(this: Carrier): void {
+function onPingOrPong(this: Carrier): void {
   this[STREAM].isAlive = true;
 }
 
-function closed(this: Carrier): void {
+function onClose(this: Carrier): void {
   const stream = this[STREAM];
   if (!stream.destroyed) stream.push(null);
 }
 
-function failed(this: Carrier, error: Error): void {
+function onError(this: Carrier, error: Error): void {
   this[STREAM].fail(error);
 }
 
-/** The last frame's callback hears of the same error. */
+/** Callback for all frames but the last, whose callback gets the same error. */
 function ignoreError(): void {}
 
 function gather(chunks: readonly { chunk: Buffer }[]): Buffer[] {

@@ -15,36 +15,42 @@ import { type Arrival, type Gate, ignore, type Stage, type ZoneSizes } from './g
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';
 import { WebSocketStream } from './websocket-stream.ts';
 
-/** How MQTT is spoken over WebSocket. */
+/** WebSocket settings of a listener. */
 export interface WebSocketSettings {
-  /** Path of the URL, as it stands in requests: with a leading slash, percent-encoded, without a query. Default `/mqtt`. */
+  /** Path of the URL as in requests: with a leading slash, percent-encoded, without a query. Default `/mqtt`. */
   path?: string;
   /**
-   * Web pages that may connect besides those of loopback origins: origins such as `https://app.example`, `null` for pages without an origin
-   * (files, sandboxed frames), `*` or `any` for all pages. A function decides alone, and is also asked about clients that send no origin.
-   * Default: pages of `http(s)://localhost`, `*.localhost`, `127.0.0.0/8` and `[::1]` with any port, and clients that send no origin because
-   * they are not browsers. Others are refused with 403, also where the Host header has the same name, which DNS rebinding makes so.
+   * Web pages that may connect in addition to those of loopback origins: origins such as `https://app.example`, `null` for pages without an
+   * origin (files, sandboxed frames), `*` or `any` for all pages. A function decides alone, also about clients that send no origin.
+   *
+   * Default: pages of `http(s)://localhost`, `*.localhost`, `127.0.0.0/8` and `[::1]` with any port, and clients that send no origin
+   * because they are not browsers. Others are refused with 403, even if the Host header has the same name, because DNS rebinding can cause
+   * that.
    */
   origins?: string | readonly string[] | OriginCheck;
   /** Refuse clients that offer none of the subprotocols `mqtt`, `mqttv3.1.1` and `mqttv3.1` [MQTT-6.0.0-3]. Default true. */
   requireSubprotocol?: boolean;
   /**
-   * Largest WebSocket message (1009 past it). A message is in memory as a whole before its packets are read, and some clients gather many
-   * packets in one. Default: 4 times the zone's `maxPacketSize`.
+   * Largest WebSocket message; a larger one closes the connection with 1009. A whole message is in memory before its packets are read, and
+   * some clients send many packets in one. Default: 4 times the `maxPacketSize` of the zone.
    */
   maxPayload?: Size;
   /**
-   * Compress frames, at the price of memory and time for each connection. `maxConnectSize` counts them as they come: inflated, a message
+   * Compress frames, which costs memory and time for each connection. `maxConnectSize` counts compressed bytes: decompressed, a message
    * before CONNECT may be as large as `maxPayload`. Default false.
    */
   perMessageDeflate?: boolean;
-  /** Send a ping so often, and close a connection from which nothing came since the last. Default 0: MQTT's keep alive does that. */
+  /**
+   * Interval of pings; a connection is closed if nothing was received since the last one. Default 0: no pings, MQTT has its own keep alive.
+   */
   pingInterval?: Duration;
 }
 
 export const WEBSOCKET_OPTIONS = {
   path: row('text', '/mqtt', 'Path of the URL.', { aliases: ['mqttPath', 'mqtt_path'], check: checkPath }),
-  origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect, besides loopback ones.', { check: checkOrigins }),
+  origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect in addition to loopback origins.', {
+    check: checkOrigins
+  }),
   requireSubprotocol: row('boolean', true, 'Refuse clients without an MQTT subprotocol.'),
   maxPayload: row(
     'size',
@@ -53,23 +59,23 @@ export const WEBSOCKET_OPTIONS = {
     { unit: 'bytes', min: 16 }
   ),
   perMessageDeflate: row('boolean', false, 'Compress frames.', { aliases: ['compress'] }),
-  pingInterval: row('duration', 0, 'Ping so often; 0: never.', { unit: 'ms' })
+  pingInterval: row('duration', 0, 'Interval of pings; 0: never.', { unit: 'ms' })
 };
 
-/** WebSocket options as read, with that of the socket below where it is the listener's own. Without a path, requests for any path are taken. */
+/** WebSocket options after checks, with `noDelay` if the listener owns the socket. Without `path`, requests for any path are accepted. */
 export type WebSocketRead = Omit<OptionValues<typeof WEBSOCKET_OPTIONS>, 'path'> & {
   readonly path: string | undefined;
   readonly noDelay?: boolean;
 };
 
-/** Preferred first. */
+/** Subprotocols in the order of preference. */
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
-/** How many packets of the greatest size a message may hold, unless its bound is given. */
+/** Default of `maxPayload`, as a multiple of `maxPacketSize`. */
 const MESSAGE_PACKETS = 4;
-/** How long a peer may take to answer our close. */
+/** How long a peer may take to answer a close frame. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
-/** The WebSocket side of a listener: decides on upgrade requests, and makes streams of what was upgraded. */
+/** The WebSocket part of a listener: accepts or refuses upgrade requests, and creates the streams of upgraded connections. */
 export class WebSocketEndpoint {
   readonly #gate: Gate;
   readonly #settings: WebSocketRead;
@@ -78,13 +84,12 @@ export class WebSocketEndpoint {
   readonly #pinged = new Set<WebSocketStream>();
   #pingTimer: unknown;
 
-  /** @param sizes of the listener's zone */
   constructor(gate: Gate, settings: WebSocketRead, { maxPacketSize, maxConnectSize }: ZoneSizes) {
     this.#gate = gate;
     this.#maxConnectSize = maxConnectSize;
     this.#settings = settings;
     const { maxPayload = MESSAGE_PACKETS * maxPacketSize, perMessageDeflate } = settings;
-    // closeTimeout is newer than the type definitions of ws.
+    // closeTimeout is missing in the type definitions of ws
     const options: ServerOptions & { closeTimeout: number } = {
       noServer: true,
       clientTracking: false,
@@ -96,40 +101,40 @@ export class WebSocketEndpoint {
     this.#server = new WebSocketServer(options);
   }
 
-  /** Answer an upgrade request: pass its stream on, or refuse it with a status. */
+  /** Accept an upgrade request and pass its stream to the next stage, or refuse it with a status. */
   upgrade(arrival: Arrival, request: IncomingMessage, socket: Duplex, head: Buffer, next: Stage): void {
-    const status = this.#refusal(request);
+    const status = this.#refusalStatus(request);
     if (status !== undefined) {
       arrival.reason = 'upgrade_refused';
-      answer(socket, status);
+      respond(socket, status);
       return;
     }
     arrival.reason = 'upgrade_failed';
     try {
       this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-        arrival.stream = this.#stream(webSocket, socket);
-        // ws has turned it on
+        arrival.stream = this.#createStream(webSocket, socket);
+        // ws has set noDelay
         if (this.#settings.noDelay === false) (socket as Socket).setNoDelay(false);
         arrival.headers = request.headers;
         next(arrival);
       });
     } catch (error) {
-      // ws throws where another listener of the same HTTP server has taken this very socket.
+      // ws throws if another listener of the same HTTP server has upgraded the socket
       this.#gate.report(error, 'upgrading a connection');
       this.#gate.refuse(arrival, 'upgrade_failed');
     }
   }
 
-  #refusal(request: IncomingMessage): number | undefined {
+  #refusalStatus(request: IncomingMessage): number | undefined {
     const { origins, requireSubprotocol, path } = this.#settings;
     if (path !== undefined && pathOf(request) !== path) return 404;
-    if (!this.#isWelcome(origins, request)) return 403;
+    if (!this.#allowsOrigin(origins, request)) return 403;
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-    // The specification leaves open how to refuse; a client reads "bad request" as its own mistake.
+    // not specified: how to refuse. 400 tells the client that its request is wrong
     return requireSubprotocol && !SUBPROTOCOLS.some((name) => offered.includes(name)) ? 400 : undefined;
   }
 
-  #isWelcome(origins: OriginCheck, request: IncomingMessage): boolean {
+  #allowsOrigin(origins: OriginCheck, request: IncomingMessage): boolean {
     try {
       return origins(request.headers.origin, request) === true;
     } catch (error) {
@@ -138,14 +143,14 @@ export class WebSocketEndpoint {
     }
   }
 
-  #stream(webSocket: WebSocket, carrier: Duplex): WebSocketStream {
+  #createStream(webSocket: WebSocket, carrier: Duplex): WebSocketStream {
     const stream = new WebSocketStream(webSocket, carrier, this.#maxConnectSize);
-    if (this.#settings.pingInterval > 0) this.#watchOver(stream);
+    if (this.#settings.pingInterval > 0) this.#addToPings(stream);
     return stream;
   }
 
-  /** One timer for all connections, while there are any. */
-  #watchOver(stream: WebSocketStream): void {
+  /** Add a stream to those that get pings. One timer serves them all. */
+  #addToPings(stream: WebSocketStream): void {
     this.#pinged.add(stream);
     stream.on('close', () => this.#pinged.delete(stream));
     if (this.#pinged.size === 1) this.#armPing();
@@ -158,7 +163,9 @@ export class WebSocketEndpoint {
       for (const stream of this.#pinged) {
         if (!stream.isAlive) {
           this.#pinged.delete(stream);
-          stream.destroy(new ProtocolError(ReasonCode.keepAliveTimeout, 'nothing came since the last WebSocket ping'));
+          stream.destroy(
+            new ProtocolError(ReasonCode.keepAliveTimeout, 'nothing was received since the last WebSocket ping')
+          );
         } else {
           stream.isAlive = false;
           stream.ping();
@@ -169,13 +176,13 @@ export class WebSocketEndpoint {
   }
 }
 
-/** The stage that waits for the upgrade request, where the listener has a socket of its own. */
+/** Create the stage that waits for the upgrade request, for a listener with its own server socket. */
 export function upgradeStage(endpoint: WebSocketEndpoint, next: Stage): Stage {
   const arrivals = new WeakMap<Duplex, Arrival>();
   const server: Server = createServer((request, response) => refuseRequest(arrivals.get(request.socket), response));
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const arrival = arrivals.get(socket);
-    if (arrival === undefined || arrival.isOver) socket.destroy();
+    if (arrival === undefined || arrival.isSettled) socket.destroy();
     else endpoint.upgrade(arrival, request, socket, head, next);
   });
   return (arrival) => {
@@ -185,14 +192,14 @@ export function upgradeStage(endpoint: WebSocketEndpoint, next: Stage): Stage {
   };
 }
 
-/** The path of a request, without its query. */
+/** Return the path of a request without its query. */
 export function pathOf({ url = '' }: IncomingMessage): string {
   const end = url.indexOf('?');
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** Answer an upgrade request with a status and close. */
-export function answer(socket: Duplex, status: number): void {
+/** Answer an upgrade request with a status, and close the socket. */
+export function respond(socket: Duplex, status: number): void {
   const text = STATUS_CODES[status] as string;
   socket.on('error', ignore);
   socket.once('finish', () => socket.destroy());
@@ -207,7 +214,7 @@ function refuseRequest(arrival: Arrival | undefined, response: ServerResponse): 
   response.end('This port speaks MQTT over WebSocket.\n');
 }
 
-/** One that is written otherwise than requests have it would never match. */
+/** Read option `path`. A path that differs from its form in requests would never match, so it is refused. */
 function checkPath(value: unknown, field: string): string {
   const path = value as string;
   const url = 'http://host';

@@ -31,8 +31,8 @@ describe('Descriptors', () => {
   it('looks at the process once in 100 ms, and counts sockets in between', () => {
     const { clock, state, descriptors } = processWith({ limit: 1000, used: 100 });
     assert.equal(descriptors.free(), 900);
-    for (let accepted = 0; accepted < 50; accepted++) descriptors.taken();
-    descriptors.given();
+    for (let accepted = 0; accepted < 50; accepted++) descriptors.add();
+    descriptors.remove();
     assert.equal(descriptors.free(), 851);
     assert.equal(state.looks, 1);
     state.count = { limit: 1000, used: 400 };
@@ -138,7 +138,7 @@ describe('a reserve of descriptors', () => {
       broker.alarms.map(({ change, id }) => [change, id]),
       [['alert', 'descriptors_short:tcp:1883']]
     );
-    assert.match(broker.alarms[0].summary, /^63 of 1000 file descriptors are free, and 64 are kept for the store/);
+    assert.match(broker.alarms[0].summary, /^63 of 1000 file descriptors are free, and 64 are reserved for the store/);
     assert.deepEqual(
       broker.reports.map(({ error }) => (error as Error & { code: string }).code),
       ['DESCRIPTORS_SHORT']
@@ -183,14 +183,14 @@ describe('a reserve of descriptors', () => {
       broker.alarms.map(({ change }) => change),
       ['alert']
     );
-    reserve.shut();
+    reserve.close();
   });
 
   it('clears its alarm when the listener closes', () => {
     const { broker, clock, reserve } = reserveOf({ limit: 100, used: 100 }, 64);
     reserve.admits();
-    reserve.shut();
-    reserve.shut();
+    reserve.close();
+    reserve.close();
     assert.deepEqual(
       broker.alarms.map(({ change }) => change),
       ['alert', 'clear']

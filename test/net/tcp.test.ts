@@ -41,7 +41,7 @@ describe('a TCP listener', () => {
       () => 'open',
       (error: Error) => error.message
     );
-    assert.match(said, /somebody listens there already/);
+    assert.match(said, /the address is in use/);
   });
 
   it('hands the broker each connection with its addresses and the settings of the listener', async () => {
@@ -97,7 +97,7 @@ describe('a TCP listener', () => {
         async () => await listen(broker, port),
         (error: BrokerError) => {
           assert.equal(error.code, 'LISTENER_BIND_FAILED');
-          assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${port}: somebody listens there already`));
+          assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${port}: the address is in use`));
           assert.equal((error.cause as NodeJS.ErrnoException).code, 'EADDRINUSE');
           return true;
         }

@@ -94,7 +94,7 @@ describe('a Unix socket listener', () => {
     writeFileSync(path, "somebody's data");
     await assert.rejects(
       async () => await listen(broker, { path }),
-      /cannot listen on .*mqtt\.sock: a file that is not a socket is there/
+      /cannot listen on .*mqtt\.sock: there is a file that is not a socket/
     );
     assert.equal(statSync(path).size, 15);
   });
@@ -102,7 +102,7 @@ describe('a Unix socket listener', () => {
   it('says what is missing where the directory does not exist', async () => {
     await assert.rejects(
       async () => await listen(broker, { path: join(directory, 'absent', 'x.sock') }),
-      /its directory does not exist or may not be written to/
+      /its directory does not exist or is not writable/
     );
   });
 
