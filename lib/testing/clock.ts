@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-// By name from this module they are out of the reach of fake timers, whenever those are put in place.
+// Imported by name, so that fake timers of a test framework do not replace them.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import type { Clock } from '../clock.ts';
 import { InvalidInput, StateError } from '../errors.ts';
@@ -7,16 +7,16 @@ import { type Duration, durationMs } from '../options-table.ts';
 import { WorkCount } from '../work.ts';
 import { TimerHeap, type VirtualTimer } from './timer-heap.ts';
 
-/** What a virtual clock is made with. */
+/** Options of a virtual clock. */
 export interface VirtualClockOptions {
-  /** Wall time at the start. Default 2026-01-01T00:00:00Z. */
+  /** Wall-clock time at the start. Default: 2026-01-01T00:00:00Z. */
   readonly now?: Date | number | string;
   /**
-   * Real milliseconds that time stands still for a hook that neither answers nor waits for this clock. After them it goes on, so that a
-   * hook that never answers can time out. Default 250.
+   * Real time in milliseconds for which virtual time stops for a hook that neither returns nor waits for this clock. Afterwards virtual
+   * time continues, so that a hook that never returns can time out. Default: 250.
    */
   readonly patienceMs?: number;
-  /** Real milliseconds after which other work that does not end is an error. Default 5,000. */
+  /** Real time in milliseconds after which other work that does not end is an error. Default: 5,000. */
   readonly stuckMs?: number;
 }
 
@@ -24,34 +24,33 @@ export interface VirtualClockOptions {
 export interface ArmedTimer {
   /** Virtual milliseconds until it fires. */
   readonly inMs: number;
-  /** Where it was armed: a line of a stack trace, or an empty text. */
+  /** Where it was armed: a line of a stack trace, or an empty string. */
   readonly origin: string;
 }
 
-/** 1 January 2026: any fixed day will do, this one is easy to read in a log. */
+/** 1 January 2026, a fixed date that is easy to read in logs. */
 const START = Date.UTC(2026, 0, 1);
 
 /**
- * Time that a test turns. Nothing passes by itself: `advance` fires what falls due, in the order of due times and then of arming, and after
- * every timer lets everything come to rest that it set off: bytes on their way between streams, hooks that have not answered, commits, and
- * all that hangs on promises and immediates.
+ * A clock that a test advances. Time never passes by itself.
  *
- * A hook that waits for this clock itself does not hold it up. Work that nobody counts, such as a file that a device reads, can be told with
- * `track`.
+ * `advance` fires timers in the order of their due times, then of arming. After each timer it waits until everything that the timer caused
+ * has settled: bytes in transit between streams, hooks that have not returned, commits, promises and immediates. A hook that itself waits
+ * for this clock does not stop it. Use `track` for other asynchronous work, such as reading a file.
  */
 export class VirtualClock implements Clock {
-  /** The same time for the library's own timers: they are not in `timers`, and a hook does not wait for them. */
+  /** The same clock for the timers of the library: they are not listed in `timers`, and hooks do not wait for them. */
   readonly internal: Clock;
   readonly #heap = new TimerHeap();
   readonly #calls = new AsyncLocalStorage<Call>();
-  readonly #open = new Set<Call>();
-  readonly #own = new WorkCount();
-  #works: readonly WorkCount[] = [this.#own];
+  readonly #openCalls = new Set<Call>();
+  readonly #tracked = new WorkCount();
+  #works: readonly WorkCount[] = [this.#tracked];
   readonly #patienceMs: number;
   readonly #stuckMs: number;
   #monotonicMs = 0;
   #wallOffsetMs: number;
-  #last: Promise<unknown> = Promise.resolve();
+  #lastTask: Promise<unknown> = Promise.resolve();
 
   constructor(options: VirtualClockOptions = {}) {
     this.#wallOffsetMs = wallMs(options.now ?? START, 'now');
@@ -83,30 +82,30 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Let time pass. Calls made at once run one after the other, each adding its time.
+   * Advance virtual time. Concurrent calls run one after the other, and each adds its time.
    *
-   * @param duration milliseconds, or text such as `90s`, `1h30m`
-   * @throws what a timer throws, at its time: later ones stay armed. StateError CLOCK_BUSY inside a hook that this clock waits for,
-   *   CLOCK_STUCK when counted work does not end. InvalidInput DURATION_INVALID
+   * @param duration milliseconds, or a string such as `90s`, `1h30m`
+   * @throws the error that a timer throws, at its time; later timers stay armed. StateError CLOCK_BUSY inside a hook that this clock waits
+   *   for, CLOCK_STUCK if counted work does not end. InvalidInput DURATION_INVALID
    */
   async advance(duration: Duration): Promise<void> {
     const ms = finiteMs(duration, 'duration');
-    return this.#alone(() => this.#runUntil(this.#monotonicMs + ms));
+    return this.#runExclusively(() => this.#runUntil(this.#monotonicMs + ms));
   }
 
   /**
-   * Let time pass until a wall time.
-   * @throws InvalidInput DATE_INVALID for a date that is past or none; otherwise as `advance`
+   * Advance virtual time to a wall-clock time.
+   * @throws InvalidInput DATE_INVALID for an invalid date or a date in the past; otherwise like `advance`
    */
   async advanceTo(date: Date | number | string): Promise<void> {
     const untilMs = wallMs(date, 'date');
-    return this.#alone(() => {
+    return this.#runExclusively(() => {
       if (untilMs < this.now()) {
         const now = new Date(this.now()).toISOString();
         throw new InvalidInput(
           'DATE_INVALID',
           'date',
-          `a date from ${now} on; use stepWall to turn the wall clock back`,
+          `a date not before ${now} (use stepWall to set the wall clock back)`,
           date
         );
       }
@@ -115,47 +114,47 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Pass on to the next timer, fire it, and come to rest.
-   * @param options.within only if it is due within so long
-   * @returns false when there was none; then no time has passed
+   * Advance virtual time to the next timer, fire it, and settle.
+   * @param options.within the longest time to advance. Default: Infinity
+   * @returns false if no timer is due within that time; virtual time is then unchanged
    */
   async runNext(options: { readonly within?: Duration } = {}): Promise<boolean> {
     const withinMs = durationMs(options.within ?? Infinity, 'within');
-    return this.#alone(async () => {
-      await this.#rest();
+    return this.#runExclusively(async () => {
+      await this.#settle();
       return this.#fire(this.#monotonicMs + withinMs);
     });
   }
 
-  /** Come to rest without letting time pass. */
+  /** Wait until everything in progress has settled, without advancing virtual time. */
   async settle(): Promise<void> {
-    await this.#alone(() => this.#rest());
+    await this.#runExclusively(() => this.#settle());
   }
 
-  /** Move the wall clock alone, as a correction by NTP would: no timer fires. */
+  /** Move the wall clock only, as a correction by NTP would. No timer fires. */
   stepWall(ms: number): void {
     this.#wallOffsetMs += ms;
   }
 
-  /** Count a promise as work in flight: time stands still until it settles. @returns the promise */
+  /** Count a promise as work in progress: virtual time stops until it settles. @returns the promise */
   track<T>(promise: PromiseLike<T>): PromiseLike<T> {
-    return this.#own.run(() => promise, undefined);
+    return this.#tracked.run(() => promise, undefined);
   }
 
-  /** Let time stand still while this work is in flight; the kit does so for its broker. */
+  /** Stop virtual time while this work is in progress. The kit calls this for its broker. */
   attach(work: WorkCount): void {
     this.#works = [...this.#works, work];
-    work.watch = (task, request) => this.#watch(work, task, request);
+    work.watch = (task, request) => this.#runCall(work, task, request);
   }
 
-  /** Time does not wait for this work any more. */
+  /** Undo `attach`: virtual time no longer stops for this work. */
   detach(work: WorkCount): void {
     this.#works = this.#works.filter((other) => other !== work);
     work.watch = undefined;
     if (this.#works.length === 1) this.#calls.disable();
   }
 
-  /** What `setTimeout` armed and has not fired, next first. The library's own are not among them. */
+  /** The armed timers in the order of firing, without the timers of the library. */
   get timers(): readonly ArmedTimer[] {
     return this.#heap
       .list()
@@ -173,14 +172,14 @@ export class VirtualClock implements Clock {
   }
 
   async #runUntil(untilMs: number): Promise<void> {
-    await this.#rest();
+    await this.#settle();
     while (await this.#fire(untilMs));
     this.#monotonicMs = Math.max(this.#monotonicMs, untilMs);
   }
 
-  /** Fire the next timer if it is due by then, and come to rest. @returns false when there is none */
+  /** Fire the next timer if it is due by `untilMs`, and settle. @returns false if there is none */
   #fire(untilMs: number): Promise<boolean> | false {
-    const timer = this.#heap.take(untilMs) as (VirtualTimer & { readonly call?: Call }) | undefined;
+    const timer = this.#heap.takeDue(untilMs) as (VirtualTimer & { readonly call?: Call }) | undefined;
     if (timer === undefined) return false;
     if (timer.dueMs > this.#monotonicMs) this.#monotonicMs = timer.dueMs;
     const { call, run } = timer;
@@ -188,33 +187,33 @@ export class VirtualClock implements Clock {
       if (call === undefined) run();
       else {
         call.disarmed();
-        this.#calls.run(call, run); // what it arms is still that hook's
+        this.#calls.run(call, run); // timers that it arms also belong to the hook
       }
     } catch (error) {
-      return this.#rest().then(() => {
+      return this.#settle().then(() => {
         throw error;
       });
     }
-    return this.#rest();
+    return this.#settle();
   }
 
-  /** One after the other: time is one. */
-  #alone<T>(task: () => T | Promise<T>): Promise<T> {
+  /** Run a task after all earlier ones, because they share the virtual time. */
+  #runExclusively<T>(task: () => T | Promise<T>): Promise<T> {
     if (this.#calls.getStore()?.isOpen) {
-      const text = 'time can not be advanced inside a hook that it stands still for; arm a timer with clock.setTimeout';
+      const text = 'clock: cannot be advanced inside a hook that it waits for; use clock.setTimeout to wait in a hook';
       return Promise.reject(new StateError('CLOCK_BUSY', text));
     }
-    const result = this.#last.then(task);
-    this.#last = result.catch(() => {});
+    const result = this.#lastTask.then(task);
+    this.#lastTask = result.catch(() => {});
     return result;
   }
 
-  /** Wait until nothing is in flight. An immediate comes behind all that hangs on promises and ticks; the counts tell of the rest. */
-  #rest(): Promise<true> {
+  /** Wait until nothing is in progress. An immediate runs after all pending promises and ticks; other work is counted. */
+  #settle(): Promise<true> {
     return new Promise((resolve, reject) => {
       setImmediate(() => {
         if (this.#isIdle()) resolve(true);
-        else this.#restFromWork().then(resolve, reject);
+        else this.#waitForWork().then(resolve, reject);
       });
     });
   }
@@ -224,29 +223,29 @@ export class VirtualClock implements Clock {
     return true;
   }
 
-  /** Work that ends may begin other work, any number of times. */
-  async #restFromWork(): Promise<true> {
+  /** Wait until all counted work has ended. Work that ends may begin other work, any number of times. */
+  async #waitForWork(): Promise<true> {
     for (let stuckMs = 0; !this.#isIdle(); ) {
       const busy = this.#works.filter(({ count }) => count > 0);
       if (await settledWithin(busy, this.#patienceMs)) stuckMs = 0;
-      else if (this.#open.size > 0) for (const call of this.#open) call.abandon();
-      else if ((stuckMs += this.#patienceMs) >= this.#stuckMs) throw this.#stuck(busy);
+      else if (this.#openCalls.size > 0) for (const call of this.#openCalls) call.abandon();
+      else if ((stuckMs += this.#patienceMs) >= this.#stuckMs) throw this.#stuckError(busy);
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
     return true;
   }
 
-  #stuck(busy: readonly WorkCount[]): StateError {
+  #stuckError(busy: readonly WorkCount[]): StateError {
     const pieces = busy.reduce((sum, { count }) => sum + count, 0);
-    const what = busy.includes(this.#own) ? 'a promise given to clock.track' : 'streams or commits of the broker';
+    const what = busy.includes(this.#tracked) ? 'a promise given to clock.track' : 'streams or commits of the broker';
     return new StateError(
       'CLOCK_STUCK',
-      `time stands still: ${pieces} piece(s) of work (${what}) did not end within ${this.#stuckMs} ms of real time`
+      `clock: ${pieces} unit(s) of work (${what}) did not end within ${this.#stuckMs} ms of real time; make sure that it ends, or raise stuckMs`
     );
   }
 
-  #watch<Q, A>(work: WorkCount, task: (request: Q) => A, request: Q): A {
-    const call = new Call(work, this.#open);
+  #runCall<Q, A>(work: WorkCount, task: (request: Q) => A, request: Q): A {
+    const call = new Call(work, this.#openCalls);
     const answer = this.#calls.run(call, task, request);
     const promise = answer as PromiseLike<unknown> | undefined | null;
     if (typeof promise?.then === 'function') {
@@ -258,7 +257,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** A hook at work: counted from the moment it turns out asynchronous until it answers, but not while timers that it armed are out. */
+/** A hook that is running. An asynchronous hook is counted as work until it returns, except while timers that it armed are pending. */
 class Call {
   isOpen = false;
   readonly #work: WorkCount;
@@ -273,31 +272,31 @@ class Call {
 
   open(): void {
     this.isOpen = true;
-    this.#recount();
+    this.#updateWorkCount();
   }
 
   close(): void {
     this.isOpen = false;
-    this.#recount();
+    this.#updateWorkCount();
   }
 
   armed(): void {
     this.#timers++;
-    this.#recount();
+    this.#updateWorkCount();
   }
 
   disarmed(): void {
     this.#timers--;
-    this.#recount();
+    this.#updateWorkCount();
   }
 
-  /** It took too long in real time: time goes on without it. */
+  /** Stop waiting for the hook, because it took too long in real time. */
   abandon(): void {
     this.#isAbandoned = true;
-    this.#recount();
+    this.#updateWorkCount();
   }
 
-  #recount(): void {
+  #updateWorkCount(): void {
     const isCounted = this.isOpen && this.#timers === 0 && !this.#isAbandoned;
     if (isCounted === this.#counted.has(this)) return;
     if (isCounted) {
@@ -310,7 +309,7 @@ class Call {
   }
 }
 
-/** @returns false when real time ran out before all of it settled */
+/** Wait for work to settle. @returns false if it did not settle within `realMs` of real time */
 function settledWithin(busy: readonly WorkCount[], realMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), realMs);

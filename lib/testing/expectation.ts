@@ -6,7 +6,7 @@ import type { Properties, QoS } from '../packets/types.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
 import type { VirtualClock } from './clock.ts';
 
-/** A message that the broker accepted while an expectation watched. */
+/** A message that the broker accepted during an expectation. */
 export interface SeenMessage {
   readonly topic: string;
   readonly payload: Buffer;
@@ -15,23 +15,23 @@ export interface SeenMessage {
   readonly qos: QoS;
   readonly retain: boolean;
   readonly properties: Properties;
-  /** Client id of the publisher; empty for the app and the broker. */
+  /** Client id of the publisher; empty for messages of the application and the broker. */
   readonly clientId: string;
-  /** Virtual wall time, in milliseconds. */
+  /** Virtual wall-clock time in milliseconds. */
   readonly at: number;
 }
 
-/** What to wait for, and how long. */
+/** Options of `expectMessage` and `expectNoMessage`. */
 export interface ExpectOptions {
-  /** Virtual time to wait: milliseconds, or text such as `5s`. Default one second. */
+  /** The virtual time to wait: milliseconds, or a string such as `5s`. Default: one second. */
   readonly within?: Duration;
-  /** Only messages for which this is true. */
+  /** Accepts a message by returning true. Default: all messages that match the filter. */
   readonly where?: (message: SeenMessage) => boolean;
 }
 
-/** What was expected did not come, or what was not did. `code` is MESSAGE_EXPECTED or MESSAGE_UNEXPECTED. */
+/** An expected message did not come, or an unexpected one did. `code` is MESSAGE_EXPECTED or MESSAGE_UNEXPECTED. */
 export class ExpectationFailed extends BrokerError {
-  /** What came meanwhile, matching or not. */
+  /** All messages that came during the expectation, matching or not. */
   readonly seen: readonly SeenMessage[];
 
   constructor(code: string, message: string, seen: readonly SeenMessage[]) {
@@ -40,10 +40,10 @@ export class ExpectationFailed extends BrokerError {
   }
 }
 
-/** Messages named in an error, the newest. */
-const NAMED_MAX = 20;
+/** The number of messages listed in an error; the newest are listed. */
+const MAX_LISTED = 20;
 
-/** Watches a broker for a message while it turns the clock. */
+/** Advances the clock while it watches a broker for a message. */
 export class Expectation {
   readonly filter: string;
   readonly #broker: Broker;
@@ -56,7 +56,7 @@ export class Expectation {
   #found: SeenMessage | undefined;
   #whereFailed: { readonly error: unknown } | undefined;
 
-  /** @param before messages that count although they came before it watches */
+  /** @param before messages that count although they came before the expectation */
   constructor(
     broker: Broker,
     clock: VirtualClock,
@@ -73,22 +73,22 @@ export class Expectation {
     this.#withinMs = durationMs(options.within ?? '1s', 'within');
     this.#where = options.where;
     this.#startMs = clock.monotonic();
-    for (const message of before) if (message.isSystem === filter.startsWith('$SYS')) this.#see(message);
+    for (const message of before) if (message.isSystem === filter.startsWith('$SYS')) this.#check(message);
     this.#unwatch = this.#watch();
   }
 
-  /** Let time pass until the message has come, at most to the end of the time given. */
-  async comes(): Promise<SeenMessage> {
+  /** Advance the clock until a matching message comes, at most by the time given. */
+  async expectMessage(): Promise<SeenMessage> {
     const found = await this.#wait();
     if (found !== undefined) return found;
-    throw this.#failure('MESSAGE_EXPECTED', `no message ${this.#wanted()} came within ${this.#withinMs} ms`);
+    throw this.#failure('MESSAGE_EXPECTED', `no message ${this.#describe()} came within ${this.#withinMs} ms`);
   }
 
-  /** Let all of the time pass, and fail at the first message that comes. */
-  async staysAway(): Promise<void> {
+  /** Advance the clock by the time given, and fail at the first matching message. */
+  async expectNone(): Promise<void> {
     const found = await this.#wait();
     if (found === undefined) return;
-    const text = `a message ${this.#wanted()} came, none was expected within ${this.#withinMs} ms`;
+    const text = `a message ${this.#describe()} came, but none was expected within ${this.#withinMs} ms`;
     throw this.#failure('MESSAGE_UNEXPECTED', text);
   }
 
@@ -112,16 +112,16 @@ export class Expectation {
 
   #watch(): () => void {
     const broker = this.#broker;
-    // the broker's own messages are not announced
-    if (this.filter.startsWith('$SYS')) return broker.subscribe(this.filter, (message) => this.#see(message));
-    const listener = ({ message }: { message: Message }) => this.#see(message);
+    // The event message.publish does not report the broker's own messages.
+    if (this.filter.startsWith('$SYS')) return broker.subscribe(this.filter, (message) => this.#check(message));
+    const listener = ({ message }: { message: Message }) => this.#check(message);
     broker.on('message.publish', listener);
     return () => void broker.off('message.publish', listener);
   }
 
-  #see(message: Message): void {
+  #check(message: Message): void {
     const { topic, qos, retain, properties, clientId } = message;
-    const payload = Buffer.from(message.payload); // a copy: the broker's bytes are soon others
+    const payload = Buffer.from(message.payload); // a copy, because the broker reuses its buffers
     const seen = { topic, payload, text: payload.toString(), qos, retain, properties, clientId, at: this.#clock.now() };
     this.#seen.push(seen);
     if (this.#found !== undefined || !matches(this.filter, topic)) return;
@@ -129,19 +129,20 @@ export class Expectation {
       if (this.#where?.(seen) !== false) this.#found = seen;
     } catch (error) {
       this.#whereFailed ??= { error };
-      this.#found = seen; // it is over
+      this.#found = seen; // ends the expectation
     }
   }
 
-  #wanted(): string {
-    return `on "${this.filter}"${this.#where === undefined ? '' : ' that fits "where"'}`;
+  #describe(): string {
+    return `on "${this.filter}"${this.#where === undefined ? '' : ' accepted by "where"'}`;
   }
 
   #failure(code: string, text: string): ExpectationFailed {
     const startWallMs = this.#clock.now() - this.#clock.monotonic() + this.#startMs;
-    const lines = this.#seen.slice(-NAMED_MAX).map((message) => `\n  ${line(message, startWallMs)}`);
+    const lines = this.#seen.slice(-MAX_LISTED).map((message) => `\n  ${line(message, startWallMs)}`);
     const more = this.#seen.length > lines.length ? `, the last ${lines.length} of ${this.#seen.length}` : '';
-    const came = lines.length === 0 ? '. Nothing came meanwhile.' : `. What came meanwhile${more}:${lines.join('')}`;
+    const came =
+      lines.length === 0 ? '. No other messages came.' : `. Messages that came meanwhile${more}:${lines.join('')}`;
     return new ExpectationFailed(code, text + came, this.#seen);
   }
 }

@@ -1,7 +1,5 @@
 /// <reference types="node" preserve="true" />
-/**
- * The test kit: a broker without ports, time that a test turns, wires that can be spoiled. Works under any test runner.
- */
+/** The test kit: a broker without ports, a virtual clock, and links with simulated faults. It works with any test runner. */
 export { type ArmedTimer, VirtualClock, type VirtualClockOptions } from './clock.ts';
 export { ExpectationFailed, type ExpectOptions, type SeenMessage } from './expectation.ts';
 export {
@@ -12,6 +10,6 @@ export {
   TestBroker,
   type TestBrokerOptions
 } from './kit.ts';
-export type { Command, PacketChoice } from './lane.ts';
 export type { Direction, Link, LoggedPacket } from './link.ts';
+export type { Command, PacketChoice } from './link-direction.ts';
 export { type StoreCase, type StoreContractOptions, storeContract } from './store-contract.ts';

@@ -12,58 +12,63 @@ import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { Link, type LoggedPacket } from './link.ts';
 
-/** Options of the broker, and two of the kit. */
+/** Options of the broker and of the kit. */
 export interface TestBrokerOptions extends Omit<BrokerOptions, 'clock'> {
-  /** A clock of your own, or options of the one that is made. */
+  /** A virtual clock, or options for a new one. */
   readonly clock?: VirtualClock | VirtualClockOptions;
   /**
-   * What happens at dispose when the app under test has left something behind: handlers of `broker.subscribe` and `broker.messages`, clients
-   * of `broker.connect` and streams of `broker.stream`, timers of `kit.clock`, expectations that nobody awaited. `warn` (default): a process
-   * warning with the code TEST_LEAKS; `error`: dispose throws a LeakError; `ignore`: nothing. Clients and streams of the kit itself are no
-   * leaks, they end with it; neither are event listeners and hooks, which end with the broker.
+   * What dispose does if the application under test has left resources open.
    *
-   * With `error`, a test that fails and leaves something behind fails with a SuppressedError: its property `suppressed` is the test's own
-   * error, `error` the LeakError. The report of node:test shows neither of them from Node 24 on: `warn` hides nothing.
+   * These resources are handlers of `broker.subscribe` and `broker.messages`, clients of `broker.connect`, streams of `broker.stream`,
+   * timers of `kit.clock`, and expectations that were not awaited. `warn` (default) emits a process warning with the code TEST_LEAKS,
+   * `error` throws a LeakError, and `ignore` does nothing. Clients and streams of the kit are closed with the kit, event listeners and
+   * hooks with the broker; they are not leaks.
+   *
+   * With `error`, a test that fails and leaks throws a SuppressedError: its property `suppressed` is the error of the test, `error` is the
+   * LeakError. From Node 24 on, the report of node:test shows neither of them; use `warn` to see both.
    */
   readonly leaks?: LeakPolicy;
-  /** false: the same as `leaks: 'ignore'`. */
+  /** `false` is the same as `leaks: 'ignore'`. */
   readonly leakCheck?: boolean;
 }
 
-/** What to do about leaks. */
+/** How leaks are reported. */
 export type LeakPolicy = 'warn' | 'error' | 'ignore';
 
-/** What the app under test left behind. `code` is TEST_LEAKS; one line of the message for each of `leaks`. */
+/** The application under test left resources open. `code` is TEST_LEAKS. The message has one line per leak. */
 export class LeakError extends BrokerError {
   readonly leaks: readonly string[];
 
   constructor(leaks: readonly string[]) {
-    super('TEST_LEAKS', `the test left ${leaks.length} thing(s) behind (option leaks):\n  ${leaks.join('\n  ')}`);
+    super(
+      'TEST_LEAKS',
+      `the test left ${leaks.length} resource(s) open (see the option leaks):\n  ${leaks.join('\n  ')}`
+    );
     this.leaks = leaks;
   }
 }
 
 const POLICIES: readonly LeakPolicy[] = ['warn', 'error', 'ignore'];
 
-/** A client in the kit: its id (the newest connection counts), the client itself, or its stream. */
+/** A client of the kit: its client id (for its newest connection), the client itself, or its stream. */
 export type LinkTarget = string | Client | Duplex;
 
 /**
- * Make a started broker for one test: no port, no real time.
+ * Create and start a broker for one test, without ports and with virtual time.
  *
  * ```ts
  * await using kit = await createTestBroker();
  * await using client = await kit.connect({ clientId: 'c', keepalive: 60 });
  * kit.link('c').halfOpen();
- * await kit.clock.advance('90s'); // the broker gives the client up
+ * await kit.clock.advance('90s'); // the keep alive of the client times out
  * ```
  *
- * Options are the broker's. Other defaults than the broker's own: `timerResolution` 1 ms, so that a timeout comes to the millisecond; no
- * look at the memory of the process (`memoryHighWatermark` 0), which would differ from run to run.
+ * The options are those of the broker. Two defaults differ: `timerResolution` is 1 ms, so that timeouts are exact to the millisecond, and
+ * `memoryHighWatermark` is 0 (disabled), because the memory usage of the process differs from run to run.
  *
- * A device under test takes the clock as an argument, `kit.clock` here and `systemClock` in the field; its timers then pass with
- * `kit.clock.advance`. MQTT.js does not: its reconnect, connect timeout and keep alive run on real timers. For its keep alive pass
- * `timerVariant: kit.mqttTimers`; switch reconnecting off (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
+ * Pass the clock to the device under test as an argument: `kit.clock` in tests and `systemClock` in production. Its timers then fire during
+ * `kit.clock.advance`. The reconnect, connect timeout and keep alive of MQTT.js use real timers. For its keep alive pass
+ * `timerVariant: kit.mqttTimers`; disable reconnecting (`reconnectPeriod: 0`) and call `reconnect` from a timer of the clock.
  */
 export async function createTestBroker(options: TestBrokerOptions = {}): Promise<TestBroker> {
   const kit = new TestBroker(options);
@@ -71,27 +76,27 @@ export async function createTestBroker(options: TestBrokerOptions = {}): Promise
   return kit;
 }
 
-/** A broker, the time it lives in, and the wires to it. Made by `createTestBroker`. */
+/** A broker with its virtual clock and the links to its clients. Created by `createTestBroker`. */
 export class TestBroker {
-  /** The broker itself, started. */
+  /** The broker, which is started. */
   readonly broker: Broker;
-  /** The broker's time, and the time of whatever takes it. */
+  /** The clock of the broker. Pass it to the code under test. */
   readonly clock: VirtualClock;
-  /** Interval timers on the clock, for MQTT.js' option `timerVariant`: its keep alive then runs in virtual time. */
+  /** Interval timers of the clock, for the option `timerVariant` of MQTT.js. Its keep alive then runs in virtual time. */
   readonly mqttTimers: {
     readonly set: (run: () => void, delayMs?: number) => number;
     readonly clear: (id: number) => void;
   };
   readonly #policy: LeakPolicy;
   readonly #links: Link[] = [];
-  readonly #byEnd = new Map<object, Link>();
-  /** The broker's ends of what the kit handed out. */
+  readonly #linkOf = new Map<object, Link>();
+  /** The broker's ends of the streams that the kit created. */
   readonly #ends = new WeakSet<Duplex>();
   readonly #expectations = new Set<Expectation>();
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
-  /** What the broker published while a link was cut in this turn. */
-  #justPublished: Message[] = [];
+  /** The messages that the broker published in this turn because a link was cut. */
+  #publishedInTurn: Message[] = [];
   #endRefusing: (() => void) | undefined;
   #isReachable = true;
   #lastInterval = 0;
@@ -111,7 +116,10 @@ export class TestBroker {
     };
   }
 
-  /** A client inside this process, over a link that can be spoiled. `clientId` is by default `client-1`, `client-2` and so on. */
+  /**
+   * Connect an in-process client over a link. The default for `clientId` is `client-1`, `client-2` and so on.
+   * @throws as `broker.connect`; CONNECTION_CLOSED while the broker is not reachable
+   */
   async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
     const { connection, ...rest } = options;
     const stream = this.stream(connection);
@@ -120,17 +128,19 @@ export class TestBroker {
       clock: this.clock,
       ...rest
     });
-    this.#byEnd.set(client, this.#byEnd.get(stream) as Link);
+    this.#linkOf.set(client, this.#linkOf.get(stream) as Link);
     return client;
   }
 
-  /** A stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
+  /** Open a stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
   stream(connection: Partial<ConnectionMeta> = {}): Duplex {
     const [end, client] = duplexPair(this.broker.work);
     if (!this.#isReachable) {
       end.destroy();
       client.destroy(
-        Object.assign(new Error('the broker can not be reached (kit.isReachable)'), { code: 'ECONNREFUSED' })
+        Object.assign(new Error('the broker cannot be reached, because kit.isReachable is false'), {
+          code: 'ECONNREFUSED'
+        })
       );
       return client;
     }
@@ -139,14 +149,18 @@ export class TestBroker {
     this.broker.handle(ours, { transport: 'local', ...connection });
     const link = new Link(end, theirs, this.clock, () => {
       client.destroy();
-      this.#lose(ours);
+      this.#loseConnection(ours);
     });
     this.#links.push(link);
-    this.#byEnd.set(client, link);
+    this.#linkOf.set(client, link);
     return client;
   }
 
-  /** While false, connections and streams are refused as by a network that is down; those that are open stay, see `link(...).cut()`. */
+  /**
+   * Whether clients can connect. Default: true.
+   *
+   * While it is false, new connections and streams are refused with ECONNREFUSED. Open connections stay open; see `link(...).cut()`.
+   */
   get isReachable(): boolean {
     return this.#isReachable;
   }
@@ -156,26 +170,27 @@ export class TestBroker {
   }
 
   /**
-   * The wire to a client, to spoil it: `cut`, `halfOpen`, `delay`, `drop`, `duplicate`, `withholdAcks`, `slowReader`.
+   * The network link of a client, to simulate faults: `cut`, `halfOpen`, `delay`, `drop`, `duplicate`, `withholdAcks`, `slowReader`.
    * @throws NotFound LINK_NOT_FOUND
    */
   link(target: LinkTarget): Link {
-    const link = typeof target === 'string' ? this.#linksOf(target).at(-1) : this.#byEnd.get(target);
+    const link = typeof target === 'string' ? this.#linksOf(target).at(-1) : this.#linkOf.get(target);
     if (link !== undefined) return link;
-    const name = typeof target === 'string' ? `client "${target}"` : 'that stream or client';
-    throw new NotFound('LINK_NOT_FOUND', `${name} did not connect through this kit (kit.connect, kit.stream)`);
+    const name = typeof target === 'string' ? `client "${target}"` : 'the stream or client';
+    throw new NotFound('LINK_NOT_FOUND', `${name} is not connected through this kit; use kit.connect or kit.stream`);
   }
 
-  /** What a client and the broker sent each other, over all of the client's connections, in order. Empty for one that never came. */
+  /** The packets between a client and the broker, in order, over all connections of the client. Empty if it has never connected. */
   packets(target: LinkTarget): LoggedPacket[] {
     const links = typeof target === 'string' ? this.#linksOf(target) : [this.link(target)];
     return links.flatMap((link) => link.packets());
   }
 
   /**
-   * Answer the next CONNECT, or the next one of this client, with a CONNACK of this reason code (0x80 or above; return codes of 3.x are
-   * translated).
-   * @throws InvalidInput OPTION_INVALID for any other code, or none
+   * Answer the next CONNECT, or the next CONNECT of one client, with a CONNACK of this reason code.
+   *
+   * The code is an MQTT 5.0 code from 0x80; it is translated to a return code for 3.x clients.
+   * @throws InvalidInput OPTION_INVALID for any other code
    */
   refuseNext(reasonCode: number, options?: Omit<Refusal, 'allow' | 'reasonCode'>): void;
   refuseNext(clientId: string | undefined, reasonCode: number, options?: Omit<Refusal, 'allow' | 'reasonCode'>): void;
@@ -186,35 +201,37 @@ export class TestBroker {
       throw new InvalidInput('OPTION_INVALID', 'reasonCode', 'a reason code from 0x80 to 0xff', reasonCode);
     }
     this.#refusals = [...this.#refusals, { clientId, refusal: { ...options, allow: false, reasonCode } }];
-    // in front of the test's own hooks, and only while there is something to refuse
+    // Registered before the hooks of the test, and only while there is a CONNECT to refuse.
     this.#endRefusing ??= this.broker.hook('preConnect', this.#refuse, { isFirst: true });
   }
 
   /**
-   * Wait for a message that the broker accepts from now on, or that a `cut` just before has caused (a will), letting virtual time pass until it comes.
-   * @throws ExpectationFailed MESSAGE_EXPECTED naming what came instead; what `where` throws; InvalidInput
+   * Advance the clock until the broker accepts a matching message, for one second by default.
+   *
+   * A will that was published because of a `cut` in the same turn also counts.
+   * @throws ExpectationFailed MESSAGE_EXPECTED, which lists the messages that came instead; the error that `where` throws; InvalidInput
    */
   async expectMessage(filter: string, options: ExpectOptions = {}): Promise<SeenMessage> {
-    return this.#expect(filter, options, (expectation) => expectation.comes());
+    return this.#expect(filter, options, (expectation) => expectation.expectMessage());
   }
 
   /**
-   * Let the time pass, one second by default, and see to it that no such message comes.
-   * @throws ExpectationFailed MESSAGE_UNEXPECTED, at the time of the message
+   * Advance the clock, by one second by default, and check that no matching message is accepted.
+   * @throws ExpectationFailed MESSAGE_UNEXPECTED, at the time of the message; the error that `where` throws; InvalidInput
    */
   async expectNoMessage(filter: string, options: ExpectOptions = {}): Promise<void> {
-    return this.#expect(filter, options, (expectation) => expectation.staysAway());
+    return this.#expect(filter, options, (expectation) => expectation.expectNone());
   }
 
   /**
-   * Cut what the kit handed out, and stop the broker. What the app under test left behind is reported as the option `leaks` says.
+   * Close the clients and streams of the kit, stop the broker, and report leaks according to the option `leaks`.
    * @throws LeakError TEST_LEAKS with `leaks: 'error'`
    */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.clock.settle();
     const leaks = this.#policy === 'ignore' ? [] : this.#leaks();
     for (const id of [...this.#intervals.keys()]) this.#clearInterval(id);
-    for (const link of this.#links) link.release(); // wills are not published: the broker stops first
+    for (const link of this.#links) link.release(); // no wills are published, because the broker stops first
     await this.broker.stop({ timeoutMs: 0, wills: 'keep' });
     this.clock.detach(this.broker.work);
     if (leaks.length === 0) return;
@@ -230,11 +247,11 @@ export class TestBroker {
     return [
       ...open.map(
         ({ session: { clientId } }) =>
-          `client "${clientId}" of broker.connect or broker.stream is still connected: disconnect it`
+          `client "${clientId}" of broker.connect or broker.stream is still connected; disconnect it`
       ),
       ...handledFiltersOf(this.broker).map(
         (filter) =>
-          `a handler of "${filter}" (broker.subscribe, broker.messages) is still subscribed: call what subscribe returned, or use the option signal`
+          `a handler of "${filter}" (broker.subscribe, broker.messages) is still subscribed; call the function that subscribe returned, or use the option signal`
       ),
       ...this.clock.timers.map(({ inMs, origin }) => `a timer is still armed, due in ${inMs} ms, set at ${origin}`),
       ...[...this.#expectations].map(({ filter }) => `an expectation on "${filter}" was not awaited`)
@@ -242,7 +259,7 @@ export class TestBroker {
   }
 
   async #expect<T>(filter: string, options: ExpectOptions, wait: (expectation: Expectation) => Promise<T>): Promise<T> {
-    const expectation = new Expectation(this.broker, this.clock, filter, options, this.#justPublished);
+    const expectation = new Expectation(this.broker, this.clock, filter, options, this.#publishedInTurn);
     this.#expectations.add(expectation);
     try {
       return await wait(expectation);
@@ -251,19 +268,19 @@ export class TestBroker {
     }
   }
 
-  /** The broker notices now that a connection has gone. What it publishes at that, a will, is for expectations that begin in the same turn. */
-  #lose(ours: Duplex): void {
+  /** Make the broker notice at once that a connection is lost. A will that it publishes counts for expectations of the same turn. */
+  #loseConnection(ours: Duplex): void {
     const { broker } = this;
     const connection = [...coreOf(broker).links].find(({ stream }) => stream === ours);
     if (connection === undefined) return;
-    const note = ({ message }: { message: Message }) => this.#justPublished.push(message);
+    const note = ({ message }: { message: Message }) => this.#publishedInTurn.push(message);
     const stop = broker.subscribe('$SYS/#', (message) => note({ message }), { retainHandling: 2 });
     broker.on('message.publish', note);
     connection.peerEnded();
     broker.off('message.publish', note);
     stop();
     void Promise.resolve().then(() => {
-      this.#justPublished = [];
+      this.#publishedInTurn = [];
     });
   }
 

@@ -5,56 +5,58 @@ import { type Duration, durationMs } from '../options-table.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
 import { decodeServerPacket } from '../packets/decode-server.ts';
 import type { Packet, ProtocolVersion } from '../packets/types.ts';
-import { type Command, Lane, type PacketChoice } from './lane.ts';
+import { type Command, LinkDirection, type PacketChoice } from './link-direction.ts';
 
-/** Which way a packet goes. */
+/** The direction of a packet. */
 export type Direction = 'toBroker' | 'toClient';
 
-/** A packet as it was sent over a link. */
+/** A packet that was sent over a link. */
 export interface LoggedPacket {
   readonly direction: Direction;
-  /** `malformed` where the bytes are no packet. */
+  /** The packet type; `malformed` if the bytes cannot be decoded. */
   readonly cmd: Command | 'malformed';
-  /** Absent for `malformed`. */
+  /** Undefined for `malformed`. */
   readonly packet: Packet | undefined;
-  /** Virtual wall time of sending, in milliseconds. */
+  /** Virtual wall-clock time of sending, in milliseconds. */
   readonly at: number;
-  /** A fault of the link kept it from arriving. */
+  /** Whether a fault of the link prevented its arrival. */
   readonly isDropped: boolean;
 }
 
-interface Record {
+interface LogRecord {
   readonly direction: Direction;
   readonly bytes: Buffer;
   readonly at: number;
   readonly isDropped: boolean;
 }
 
-/** Packets a link remembers, the newest. */
-const LOG_MAX = 10_000;
+/** The number of packets that a link logs; the newest are kept. */
+const MAX_LOG_LENGTH = 10_000;
 const CONNECT = 0x10;
 const CONNACK = 0x20;
 const ACKS: readonly Command[] = ['puback', 'pubrec', 'pubrel', 'pubcomp'];
 
 /**
- * The wire between one client and the broker: remembers the packets, and spoils them where a test wants it. Faults hold until `heal`,
- * `cut` and `halfOpen` for ever. A fault that could never happen is refused: InvalidInput OPTION_INVALID, DURATION_INVALID.
+ * The network link between one client and the broker. It logs packets and simulates faults.
+ *
+ * Faults last until `heal`, except for `cut` and `halfOpen`, which are permanent. Invalid arguments of a fault throw InvalidInput
+ * OPTION_UNKNOWN, OPTION_INVALID or DURATION_INVALID.
  */
 export class Link {
   readonly #client: Duplex;
   readonly #broker: Duplex;
   readonly #clock: Clock;
-  readonly #lanes: { readonly [D in Direction]: Lane };
-  #log: Record[] = [];
+  readonly #directions: { readonly [D in Direction]: LinkDirection };
+  #log: LogRecord[] = [];
   #clientId = '';
   #version: ProtocolVersion = 5;
   readonly #closeEnds: () => void;
   #isOpen = true;
 
   /**
-   * @param client the stream whose other end the client has
-   * @param broker the one whose other end the broker has
-   * @param closeEnds lets both peers lose their connection at once
+   * @param client the peer of the client's stream
+   * @param broker the peer of the broker's stream
+   * @param closeEnds closes the streams of both the client and the broker at once
    */
   constructor(client: Duplex, broker: Duplex, clock: Clock, closeEnds: () => void) {
     this.#closeEnds = closeEnds;
@@ -62,28 +64,34 @@ export class Link {
     this.#broker = broker;
     this.#clock = clock;
     const inner = clock.internal ?? clock;
-    this.#lanes = {
-      toBroker: new Lane(client, broker, inner, (bytes, isDropped) => this.#note('toBroker', bytes, isDropped)),
-      toClient: new Lane(broker, client, inner, (bytes, isDropped) => this.#note('toClient', bytes, isDropped))
+    this.#directions = {
+      toBroker: new LinkDirection(client, broker, inner, (bytes, isDropped) =>
+        this.#logPacket('toBroker', bytes, isDropped)
+      ),
+      toClient: new LinkDirection(broker, client, inner, (bytes, isDropped) =>
+        this.#logPacket('toClient', bytes, isDropped)
+      )
     };
     client.on('close', () => {
       this.#isOpen = false;
     });
   }
 
-  /** Client id of the CONNECT, or the one that the broker assigned; empty before. */
+  /** The client id of the CONNECT, or the one that the broker assigned; empty before. */
   get clientId(): string {
     return this.#clientId;
   }
 
-  /** The client has not closed its end. */
+  /** Whether the client's end of the link is open. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
   /**
-   * The cable is cut: both ends are closed when this returns, without a DISCONNECT. What is on its way is lost. So what is published at once
-   * afterwards is queued for the client's session where that is persistent, and the client's own calls reject with NOT_CONNECTED.
+   * Close the connection on both sides without a DISCONNECT. Bytes in transit are lost.
+   *
+   * Both ends are closed when this returns: messages published afterwards are queued if the client's session is persistent, and calls of
+   * the client reject with NOT_CONNECTED.
    */
   cut(): void {
     this.#cutOff();
@@ -91,7 +99,7 @@ export class Link {
     this.release();
   }
 
-  /** The end of the kit: nothing passes any more, and the peers hear of it later. @internal */
+  /** Stop forwarding and close the streams at the end of the kit; the peers notice it later. @internal */
   release(): void {
     this.#cutOff();
     this.#isOpen = false;
@@ -99,46 +107,49 @@ export class Link {
     this.#broker.destroy();
   }
 
-  /** The peers lose each other and neither is told, as when a router dies: nothing arrives any more, no end closes. */
+  /** Stop forwarding bytes without closing the connection, as if a router had failed. Neither peer is notified. */
   halfOpen(): void {
     this.#cutOff();
   }
 
-  /** Everything arrives so much later, in virtual time. */
+  /** Delay all bytes, in virtual time. */
   delay(duration: Duration, options: { readonly direction?: Direction } = {}): void {
     const ms = durationMs(duration, 'duration');
-    for (const lane of this.#choose(options.direction)) lane.delay(ms);
+    for (const linkDirection of this.#choose(options.direction)) linkDirection.delay(ms);
   }
 
-  /** The chosen packets do not arrive. Without a direction each direction is counted by itself. */
+  /** Drop the chosen packets. Without a direction, both directions are affected and counted separately. */
   drop(choice: PacketChoice & { readonly direction?: Direction } = {}): void {
-    for (const lane of this.#choose(choice.direction)) lane.add('drop', choice);
+    for (const linkDirection of this.#choose(choice.direction)) linkDirection.add('drop', choice);
   }
 
-  /** The chosen packets arrive twice. */
+  /** Deliver the chosen packets twice. Without a direction, both directions are affected and counted separately. */
   duplicate(choice: PacketChoice & { readonly direction?: Direction } = {}): void {
-    for (const lane of this.#choose(choice.direction)) lane.add('duplicate', choice);
+    for (const linkDirection of this.#choose(choice.direction)) linkDirection.add('duplicate', choice);
   }
 
-  /** No PUBACK, PUBREC, PUBREL or PUBCOMP arrives: by default none that the client sends, so that it looks like one that never acknowledges. */
+  /** Drop every PUBACK, PUBREC, PUBREL and PUBCOMP; by default those that the client sends, as if it never acknowledged. */
   withholdAcks(options: { readonly direction?: Direction } = {}): void {
     this.drop({ cmd: ACKS, count: Infinity, direction: options.direction ?? 'toBroker' });
   }
 
-  /** The client takes no more than so many bytes a second of virtual time; default 0: it does not read at all. @throws InvalidInput OPTION_INVALID */
+  /**
+   * Limit the bytes per second of virtual time that the client receives. Default: 0, the client does not read at all.
+   * @throws InvalidInput OPTION_INVALID
+   */
   slowReader(bytesPerSec = 0): void {
     if (typeof bytesPerSec !== 'number' || !(bytesPerSec >= 0)) {
-      throw new InvalidInput('OPTION_INVALID', 'bytesPerSec', 'bytes a second, 0 or more', bytesPerSec);
+      throw new InvalidInput('OPTION_INVALID', 'bytesPerSec', 'bytes per second, 0 or more', bytesPerSec);
     }
-    this.#lanes.toClient.throttle(bytesPerSec);
+    this.#directions.toClient.throttle(bytesPerSec);
   }
 
-  /** Forget all faults but a cut or a half-open connection. */
+  /** Remove all faults except a cut or half-open connection. */
   heal(): void {
-    for (const lane of this.#choose(undefined)) lane.heal();
+    for (const linkDirection of this.#choose(undefined)) linkDirection.heal();
   }
 
-  /** Packets in the order of sending, the newest 10,000. */
+  /** The newest 10,000 packets, in the order of sending. */
   packets(): LoggedPacket[] {
     return this.#log.map(({ direction, bytes, at, isDropped }) => {
       const packet = this.#decode(direction, bytes);
@@ -146,23 +157,23 @@ export class Link {
     });
   }
 
-  #choose(direction: Direction | undefined): Lane[] {
-    if (direction === undefined) return [this.#lanes.toBroker, this.#lanes.toClient];
-    if (Object.hasOwn(this.#lanes, direction)) return [this.#lanes[direction]];
+  #choose(direction: Direction | undefined): LinkDirection[] {
+    if (direction === undefined) return [this.#directions.toBroker, this.#directions.toClient];
+    if (Object.hasOwn(this.#directions, direction)) return [this.#directions[direction]];
     throw new InvalidInput('OPTION_INVALID', 'direction', 'toBroker or toClient', direction);
   }
 
   #cutOff(): void {
-    for (const lane of this.#choose(undefined)) lane.cutOff();
+    for (const linkDirection of this.#choose(undefined)) linkDirection.cutOff();
   }
 
-  #note(direction: Direction, bytes: Buffer, isDropped: boolean): void {
+  #logPacket(direction: Direction, bytes: Buffer, isDropped: boolean): void {
     this.#log.push({ direction, bytes, at: this.#clock.now(), isDropped });
-    if (this.#log.length > LOG_MAX * 2) this.#log = this.#log.slice(-LOG_MAX);
-    if (bytes[0] === CONNECT || (bytes[0] === CONNACK && this.#clientId === '')) this.#learn(direction, bytes);
+    if (this.#log.length > MAX_LOG_LENGTH * 2) this.#log = this.#log.slice(-MAX_LOG_LENGTH);
+    if (bytes[0] === CONNECT || (bytes[0] === CONNACK && this.#clientId === '')) this.#readClientId(direction, bytes);
   }
 
-  #learn(direction: Direction, bytes: Buffer): void {
+  #readClientId(direction: Direction, bytes: Buffer): void {
     const packet = this.#decode(direction, bytes);
     if (packet?.cmd === 'connect') {
       this.#clientId = packet.clientId;
@@ -177,7 +188,7 @@ export class Link {
     try {
       return decode(bytes[0] >> 4, bytes[0] & 15, bytes, start, bytes.length, this.#version);
     } catch {
-      return undefined; // what a test sends on purpose need not be MQTT
+      return undefined; // a test may send invalid packets on purpose
     }
   }
 }

@@ -2,53 +2,53 @@ import assert from 'node:assert/strict';
 import { StateError } from '../errors.ts';
 import { Batch, type Entry, type Store } from '../store/store.ts';
 
-/** How the contract gets at the stores it tries. */
+/** How the contract creates the stores that it tests. */
 export interface StoreContractOptions {
-  /** A store with nothing in it, not open. */
+  /** Create an empty store that is not open. */
   create(): Store | Promise<Store>;
-  /** What finds again what `store` has kept, as after a restart; `store` is closed. By default `store` itself. */
+  /** Create a store with the persisted contents of `store`, as after a restart. `store` is closed. Default: `store` itself. */
   reopen?(store: Store): Store | Promise<Store>;
-  /** Make the next commit of an open store fail, somewhere half-way if that can be. The cases that ask for it are left out without it. */
+  /** Make the next commit of an open store fail, midway if possible. Without this, the cases that need it are left out. */
   failNextCommit?(store: Store): void | Promise<void>;
-  /** A case is over: take away what its store has kept. It is closed; of stores that `reopen` made, the last. */
+  /** Remove the contents of a store after a case. The store is closed. It is the last one that `reopen` created, if any. */
   dispose?(store: Store): void | Promise<void>;
 }
 
-/** One thing that a store promises. */
+/** One test case of the contract. */
 export interface StoreCase {
-  /** A full sentence about the store. */
+  /** A sentence about the store, without its subject: `keeps all entries when it is closed and opened again`. */
   readonly name: string;
-  /** Rejects with an `AssertionError`, or with what the store threw. */
+  /** Run the case. Rejects with an `AssertionError`, or with the error that the store threw. */
   run(): Promise<void>;
 }
 
-type Check = (stage: Stage) => Promise<void>;
+type StoreTest = (testStore: TestStore) => Promise<void>;
 
 /**
- * What a broker relies on in a store, as cases for any test runner:
+ * Create the test cases that a store must pass to be used by a broker. They work with any test runner.
  *
  * ```ts
  * for (const { name, run } of storeContract({ create: () => new MyStore() })) it(name, run);
  * ```
- * Each case has a store of its own, which it closes.
+ * Each case creates its own store and closes it.
  */
 export function storeContract(options: StoreContractOptions): StoreCase[] {
   const checks = options.failNextCommit === undefined ? CHECKS : { ...CHECKS, ...FAILING };
   return Object.entries(checks).map(([name, check]) => ({
     name,
     run: async () => {
-      const stage = new Stage(options, await options.create());
+      const testStore = new TestStore(options, await options.create());
       try {
-        await check(stage);
+        await check(testStore);
       } finally {
-        await stage.end();
+        await testStore.end();
       }
     }
   }));
 }
 
-/** A store in a case, and what the cases do with it. */
-class Stage {
+/** The store of a case, with the operations that the cases use. */
+class TestStore {
   store: Store;
   readonly #options: StoreContractOptions;
 
@@ -76,7 +76,7 @@ class Stage {
     return this.store.commit(batchOf(entries));
   }
 
-  /** Keys and values as one-byte texts, with `key=value`. */
+  /** All entries as `key=value`, with one character per byte. */
   async all(): Promise<string[]> {
     return (await this.store.read(FIRST, END, 1_000_000)).map(shown);
   }
@@ -89,65 +89,67 @@ class Stage {
 const FIRST = Buffer.of(0);
 const END = Buffer.alloc(9, 0xff);
 
-const CHECKS: Readonly<Record<string, Check>> = {
+const CHECKS: Readonly<Record<string, StoreTest>> = {
   'has a name': async ({ store }) => {
     assert.match(store.name, /./);
   },
 
-  'has nothing in it at first': async (stage) => {
-    await stage.store.open();
-    assert.deepEqual(await stage.all(), []);
+  'is empty at first': async (testStore) => {
+    await testStore.store.open();
+    assert.deepEqual(await testStore.all(), []);
   },
 
-  'shows what a commit has kept as soon as it resolves': async (stage) => {
-    await stage.store.open();
+  'returns committed entries as soon as the commit resolves': async (testStore) => {
+    await testStore.store.open();
     for (let i = 0; i < 100; i++) {
-      await stage.put([`key${i}`, `${i}`]);
-      assert.deepEqual((await stage.store.read(bytes(`key${i}`), bytes(`key${i}\0`), 1)).map(shown), [`key${i}=${i}`]);
+      await testStore.put([`key${i}`, `${i}`]);
+      assert.deepEqual((await testStore.store.read(bytes(`key${i}`), bytes(`key${i}\0`), 1)).map(shown), [
+        `key${i}=${i}`
+      ]);
     }
   },
 
-  'orders keys by their bytes, unsigned, shorter first': async (stage) => {
-    await stage.store.open();
+  'sorts keys by unsigned bytes, shorter keys first': async (testStore) => {
+    await testStore.store.open();
     const inOrder = ['\0', '\0\0', '\0\x01', '\x01', 'a', 'a\0', 'a\0\xff', 'aa', 'a\x7f', 'a\x80', 'a\xff', 'b'];
     inOrder.push('\x7f', '\x7f\xff', '\x80', '\x80\0', '\xc3\x28', '\xfe', '\xff', '\xff\0', '\xff\xff');
-    await stage.put(...shuffled(inOrder).map((key) => [key, 'x'] as const));
-    assert.deepEqual(await stage.keys('\0', '\xff\xff\xff'), inOrder);
+    await testStore.put(...shuffled(inOrder).map((key) => [key, 'x'] as const));
+    assert.deepEqual(await testStore.keys('\0', '\xff\xff\xff'), inOrder);
   },
 
-  'reads from the first key, included, to the last, excluded': async (stage) => {
-    await stage.store.open();
-    await stage.put(['a', ''], ['b', ''], ['b\0', ''], ['c', ''], ['d', '']);
-    assert.deepEqual(await stage.keys('b', 'd'), ['b', 'b\0', 'c']);
-    assert.deepEqual(await stage.keys('aa', 'cc'), ['b', 'b\0', 'c']);
-    assert.deepEqual(await stage.keys('b', 'b\0'), ['b']);
-    assert.deepEqual(await stage.keys('', 'b'), ['a']);
-    assert.deepEqual(await stage.keys('e', 'f'), []);
-    assert.deepEqual(await stage.keys('b', 'b'), []);
-    assert.deepEqual(await stage.keys('d', 'a'), []);
+  'reads from the first key (inclusive) to the last key (exclusive)': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['a', ''], ['b', ''], ['b\0', ''], ['c', ''], ['d', '']);
+    assert.deepEqual(await testStore.keys('b', 'd'), ['b', 'b\0', 'c']);
+    assert.deepEqual(await testStore.keys('aa', 'cc'), ['b', 'b\0', 'c']);
+    assert.deepEqual(await testStore.keys('b', 'b\0'), ['b']);
+    assert.deepEqual(await testStore.keys('', 'b'), ['a']);
+    assert.deepEqual(await testStore.keys('e', 'f'), []);
+    assert.deepEqual(await testStore.keys('b', 'b'), []);
+    assert.deepEqual(await testStore.keys('d', 'a'), []);
   },
 
-  'reads no more than the limit, and goes on behind the last key': async (stage) => {
-    await stage.store.open();
-    await stage.put(...numbered(10));
-    assert.deepEqual(await stage.keys('k', 'l', 1), ['k00000']);
-    assert.deepEqual(await stage.keys('k', 'l', 3), ['k00000', 'k00001', 'k00002']);
-    assert.deepEqual(await stage.keys('k00002\0', 'l', 3), ['k00003', 'k00004', 'k00005']);
-    assert.equal((await stage.keys('k', 'l', 10)).length, 10);
-    assert.equal((await stage.keys('k', 'l', 11)).length, 10);
+  'reads at most the limit, and can continue after the last key': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(...numbered(10));
+    assert.deepEqual(await testStore.keys('k', 'l', 1), ['k00000']);
+    assert.deepEqual(await testStore.keys('k', 'l', 3), ['k00000', 'k00001', 'k00002']);
+    assert.deepEqual(await testStore.keys('k00002\0', 'l', 3), ['k00003', 'k00004', 'k00005']);
+    assert.equal((await testStore.keys('k', 'l', 10)).length, 10);
+    assert.equal((await testStore.keys('k', 'l', 11)).length, 10);
   },
 
-  'reads up to the limit also where values are large': async (stage) => {
-    await stage.store.open();
+  'reads up to the limit even if values are large': async (testStore) => {
+    await testStore.store.open();
     const value = Buffer.alloc(65_536, 1);
-    await stage.put(...numbered(100).map(([key]) => [key, value] as const));
-    assert.equal((await stage.keys('k', 'l', 99)).length, 99);
-    assert.equal((await stage.keys('k', 'l', 200)).length, 100);
+    await testStore.put(...numbered(100).map(([key]) => [key, value] as const));
+    assert.equal((await testStore.keys('k', 'l', 99)).length, 99);
+    assert.equal((await testStore.keys('k', 'l', 200)).length, 100);
   },
 
-  'keeps the later of two changes to a key': async (stage) => {
-    await stage.store.open();
-    await stage.put(['there', '1'], ['gone', '1']);
+  'applies the later of two changes to a key': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['there', '1'], ['gone', '1']);
     const batch = new Batch();
     batch.put(bytes('a'), bytes('1'));
     batch.put(bytes('a'), bytes('2'));
@@ -159,45 +161,45 @@ const CHECKS: Readonly<Record<string, Check>> = {
     batch.put(bytes('there'), bytes('2'));
     batch.put(bytes('gone'), bytes('2'));
     batch.delete(bytes('gone'));
-    await stage.store.commit(batch);
-    assert.deepEqual(await stage.all(), ['a=2', 'c=1', 'there=2']);
+    await testStore.store.commit(batch);
+    assert.deepEqual(await testStore.all(), ['a=2', 'c=1', 'there=2']);
   },
 
-  'deletes what is not there without a word, and takes an empty batch': async (stage) => {
-    await stage.store.open();
+  'accepts a deletion of a missing key, and an empty batch': async (testStore) => {
+    await testStore.store.open();
     const batch = new Batch();
     batch.delete(bytes('nothing'));
-    await stage.store.commit(batch);
-    await stage.store.commit(new Batch());
-    assert.deepEqual(await stage.all(), []);
+    await testStore.store.commit(batch);
+    await testStore.store.commit(new Batch());
+    assert.deepEqual(await testStore.all(), []);
   },
 
-  'shows a batch as a whole to whoever reads meanwhile': async (stage) => {
-    await stage.store.open();
-    const write = (round: number) => stage.put(...numbered(500).map(([key]) => [key, `${round}`] as const));
+  'never returns a part of a batch to a concurrent read': async (testStore) => {
+    await testStore.store.open();
+    const write = (round: number) => testStore.put(...numbered(500).map(([key]) => [key, `${round}`] as const));
     await write(0);
     for (let round = 1; round <= 20; round++) {
       const commit = write(round);
-      const values = (await stage.store.read(bytes('k'), bytes('l'), 1000)).map(({ value }) => value.toString());
+      const values = (await testStore.store.read(bytes('k'), bytes('l'), 1000)).map(({ value }) => value.toString());
       await commit;
       assert.equal(values.length, 500);
-      assert.equal(new Set(values).size, 1, 'a part of a batch was to be seen');
+      assert.equal(new Set(values).size, 1, 'a read returned a part of a batch');
     }
   },
 
-  'keeps empty values': async (stage) => {
-    await stage.store.open();
-    await stage.put(['empty', ''], ['full', 'x']);
-    await stage.restart();
-    assert.deepEqual(await stage.all(), ['empty=', 'full=x']);
+  'persists empty values': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['empty', ''], ['full', 'x']);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), ['empty=', 'full=x']);
   },
 
-  'keeps every byte of keys and values': async (stage) => {
-    await stage.store.open();
+  'persists every byte of keys and values': async (testStore) => {
+    await testStore.store.open();
     const every = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
-    await stage.put([every, every], [Buffer.concat([every, every]), every]);
-    await stage.restart();
-    const entries = await stage.store.read(FIRST, END, 10);
+    await testStore.put([every, every], [Buffer.concat([every, every]), every]);
+    await testStore.restart();
+    const entries = await testStore.store.read(FIRST, END, 10);
     assert.deepEqual(
       entries.map(({ key, value }) => [key.equals(every), value.equals(every)]),
       [
@@ -207,13 +209,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
     );
   },
 
-  'keeps values of 1 MB and keys of 64 KB': async (stage) => {
-    await stage.store.open();
+  'persists values of 1 MB and keys of 64 KB': async (testStore) => {
+    await testStore.store.open();
     const value = Buffer.alloc(1_048_576, 'large ');
     const key = Buffer.alloc(65_536, 'k');
-    await stage.put(['a', value], [key, 'x'], [Buffer.concat([key, FIRST]), 'y'], ['l', value]);
-    await stage.restart();
-    const entries = await stage.store.read(FIRST, END, 10);
+    await testStore.put(['a', value], [key, 'x'], [Buffer.concat([key, FIRST]), 'y'], ['l', value]);
+    await testStore.restart();
+    const entries = await testStore.store.read(FIRST, END, 10);
     assert.deepEqual(
       entries.map((entry) => [entry.key.length, entry.value.length]),
       [
@@ -226,15 +228,15 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.ok(entries[0].value.equals(value) && entries[1].key.equals(key), 'every byte is as it was');
   },
 
-  'keeps 100,000 keys and reads them in slices': async (stage) => {
-    await stage.store.open();
+  'persists 100,000 keys and reads them in slices': async (testStore) => {
+    await testStore.store.open();
     const entries = shuffled(numbered(100_000));
-    for (let i = 0; i < entries.length; i += 5000) await stage.put(...entries.slice(i, i + 5000));
-    await stage.restart();
+    for (let i = 0; i < entries.length; i += 5000) await testStore.put(...entries.slice(i, i + 5000));
+    await testStore.restart();
     let from = bytes('k');
     let count = 0;
     for (let slice: Entry[] | undefined; slice === undefined || slice.length === 1000; ) {
-      slice = await stage.store.read(from, bytes('l'), 1000);
+      slice = await testStore.store.read(from, bytes('l'), 1000);
       for (const { key, value } of slice) {
         const wanted = `k${String(count).padStart(5, '0')}`;
         if (key.toString('latin1') !== wanted || value.toString('latin1') !== `${count}`)
@@ -246,98 +248,98 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(count, 100_000);
   },
 
-  'keeps everything when it is closed and opened again': async (stage) => {
-    await stage.store.open();
-    await stage.put(['a', '1'], ['b', '1'], ['c', '1']);
-    await stage.restart();
-    assert.deepEqual(await stage.all(), ['a=1', 'b=1', 'c=1']);
+  'keeps all entries when it is closed and opened again': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['a', '1'], ['b', '1'], ['c', '1']);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), ['a=1', 'b=1', 'c=1']);
     const batch = new Batch();
     batch.delete(bytes('b'));
     batch.put(bytes('c'), bytes('2'));
-    await stage.store.commit(batch);
-    await stage.restart();
-    assert.deepEqual(await stage.all(), ['a=1', 'c=2']);
-    await stage.restart();
-    assert.deepEqual(await stage.all(), ['a=1', 'c=2']);
+    await testStore.store.commit(batch);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), ['a=1', 'c=2']);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), ['a=1', 'c=2']);
   },
 
-  'closes when a commit that is under way has settled': async (stage) => {
-    await stage.store.open();
+  'waits for a commit in progress before it closes': async (testStore) => {
+    await testStore.store.open();
     const settled: string[] = [];
-    const commit = stage.put(...numbered(2000)).then(
+    const commit = testStore.put(...numbered(2000)).then(
       () => settled.push('kept'),
       () => settled.push('not kept')
     );
-    await stage.store.close();
+    await testStore.store.close();
     assert.equal(settled.length, 1, 'the commit had settled');
     await commit;
-    await stage.restart();
-    assert.equal((await stage.all()).length, settled[0] === 'kept' ? 2000 : 0);
+    await testStore.restart();
+    assert.equal((await testStore.all()).length, settled[0] === 'kept' ? 2000 : 0);
   },
 
-  'closes when a read that is under way has settled': async (stage) => {
-    await stage.store.open();
-    await stage.put(...numbered(5000));
+  'waits for a read in progress before it closes': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(...numbered(5000));
     let hasSettled = false;
-    const read = stage.store.read(bytes('k'), bytes('l'), 5000).finally(() => {
+    const read = testStore.store.read(bytes('k'), bytes('l'), 5000).finally(() => {
       hasSettled = true;
     });
-    await stage.store.close();
+    await testStore.store.close();
     assert.ok(hasSettled, 'the read had settled');
     assert.equal((await read).length, 5000);
   },
 
-  'refuses to commit and to read while it is not open': async (stage) => {
+  'refuses to commit and to read while it is closed': async (testStore) => {
     const refused = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
     const refuses = async () => {
-      await assert.rejects(stage.put(['a', '1']), refused);
-      await assert.rejects(stage.store.read(FIRST, END, 1), refused);
+      await assert.rejects(testStore.put(['a', '1']), refused);
+      await assert.rejects(testStore.store.read(FIRST, END, 1), refused);
     };
     await refuses();
-    await stage.store.open();
-    await stage.store.close();
+    await testStore.store.open();
+    await testStore.store.close();
     await refuses();
-    await stage.restart();
-    assert.deepEqual(await stage.all(), []);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), []);
   },
 
-  'takes it calmly to be opened or closed twice': async (stage) => {
-    await stage.store.close();
-    await stage.store.open();
-    await stage.put(['a', '1']);
-    await stage.store.open();
-    assert.deepEqual(await stage.all(), ['a=1']);
-    await stage.store.close();
-    await stage.store.close();
-    await Promise.all([stage.store.open(), stage.store.open()]);
-    assert.deepEqual(await stage.all(), ['a=1']);
-    await Promise.all([stage.store.close(), stage.store.close()]);
+  'accepts to be opened or closed twice': async (testStore) => {
+    await testStore.store.close();
+    await testStore.store.open();
+    await testStore.put(['a', '1']);
+    await testStore.store.open();
+    assert.deepEqual(await testStore.all(), ['a=1']);
+    await testStore.store.close();
+    await testStore.store.close();
+    await Promise.all([testStore.store.open(), testStore.store.open()]);
+    assert.deepEqual(await testStore.all(), ['a=1']);
+    await Promise.all([testStore.store.close(), testStore.store.close()]);
   },
 
-  'has copied what it keeps when a commit settles': async (stage) => {
-    await stage.store.open();
+  'has copied keys and values when a commit settles': async (testStore) => {
+    await testStore.store.open();
     const [key, value] = [bytes('key'), bytes('value')];
-    await stage.put([key, value]);
+    await testStore.put([key, value]);
     key.fill('x');
     value.fill('x');
-    assert.deepEqual(await stage.all(), ['key=value']);
-    await stage.restart();
-    assert.deepEqual(await stage.all(), ['key=value']);
+    assert.deepEqual(await testStore.all(), ['key=value']);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), ['key=value']);
   },
 
-  'leaves the batch as it is': async (stage) => {
-    await stage.store.open();
+  'does not change the batch': async (testStore) => {
+    await testStore.store.open();
     const batch = batchOf([['a', '1']]);
     batch.delete(bytes('b'));
     const before = structuredClone({ ...batch });
-    await stage.store.commit(batch);
+    await testStore.store.commit(batch);
     assert.deepEqual(structuredClone({ ...batch }), before);
   },
 
-  'hands out buffers that are the reader’s own': async (stage) => {
-    await stage.store.open();
-    await stage.put(['a', '1'], ['b', '2']);
-    const entries = await stage.store.read(FIRST, END, 2);
+  'returns buffers that the caller may change': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['a', '1'], ['b', '2']);
+    const entries = await testStore.store.read(FIRST, END, 2);
     assert.ok(
       entries.every(({ key, value }) => Buffer.isBuffer(key) && Buffer.isBuffer(value)),
       'keys and values are buffers'
@@ -346,54 +348,54 @@ const CHECKS: Readonly<Record<string, Check>> = {
       key.fill('x');
       value.fill('x');
     }
-    assert.deepEqual(await stage.all(), ['a=1', 'b=2']);
+    assert.deepEqual(await testStore.all(), ['a=1', 'b=2']);
     assert.deepEqual(entries.map(shown), ['x=x', 'x=x']);
   },
 
-  'says how many bytes are free while it is open, if it says so at all': async (stage) => {
-    const { store } = stage;
+  'reports the free bytes while it is open, if it implements freeBytes': async (testStore) => {
+    const { store } = testStore;
     if (store.freeBytes === undefined) return;
     const refused = (error: unknown) => error instanceof StateError && error.code === 'STORE_CLOSED';
     const asked = async () => (await store.freeBytes?.()) as number;
     await assert.rejects(asked(), refused);
     await store.open();
     assert.ok(Number.isFinite(await asked()), 'a number of bytes');
-    const [free] = await Promise.all([asked(), stage.put(...numbered(2000)), stage.all()]);
+    const [free] = await Promise.all([asked(), testStore.put(...numbered(2000)), testStore.all()]);
     assert.ok(Number.isFinite(free), 'a number of bytes, also while it commits and reads');
-    await stage.store.close();
+    await testStore.store.close();
     await assert.rejects(asked(), refused);
   }
 };
 
-/** For stores whose commits can be made to fail. */
-const FAILING: Readonly<Record<string, Check>> = {
-  'keeps all of a commit that failed or nothing, and what was there before': async (stage) => {
-    await stage.store.open();
-    await stage.put(['before', '1'], ['k00001', 'old']);
-    await stage.failNextCommit();
-    await assert.rejects(stage.put(...numbered(1000)), 'the commit that is to fail rejects');
+/** The cases for stores whose commits can be made to fail. */
+const FAILING: Readonly<Record<string, StoreTest>> = {
+  'persists a failed commit completely or not at all, and keeps earlier entries': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['before', '1'], ['k00001', 'old']);
+    await testStore.failNextCommit();
+    await assert.rejects(testStore.put(...numbered(1000)), 'the commit that is to fail rejects');
     const nothing = ['before=1', 'k00001=old'];
     const isWhole = (kept: readonly string[]) => kept.length === 1001 && kept.includes('k00001=1');
-    await stage.restart();
-    const kept = await stage.all();
+    await testStore.restart();
+    const kept = await testStore.all();
     if (!isWhole(kept)) assert.deepEqual(kept, nothing);
   },
 
-  'works again when it was closed and opened after a commit that failed': async (stage) => {
-    await stage.store.open();
-    await stage.put(['before', '1']);
+  'works again after a failed commit when it is closed and opened again': async (testStore) => {
+    await testStore.store.open();
+    await testStore.put(['before', '1']);
     const batch = batchOf([
       ['a', '1'],
       ['b', '2']
     ]);
-    await stage.failNextCommit();
-    await assert.rejects(stage.store.commit(batch), 'the commit that is to fail rejects');
-    // the same object, as the broker does
-    await stage.store.close();
-    await stage.store.open();
-    await stage.store.commit(batch);
-    await stage.restart();
-    assert.deepEqual(await stage.all(), ['a=1', 'b=2', 'before=1']);
+    await testStore.failNextCommit();
+    await assert.rejects(testStore.store.commit(batch), 'the commit that is to fail rejects');
+    // The broker also commits the same batch again.
+    await testStore.store.close();
+    await testStore.store.open();
+    await testStore.store.commit(batch);
+    await testStore.restart();
+    assert.deepEqual(await testStore.all(), ['a=1', 'b=2', 'before=1']);
   }
 };
 
@@ -415,7 +417,7 @@ function numbered(count: number): [key: string, value: string][] {
   return Array.from({ length: count }, (_, i) => [`k${String(i).padStart(5, '0')}`, `${i}`]);
 }
 
-/** In another order, the same each time. */
+/** A copy of a list in a different order, which is the same in each run. */
 function shuffled<T>(list: readonly T[]): T[] {
   const mixed = [...list];
   let state = 1;

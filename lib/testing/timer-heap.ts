@@ -2,14 +2,14 @@
 export interface VirtualTimer {
   readonly dueMs: number;
   readonly run: () => void;
-  /** Made where it was armed; undefined for the library's own timers. */
+  /** A stack trace of the call that armed it; undefined for the timers of the library. */
   readonly trace: Error | undefined;
-  /** Of arming, set by the heap. */
+  /** The order of arming. Set by the heap. */
   order: number;
   isArmed: boolean;
 }
 
-/** Timers by due time, then by the order of arming. One that is taken away stays in its place, unarmed, until it comes up. */
+/** A heap of timers by due time, then by the order of arming. A removed timer stays in the heap, unarmed, until it is due. */
 export class TimerHeap {
   #heap: VirtualTimer[] = [];
   #armed = 0;
@@ -20,24 +20,24 @@ export class TimerHeap {
     timer.isArmed = true;
     this.#armed++;
     this.#heap.push(timer);
-    this.#rise(this.#heap.length - 1);
+    this.#siftUp(this.#heap.length - 1);
   }
 
-  /** @returns whether it was armed */
+  /** Remove a timer. @returns whether it was armed */
   remove(timer: VirtualTimer | undefined): boolean {
     if (timer?.isArmed !== true) return false;
     timer.isArmed = false;
     this.#armed--;
-    // a wheel that moves its timer with every packet must not fill the memory
+    // The timing wheel moves its timer with every packet. Purge unarmed timers, so that the heap does not grow without bound.
     if (this.#heap.length > 64 && this.#armed * 2 < this.#heap.length) this.#heap = this.list();
     return true;
   }
 
-  /** Take the first out if it is due by then. */
-  take(untilMs: number): VirtualTimer | undefined {
+  /** Remove and return the first timer, if it is due by `untilMs`. */
+  takeDue(untilMs: number): VirtualTimer | undefined {
     for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
       if (first.isArmed && first.dueMs > untilMs) return undefined;
-      this.#shift();
+      this.#removeFirst();
       if (!first.isArmed) continue;
       first.isArmed = false;
       this.#armed--;
@@ -46,12 +46,12 @@ export class TimerHeap {
     return undefined;
   }
 
-  /** What is armed, first due first: itself a heap. */
+  /** The armed timers in the order of firing. The list is itself a valid heap. */
   list(): VirtualTimer[] {
     return this.#heap.filter(({ isArmed }) => isArmed).sort((a, b) => (isBefore(a, b) ? -1 : 1));
   }
 
-  #rise(at: number): void {
+  #siftUp(at: number): void {
     const heap = this.#heap;
     const timer = heap[at];
     while (at > 0) {
@@ -63,7 +63,7 @@ export class TimerHeap {
     heap[at] = timer;
   }
 
-  #shift(): void {
+  #removeFirst(): void {
     const heap = this.#heap;
     const last = heap.pop();
     if (last === undefined || heap.length === 0) return;

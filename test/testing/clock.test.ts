@@ -18,7 +18,7 @@ function random(): () => number {
 const hasCode = (code: string) => (error: unknown) => (error as { code?: string }).code === code;
 
 describe('VirtualClock', () => {
-  it('starts at a fixed or given wall time and at monotonic 0, and stands still by itself', async () => {
+  it('starts at a default or given wall-clock time and at monotonic 0, and does not advance by itself', async () => {
     assert.equal(new VirtualClock().now(), Date.UTC(2026, 0, 1));
     const clock = new VirtualClock({ now: '2030-05-05T00:00:00Z' });
     await clock.settle();
@@ -46,7 +46,7 @@ describe('VirtualClock', () => {
     assert.deepEqual(fired, ['a@10', 'b1@20', 'b2@20', 'c@30']);
   });
 
-  it('agrees with sorting, whatever is armed and cleared', async () => {
+  it('fires timers in sorted order, whichever are armed and cleared', async () => {
     console.log(`SEED=${seed}`);
     const next = random();
     const clock = new VirtualClock();
@@ -69,7 +69,7 @@ describe('VirtualClock', () => {
     );
   });
 
-  it('fires what timers arm while time passes, and lets what they set off come to rest in between', async () => {
+  it('fires timers that other timers arm, and settles after each of them', async () => {
     const clock = new VirtualClock();
     const log: string[] = [];
     clock.setTimeout(async () => {
@@ -83,7 +83,7 @@ describe('VirtualClock', () => {
     assert.deepEqual(log, ['settled@10', 'after@11', 'nested@15']);
   });
 
-  it('takes delays past 2^31 ms, never fires Infinity, and takes no delay for negative ones', async () => {
+  it('accepts delays above 2^31 ms, never fires after Infinity, and treats negative delays as 0', async () => {
     const clock = new VirtualClock();
     const fired: string[] = [];
     assert.equal(
@@ -100,7 +100,7 @@ describe('VirtualClock', () => {
     assert.deepEqual(fired, ['now', 'nan', 'far']);
   });
 
-  it('runs advances that overlap one after the other, each adding its time', async () => {
+  it('runs concurrent advances one after the other, and each adds its time', async () => {
     const clock = new VirtualClock();
     const fired: number[] = [];
     for (const ms of [5, 15, 25]) clock.setTimeout(() => fired.push(ms), ms);
@@ -113,7 +113,7 @@ describe('VirtualClock', () => {
     assert.equal(clock.monotonic(), 120);
   });
 
-  it('advances to a date, and refuses one that is past', async () => {
+  it('advances to a date, and refuses a date in the past', async () => {
     const clock = new VirtualClock({ now: 0 });
     await clock.advanceTo(new Date(5_000));
     assert.equal(clock.monotonic(), 5_000);
@@ -122,7 +122,7 @@ describe('VirtualClock', () => {
     await assert.rejects(clock.advance(Infinity), hasCode('DURATION_INVALID'));
   });
 
-  it('steps the wall clock without firing anything', async () => {
+  it('steps the wall clock without firing timers', async () => {
     const clock = new VirtualClock({ now: 0 });
     let fired = 0;
     clock.setTimeout(() => fired++, 1_000);
@@ -137,7 +137,7 @@ describe('VirtualClock', () => {
     assert.equal(clock.monotonic(), 1_000);
   });
 
-  it('runs the next timer only if it is due within the time given', async () => {
+  it('fires the next timer only if it is due within the time given', async () => {
     const clock = new VirtualClock();
     clock.setTimeout(() => {}, 100);
     assert.equal(await clock.runNext({ within: 99 }), false);
@@ -147,7 +147,7 @@ describe('VirtualClock', () => {
     assert.equal(await clock.runNext(), false);
   });
 
-  it('rejects with what a timer throws, at its time, and goes on from there', async () => {
+  it('rejects with the error of a timer at the time of that timer, and continues from there', async () => {
     const clock = new VirtualClock();
     let fired = 0;
     clock.setTimeout(() => {
@@ -160,7 +160,7 @@ describe('VirtualClock', () => {
     assert.equal(fired, 1);
   });
 
-  it('lists what is armed by the app with the place of arming, not what is armed by the library', () => {
+  it('lists the timers of the application with the place of arming, but not the timers of the library', () => {
     const clock = new VirtualClock();
     clock.internal.setTimeout(() => {}, 5);
     clock.setTimeout(() => {}, 10);
@@ -169,7 +169,7 @@ describe('VirtualClock', () => {
     assert.match(clock.timers[0].origin, /clock\.test\.ts/);
   });
 
-  it('turns a day with a timer each minute in a few milliseconds', async () => {
+  it('advances a day with a timer each minute in a few milliseconds', async () => {
     const clock = new VirtualClock();
     let fired = 0;
     const again = () => {
@@ -182,7 +182,7 @@ describe('VirtualClock', () => {
   });
 });
 
-describe('coming to rest', () => {
+describe('settling of a VirtualClock', () => {
   it('waits for bytes between streams, however many turns their readers take', async () => {
     const clock = new VirtualClock();
     const work = new WorkCount();
@@ -190,7 +190,7 @@ describe('coming to rest', () => {
     const [a, b] = duplexPair(work);
     let echoes = 0;
     b.on('data', (chunk) => {
-      work.begin(); // as a broker that writes once a turn
+      work.begin(); // like a broker that writes once per turn
       setImmediate(() => {
         b.write(chunk);
         work.end();
@@ -208,7 +208,7 @@ describe('coming to rest', () => {
     assert.equal(seen, 20);
   });
 
-  it('stands still for a hook that does something real', async () => {
+  it('waits for a hook that does real input or output', async () => {
     const clock = new VirtualClock();
     const work = new WorkCount();
     clock.attach(work);
@@ -225,7 +225,7 @@ describe('coming to rest', () => {
     assert.equal(work.count, 0);
   });
 
-  it('does not stand still for a hook that waits for the clock, once or again, by callback or promise', async () => {
+  it('does not wait for a hook that waits for the clock, once or repeatedly, by callback or promise', async () => {
     const startMs = performance.now();
     const clock = new VirtualClock({ patienceMs: 20_000 });
     const work = new WorkCount();
@@ -254,10 +254,10 @@ describe('coming to rest', () => {
     assert.equal(work.count, 0);
     await clock.advance(2_000);
     assert.equal(work.count, 0);
-    assert.ok(performance.now() - startMs < 10_000, 'it was not its patience that let it go on');
+    assert.ok(performance.now() - startMs < 10_000, 'the clock continued before patienceMs had passed');
   });
 
-  it('goes on, after its patience, for a hook that never answers', async () => {
+  it('continues after patienceMs if a hook never returns', async () => {
     const clock = new VirtualClock({ patienceMs: 5 });
     const work = new WorkCount();
     clock.attach(work);
@@ -271,7 +271,7 @@ describe('coming to rest', () => {
     assert.equal(work.count, 0);
   });
 
-  it('refuses to be advanced inside a hook that it stands still for', async () => {
+  it('refuses to be advanced inside a hook that it waits for', async () => {
     const clock = new VirtualClock();
     const work = new WorkCount();
     clock.attach(work);
@@ -282,7 +282,7 @@ describe('coming to rest', () => {
     await Promise.all([assert.rejects(hook, hasCode('CLOCK_BUSY')), clock.advance(5)]);
   });
 
-  it('waits for what it is told to track, and says so when that does not end', async () => {
+  it('waits for tracked promises, and throws an error if they do not settle', async () => {
     const clock = new VirtualClock();
     let isRead = false;
     void clock.track(

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-// A file of its own, because the library must not have been imported before: jest can fake timers for every test file
-// (`fakeTimers: { enableGlobally: true }`) before its first import. It replaces the globals.
-describe('the kit, imported while timers are faked', () => {
+// This test has its own file, because the library must not have been imported before. With `fakeTimers: { enableGlobally: true }`
+// jest replaces the global timers before the first import of a test file.
+describe('the test kit, imported while timers are faked', () => {
   const { setTimeout, setInterval, setImmediate, queueMicrotask, Date: RealDate, performance } = globalThis;
   before(() => {
     const never = (() => ({ unref() {}, ref() {} })) as never;
@@ -17,7 +17,7 @@ describe('the kit, imported while timers are faked', () => {
     Object.assign(globalThis, { setTimeout, setInterval, setImmediate, queueMicrotask, Date: RealDate, performance });
   });
 
-  it('works all the same', async () => {
+  it('works as without fake timers', async () => {
     const { createTestBroker } = await import('../../lib/testing/index.ts');
     await using kit = await createTestBroker();
     await using client = await kit.connect({ keepalive: 10 });

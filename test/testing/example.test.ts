@@ -9,14 +9,14 @@ const root = join(import.meta.dirname, '../..');
 const example = 'examples/unit-test-your-device.ts';
 
 describe('the example of the test kit', () => {
-  it('passes, and shows what it says', async () => {
+  it('passes, and prints the output that its comment shows', async () => {
     const shown = readFileSync(join(root, example), 'utf8').split('// shows, under the spec reporter:\n')[1];
     const lines = shown
       .trimEnd()
       .split('\n')
       .map((line) => line.replace('// ', ''));
     const flags = ['--import', 'tsx', '--conditions=embermq-source', '--test', '--test-reporter=spec', example];
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env; // it is a run of its own
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env; // the example is a separate test run
     const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: root, env, timeout: 30_000 });
     assert.equal(lines.length, 5);
     for (const line of lines) assert.ok(stdout.includes(line), `${line}\n is not in\n${stdout}`);

@@ -1,4 +1,4 @@
-// Not a test of the suite: leak-report.test.ts runs it under node:test and reads the report.
+// This file is not part of the test suite: leak-report.test.ts runs it with node:test and reads the report.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { createTestBroker } from '../../lib/testing/index.ts';

@@ -21,7 +21,7 @@ const hasCode = (code: string, reasonCode?: number) => (error: unknown) => {
 };
 
 describe('createTestBroker', () => {
-  it('gives a started broker that in-process clients talk through, without time passing', async () => {
+  it('returns a started broker that serves in-process clients without advancing time', async () => {
     await using kit = await createTestBroker();
     await using one = await kit.connect();
     await using two = await kit.connect({ protocolVersion: 4 });
@@ -37,7 +37,7 @@ describe('createTestBroker', () => {
     assert.equal(kit.clock.monotonic(), 0);
   });
 
-  it('takes options of the broker, a clock of your own, and complains of options that do not exist', async () => {
+  it('accepts options of the broker and a clock, and refuses unknown options', async () => {
     const clock = new VirtualClock({ now: 0 });
     await using kit = await createTestBroker({ clock, maxQosAllowed: 1 });
     assert.equal(kit.clock, clock);
@@ -47,7 +47,7 @@ describe('createTestBroker', () => {
     await assert.rejects(createTestBroker({ maxQoS: 1 } as object), hasCode('OPTION_UNKNOWN'));
   });
 
-  it('fires keep alive, will delay, message expiry and session expiry in their order', async () => {
+  it('fires keep alive, will delay, message expiry and session expiry in order', async () => {
     await using kit = await createTestBroker();
     const log: string[] = [];
     const start = kit.clock.monotonic();
@@ -62,13 +62,13 @@ describe('createTestBroker', () => {
     });
     kit.link('d').halfOpen();
     await kit.clock.advance('1h');
-    assert.deepEqual(log, []); // no keep alive: nobody notices
+    assert.deepEqual(log, []); // without keep alive, the broker does not notice the half-open connection
     kit.link('d').cut();
     await kit.clock.advance('2m');
     assert.deepEqual(log, ['d closed@3600', 'will@3610', 'd gone@3660']);
   });
 
-  it('notices by keep alive that a half-open client is gone', async () => {
+  it('detects a half-open connection by keep alive', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'd', keepalive: 60 });
     await kit.clock.advance('1h');
@@ -80,12 +80,12 @@ describe('createTestBroker', () => {
     assert.equal(client.isConnected, false);
   });
 
-  it('does not stand still for hooks that wait for the clock', async () => {
+  it('does not wait for hooks that wait for the clock', async () => {
     await using kit = await createTestBroker({ clock: { patienceMs: 20_000 } });
     const startMs = performance.now();
     const slowly = async () => {
       await new Promise<void>((resolve) => kit.clock.setTimeout(resolve, 1_000));
-      await readFile(new URL(import.meta.url)); // and something real
+      await readFile(new URL(import.meta.url)); // and real input
       return true;
     };
     for (const name of ['preConnect', 'authenticate', 'authorizeSubscribe', 'authorizePublish', 'publish'] as const) {
@@ -103,10 +103,10 @@ describe('createTestBroker', () => {
     assert.equal((await publishing).reasonCode, 0);
     await fromApp;
     assert.equal(kit.broker.work.count, 0);
-    assert.ok(performance.now() - startMs < 10_000, 'it was not its patience that let it go on');
+    assert.ok(performance.now() - startMs < 10_000, 'the clock continued before patienceMs had passed');
   });
 
-  it('lets hooks that never answer time out', async () => {
+  it('times out hooks that never return', async () => {
     await using kit = await createTestBroker({ clock: { patienceMs: 10 } });
     const reported: string[] = [];
     kit.broker.on('error', ({ error }) => reported.push((error as { code?: string }).code ?? ''));
@@ -118,7 +118,7 @@ describe('createTestBroker', () => {
     assert.equal(kit.broker.work.count, 0);
   });
 
-  it('stands still for a hook that does something real', async () => {
+  it('waits for a hook that does real input or output', async () => {
     await using kit = await createTestBroker();
     let askedAt = -1;
     kit.broker.hook('authorizePublish', async () => {
@@ -134,7 +134,7 @@ describe('createTestBroker', () => {
     assert.equal(askedAt, 10);
   });
 
-  it('is indifferent to faked timers, immediates and dates', async () => {
+  it('is not affected by fake timers, immediates and dates', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'setImmediate', 'Date'] });
     try {
       await using kit = await createTestBroker();
@@ -147,19 +147,19 @@ describe('createTestBroker', () => {
     }
   });
 
-  it('turns a day of 1,000 idle sessions quickly', async () => {
+  it('advances a day with 1,000 idle sessions quickly', async () => {
     await using kit = await createTestBroker({ leakCheck: false });
     for (let n = 0; n < 1_000; n++) await kit.connect();
     const before = cpuMs();
     await kit.clock.advance('1d');
     const usedMs = cpuMs() - before;
-    // 17 ms; the bound is for collections and compiling that happen to fall into it
+    // This takes 17 ms; the bound allows for garbage collection and compilation.
     assert.ok(usedMs < 500, `${usedMs} ms`);
   });
 });
 
 describe('expectMessage', () => {
-  it('gives the message, with no more time passed than it took to come', async () => {
+  it('returns the message and advances time only until the message comes', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'dev' });
     kit.clock.setTimeout(
@@ -174,7 +174,7 @@ describe('expectMessage', () => {
     assert.equal(kit.clock.monotonic(), 2_000);
   });
 
-  it('sees what is still on its way, and what comes at the last millisecond', async () => {
+  it('finds a message in transit and a message that comes at the last millisecond', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect();
     void client.publish('now', '');
@@ -183,7 +183,7 @@ describe('expectMessage', () => {
     await kit.expectMessage('late', { within: '1s' });
   });
 
-  it('looks at "where", and passes on what that throws', async () => {
+  it('applies "where" and rejects with the error that "where" throws', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect();
     for (const n of [1, 2, 3]) kit.clock.setTimeout(() => void client.publish('n', String(n)), n * 100);
@@ -196,7 +196,7 @@ describe('expectMessage', () => {
     await assert.rejects(failing, /mine/);
   });
 
-  it('fails naming what came instead', async () => {
+  it('fails with a list of the messages that came instead', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'dev' });
     kit.clock.setTimeout(() => void client.publish('other', 'hello'), 300);
@@ -210,7 +210,7 @@ describe('expectMessage', () => {
     assert.equal(kit.clock.monotonic(), 1_000);
   });
 
-  it('can wait for two messages at once', async () => {
+  it('can wait for two messages concurrently', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect();
     kit.clock.setTimeout(() => void client.publish('a', ''), 2_000);
@@ -219,19 +219,19 @@ describe('expectMessage', () => {
     assert.ok(a.at > b.at);
   });
 
-  it('sees the $SYS topics of the broker', async () => {
+  it('finds the $SYS messages of the broker', async () => {
     await using kit = await createTestBroker({ sysHeartbeat: '10s' });
     await kit.expectMessage('$SYS/brokers/+/uptime', { within: '10s' });
   });
 
-  it('refuses a filter that is none', async () => {
+  it('refuses an invalid topic filter', async () => {
     await using kit = await createTestBroker();
     await assert.rejects(kit.expectMessage('a/#/b'), hasCode('TOPIC_FILTER_INVALID'));
   });
 });
 
 describe('expectNoMessage', () => {
-  it('lets all of the time pass, and fails at the first message', async () => {
+  it('advances by the whole time, and fails at the first matching message', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect();
     await kit.expectNoMessage('a', { within: '5s' });
@@ -241,7 +241,7 @@ describe('expectNoMessage', () => {
     assert.equal(kit.clock.monotonic(), 5_100);
   });
 
-  it('refuses an option that there is not, with a suggestion', async () => {
+  it('refuses an unknown option with a suggestion', async () => {
     await using kit = await createTestBroker();
     const expecting = kit.expectMessage('a', { withn: '5s' } as never);
     await assert.rejects(expecting, { code: 'OPTION_UNKNOWN', message: /did you mean "within"/ });
@@ -249,7 +249,7 @@ describe('expectNoMessage', () => {
 });
 
 describe('the packet log', () => {
-  it('has every packet of a client in order, over its reconnects', async () => {
+  it('contains every packet of a client in order, over all of its connections', async () => {
     await using kit = await createTestBroker();
     const first = await kit.connect({ clientId: 'c' });
     await first.subscribe('a', { qos: 1 });
@@ -269,14 +269,14 @@ describe('the packet log', () => {
     assert.deepEqual(kit.packets('nobody'), []);
   });
 
-  it('knows a client by the id that the broker assigned', async () => {
+  it('finds a client by the client id that the broker assigned', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: '' });
     assert.notEqual(client.clientId, '');
     assert.equal(kit.packets(client.clientId).length, 2);
   });
 
-  it('shows bytes that are no packet as malformed', async () => {
+  it('shows bytes that cannot be decoded as malformed', async () => {
     await using kit = await createTestBroker();
     const stream = kit.stream();
     stream.resume();
@@ -286,8 +286,8 @@ describe('the packet log', () => {
   });
 });
 
-describe('faults of a link', () => {
-  it('cut closes both ends without a DISCONNECT, and the will goes out', async () => {
+describe('a link', () => {
+  it('cut() closes both ends without a DISCONNECT, and the will is published', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'c', will: { topic: 'will', payload: 'gone' } });
     const closed = new Promise((resolve) => client.on('close', resolve));
@@ -296,7 +296,7 @@ describe('faults of a link', () => {
     await closed;
   });
 
-  it('cut causes messages that an expectation of the same turn sees, and one of a later turn does not', async () => {
+  it('cut() causes messages that count for expectations of the same turn, but not of a later turn', async () => {
     await using kit = await createTestBroker();
     const will = { topic: 'will', payload: 'gone' };
     for (const clientId of ['one', 'two']) await kit.connect({ clientId, will });
@@ -312,7 +312,7 @@ describe('faults of a link', () => {
     await kit.expectNoMessage('#');
   });
 
-  it('cut has closed both ends when it returns: what is published at once is queued, what the client sends rejects', async () => {
+  it('cut() has closed both ends when it returns: messages are queued, and calls of the client reject', async () => {
     await using kit = await createTestBroker();
     const session = { clientId: 'c', clean: false, sessionExpiry: '1h' } as const;
     const client = await kit.connect(session);
@@ -336,7 +336,7 @@ describe('faults of a link', () => {
     assert.deepEqual(heard, ['t', 't']);
   });
 
-  it('delay lets everything arrive later in virtual time, in order', async () => {
+  it('delay() delays all bytes in virtual time, in order', async () => {
     await using kit = await createTestBroker();
     await using slow = await kit.connect({ clientId: 'slow' });
     await using fast = await kit.connect();
@@ -351,13 +351,13 @@ describe('faults of a link', () => {
     kit.link(slow).heal();
   });
 
-  it('drop loses the nth packet of a kind in one direction', async () => {
+  it('drop() drops the nth packet of a type in one direction', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'c' });
     const got: string[] = [];
     await client.subscribe('t', ({ payload }) => got.push(String(payload)));
     kit.link('c').drop({ nth: 2, cmd: 'publish', direction: 'toBroker' });
-    for (const n of ['1', '2', '3', '4']) void client.publish('t', n); // one chunk, as it may be
+    for (const n of ['1', '2', '3', '4']) void client.publish('t', n); // possibly in one chunk
     await kit.clock.settle();
     assert.deepEqual(got, ['1', '3', '4']);
     assert.deepEqual(
@@ -369,7 +369,7 @@ describe('faults of a link', () => {
     );
   });
 
-  it('duplicate lets the chosen packets arrive twice: QoS 2 stays exactly once', async () => {
+  it('duplicate() delivers the chosen packets twice, and QoS 2 is still exactly once', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'c' });
     const got: string[] = [];
@@ -381,7 +381,7 @@ describe('faults of a link', () => {
     assert.deepEqual(got, ['qos0', 'qos0', 'qos2']);
   });
 
-  it('withholdAcks makes a subscriber that never acknowledges: its window fills, and what it missed comes on reconnect', async () => {
+  it('withholdAcks() fills the receive window of a subscriber, which gets the other messages when it reconnects', async () => {
     await using kit = await createTestBroker({ maxInflight: 2 });
     await using sender = await kit.connect();
     const stuck = await kit.connect({ clientId: 's', clean: false, sessionExpiry: 100 });
@@ -399,7 +399,7 @@ describe('faults of a link', () => {
     assert.deepEqual(got.slice(2), ['1 true', '2 true', '3 false']);
   });
 
-  it('slowReader holds the broker back, and time passes nonetheless', async () => {
+  it('slowReader() makes the broker wait, and time still advances', async () => {
     await using kit = await createTestBroker({ slowConsumerTimeout: '10s', outputHighWaterMark: 1_000 });
     await using sender = await kit.connect();
     const slow = await kit.connect({ clientId: 's' });
@@ -413,13 +413,13 @@ describe('faults of a link', () => {
     await kit.clock.advance('30s');
     assert.equal((await gone).reason, 'slow_consumer');
     assert.ok(bytes < 400_000);
-    assert.equal(slow.isConnected, true); // the end lies behind what it does not read
+    assert.equal(slow.isConnected, true); // the end of the stream comes after the bytes that it does not read
     kit.link('s').heal();
     await kit.clock.settle();
     assert.equal(slow.isConnected, false);
   });
 
-  it('slowReader with a rate lets so many bytes through each second', async () => {
+  it('slowReader() with a rate forwards that number of bytes per second', async () => {
     await using kit = await createTestBroker();
     await using sender = await kit.connect();
     await using slow = await kit.connect({ clientId: 's' });
@@ -440,7 +440,7 @@ describe('faults of a link', () => {
     kit.link('s').heal();
   });
 
-  it('passes bytes that are no whole packet as they come', async () => {
+  it('forwards the bytes of an incomplete packet as they arrive', async () => {
     await using kit = await createTestBroker({ connectTimeout: '10s', leakCheck: false });
     const stream = kit.stream();
     stream.resume();
@@ -450,10 +450,10 @@ describe('faults of a link', () => {
     await kit.clock.settle();
     assert.equal(stream.destroyed, false);
     await kit.clock.advance('2s');
-    assert.equal(stream.destroyed, true); // trickling does not renew the time
+    assert.equal(stream.destroyed, true); // incomplete packets do not extend the timeout
   });
 
-  it('refuseNext answers one CONNECT, of anybody or of one client, with the code', async () => {
+  it('refuseNext() answers one CONNECT, of any client or of a given one, with the code', async () => {
     await using kit = await createTestBroker();
     kit.refuseNext(0x97, { reasonString: 'full' });
     await assert.rejects(
@@ -468,7 +468,7 @@ describe('faults of a link', () => {
     assert.ok(b.isConnected);
   });
 
-  it('an unreachable broker refuses new connections', async () => {
+  it('is refused while kit.isReachable is false', async () => {
     await using kit = await createTestBroker();
     kit.isReachable = false;
     await assert.rejects(kit.connect(), hasCode('CONNECTION_CLOSED'));
@@ -477,7 +477,7 @@ describe('faults of a link', () => {
     assert.ok(client.isConnected);
   });
 
-  it('are refused where they could never happen', async () => {
+  it('refuses faults with invalid arguments', async () => {
     await using kit = await createTestBroker();
     await using _ = await kit.connect({ clientId: 'c' });
     const link = kit.link('c');
@@ -495,7 +495,7 @@ describe('faults of a link', () => {
       assert.throws(() => link.drop(choice), { name: 'InvalidInput', field }, JSON.stringify(choice));
       assert.throws(() => link.duplicate(choice), { name: 'InvalidInput', field }, JSON.stringify(choice));
     }
-    assert.throws(() => link.drop({ cmd: 'publsh' as 'publish' }), /cmd "publsh"; did you mean "publish"\?/);
+    assert.throws(() => link.drop({ cmd: 'publsh' as 'publish' }), /packet type "publsh"; did you mean "publish"\?/);
     const direction = 'up' as 'toBroker';
     assert.throws(() => link.delay('1s', { direction }), { code: 'OPTION_INVALID', field: 'direction' });
     assert.throws(() => link.withholdAcks({ direction }), { code: 'OPTION_INVALID', field: 'direction' });
@@ -510,13 +510,13 @@ describe('faults of a link', () => {
     link.drop({ cmd: 'publish', nth: 2, count: Infinity, direction: 'toBroker' });
   });
 
-  it('of a client that never came is an error', async () => {
+  it('does not exist for a client that has never connected (LINK_NOT_FOUND)', async () => {
     await using kit = await createTestBroker();
     assert.throws(() => kit.link('nobody'), hasCode('LINK_NOT_FOUND'));
   });
 });
 
-/** The warnings of the process while something runs. */
+/** The process warnings that are emitted while `run` runs. */
 async function warningsOf(run: () => Promise<unknown>): Promise<(Error & { code?: string })[]> {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
@@ -530,7 +530,7 @@ async function warningsOf(run: () => Promise<unknown>): Promise<(Error & { code?
   return warnings;
 }
 
-/** A kit in which an app has left one of each kind of thing behind. */
+/** A kit with one leak of each kind. */
 async function messyKit(options: TestBrokerOptions): Promise<TestBroker> {
   const kit = await createTestBroker(options);
   await kit.broker.connect({ clientId: 'forgotten', keepalive: 10 });
@@ -552,7 +552,7 @@ const LEAKS = [
 ];
 
 describe('the leak check', () => {
-  it('throws LeakError TEST_LEAKS with leaks: "error", names what the app left behind, and still releases everything', async () => {
+  it('throws LeakError TEST_LEAKS with leaks: "error", lists every leak, and still releases everything', async () => {
     const kit = await messyKit({ leaks: 'error' });
     await assert.rejects(kit[Symbol.asyncDispose](), (error) => {
       assert.ok(error instanceof LeakError);
@@ -577,7 +577,7 @@ describe('the leak check', () => {
     for (const pattern of LEAKS) assert.match(warning.message, pattern);
   });
 
-  it('finds nothing in what the kit itself handed out, and in what was ended', async () => {
+  it('does not report clients and streams of the kit, nor resources that were closed', async () => {
     const kit = await createTestBroker({ leaks: 'error' });
     const open = await kit.connect({ keepalive: 60 });
     kit.stream();
@@ -592,10 +592,10 @@ describe('the leak check', () => {
     kit.clock.clearTimeout(kit.clock.setTimeout(() => {}, 5));
     await kit[Symbol.asyncDispose]();
     await kit.clock.settle();
-    assert.equal(open.isConnected, false, 'it ends with the kit');
+    assert.equal(open.isConnected, false, 'it is closed with the kit');
   });
 
-  it('does not hide the error of a failing test behind that of a client of the kit', async () => {
+  it('does not hide the error of a failing test if a client of the kit is still connected', async () => {
     for (const leaks of ['warn', 'error'] as const) {
       const failing = async () => {
         await using kit = await createTestBroker({ leaks });
@@ -606,7 +606,7 @@ describe('the leak check', () => {
     }
   });
 
-  it('refuses a policy that does not exist with OPTION_INVALID', async () => {
+  it('refuses an unknown value of leaks with OPTION_INVALID', async () => {
     await assert.rejects(createTestBroker({ leaks: 'throw' as never }), hasCode('OPTION_INVALID'));
   });
 });
@@ -637,7 +637,7 @@ describe('MQTT.js over a stream of the kit', () => {
     });
   }
 
-  it('keeps alive in virtual time with the timers of the kit', async () => {
+  it('keeps the connection alive in virtual time with the timers of the kit', async () => {
     await using kit = await createTestBroker();
     const client = new mqtt.MqttClient(() => kit.stream(), {
       clientId: 'js',

@@ -5,11 +5,11 @@ import { describe, it } from 'node:test';
 
 const root = join(import.meta.dirname, '../..');
 
-/** What node:test prints for failing-example.ts. */
+/** The report of node:test for failing-example.ts. */
 function report(): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const flags = ['--import', 'tsx', '--conditions=embermq-source', '--test-reporter=spec', '--test'];
   const env = { ...process.env };
-  delete env.NODE_TEST_CONTEXT; // else it reports to this process and prints nothing
+  delete env.NODE_TEST_CONTEXT; // otherwise it reports to this process and prints nothing
   return new Promise((resolve) => {
     execFile(
       process.execPath,
@@ -20,14 +20,14 @@ function report(): Promise<{ readonly stdout: string; readonly stderr: string }>
   });
 }
 
-describe('under node:test a failing test of the kit', () => {
-  it('shows its own assertion, with leaks: "error" beside the LeakError', async () => {
+describe('the report of node:test for a failing test with leaks', () => {
+  it('shows the assertion of the test, and with leaks: "error" also the LeakError', async () => {
     const { stdout, stderr } = await report();
     assert.match(stdout, /fail 3/);
     assert.match(stdout, /1 !== 2/);
     assert.match(stdout, /3 !== 4/);
     assert.match(stdout + stderr, /\[TEST_LEAKS\] TestLeakWarning: .*\n.*client "forgotten"/);
-    // Of the SuppressedError that V8 brings from Node 24 on, the report shows neither half.
+    // From Node 24 on, both errors are in a SuppressedError, and the report shows neither of them.
     if ('SuppressedError' in globalThis) assert.match(stdout, /SuppressedError/);
     else {
       assert.match(stdout, /5 !== 6/);

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Batch, type Entry, memoryStore, type Store } from '../../lib/index.ts';
 import { storeContract } from '../../lib/testing/index.ts';
 
-/** What a store does in another way than `sound` does. */
+/** The methods in which a faulty store differs from the correct store `sound`. */
 type Fault = (sound: Store) => Partial<Store>;
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -19,21 +19,21 @@ function batchOf({ keys, values }: Batch, take: (i: number) => boolean = () => t
   return batch;
 }
 
-/** Case by case of the contract: a store that should not pass it. */
+/** For each case of the contract, a store that must fail it. */
 const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
   ['has a name', () => ({ name: '' })],
-  ['has nothing in it at first', () => ({ read: async () => [{ key: Buffer.of(1), value: Buffer.of(1) }] })],
+  ['is empty at first', () => ({ read: async () => [{ key: Buffer.of(1), value: Buffer.of(1) }] })],
   [
-    'shows what a commit has kept as soon as it resolves',
+    'returns committed entries as soon as the commit resolves',
     (sound) => ({
       commit: async (batch) => {
         const copy = batchOf(batch);
-        setImmediate(() => sound.commit(copy).catch(() => {})); // may be closed by then
+        setImmediate(() => sound.commit(copy).catch(() => {})); // the store may already be closed
       }
     })
   ],
   [
-    'orders keys by their bytes, unsigned, shorter first',
+    'sorts keys by unsigned bytes, shorter keys first',
     (sound) => ({
       read: async (from, to, limit) => {
         const entries = await sound.read(from, to, limit);
@@ -42,15 +42,15 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'reads from the first key, included, to the last, excluded',
+    'reads from the first key (inclusive) to the last key (exclusive)',
     (sound) => ({ read: (from, to, limit) => sound.read(from, Buffer.concat([to, Buffer.of(0)]), limit) })
   ],
   [
-    'reads no more than the limit, and goes on behind the last key',
+    'reads at most the limit, and can continue after the last key',
     (sound) => ({ read: (from, to) => sound.read(from, to, 1000) })
   ],
   [
-    'reads up to the limit also where values are large',
+    'reads up to the limit even if values are large',
     (sound) => ({
       read: async (from, to, limit) => {
         let bytes = 0;
@@ -59,7 +59,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'keeps the later of two changes to a key',
+    'applies the later of two changes to a key',
     (sound) => ({
       commit: (batch) => {
         const firsts = new Map(batch.keys.map((key, i) => [key.toString(), i] as const).reverse());
@@ -68,7 +68,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'deletes what is not there without a word, and takes an empty batch',
+    'accepts a deletion of a missing key, and an empty batch',
     (sound) => ({
       commit: async (batch) => {
         if (batch.length === 0) throw new RangeError('nothing to keep');
@@ -77,7 +77,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'shows a batch as a whole to whoever reads meanwhile',
+    'never returns a part of a batch to a concurrent read',
     (sound) => ({
       commit: async (batch) => {
         await sound.commit(batchOf(batch, (i) => i % 2 === 0));
@@ -91,11 +91,11 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'keeps empty values',
+    'persists empty values',
     (sound) => ({ commit: (batch) => sound.commit(batchOf(batch, (i) => !!batch.values[i]?.length)) })
   ],
   [
-    'keeps every byte of keys and values',
+    'persists every byte of keys and values',
     (sound) => ({
       commit: (batch) => {
         const copy = new Batch();
@@ -105,18 +105,18 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'keeps values of 1 MB and keys of 64 KB',
+    'persists values of 1 MB and keys of 64 KB',
     (sound) => ({ commit: (batch) => sound.commit(batchOf(batch, (i) => batch.keys[i].length < 65_536)) })
   ],
   [
-    'keeps 100,000 keys and reads them in slices',
+    'persists 100,000 keys and reads them in slices',
     (sound) => {
       let commits = 0;
       return { commit: (batch) => (commits++ === 10 ? Promise.resolve() : sound.commit(batch)) };
     }
   ],
   [
-    'keeps everything when it is closed and opened again',
+    'keeps all entries when it is closed and opened again',
     (sound) => ({
       close: async () => {
         await sound.open();
@@ -128,7 +128,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'closes when a commit that is under way has settled',
+    'waits for a commit in progress before it closes',
     (sound) => ({
       commit: async (batch) => {
         await sound.commit(batch);
@@ -137,7 +137,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'closes when a read that is under way has settled',
+    'waits for a read in progress before it closes',
     (sound) => ({
       read: async (...range) => {
         const entries = await sound.read(...range);
@@ -146,9 +146,9 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
       }
     })
   ],
-  ['refuses to commit and to read while it is not open', () => ({ commit: async () => {} })],
+  ['refuses to commit and to read while it is closed', () => ({ commit: async () => {} })],
   [
-    'takes it calmly to be opened or closed twice',
+    'accepts to be opened or closed twice',
     (sound) => {
       let isOpen = false;
       return {
@@ -165,7 +165,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     }
   ],
   [
-    'has copied what it keeps when a commit settles',
+    'has copied keys and values when a commit settles',
     (sound) => {
       const values: (Buffer | undefined)[] = [];
       return {
@@ -179,7 +179,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     }
   ],
   [
-    'leaves the batch as it is',
+    'does not change the batch',
     (sound) => ({
       commit: async (batch) => {
         await sound.commit(batch);
@@ -188,15 +188,15 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'hands out buffers that are the reader’s own',
+    'returns buffers that the caller may change',
     (sound) => {
       let kept: Entry[] | undefined;
       return { read: async (...range) => (kept ??= await sound.read(...range)) };
     }
   ],
-  ['says how many bytes are free while it is open, if it says so at all', () => ({ freeBytes: async () => 1 })],
+  ['reports the free bytes while it is open, if it implements freeBytes', () => ({ freeBytes: async () => 1 })],
   [
-    'keeps all of a commit that failed or nothing, and what was there before',
+    'persists a failed commit completely or not at all, and keeps earlier entries',
     (sound) => ({
       commit: async (batch) => {
         if (batch.length < 10) return sound.commit(batch);
@@ -206,7 +206,7 @@ const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
     })
   ],
   [
-    'works again when it was closed and opened after a commit that failed',
+    'works again after a failed commit when it is closed and opened again',
     () => ({
       commit: async ({ keys }) => {
         if (keys[0].toString() !== 'before') throw new Error('for good');
@@ -220,7 +220,7 @@ function contractOf(create: () => Store) {
 }
 
 describe('the contract of stores', () => {
-  it('tells a fault in each of its cases', () => {
+  it('has a faulty store for each of its cases', () => {
     assert.deepEqual(
       contractOf(() => memoryStore()).map(({ name }) => name),
       FAULTS.map(([name]) => name)
@@ -245,7 +245,7 @@ describe('the contract of stores', () => {
     });
   }
 
-  it('leaves out what fails on purpose where a store cannot be made to fail', () => {
+  it('leaves out the cases with failing commits if a store cannot be made to fail', () => {
     const names = storeContract({ create: () => memoryStore() }).map(({ name }) => name);
     assert.deepEqual(
       names,
@@ -253,7 +253,7 @@ describe('the contract of stores', () => {
     );
   });
 
-  it('closes a store and gives it back when a case is over, also when it failed', async () => {
+  it('closes and disposes the store after each case, even if the case failed', async () => {
     const events: string[] = [];
     const create = (): Store => {
       const sound = memoryStore();

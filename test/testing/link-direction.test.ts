@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { duplexPair } from '../../lib/client/duplex.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
-import { Lane } from '../../lib/testing/lane.ts';
+import { LinkDirection } from '../../lib/testing/link-direction.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
@@ -14,7 +14,7 @@ function random(from: number): () => number {
   };
 }
 
-/** A packet of that type with so many bytes behind its fixed header. */
+/** A packet of the given type with `length` bytes after its fixed header. */
 function packet(type: number, length: number, fill: number): Buffer {
   const header = [type << 4];
   let left = length;
@@ -25,28 +25,28 @@ function packet(type: number, length: number, fill: number): Buffer {
   return Buffer.concat([Buffer.from(header), Buffer.alloc(length, fill)]);
 }
 
-/** A lane between two pairs: what is written to `input` is collected in `output`. */
-function lane(clock = new VirtualClock()) {
+/** A link direction between two pairs of streams. The bytes written to `input` are collected in `output`. */
+function connectedDirection(clock = new VirtualClock()) {
   const [input, from] = duplexPair();
   const [to, reader] = duplexPair();
   const output: Buffer[] = [];
   const told: { bytes: Buffer; isDropped: boolean }[] = [];
   reader.on('data', (chunk: Buffer) => output.push(chunk));
-  const made = new Lane(from, to, clock, (bytes, isDropped) => told.push({ bytes, isDropped }));
-  return { clock, input, reader, lane: made, output: () => Buffer.concat(output), told };
+  const made = new LinkDirection(from, to, clock, (bytes, isDropped) => told.push({ bytes, isDropped }));
+  return { clock, input, reader, direction: made, output: () => Buffer.concat(output), told };
 }
 
-describe('a lane', () => {
-  it('finds the packets in any cutting of the bytes, and drops or doubles the chosen ones', async () => {
+describe('LinkDirection', () => {
+  it('finds the packets however the bytes are split, and drops or duplicates the chosen ones', async () => {
     console.log(`SEED=${seed}`);
     for (let round = 0; round < 50; round++) {
       const next = random(seed + round);
       const packets = Array.from({ length: 30 }, (_, n) =>
         packet(1 + Math.floor(next() * 15), Math.floor(next() ** 4 * 20_000), n)
       );
-      const { lane: spoiled, input, output, told, clock } = lane();
-      spoiled.add('drop', { cmd: ['publish', 'puback'], nth: 2, count: 3 });
-      spoiled.add('duplicate', { nth: 5, count: 4 });
+      const { direction, input, output, told, clock } = connectedDirection();
+      direction.add('drop', { cmd: ['publish', 'puback'], nth: 2, count: 3 });
+      direction.add('duplicate', { nth: 5, count: 4 });
       const bytes = Buffer.concat(packets);
       for (let at = 0; at < bytes.length; ) {
         const end = at + 1 + Math.floor(next() ** 3 * 3_000);
@@ -74,8 +74,8 @@ describe('a lane', () => {
     }
   });
 
-  it('lets through what is no MQTT', async () => {
-    const { input, output, told, clock } = lane();
+  it('forwards bytes that are not MQTT', async () => {
+    const { input, output, told, clock } = connectedDirection();
     const bytes = Buffer.from([0x30, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
     for (const byte of bytes) input.write(Buffer.from([byte]));
     await clock.settle();
@@ -83,8 +83,8 @@ describe('a lane', () => {
     assert.equal(told.length, 0);
   });
 
-  it('keeps the order of late bytes and of the end, also when the delay becomes shorter', async () => {
-    const { lane: slow, input, output, reader, clock } = lane();
+  it('keeps the order of delayed bytes and of the end, even if the delay becomes shorter', async () => {
+    const { direction: slow, input, output, reader, clock } = connectedDirection();
     let hasEnded = false;
     reader.on('end', () => {
       hasEnded = true;
