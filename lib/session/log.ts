@@ -122,7 +122,14 @@ export class SessionLog extends Sized implements Durable {
 
   /** Bytes of these. */
   get waitingBytes(): number {
-    const inFlight = this.#parked === undefined ? (this.#session.inflight?.bytes ?? 0) : this.#parkedBytes;
+    const inMemory = this.#session.inflight?.bytes ?? 0;
+    // while the client returns, what was parked is not all in memory yet
+    const inFlight =
+      this.#parked !== undefined
+        ? this.#parkedBytes
+        : this.#returning === undefined
+          ? inMemory
+          : Math.max(inMemory, this.#parkedBytes);
     return this.waiting > 0 ? Math.max(0, this.bytes - inFlight) : 0;
   }
 
@@ -510,6 +517,7 @@ export class SessionLog extends Sized implements Durable {
     const session = this.#session;
     await this.#trimming; // two at once would each have messages of their own, and both drop them
     await this.#drop(0);
+    if (this.#isOver || this.#handedOver !== undefined) return; // the session ended meanwhile
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
     const wanted = new Map<number, number>();

@@ -4,6 +4,7 @@ import { coreOf } from '../../lib/broker/broker.ts';
 import { Batch, memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
+import { rawClient } from '../support/raw-client.ts';
 import { LimitedStore } from './limited-store.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
@@ -428,5 +429,33 @@ describe('Queues of share groups on a store that is nearly full', () => {
     assert.deepEqual(dropped, []);
     assert.equal((await drained(kit, 'other')).length, 200);
     assert.equal((await drained(kit, 'bystander')).length, 400);
+  });
+});
+
+describe('The bytes that wait in memory', () => {
+  it('are none of a session that ends while its queue is shortened for its returning client', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 640 }).begin();
+    await lives.leave('away', 'jobs/#');
+    for (let n = 0; n < 3; n++) await lives.kit.broker.publish('jobs/a', Buffer.alloc(KB), { qos: 1 });
+    const away = await rawClient(lives.kit.broker, {
+      clientId: 'away',
+      clean: false,
+      properties: { sessionExpiryInterval: 3600, receiveMaximum: 3 }
+    });
+    for (let n = 0; n < 3; n++) await away.next('publish');
+    away.stream.destroy();
+    await lives.kit.clock.advance('2s');
+    for (let n = 0; n < 645; n++) await lives.kit.broker.publish('jobs/a', Buffer.alloc(KB), { qos: 1 });
+    await lives.kit.clock.advance('2s');
+    lives.store.turnsToRead = () => 20;
+    const back = lives.connect({ clientId: 'away', ...PERSISTENT }).catch(() => undefined);
+    await turns(3);
+    const other = await lives.connect({ clientId: 'away', clean: true });
+    await lives.kit.clock.advance('5s');
+    await other.disconnect();
+    await back;
+    await lives.kit.clock.advance('5s');
+    assert.equal(coreOf(lives.kit.broker).totalBacklog.bytes, 0);
+    assert.equal(coreOf(lives.kit.broker).storedBacklog.storedBytes, 0);
   });
 });
