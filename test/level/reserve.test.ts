@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { Reserve } from '../../adapters/level/files/reserve.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { Batch, createBroker, type Store } from '../../lib/index.ts';
 import { fill, smallDisk } from './small-disk.ts';
@@ -164,6 +165,21 @@ describe('the reserve of a level store', () => {
     await store.compact();
     await store.commit(batchOf('last', Buffer.from('1')));
     await store.close();
+  });
+
+  it('stays as it is when a compaction ends after the store was closed', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const ballast = join(disk.path, 'ballast');
+    const reserve = new Reserve(disk.path, 12 * MB);
+    await reserve.start();
+    fill(ballast);
+    await reserve.releaseDuring(async () => {
+      assert.equal(reserved(disk.path), 0);
+      await reserve.stop();
+      rmSync(ballast);
+    });
+    assert.equal(reserved(disk.path), 0);
   });
 
   it('ENOSPC: refuses a commit that would use it up, and accepts commits after the store was opened again', async (t) => {

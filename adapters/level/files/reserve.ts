@@ -97,7 +97,8 @@ export class Reserve {
       return await action();
     } finally {
       this.#users--;
-      await this.#tryAdjust(); // at once, before another program takes the free space
+      // at once, before another program takes the free space; but nothing is written once the folder is closed
+      if (this.#timer !== undefined) await this.#tryAdjust();
     }
   }
 
