@@ -370,10 +370,11 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
     throw new InvalidInput('HOOK_ANSWER_INVALID', `${key} of the hook ${name}`, rule[0], value);
   }
   // without "allow" it would be taken for a change that changes nothing
-  const isHalf = name === 'publish' && !('allow' in answer) && ('reasonCode' in answer || 'serverReference' in answer);
+  const { allow, reasonCode, reasonString, serverReference } = answer as Partial<Refusal>;
+  const isHalf =
+    name === 'publish' && allow === undefined && (reasonCode ?? reasonString ?? serverReference) !== undefined;
   if (isHalf) throw new InvalidInput('HOOK_ANSWER_INVALID', name, '"allow: false" beside a reason code', answer);
   if (!saysSomething(name, answer, keys)) throw wrongAnswer(name, answer);
-  const { allow, reasonCode } = answer as Partial<Refusal>;
   if (allow !== false || reasonCode === undefined) return;
   const [packet, ...sets] = REFUSING_PACKETS[name];
   if (reasonCode >= 0x80 && sets.some((set) => isAllowedCode(set, reasonCode))) return;

@@ -240,7 +240,9 @@ describe('an unknown key in what a hook answers', () => {
     ['authenticate', { allow: true, userProperties: { a: '1' } }],
     ['authorizePublish', { allow: 1 }],
     ['authorizeSubscribe', { allow: 'true' }],
-    ['publish', { reasonCode: 0x87 }]
+    ['publish', { reasonCode: 0x87 }],
+    ['publish', { allow: undefined, serverReference: 'other:1883' }],
+    ['publish', { topic: 'a', reasonString: 'no' }]
   ];
 
   for (const [name, answer] of wrongValues) {
@@ -254,6 +256,16 @@ describe('an unknown key in what a hook answers', () => {
       assert.match(errors[0], /^hook \w+: HOOK_ANSWER_INVALID /);
     });
   }
+
+  it('is none where the keys of a refusal have no value', async () => {
+    const answer: object = { payload: 'changed', reasonCode: undefined, serverReference: undefined };
+    await using broker = await startBroker({ hooks: { publish: () => answer } as Hooks });
+    const payloads: string[] = [];
+    await broker.subscribe('a', ({ payload }) => void payloads.push(`${payload}`));
+    await broker.publish('a', 'x');
+    await turns();
+    assert.deepEqual(payloads, ['changed']);
+  });
 
   it('is none where a publish hook spreads the message that it was given', async () => {
     await using broker = await startBroker({
