@@ -640,7 +640,8 @@ export abstract class Outbound implements Subscriber {
       resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
-      if (!inflight.wasSent(id)) {
+      const isFirst = !inflight.wasSent(id);
+      if (isFirst) {
         const reason = this.#refusal(message);
         if (reason !== undefined) {
           const refused = inflight.keptOf(id);
@@ -652,18 +653,10 @@ export abstract class Outbound implements Subscriber {
       }
       const flags = inflight.flagsOf(id);
       const qos = (flags & 3) as QoS;
+      const retain = (flags & 4) !== 0;
       const left =
         message.expiryInterval < 0 ? -1 : Math.max(0, message.expiryInterval - message.secondsInBroker(host.nowMs)); // [MQTT-4.3.3-7]
-      const packet = this.#encodeOwn(
-        message,
-        layout,
-        qos,
-        (flags & 4) !== 0,
-        inflight.wasSent(id),
-        id,
-        inflight.subscriptionIdsOf(id),
-        left
-      );
+      const packet = this.#encodeOwn(message, layout, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), left);
       const kept = inflight.keptOf(id);
       if (packet === undefined) {
         inflight.free(id);
@@ -675,6 +668,9 @@ export abstract class Outbound implements Subscriber {
       link.push({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1, packet.length);
       this.#count(link, qos);
       if (host.isTapped) host.tapSent(link, packet);
+      if (!isFirst || message.isSystem || !host.events.heard['message.delivered']) continue;
+      host.events.emit('message.delivered', { message, client: this.client, qos, retain });
+      if (this.link !== link) return; // a listener ended it
     }
     this.resending = undefined;
   }

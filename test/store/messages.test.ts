@@ -154,6 +154,25 @@ describe('Messages that are kept', () => {
     ]);
   });
 
+  it('are announced by message.delivered once, also where the client left before they were sent', async () => {
+    await using lives = await new Lives().begin();
+    const delivered: string[] = [];
+    lives.kit.broker.on('message.delivered', ({ message, qos }) => delivered.push(`${message.topic} ${qos}`));
+    const away = await lives.connect({ clientId: 'a', ...PERSISTENT });
+    await away.subscribe({ topic: 't', qos: 2 });
+    await lives.kit.clock.advance('1s');
+    lives.store.turnsBefore = () => 50;
+    const published = lives.kit.broker.publish('t', 'x', { qos: 2 });
+    await turns(10);
+    away.destroy();
+    await published;
+    lives.store.turnsBefore = () => 0;
+    assert.deepEqual(delivered, []);
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual([texts(), delivered], [['x'], ['t 2']]);
+  });
+
   it('in flight come again with their packet ids and DUP, ahead of what waited', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
