@@ -413,7 +413,8 @@ export class Core implements SessionHost {
   }
 
   handOver(session: Session): ((message: Message) => boolean) | undefined {
-    const handOver = this.#handOverOf(session);
+    // at a stop the other members in memory go as well
+    const handOver = session.ending?.reason === 'server_shutting_down' ? undefined : this.#handOverOf(session);
     return handOver && ((message) => handOver.give(message));
   }
 
@@ -425,9 +426,8 @@ export class Core implements SessionHost {
     return true;
   }
 
-  #handOverOf({ subscriptions, mountpoint, ending }: Session): HandOver | undefined {
-    // at a stop the other members go as well
-    if (subscriptions.shared === 0 || ending?.reason === 'server_shutting_down') return undefined;
+  #handOverOf({ subscriptions, mountpoint }: Session): HandOver | undefined {
+    if (subscriptions.shared === 0) return undefined;
     const groupOf = (subscription: Subscription) => this.routing.groupOf(subscription);
     return new HandOver(subscriptions.values(), mountpoint, groupOf);
   }

@@ -157,6 +157,25 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
+  it('[4.8.2] go to another member after the next start, when the session ends with its connection at a stop', async () => {
+    await using lives = await new Lives().begin();
+    const dropped = drops(lives);
+    await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
+    await jobs(lives, 1, COUNT);
+    const away = await rawClient(lives.kit.broker, {
+      clientId: 'away',
+      clean: false,
+      properties: { sessionExpiryInterval: 0, receiveMaximum: 3 }
+    });
+    for (let n = 1; n <= 3; n++) await away.next('publish');
+    await lives.leave('other', FILTER);
+    await lives.restart();
+    await lives.kit.clock.advance('1s');
+    assert.equal(lives.kit.broker.hasSession('away'), false);
+    assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
+    assert.deepEqual(dropped, []);
+  });
+
   it('are not lost when the store fails meanwhile', async () => {
     for (let failing = 1; failing <= 8; failing++) {
       await using lives = await new Lives().begin();
