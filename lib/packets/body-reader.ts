@@ -7,7 +7,7 @@ import { readVarint, varintEnd } from './varint.ts';
  * Reads the fields of a packet body in order. It never reads outside `buf[at, end)`.
  *
  * Every method throws ProtocolError 0x81 if the packet ends inside the field; the argument `field` names the field in the message.
- * PUBLISH and the acknowledgements are read without a BodyReader on the fast path.
+ * The broker reads PUBLISH packets and acknowledgements without a BodyReader, because they are frequent.
  */
 export class BodyReader {
   readonly buf: Buffer;

@@ -90,7 +90,7 @@ export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): 
 }
 
 /**
- * Encode a complete PUBLISH in a buffer of its own; `Message` encodes the packets that the broker routes.
+ * Encode a complete PUBLISH in a separate buffer. `Message` encodes the packets that the broker routes.
  * `messageId` is written for QoS 1 and 2 only.
  */
 export function encodePublish(packet: PublishPacket, version: ProtocolVersion): Buffer {

@@ -57,7 +57,7 @@ describe('PacketReader', () => {
     assert.deepEqual(found, list);
   });
 
-  it('takes its version from the CONNECT', () => {
+  it('uses the version of the CONNECT', () => {
     const reader = new PacketReader({ side: 'server' });
     assert.equal(reader.version, undefined);
     reader.push(encode({ ...CONNECT, protocolVersion: 4 }, 4));

@@ -183,7 +183,7 @@ describe('VirtualClock', () => {
 });
 
 describe('settling of a VirtualClock', () => {
-  it('waits for bytes between streams, however many turns their readers take', async () => {
+  it('waits for bytes in transit between streams, however many turns their readers need', async () => {
     const clock = new VirtualClock();
     const work = new WorkCount();
     clock.attach(work);

@@ -10,13 +10,13 @@ it('fails with a client of the kit still connected', async () => {
   assert.equal(1, 2);
 });
 
-it('fails with something that the app left behind', async () => {
+it('fails with a client of the application still connected', async () => {
   await using kit = await createTestBroker();
   await kit.broker.connect({ clientId: 'forgotten' });
   assert.equal(3, 4);
 });
 
-it('fails where leaks are errors, too', async () => {
+it('fails with leaks that are errors', async () => {
   await using kit = await createTestBroker({ leaks: 'error' });
   await kit.broker.connect({ clientId: 'forgotten' });
   assert.equal(5, 6);
