@@ -46,7 +46,7 @@ export const ZONE_OPTIONS = {
   slowConsumerTimeout: row(
     'duration',
     60_000,
-    'A connection that takes nothing of its output for so long is closed (0x97), at the latest after twice that; 0: never.',
+    'A connection that reads nothing for this long is closed (0x97), at the latest after twice that; 0: never.',
     { unit: 'ms' }
   ),
   publishLimit: row(
@@ -136,7 +136,7 @@ export const ZONE_OPTIONS = {
   maxInflightBytes: row(
     'size',
     0,
-    'Bytes of QoS 1 and 2 messages in flight to one client, besides their number; a larger message goes alone. What is sent again on reconnect is not held back. 0: unlimited.',
+    'Bytes of QoS 1 and 2 messages in flight to one client, in addition to the bound on their number; a larger message is sent alone. What is sent again on reconnect is not limited. 0: unlimited.',
     { unit: 'bytes' }
   ),
   receiveMaximum: row('integer', 65_535, 'QoS 1 and 2 messages a v5 client may have unacknowledged (0x93 past it).', {
@@ -153,7 +153,7 @@ export const ZONE_OPTIONS = {
   awaitRelTimeout: row(
     'duration',
     0,
-    'Forget an incoming QoS 2 id that got no PUBREL for so long; 0: never, because forgetting risks a second delivery.',
+    'Forget an incoming QoS 2 id for which no PUBREL came within this time; 0: never, because forgetting risks a second delivery.',
     { unit: 'ms' }
   ),
   retryInterval: row(

@@ -28,7 +28,7 @@ const OWN_FLAGS = {
     max: Infinity
   }),
   count: flag('integer', 0, 'end after so many messages', { short: 'C', value: 'N' }),
-  wait: timeFlag(0, 'end after so long, with code 27', { short: 'W' }),
+  wait: timeFlag(0, 'end after this time, with code 27', { short: 'W' }),
   verbose: flag('boolean', false, 'print the topic before the payload', { short: 'v' }),
   noNewline: flag('boolean', false, 'print nothing between payloads', { short: 'N' }),
   json: flag('boolean', false, 'print each message as a line of JSON, with its properties'),

@@ -656,7 +656,7 @@ export class Core implements SessionHost {
   }
 
   #storeFailed(error: BrokerError): void {
-    const summary = `${error.message}. What would have to be kept is refused until the store can be written again.`;
+    const summary = `${error.message}. What must be persisted is refused until the store can be written again.`;
     this.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
     this.failed(new BrokerError(error.code, summary, { cause: error.cause }), 'writing to the store', undefined);
     if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
@@ -728,7 +728,7 @@ export class Core implements SessionHost {
       this.events.emit('error', client === undefined ? { error, during } : { error, during, client });
     else if (!(thrown instanceof ProtocolError) && this.#warnings < WARNINGS_AT_MOST) {
       const isLast = ++this.#warnings === WARNINGS_AT_MOST;
-      const hint = `listen to the broker's error event${isLast ? '; further ones are not told' : ''}`;
+      const hint = `listen to the broker's error event${isLast ? '; further errors are not reported' : ''}`;
       process.emitWarning(new BrokerError('UNHEARD', `${during}: ${error.message} (${hint})`, { cause: error }));
     }
   }
@@ -887,7 +887,7 @@ export class Core implements SessionHost {
   #shed(isShort: boolean): void {
     const id = 'memory_high_watermark';
     const summary =
-      'memory in use is above memoryHighWatermark: connections without an accepted CONNECT and new ones are closed, unless a client returns to a stored session; QoS 0 messages are not queued';
+      'memory in use is above memoryHighWatermark: connections whose CONNECT has not been accepted, and new ones, are closed, except those of clients that return to a stored session; QoS 0 messages are not queued';
     this.alarm(isShort ? 'alert' : 'clear', { id, title: 'memory is short', summary });
     if (!isShort) return;
     this.metrics.counts[Metric.overloadShed]++;

@@ -44,7 +44,7 @@ export const BROKER_OPTIONS = {
   maxHeldBytes: row(
     'size',
     1_048_576,
-    'Bytes of a connection kept while a hook decides, beside one chunk and what its stream buffers.',
+    'Bytes of a connection kept while a hook decides, besides one chunk and what its stream buffers.',
     { unit: 'bytes', min: 1024 }
   ),
   maxConnections: row(

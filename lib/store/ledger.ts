@@ -50,9 +50,9 @@ export interface LedgerHost {
 
 const IN_USE = 'a broker of this process has it. Stop that one first, or give each a store of its own.';
 const STILL_CLOSING =
-  'what the stop before left to be written has not come to an end. Start again when the disk answers, or end this process.';
+  'writes from the previous stop() are still in progress. Start again when the disk answers, or end this process.';
 const LAST_LOST =
-  'the last changes could not be written; none of them was acknowledged. See to its disk before the next start.';
+  'the last changes could not be written; none of them was acknowledged. Check the disk before the next start.';
 /** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
 const LAZY_MS = 50;
 /** A commit that takes longer is told of, once. */
@@ -142,7 +142,7 @@ export class Ledger {
       this.#hurry();
     });
     this.#slow = alarm(() => {
-      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged. See to its disk.`;
+      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged. Check the disk.`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
   }
@@ -175,7 +175,7 @@ export class Ledger {
       }
       const madeAt = found?.madeAt ?? this.#host.clock.now();
       if (found?.format !== FORMAT) {
-        // before anything that an older version can not read
+        // before anything that an older version cannot read
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).put();
         await this.store.commit(this.#draft.batch);
@@ -270,7 +270,7 @@ export class Ledger {
       if (!this.isOpen || this.#life !== life) throw new StateError('STORE_CLOSED', `${this.store.name}: was closed`);
       if (error instanceof BrokerError) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      throw new BrokerError('STORE_UNUSABLE', `${this.store.name}: the store can not be read: ${why}`, {
+      throw new BrokerError('STORE_UNUSABLE', `${this.store.name}: the store cannot be read: ${why}`, {
         cause: error
       });
     }
@@ -280,7 +280,7 @@ export class Ledger {
   refusal(): BrokerError {
     return new BrokerError(
       'STORE_FAILED',
-      `${this.store.name}: can not be written now, so nothing is accepted that has to be kept. It is tried again by itself; see to its disk.`
+      `${this.store.name}: cannot be written at present, so messages and changes that must be persisted are refused. The broker retries; check the disk`
     );
   }
 
@@ -439,7 +439,7 @@ export class Ledger {
     const why = cause instanceof Error ? cause.message : String(cause);
     const error = new BrokerError(
       'STORE_FAILED',
-      `${this.store.name}: a commit failed: ${why}. See to its disk; it is tried again by itself`,
+      `${this.store.name}: a commit failed: ${why}. The broker retries; check the disk`,
       { cause }
     );
     const isNew = !this.isFailed;
@@ -523,7 +523,7 @@ export class Ledger {
     if (!isBehind && last <= this.#commit + (this.#isCommitKnown ? 0 : 1)) return;
     throw new StateError(
       'STORE_CHANGED',
-      `${this.store.name}: another broker has written to it, so this one can not go on with what it knows: make a new one`
+      `${this.store.name}: another broker has written to it, so this one cannot continue with its state in memory: create a new broker`
     );
   }
 

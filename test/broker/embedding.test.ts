@@ -522,7 +522,7 @@ describe('a broker in an app', () => {
     await using broker = await started();
     for (let times = 0; times < 20; times++) broker.failed(new Error('x'), 'a test');
     assert.equal(warn.mock.callCount(), 10);
-    assert.match(String(warn.mock.calls[9].arguments[0]), /further ones are not told/);
+    assert.match(String(warn.mock.calls[9].arguments[0]), /further errors are not reported/);
   });
 
   it('does not call a handler that has unsubscribed', async () => {

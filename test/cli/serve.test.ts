@@ -108,7 +108,7 @@ describe('serve', () => {
       assert.match(told, /the folder was deleted or moved while it was open/);
       assert.ok(
         told.endsWith(
-          `\nembermq: ${folder}: the last changes could not be written; none of them was acknowledged. See to its disk before the next start.\n`
+          `\nembermq: ${folder}: the last changes could not be written; none of them was acknowledged. Check the disk before the next start.\n`
         ),
         told
       );

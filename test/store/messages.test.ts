@@ -217,7 +217,7 @@ describe('Messages that are kept', () => {
     );
     await assert.rejects(lives.connect(options));
     assert.equal(reads, 2);
-    assert.deepEqual(errors, [['STORE_UNUSABLE', 'memory: the store can not be read: no such sector', 'a']]);
+    assert.deepEqual(errors, [['STORE_UNUSABLE', 'memory: the store cannot be read: no such sector', 'a']]);
     await lives.connect(options);
     await clock.advance(100);
     const ids = lives.kit
