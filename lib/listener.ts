@@ -38,6 +38,11 @@ export interface CountedStream {
    * may take a while to close. Called once.
    */
   placeFreed?(): void;
+  /**
+   * When the connection was accepted, by `monotonic` of the broker's clock, where handshakes came in between: `connectTimeout` and
+   * `idleTimeout` count from then. Undefined: from when the broker was given the stream.
+   */
+  acceptedAt?: number | undefined;
 }
 
 /** A listener as the broker knows it: opened by `start`, closed first by `stop`. The broker itself opens no port. */

@@ -12,10 +12,15 @@ export const ZONE_OPTIONS = {
   connectTimeout: row(
     'duration',
     10_000,
-    'From accept until CONNACK; not renewed by bytes that trickle. The time of hooks counts.',
+    'From accept until CONNACK; not renewed by bytes that trickle. The time of hooks and of handshakes (PROXY, TLS, WebSocket) counts.',
     { unit: 'ms', min: 1 }
   ),
-  idleTimeout: row('duration', 15_000, 'From accept until the first byte.', { unit: 'ms', min: 1 }),
+  idleTimeout: row(
+    'duration',
+    15_000,
+    'From accept until the first byte of MQTT; the time of handshakes (PROXY, TLS, WebSocket) counts.',
+    { unit: 'ms', min: 1 }
+  ),
   maxPacketSize: row(
     'size',
     1_048_576,

@@ -17,6 +17,9 @@ import { DescriptorReserve } from './descriptors.ts';
 export interface ZoneSizes {
   readonly maxPacketSize: number;
   readonly maxConnectSize: number;
+  /** Milliseconds from accept until CONNACK, and until the first byte of MQTT. */
+  readonly connectTimeout: number;
+  readonly idleTimeout: number;
 }
 
 /** The part of a broker that a listener needs. `Broker` implements it; so can a stub in a test. */
@@ -94,6 +97,8 @@ export interface Arrival {
   /** Whether the connection was handed over or refused, or has ended. */
   isSettled: boolean;
   timer: unknown;
+  /** When the connection was accepted, if it has stages to pass before the broker gets it. */
+  acceptedAt: number | undefined;
 }
 
 /** One step between accept and broker. It passes the arrival to the next stage, or refuses it through the gate. */
@@ -124,6 +129,8 @@ export class Gate {
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
   #waiting: (readonly [arrival: Arrival, first: Stage])[] | undefined = [];
   readonly #descriptors: DescriptorReserve;
+  /** Time for all stages together; the timeouts of the broker also count from accept. */
+  readonly #handshakeMs: number;
   #tokens: number;
   #filledAt: number;
 
@@ -133,6 +140,8 @@ export class Gate {
     this.#acceptor = acceptor;
     this.settings = settings;
     this.#descriptors = new DescriptorReserve(acceptor, name, settings.reservedDescriptors);
+    const { connectTimeout, idleTimeout } = acceptor.zone(settings.zone);
+    this.#handshakeMs = Math.min(settings.handshakeTimeout, connectTimeout, idleTimeout);
     this.#tokens = Math.max(settings.maxConnRate, 1);
     this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
@@ -150,7 +159,7 @@ export class Gate {
 
   /**
    * Admit a socket if number, rate and file descriptors allow it; else close it at once and count it.
-   * @param isStaged the socket has stages to pass, which must end within the handshake timeout
+   * @param isStaged the socket has stages to pass, which must end within `handshakeTimeout`, `connectTimeout` and `idleTimeout`
    * @returns undefined if the socket was closed
    */
   admit(
@@ -182,13 +191,14 @@ export class Gate {
       headers: undefined,
       reason: 'internal_error',
       isSettled: false,
-      timer: undefined
+      timer: undefined,
+      acceptedAt: isStaged ? this.clock.monotonic() : undefined
     };
     if (isStaged || this.#waiting !== undefined) {
       this.#arriving.set(socket, arrival);
       arrival.timer = this.clock.setTimeout(
         () => this.refuse(arrival, 'handshake_timeout'),
-        this.settings.handshakeTimeout
+        isStaged ? this.#handshakeMs : this.settings.handshakeTimeout
       );
     }
     return arrival;
@@ -216,8 +226,9 @@ export class Gate {
     }
     this.#settle(arrival);
     const { stream, socket } = arrival;
-    (stream as Duplex & CountedStream).placeFreed =
-      stream === socket ? this.#placeFreed : this.#placeFreed.bind(socket);
+    const counted = stream as Duplex & CountedStream;
+    counted.placeFreed = stream === socket ? this.#placeFreed : this.#placeFreed.bind(socket);
+    if (arrival.acceptedAt !== undefined) counted.acceptedAt = arrival.acceptedAt;
     const { zone, mountpoint, protocolVersions } = this.settings;
     try {
       this.#acceptor.handle(stream, {

@@ -22,7 +22,10 @@ export interface ListenerOptions {
    * free, new connections are closed at once, with an alarm and the error DESCRIPTORS_SHORT. Linux only (`/proc`). Default 64; 0: none.
    */
   reservedDescriptors?: number;
-  /** Longest time for PROXY header, TLS handshake and WebSocket upgrade together. Default `10s`. */
+  /**
+   * Time from accept until the broker gets the connection: PROXY header, TLS handshake and WebSocket upgrade together. The zone's
+   * `connectTimeout` and `idleTimeout` also count from accept and close a connection that is still in a handshake. Default `10s`.
+   */
   handshakeTimeout?: Duration;
   /**
    * Every connection begins with a PROXY protocol header (version 1 or 2), which contains the real address of the client. Connections that

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { type ClientInfo, type ConnectionMeta, clientFacts } from '../client-info.ts';
 import { ProtocolError, StateError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
+import type { CountedStream } from '../listener.ts';
 import { Metric } from '../metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
@@ -116,7 +117,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   constructor(host: SessionHost, zone: Zone, stream: Duplex | undefined, meta: ConnectionMeta) {
     super(host, zone);
     this.connection = meta;
-    this.acceptedMs = host.nowMs;
+    this.acceptedMs = (stream as CountedStream | undefined)?.acceptedAt ?? host.nowMs;
     if (stream !== undefined)
       this.link = new Connection(stream, meta, host, this, Math.min(zone.maxConnectSize, zone.maxPacketSize));
   }

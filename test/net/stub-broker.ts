@@ -53,7 +53,7 @@ export class StubBroker implements Acceptor {
   }
 
   zone(): ZoneSizes {
-    return { maxPacketSize: 1_048_576, maxConnectSize: 65_536 };
+    return { maxPacketSize: 1_048_576, maxConnectSize: 65_536, connectTimeout: 10_000, idleTimeout: 15_000 };
   }
 
   alarm(change: 'alert' | 'clear', { id, summary }: Alarm): void {

@@ -121,7 +121,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
   });
 
   it('is closed with 1009 once its fragments take more than maxConnectSize', async () => {
-    broker.zone = () => ({ maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
+    broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
     const { socket, stream } = await rawPair();
     const failed = once(stream, 'error');
     stream.resume();
@@ -134,7 +134,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
   });
 
   it('is not connected by a small CONNECT at the beginning of a message that is refused', async () => {
-    broker.zone = () => ({ maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
+    broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
     const { socket, stream } = await rawPair();
     const read: Buffer[] = [];
     stream.on('error', () => {}).on('data', (chunk) => read.push(chunk));
@@ -436,7 +436,7 @@ describe('a WebSocket listener', () => {
   });
 
   it('takes messages of several packets of the greatest size the zone allows', async () => {
-    broker.zone = () => ({ maxPacketSize: 50, maxConnectSize: 65_536 });
+    broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 50, maxConnectSize: 65_536 });
     const { client, stream } = await pair();
     client.send(Buffer.alloc(200));
     await readBytes(stream, 200);
