@@ -432,6 +432,32 @@ describe('Queues of share groups on a store that is nearly full', () => {
   });
 });
 
+describe('The bytes that wait in the store', () => {
+  it('leave out what is in flight, also while its client returns, and the space that is taken does not', async () => {
+    await using lives = await new Lives().begin();
+    const { storedBacklog } = coreOf(lives.kit.broker);
+    await lives.leave('away', 'jobs/#');
+    for (let n = 0; n < 3; n++) await lives.kit.broker.publish('jobs/a', Buffer.alloc(100 * KB), { qos: 1 });
+    const away = await rawClient(lives.kit.broker, {
+      clientId: 'away',
+      clean: false,
+      properties: { sessionExpiryInterval: 3600, receiveMaximum: 3 }
+    });
+    for (let n = 0; n < 3; n++) await away.next('publish');
+    away.stream.destroy();
+    await lives.kit.clock.advance('2s');
+    lives.store.turnsToRead = () => 50;
+    const back = lives.connect({ clientId: 'away', ...PERSISTENT });
+    await turns(10);
+    await lives.kit.broker.publish('jobs/b', Buffer.alloc(KB), { qos: 1 });
+    const { bytes, storedBytes } = storedBacklog;
+    lives.store.turnsToRead = () => 0;
+    await back;
+    assert.ok(bytes >= KB && bytes < 2 * KB, `${bytes} bytes wait`);
+    assert.ok(storedBytes > 301 * KB && storedBytes < 303 * KB, `${storedBytes} bytes are stored`);
+  });
+});
+
 describe('The bytes that wait in memory', () => {
   it('are none of a session that ends while its queue is shortened for its returning client', async () => {
     await using lives = await new Lives({ maxMqueueLen: 640 }).begin();
