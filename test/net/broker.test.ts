@@ -23,7 +23,7 @@ function dial(scheme: string, { port }: Listener, options: IClientOptions = {}):
   });
 }
 
-/** A connected client on a listener for WebSocket, whose frames are made by hand. */
+/** Connects a client over WebSocket whose frames the test builds itself. */
 async function framedClient({ port }: Listener): Promise<Socket> {
   const socket = connectTcp(port as number, '127.0.0.1');
   socket.on('error', () => {});
@@ -47,7 +47,7 @@ async function framedClient({ port }: Listener): Promise<Socket> {
   return socket;
 }
 
-/** A client's frame, masked with zeros. */
+/** Builds the frame of a client, masked with zeros. */
 function frame(opcode: number, payload: Buffer, isFinal = true): Buffer {
   return Buffer.concat([Buffer.from([(isFinal ? 0x80 : 0) | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }
@@ -93,7 +93,7 @@ describe('a broker with listeners', () => {
     assert.notEqual(first.address, undefined);
   });
 
-  it('opens one at once that comes after its start, and says in an error event when it can not', async () => {
+  it('opens a listener that is added after its start at once, and reports a failure as an error event', async () => {
     await broker.start();
     const listener = await listen(broker, 0);
     const failed = broker.nextEvent('error');
@@ -104,7 +104,7 @@ describe('a broker with listeners', () => {
     assert.equal(broker.listeners().length, 1);
   });
 
-  it('refuses a zone it does not know before anything is opened', () => {
+  it('refuses an unknown zone before anything is opened', () => {
     assert.throws(() => listen(broker, { port: 0, zone: 'nowhere' }), { code: 'ZONE_UNKNOWN' });
     assert.deepEqual(broker.listeners(), []);
   });
@@ -143,7 +143,7 @@ describe('a broker with listeners', () => {
     }
   });
 
-  it('takes the identity of a pre-shared key as user name and asks no authenticate hook', async () => {
+  it('takes the identity of a pre-shared key as user name, without calling the authenticate hook', async () => {
     const asked: string[] = [];
     broker.hook('authenticate', ({ client }) => {
       asked.push(client.clientId);
@@ -165,7 +165,7 @@ describe('a broker with listeners', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('counts by listener why clients went', async () => {
+  it('counts for each listener why clients disconnected', async () => {
     await broker.start();
     const listener = await listen(broker, { port: 0, name: 'counted' });
     const other = await listen(broker, 0);
@@ -181,17 +181,17 @@ describe('a broker with listeners', () => {
 
   const mistakes: [name: string, bytes: Buffer, closeCode: number, reason: string][] = [
     ['a text frame', frame(1, Buffer.from('hi')), 1003, 'protocol_error'],
-    ['a text that is no UTF-8', frame(1, Buffer.from([0xff])), 1007, 'protocol_error'],
+    ['a text frame with invalid UTF-8', frame(1, Buffer.from([0xff])), 1007, 'protocol_error'],
     ['an unmasked frame', Buffer.from([0x82, 1, 0x30]), 1002, 'protocol_error'],
     ['reserved bits', Buffer.from([0xf2, 0x80, 0, 0, 0, 0]), 1002, 'protocol_error'],
     ['an unknown opcode', frame(3, Buffer.alloc(1)), 1002, 'protocol_error'],
     ['a ping in fragments', frame(9, Buffer.alloc(1), false), 1002, 'protocol_error'],
-    ['a continuation of nothing', frame(0, Buffer.alloc(1)), 1002, 'protocol_error'],
+    ['a continuation without a first frame', frame(0, Buffer.alloc(1)), 1002, 'protocol_error'],
     ['a close code that must not be sent', frame(8, Buffer.from([0x03, 0xed])), 1002, 'protocol_error'],
     ['a message of 4 GB', Buffer.from('82ff0000000100000000', 'hex'), 1009, 'packet_too_large']
   ];
   for (const [name, bytes, closeCode, reason] of mistakes) {
-    it(`ends a client with ${closeCode} and says why when ${name} comes, without an error of its own [MQTT-6.0.0-1]`, async () => {
+    it(`closes a connection with ${closeCode} after ${name}, gives the reason, and emits no error event [MQTT-6.0.0-1]`, async () => {
       await broker.start();
       const listener = await listen(broker, ws({ port: 0 }));
       const errors: Error[] = [];
@@ -211,7 +211,7 @@ describe('a broker with listeners', () => {
     });
   }
 
-  it('ends a client whose WebSocket answers no ping as one whose keep alive has passed', async () => {
+  it('disconnects a client whose WebSocket answers no ping with the reason of an expired keep alive', async () => {
     await using kit = await createTestBroker();
     const listener = await listen(kit.broker, ws({ port: 0, pingInterval: '5s' }));
     const errors: Error[] = [];
@@ -227,7 +227,7 @@ describe('a broker with listeners', () => {
     client.destroy();
   });
 
-  it('ends a client that breaks TLS after the handshake without an error of its own', async () => {
+  it('disconnects a client that breaks TLS after the handshake, without an error event', async () => {
     using certificates = makeCertificates();
     const { cert, key } = certificates.server;
     await broker.start();
@@ -250,7 +250,7 @@ describe('a broker with listeners', () => {
     raw.destroy();
   });
 
-  it('ends connections of a stopped broker with what was sent, and takes no new ones', async () => {
+  it('sends everything to connections before it closes them at its stop, and accepts no new ones', async () => {
     await broker.start();
     const listener = await listen(broker, 0);
     const { port } = listener;

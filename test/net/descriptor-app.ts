@@ -1,5 +1,6 @@
-// A broker with a store on disk, in a process that the test gives few file descriptors: `node descriptor-app.ts FOLDER RESERVE`. It says
-// what happens in lines of JSON, and its listener's figures for each line that it reads.
+// A broker with a store on disk, for a process with few file descriptors: `node descriptor-app.ts FOLDER RESERVE`. It prints events as
+// lines
+// of JSON, and the figures of its listener for each line that it reads.
 import { levelStore } from '../../adapters/level/index.ts';
 import { listen } from '../../adapters/net/index.ts';
 import { createBroker } from '../../lib/index.ts';

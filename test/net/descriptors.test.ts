@@ -15,7 +15,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { connectPacket } from '../support/raw-client.ts';
 import { closed, StubBroker } from './stub-broker.ts';
 
-/** A process as the test wants it to be. */
+/** A process with the numbers that the test sets. */
 function processWith(count: DescriptorCount, lookMs = 0) {
   const clock = new ManualClock();
   const state = { count, looks: 0 };
@@ -28,7 +28,7 @@ function processWith(count: DescriptorCount, lookMs = 0) {
 }
 
 describe('Descriptors', () => {
-  it('looks at the process once in 100 ms, and counts sockets in between', () => {
+  it('reads the count of the process once in 100 ms, and counts sockets in between', () => {
     const { clock, state, descriptors } = processWith({ limit: 1000, used: 100 });
     assert.equal(descriptors.free(), 900);
     for (let accepted = 0; accepted < 50; accepted++) descriptors.add();
@@ -43,7 +43,7 @@ describe('Descriptors', () => {
     assert.equal(state.looks, 2);
   });
 
-  it('spends one hundredth of the time on looks that take long', () => {
+  it('spends at most one hundredth of the time on slow reads', () => {
     const { clock, state, descriptors } = processWith({ limit: 1000, used: 100 }, 30);
     descriptors.free();
     clock.advance(2_999);
@@ -54,7 +54,7 @@ describe('Descriptors', () => {
     assert.equal(state.looks, 2);
   });
 
-  it('has none free when there is none left to look with [EMFILE, ENFILE], and keeps the limit that it knows', () => {
+  it('has none free if none is left for reading the count [EMFILE, ENFILE], and keeps the known limit', () => {
     for (const code of ['EMFILE', 'ENFILE']) {
       let fault: string | undefined;
       const clock = new ManualClock();
@@ -75,7 +75,7 @@ describe('Descriptors', () => {
     }
   });
 
-  it('knows no bound where the process can not be looked at [ENOENT]', () => {
+  it('has no limit if the count of the process cannot be read [ENOENT]', () => {
     const descriptors = new Descriptors(
       () => {
         throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
@@ -85,7 +85,7 @@ describe('Descriptors', () => {
     assert.equal(descriptors.free(), Infinity);
   });
 
-  it('sees that a process has used all of its own', { skip: process.platform !== 'linux' }, () => {
+  it('detects that a process has used all of its descriptors', { skip: process.platform !== 'linux' }, () => {
     const script = `
       import { closeSync, openSync } from 'node:fs';
       import { Descriptors } from './adapters/net/descriptors.ts';
@@ -127,7 +127,7 @@ describe('a reserve of descriptors', () => {
     return { broker, clock, use, reserve: new DescriptorReserve(broker, 'tcp:1883', wanted, descriptors) };
   }
 
-  it('admits down to the reserve, announces once that it closes connections [DESCRIPTORS_SHORT], and that it is over', () => {
+  it('admits connections down to the reserve, reports once that it closes others [DESCRIPTORS_SHORT], and clears the alarm', () => {
     const { broker, clock, use, reserve } = reserveOf({ limit: 1000, used: 936 }, 64);
     assert.equal(reserve.admits(), true);
     assert.equal(broker.alarms.length, 0);
@@ -144,16 +144,16 @@ describe('a reserve of descriptors', () => {
       ['DESCRIPTORS_SHORT']
     );
     use(936);
-    assert.equal(reserve.admits(), true, 'one is free again');
+    assert.equal(reserve.admits(), true, 'one descriptor is free again');
     clock.advance(10_000);
-    assert.equal(broker.alarms.length, 1, 'it is not over before a quarter more is free');
+    assert.equal(broker.alarms.length, 1, 'the alarm stays until a quarter more is free');
     use(920);
     clock.advance(1_000);
     assert.equal(broker.alarms[1].change, 'clear');
     assert.equal(clock.pending, 0);
   });
 
-  it('takes a quarter of the limit at most, and nothing where it is 0 or no limit is known', () => {
+  it('takes at most a quarter of the limit, and nothing if it is 0 or the limit is unknown', () => {
     const small = reserveOf({ limit: 100, used: 75 }, 64);
     assert.equal(small.reserve.admits(), true);
     small.use(76);
@@ -162,7 +162,7 @@ describe('a reserve of descriptors', () => {
     assert.equal(reserveOf({ limit: Infinity, used: 1e6 }, 64).reserve.admits(), true);
   });
 
-  it('stays closed, and its alarm raised, while all descriptors of the process are in use [EMFILE]', () => {
+  it('refuses connections, with its alarm raised, while all descriptors of the process are in use [EMFILE]', () => {
     const broker = new StubBroker();
     const clock = new ManualClock();
     broker.clock = clock;
@@ -205,7 +205,7 @@ describe('a reserve of descriptors', () => {
   });
 });
 
-/** A broker whose process may have 160 descriptors. */
+/** Starts a broker whose process may have 160 descriptors. */
 class App {
   readonly child: ChildProcess;
   readonly said: Record<string, unknown>[] = [];
@@ -224,7 +224,7 @@ class App {
     });
   }
 
-  /** What the app has said, or says next, with this key. */
+  /** Returns the first line of the app with this key, which may still be to come. */
   async says(key: string, value?: unknown): Promise<Record<string, unknown>> {
     for (;;) {
       const found = this.said.find((event) => key in event && (value === undefined || event[key] === value));
@@ -242,7 +242,7 @@ class App {
   }
 }
 
-describe('clients that hold all descriptors they can get', { skip: process.platform !== 'linux' }, () => {
+describe('clients that take all descriptors they can get', { skip: process.platform !== 'linux' }, () => {
   let folder: string;
   let app: App;
   const sockets: Socket[] = [];
@@ -257,7 +257,7 @@ describe('clients that hold all descriptors they can get', { skip: process.platf
     rmSync(folder, { recursive: true });
   });
 
-  /** Connects and stays. @returns whether it was let in */
+  /** Connects and stays connected. @returns whether the client was admitted */
   async function hold(port: number): Promise<boolean> {
     const socket = connect(port, '127.0.0.1');
     sockets.push(socket);
@@ -267,7 +267,7 @@ describe('clients that hold all descriptors they can get', { skip: process.platf
     return Promise.race([answered, closed(socket).then(() => false)]);
   }
 
-  it('leave enough for the store: every persisted publish is acknowledged, and others come in when they go', async () => {
+  it('leave enough for the store: every persisted publish is acknowledged, and others are admitted once they disconnect', async () => {
     const port = (await app.says('port')).port as number;
     const dial = (clientId: string) =>
       mqtt.connectAsync({
@@ -288,7 +288,7 @@ describe('clients that hold all descriptors they can get', { skip: process.platf
     const count = admitted.filter((isIn) => isIn).length;
     assert.ok(count > 20 && count < 120, `${count} of 300 were let in`);
 
-    // LevelDB begins a new log every 4 MB, and opens tables.
+    // LevelDB starts a new log every 4 MB, and opens tables
     const payload = Buffer.alloc(65_536, 'x');
     for (let sent = 0; sent < 200; sent++) await publisher.publishAsync(`jobs/${sent}`, payload, { qos: 1 });
 

@@ -8,7 +8,7 @@ import { StubBroker, turnsUntil } from './stub-broker.ts';
 
 const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
 
-/** mulberry32: small, and the same everywhere for one seed. */
+/** mulberry32: a small generator that repeats with the same seed. */
 function random(start: number): () => number {
   let state = start;
   return () => {
@@ -30,7 +30,7 @@ const CLIENT_HELLO = Buffer.from('16030100c8010000c40303', 'hex');
 
 const CONNECTIONS = 150;
 
-describe(`what is no protocol at all (SEED=${seed})`, () => {
+describe(`garbage instead of a protocol (SEED=${seed})`, () => {
   let certificates: Certificates;
   before(() => {
     certificates = makeCertificates();
@@ -51,7 +51,7 @@ describe(`what is no protocol at all (SEED=${seed})`, () => {
   const server = () => ({ cert: certificates.server.cert, key: certificates.server.key, psk: { a: '00' } });
 
   for (const [at, [name, options, beginnings]] of kinds.entries()) {
-    it(`neither ends the process nor leaves anything behind in ${name}`, async () => {
+    it(`neither ends the process nor leaves a connection in ${name}`, async () => {
       const next = random(seed + at);
       const broker = new StubBroker();
       broker.handle = (stream) => stream.on('error', () => {}).resume();
@@ -66,7 +66,7 @@ describe(`what is no protocol at all (SEED=${seed})`, () => {
   }
 });
 
-/** A good beginning, cut or with a byte changed, then anything. */
+/** Builds a valid beginning, truncated or with a changed byte, and random bytes behind it. */
 function garble(beginnings: readonly Buffer[], next: () => number): Buffer {
   const whole = beginnings[Math.floor(next() * beginnings.length)];
   const bytes = Buffer.from(whole.subarray(0, next() < 0.5 ? whole.length : Math.floor(next() * whole.length)));
@@ -75,7 +75,7 @@ function garble(beginnings: readonly Buffer[], next: () => number): Buffer {
   return Buffer.concat([bytes, noise]);
 }
 
-/** Send it in one or two pieces, and leave politely or not. */
+/** Sends bytes in one or two pieces, and ends or destroys the connection. */
 function pester({ port }: Listener, bytes: Buffer, next: () => number): Promise<void> {
   return new Promise((resolve) => {
     const socket: Socket = connect(port as number, '127.0.0.1');

@@ -36,7 +36,7 @@ async function opened(server: Server, where: object = { port: 0, host: '127.0.0.
   return (server.address() as AddressInfo).port;
 }
 
-/** What the broker knows of the connection of a client that connects over a stream. */
+/** Connects a client over a stream, and returns the transport info that the broker has. */
 async function metaThrough(stream: Duplex): Promise<ConnectionMeta> {
   const connected = broker.nextEvent('client.connected');
   const client = new mqtt.MqttClient(() => stream, { reconnectPeriod: 0 });
@@ -58,7 +58,7 @@ describe('broker.handle without meta', () => {
     });
   });
 
-  it('writes the IPv4 address of a client of a server for both families as such', async (test) => {
+  it('reports the IPv4 address of a client of a dual-stack server in IPv4 notation', async (test) => {
     const server = createServer(broker.handle);
     server.listen({ port: 0, host: '::' });
     const [error] = await Promise.race([once(server, 'listening'), once(server, 'error')]);
@@ -68,7 +68,7 @@ describe('broker.handle without meta', () => {
     assert.deepEqual([meta.remoteAddress, meta.localAddress], ['127.0.0.1', '127.0.0.1']);
   });
 
-  it('knows TLS, and a client certificate that was verified', async () => {
+  it('detects TLS and a verified client certificate', async () => {
     const { server, ca, client, stranger } = certificates;
     const options = { cert: server.cert, key: server.key, ca: ca.cert, requestCert: true, rejectUnauthorized: false };
     const port = await opened(createTlsServer(options, broker.handle));
@@ -85,7 +85,7 @@ describe('broker.handle without meta', () => {
     }
   });
 
-  it('knows a Unix socket', async () => {
+  it('detects a Unix socket', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-handle-'));
     closing.push(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'mqtt.sock');
@@ -94,11 +94,11 @@ describe('broker.handle without meta', () => {
     assert.deepEqual([transport, remoteAddress], ['unix', undefined]);
   });
 
-  it('does not take a TCP socket that has no address any more for a Unix socket, whose clients count as local', async () => {
+  it('does not mistake a TCP socket without an address for a Unix socket, whose clients count as local', async () => {
     let taken: Socket | undefined;
     const port = await opened(
       createServer((socket) => {
-        // as for a socket that its peer has reset
+        // as after a reset by the peer
         Object.defineProperty(socket, 'remoteAddress', { value: undefined });
         taken = socket;
         broker.handle(socket);
@@ -109,18 +109,18 @@ describe('broker.handle without meta', () => {
     assert.deepEqual([meta.transport, meta.remoteAddress], ['tcp', undefined]);
   });
 
-  it('knows nothing of other streams', async () => {
+  it('reports no addresses for other streams', async () => {
     const [ours, theirs] = duplexPair(broker.work);
     broker.handle(ours);
     assert.deepEqual(await metaThrough(theirs), { transport: 'stream' });
   });
 
-  it('keeps to what is given where meta is', async () => {
+  it('uses only the given meta, if there is one', async () => {
     const port = await opened(createServer((socket) => broker.handle(socket, { transport: 'stream' })));
     assert.deepEqual(await metaThrough(connect(port, '127.0.0.1')), { transport: 'stream' });
   });
 
-  it('closes the sockets of a server while the broker is not started, as an error event [BROKER_NOT_STARTED]', async () => {
+  it('closes sockets while the broker is not started, with an error event [BROKER_NOT_STARTED]', async () => {
     const idle = createBroker();
     const told = idle.nextEvent('error');
     const socket = connect(await opened(createServer(idle.handle)), '127.0.0.1');

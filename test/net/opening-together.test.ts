@@ -19,7 +19,7 @@ const UPGRADE = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
   'Sec-WebSocket-Protocol: mqtt\r\n\r\n'
 ].join('\r\n');
-/** Far more than a TLS or WebSocket handshake takes. */
+/** Far longer than a TLS or WebSocket handshake takes. */
 const MANY_TURNS = 300;
 
 let broker: Broker;
@@ -28,7 +28,7 @@ let http: Server;
 let slow: SlowListener;
 const sockets: Socket[] = [];
 
-/** A listener that opens when the test says so. */
+/** A listener that the test opens. */
 class SlowListener implements ListenerHandle {
   readonly name = 'slow';
   readonly protocol = 'mqtt:tcp';
@@ -116,7 +116,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   }
 };
 
-/** A client that says all it can without an answer. @returns its socket, and how many bytes have come from below TLS */
+/** Connects a client that sends all it can without an answer. @returns its socket, and how many bytes were received below TLS */
 function dial(port: number, name: string, { isSecure = false, isFramed = false }: Way): [Socket, () => number] {
   const raw = connectTcp(port, '127.0.0.1');
   const socket = isSecure ? connectTls({ socket: raw, ca: certificates.ca.cert }) : raw;
@@ -131,7 +131,7 @@ function dial(port: number, name: string, { isSecure = false, isFramed = false }
   return [socket, () => raw.bytesRead];
 }
 
-/** A broker whose start waits for its last listener, and a client that has come to another one. */
+/** Starts a broker whose start waits for its last listener, with a client connected to another one. */
 async function waiting(name: string, way: Way) {
   const { listener, port } = await way.open();
   broker.attach(slow);
@@ -148,9 +148,9 @@ function turnCounter(count: number): () => boolean {
   return () => count-- === 0;
 }
 
-describe('listeners begin to accept together', () => {
+describe('the listeners of a broker that starts', () => {
   for (const [name, way] of Object.entries(WAYS)) {
-    it(`a client of ${name} is not answered before all are open, then it is served`, async () => {
+    it(`do not answer a client of ${name} before all are open, and serve it then`, async () => {
       const { started, socket, bytesRead } = await waiting(name, way);
       assert.equal(bytesRead(), 0);
       const connected = broker.nextEvent('client.connected');
@@ -160,7 +160,7 @@ describe('listeners begin to accept together', () => {
       assert.ok(!socket.destroyed);
     });
 
-    it(`a client of ${name} is cut off unanswered when another listener fails to open`, async () => {
+    it(`close the connection of a client of ${name} unanswered if another listener fails to open`, async () => {
       const { started, socket, bytesRead } = await waiting(name, way);
       const gone = closed(socket);
       slow.fail(new Error('no such address'));
@@ -170,7 +170,7 @@ describe('listeners begin to accept together', () => {
     });
   }
 
-  it('a listener of a broker that has started accepts as soon as it is open', async () => {
+  it('accept as soon as they are open if the broker is already started', async () => {
     await broker.start();
     const listener = await listen(broker, 0);
     const connected = broker.nextEvent('client.connected');
@@ -178,7 +178,7 @@ describe('listeners begin to accept together', () => {
     await connected;
   });
 
-  it('they do so at each start', async () => {
+  it('wait for each other at each start', async () => {
     const listener = listen(broker, 0);
     for (let life = 0; life < 2; life++) {
       await broker.start();

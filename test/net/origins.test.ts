@@ -20,9 +20,9 @@ afterEach(async () => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** The ways in which a WebSocket comes to a broker. Each gives the port that a client dials. */
+/** The ways in which a broker serves WebSockets. Each returns the port for clients. */
 const WAYS = {
-  'a listener of its own': async (options: WebSocketSettings) =>
+  'its own listener': async (options: WebSocketSettings) =>
     (await listen(broker, ws({ port: 0, ...options }))).port as number,
   'an attached server': async (options: WebSocketSettings) => {
     const server = createServer().listen(0, '127.0.0.1');
@@ -39,7 +39,7 @@ const WAYS = {
   }
 } as const;
 
-/** The status that a client of this origin gets. */
+/** Returns the status of the answer to a client of this origin. */
 async function statusOf(port: number, origin: string | undefined, host?: string): Promise<number> {
   const headers = host === undefined ? {} : { host };
   const client = new WebSocket(`ws://127.0.0.1:${port}/mqtt`, 'mqtt', { origin, headers });
@@ -78,21 +78,21 @@ const ELSEWHERE = [
 ];
 
 for (const [way, open] of Object.entries(WAYS)) {
-  describe(`origins of web pages, by ${way}`, () => {
-    it('lets in clients that send no Origin, whatever Host they use', async () => {
+  describe(`origins of web pages over ${way}`, () => {
+    it('admits clients that send no Origin, with any Host', async () => {
       const port = await open({});
       for (const host of [undefined, 'broker.example', 'evil.example:80', '10.0.0.1']) {
         assert.equal(await statusOf(port, undefined, host), 101, host);
       }
     });
 
-    it('lets in pages of loopback origins, and refuses all others with 403', async () => {
+    it('admits pages of loopback origins, and refuses all others with 403', async () => {
       const port = await open({});
       for (const origin of LOOPBACK) assert.equal(await statusOf(port, origin), 101, origin);
       for (const origin of ELSEWHERE) assert.equal(await statusOf(port, origin), 403, origin);
     });
 
-    it('refuses a page of evil.example that sends evil.example as its Host, too, as DNS rebinding makes it do', async () => {
+    it('refuses a page of evil.example whose Host is evil.example as well, as after DNS rebinding', async () => {
       const port = await open({});
       for (const host of ['evil.example', `evil.example:${port}`]) {
         assert.equal(await statusOf(port, `http://${host}`, host), 403, host);
@@ -100,7 +100,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       assert.deepEqual(broker.taken, []);
     });
 
-    it('lets in listed origins besides, also of other schemes and without an origin', async () => {
+    it('also admits listed origins, including other schemes and pages without an origin', async () => {
       const port = await open({ origins: ['https://app.example', 'capacitor://localhost', 'null'] });
       for (const origin of ['https://app.example', 'capacitor://localhost', 'null', 'http://localhost:1', undefined]) {
         assert.equal(await statusOf(port, origin), 101, origin);
@@ -110,7 +110,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       }
     });
 
-    it('lets every page in only where that is written out', async () => {
+    it('admits every page only if an option says so', async () => {
       for (const origins of ['*', 'any', ['https://app.example', '*']]) {
         const port = await open({ origins });
         assert.equal(await statusOf(port, 'https://anybody.example'), 101);
@@ -119,7 +119,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       }
     });
 
-    it('lets a function decide on its own, and takes its failure as a refusal', async () => {
+    it('lets a function decide alone, and refuses if it throws', async () => {
       const port = await open({
         origins: (origin) => {
           if (origin === undefined) throw new Error('undecided');
@@ -135,7 +135,7 @@ for (const [way, open] of Object.entries(WAYS)) {
 }
 
 describe('the option origins', () => {
-  it('takes only what browsers send as an Origin [OPTION_INVALID]', () => {
+  it('accepts only values that browsers send as Origin [OPTION_INVALID]', () => {
     for (const origins of ['https://app.example/', 'app.example', 'https://App.example', '', 'https://a:443', 7, {}]) {
       assert.throws(() => ws({ port: 0, origins: origins as string }), {
         code: 'OPTION_INVALID',

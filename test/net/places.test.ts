@@ -41,7 +41,7 @@ afterEach(async () => {
   await broker.stop({ timeoutMs: 0 });
 });
 
-/** A client that never ends its side by itself. */
+/** Connects a client that never ends its side by itself. */
 function dial({ port, protocol }: Listener): Socket {
   const options = { port: port as number, host: '127.0.0.1', allowHalfOpen: true };
   const socket = protocol === 'mqtt:ssl' ? connectTls({ ...options, ca: certificates.ca.cert }) : connectTcp(options);
@@ -50,12 +50,12 @@ function dial({ port, protocol }: Listener): Socket {
   return socket;
 }
 
-/** A client's frame, masked with zeros. */
+/** Builds the frame of a client, masked with zeros. */
 function frame(payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0x82, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }
 
-/** A connected client. @returns what sends a packet of it */
+/** Connects a client. @returns a function that sends a packet */
 async function client(listener: Listener): Promise<(packet: Buffer) => void> {
   const socket = dial(listener);
   const isFramed = listener.protocol === 'mqtt:ws';
@@ -77,9 +77,9 @@ const TRANSPORTS = {
   WebSocket: () => listen(broker, ws({ port: 0, maxConnections: 1 }))
 } as const;
 
-describe("a listener's maxConnections", () => {
+describe('maxConnections of a listener', () => {
   for (const [name, open] of Object.entries(TRANSPORTS)) {
-    it(`does not count a connection over ${name} that the broker has begun to close, though its socket is open`, async () => {
+    it(`does not count a connection over ${name} that the broker has begun to close, although its socket is open`, async () => {
       const listener = await open();
       const say = await client(listener);
       assert.equal(listener.info().currentConnections, 1);
@@ -93,7 +93,7 @@ describe("a listener's maxConnections", () => {
     });
   }
 
-  it('counts each connection once when those that were closing have closed', async () => {
+  it('counts each connection once after the closing ones have closed', async () => {
     const listener = await listen(broker, { port: 0, maxConnections: 2 });
     const first = await client(listener);
     await client(listener);
@@ -108,7 +108,7 @@ describe("a listener's maxConnections", () => {
     assert.equal(listener.info().currentConnections, 2);
   });
 
-  it('admits a client that disconnects and connects again at once, a hundred times', async () => {
+  it('admits a client that disconnects and reconnects at once a hundred times', async () => {
     const listener = await listen(broker, { port: 0, maxConnections: 1 });
     for (let time = 0; time < 100; time++) {
       (await client(listener))(DISCONNECT);

@@ -45,7 +45,7 @@ describe('the PROXY header', () => {
       { address: '192.0.2.1', port: 1883 }
     ],
     [
-      'version 1 over IPv6, of the greatest length',
+      'version 1 over IPv6, of maximum length',
       Buffer.from('PROXY TCP6 ffff:f:f:f:f:f:f:ffff ffff:f:f:f:f:f:f:fffe 65535 0\r\n'),
       { address: 'ffff:f:f:f:f:f:f:ffff', port: 65535 },
       { address: 'ffff:f:f:f:f:f:f:fffe', port: 0 }
@@ -73,9 +73,14 @@ describe('the PROXY header', () => {
     ],
     ['version 2 over a Unix socket', binary(1, 0x31, Buffer.alloc(216)), undefined, undefined],
     ['version 2, family unspecified', binary(1, 0x00, Buffer.alloc(0)), undefined, undefined],
-    ['version 2 of the proxy itself (LOCAL), addresses to be ignored', binary(0, 0x11, FROM4), undefined, undefined],
     [
-      'version 2 with records of no use to us',
+      'version 2 of the proxy itself (LOCAL), whose addresses are ignored',
+      binary(0, 0x11, FROM4),
+      undefined,
+      undefined
+    ],
+    [
+      'version 2 with TLVs that are not used',
       binary(1, 0x11, Buffer.concat([FROM4, tlv(0x05, 'id'), tlv(0x04, ''), tlv(0x02, 'host'), tlv(0xee, 'x')])),
       { address: '203.0.113.7', port: 56789 },
       { address: '192.0.2.1', port: 1883 }
@@ -83,7 +88,7 @@ describe('the PROXY header', () => {
   ];
 
   for (const [name, header, source, destination] of good) {
-    it(`of ${name} is read, and asks for more at every byte before its end`, () => {
+    it(`of ${name} is parsed, and every incomplete prefix asks for more`, () => {
       for (let length = 0; length < header.length; length++)
         assert.equal(parseProxyHeader(header.subarray(0, length)), 'more', `at ${length}`);
       const expected = { length: header.length, source, destination, commonName: undefined };
@@ -102,8 +107,8 @@ describe('the PROXY header', () => {
     ['a lower-case word', 'proxy TCP4 '],
     ['an unknown family', 'PROXY TCP5 1.2.3.4 1.2.3.4 1 2\r\n'],
     ['a missing port', 'PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n'],
-    ['something after the ports', 'PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n'],
-    ['two blanks', 'PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n'],
+    ['an extra word after the ports', 'PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n'],
+    ['two spaces', 'PROXY TCP4  1.2.3.4 1.2.3.4 1 2\r\n'],
     ['an IPv6 address as IPv4', 'PROXY TCP4 ::1 ::1 1 2\r\n'],
     ['an address with a leading zero', 'PROXY TCP4 1.2.3.04 1.2.3.4 1 2\r\n'],
     ['a port with a leading zero', 'PROXY TCP4 1.2.3.4 1.2.3.4 01 2\r\n'],
@@ -114,11 +119,11 @@ describe('the PROXY header', () => {
     ['an unknown command', Buffer.concat([SIGNATURE, Buffer.from([0x22])])],
     ['an unknown address family', binary(1, 0x41, Buffer.alloc(300))],
     ['datagrams', binary(1, 0x12, FROM4)],
-    ['addresses cut short', binary(1, 0x11, FROM4.subarray(0, 11))],
-    ['an enormous length, at once', binary(1, 0x11, Buffer.alloc(0), 65_535)],
+    ['truncated addresses', binary(1, 0x11, FROM4.subarray(0, 11))],
+    ['an excessive length, at once', binary(1, 0x11, Buffer.alloc(0), 65_535)],
     ['a record longer than the header', binary(1, 0x11, Buffer.concat([FROM4, Buffer.from([5, 0, 9, 1])]))],
     ['a record without length', binary(1, 0x11, Buffer.concat([FROM4, Buffer.from([5, 0])]))],
-    ['a TLS record cut short', binary(1, 0x11, Buffer.concat([FROM4, tlv(0x20, 'abcd')]))],
+    ['a truncated TLS record', binary(1, 0x11, Buffer.concat([FROM4, tlv(0x20, 'abcd')]))],
     [
       'a TLS record with a broken part',
       binary(1, 0x11, Buffer.concat([FROM4, tlv(0x20, Buffer.from([2, 0, 0, 0, 0, 0x22, 0, 9]))]))
@@ -130,7 +135,7 @@ describe('the PROXY header', () => {
       assert.equal(parseProxyHeader(Buffer.from(header as string, 'latin1')), 'malformed'));
   }
 
-  it('tells the common name of a certificate only where the proxy has verified one', () => {
+  it('contains the common name of a certificate only if the proxy has verified it', () => {
     const commonName = (client: number, verify: number) =>
       parse(binary(1, 0x11, Buffer.concat([FROM4, sslTlv(client, verify, 'device-1')]))).commonName;
     assert.equal(commonName(0x07, 0), 'device-1');
@@ -170,7 +175,7 @@ describe('a listener behind a proxy', () => {
     return { listener, socket };
   }
 
-  it('takes the addresses from the header, and the bytes behind it as the first of the connection', async () => {
+  it('takes the addresses from the header, and passes the bytes behind it on', async () => {
     const { socket } = await dial(behind);
     socket.write(`${LINE}first`);
     const { stream, meta } = await broker.next();
@@ -184,7 +189,7 @@ describe('a listener behind a proxy', () => {
     assert.equal((await readBytes(stream, 6)).toString(), 'second');
   });
 
-  it('hands the bytes to a broker that listens for data at once', async () => {
+  it('passes the bytes to a broker that listens for data at once', async () => {
     const { socket } = await dial(behind);
     const heard: Buffer[] = [];
     const handled = new Promise<void>((resolve) => {
@@ -204,7 +209,7 @@ describe('a listener behind a proxy', () => {
     ['1', Buffer.from(LINE)],
     ['2', binary(1, 0x11, FROM4)]
   ] as const) {
-    it(`takes a header of version ${name} that comes byte by byte`, async () => {
+    it(`accepts a header of version ${name} that arrives byte by byte`, async () => {
       const { socket } = await dial(behind);
       for (const byte of Buffer.concat([header, Buffer.from('x')])) {
         await new Promise<void>((resolve) => socket.write(Buffer.from([byte]), () => resolve()));
@@ -216,7 +221,7 @@ describe('a listener behind a proxy', () => {
     });
   }
 
-  it('keeps the real addresses where the proxy speaks for itself', async () => {
+  it('keeps the addresses of the connection if the proxy connects for itself', async () => {
     const { socket, listener } = await dial(behind);
     socket.write(binary(0, 0x00, Buffer.alloc(0)));
     const { meta } = await broker.next();
@@ -226,20 +231,20 @@ describe('a listener behind a proxy', () => {
     );
   });
 
-  it('closes a connection from anywhere else, whatever it sends', async () => {
+  it('closes a connection from an untrusted address, whatever it sends', async () => {
     const { socket, listener } = await dial({ ...behind, trustedProxies: ['10.0.0.0/8', '::1'] });
     await closed(socket);
     assert.deepEqual(listener.info().shutdownCount, { proxy_untrusted: 1 });
     assert.deepEqual(broker.taken, []);
   });
 
-  it('knows a trusted address also on a socket for both families', async () => {
+  it('recognises a trusted IPv4 address on a dual-stack socket', async () => {
     const { socket } = await dial({ ...behind, host: '::' });
     socket.write(LINE);
     assert.equal((await broker.next()).meta.remoteAddress, '203.0.113.7');
   });
 
-  it('closes a connection without a header, with half of one, and with none in time', async () => {
+  it('closes a connection without a header, with an incomplete one, and with none in time', async () => {
     const { socket, listener } = await dial({ ...behind, handshakeTimeout: 30 });
     socket.write('\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00');
     await closed(socket);
@@ -269,7 +274,7 @@ describe('a listener behind a proxy', () => {
     ['in the same segment as', false],
     ['before', true]
   ] as const) {
-    it(`reads the header in the clear, ${name} the TLS handshake`, async () => {
+    it(`reads the unencrypted header, ${name} the TLS handshake`, async () => {
       const { server, ca } = certificates;
       const { socket } = await dial({ ...behind, tls: { cert: server.cert, key: server.key } });
       if (split) await new Promise<void>((resolve) => socket.write(LINE, () => resolve()));
@@ -305,7 +310,7 @@ describe('a listener behind a proxy', () => {
     });
   }
 
-  it('trusts whoever may open a Unix socket', async () => {
+  it('trusts every peer that may open a Unix socket', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'listener-'));
     const { socket, listener } = await dial({ path: join(directory, 'x.sock'), proxyProtocol: true });
     socket.write(LINE);
@@ -314,7 +319,7 @@ describe('a listener behind a proxy', () => {
     rmSync(directory, { recursive: true });
   });
 
-  it('wants to be told whom it may trust', () => {
+  it('requires option trustedProxies', () => {
     assert.throws(() => tcp({ port: 0, proxyProtocol: true }), { code: 'OPTION_MISSING', field: 'trustedProxies' });
     for (const source of ['10.0.0.0/33', '10.0.0.0/8/8', 'proxy.example', '::1/129', '10.0.0.0/']) {
       assert.throws(() => tcp({ ...behind, trustedProxies: [source] }), { code: 'OPTION_INVALID' }, source);

@@ -16,11 +16,11 @@ export interface Taken {
   readonly meta: ConnectionMeta;
 }
 
-/** Stands for a broker where only the listener is looked at: keeps what it is handed, and can be awaited for it. */
+/** Replaces the broker in tests of listeners: collects the connections and errors it is passed, and lets tests wait for them. */
 export class StubBroker implements Acceptor {
   clock: Clock = systemClock;
   state = 'connected';
-  /** Whether every client is let in at once, so that nothing bounds its stream. */
+  /** Whether every client is admitted at once, so that its stream is not limited. */
   admits = true;
   attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
@@ -68,25 +68,25 @@ export class StubBroker implements Acceptor {
     for (const wake of this.#awaitingReport.splice(0)) wake();
   }
 
-  /** The next connection that was not asked for yet. */
+  /** Returns the next connection. */
   next(): Promise<Taken> {
     const taken = this.#unheard.shift();
     return taken === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(taken);
   }
 
-  /** Resolves at the next report. */
+  /** Waits for the next report. */
   reported(): Promise<void> {
     return new Promise((resolve) => this.#awaitingReport.push(resolve));
   }
 
-  /** What a broker's stop does of interest here. */
+  /** Does the part of a broker stop that matters to listeners. */
   async stop(): Promise<void> {
     for (const listener of this.attached) await listener.close();
     for (const { stream } of this.taken) stream.destroy();
   }
 }
 
-/** Let the event loop turn until a condition holds, for what the other end of a socket does without an event of its own. */
+/** Lets the event loop turn until a condition holds, for effects at the other end of a socket that emit no event. */
 export async function turnsUntil(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); turns++) {
     if (turns === 100_000) throw new Error(`still waiting for ${condition}`);
@@ -94,7 +94,7 @@ export async function turnsUntil(condition: () => boolean): Promise<void> {
   }
 }
 
-/** Resolves when a stream is closed, with an error or without. */
+/** Waits until a stream is closed, with or without an error. */
 export function closed(stream: Duplex): Promise<void> {
   return new Promise((resolve) => {
     if (stream.closed) resolve();
@@ -102,7 +102,7 @@ export function closed(stream: Duplex): Promise<void> {
   });
 }
 
-/** Read until so many bytes have come; what comes past them stays in the stream. */
+/** Reads this many bytes; further ones stay in the stream. */
 export function readBytes(stream: Duplex, count: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const done = (error?: Error) => {
@@ -122,10 +122,10 @@ export function readBytes(stream: Duplex, count: number): Promise<Buffer> {
   });
 }
 
-/** What the kernel was told of a socket; Node has no way to ask. */
+/** Socket options that were set in the kernel, which Node cannot read back. */
 export interface SocketOptions {
   noDelay: boolean;
-  /** Idle seconds before probes; undefined: none. */
+  /** Idle seconds before keep-alive probes; undefined if there are none. */
   keepAliveSec: number | undefined;
 }
 
@@ -134,7 +134,9 @@ interface Handle {
   setKeepAlive(on: boolean, seconds: number): number;
 }
 
-/** Watch what every TCP socket of this process is told, until `mock.restoreAll()`; ask by the stream that the broker was handed. */
+/**
+ * Records the options set on every TCP socket of this process until `mock.restoreAll()`; look them up by the stream passed to the broker.
+ */
 export function watchSocketOptions(): (stream: Duplex) => SocketOptions {
   const told = new Map<unknown, SocketOptions>();
   const of = (handle: unknown) => {

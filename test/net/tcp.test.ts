@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 describe('a TCP listener', () => {
-  it('takes a free port for 0, on loopback unless told otherwise, and tells the real one', async () => {
+  it('binds a free port for 0, on loopback by default, and reports the real one', async () => {
     const listener = await listen(broker, 0);
     assert.equal(listener.address?.host, '127.0.0.1');
     assert.ok((listener.port as number) > 0);
@@ -35,7 +35,7 @@ describe('a TCP listener', () => {
     assert.equal(listener.protocol, 'mqtt:tcp');
   });
 
-  it('can be awaited by then, with the error as one', async () => {
+  it('can be awaited, and rejects with the error', async () => {
     const { port } = await listen(broker, 0);
     const said = await listen(broker, port as number).then(
       () => 'open',
@@ -44,7 +44,7 @@ describe('a TCP listener', () => {
     assert.match(said, /the address is in use/);
   });
 
-  it('hands the broker each connection with its addresses and the settings of the listener', async () => {
+  it('passes each connection to the broker with its addresses and the settings of the listener', async () => {
     const listener = await listen(broker, { port: 0, zone: 'internal', mountpoint: 'plant/', protocolVersions: [5] });
     const socket = client(listener.port);
     await once(socket, 'connect');
@@ -70,7 +70,7 @@ describe('a TCP listener', () => {
     assert.equal((await readBytes(socket, 4)).toString(), 'back');
   });
 
-  it('shows an IPv4 peer of a socket for both families with its plain address', async () => {
+  it('reports an IPv4 peer of a dual-stack socket in IPv4 notation', async () => {
     const listener = await listen(broker, { port: 0, host: '::' });
     client(listener.port);
     const { meta } = await broker.next();
@@ -79,7 +79,7 @@ describe('a TCP listener', () => {
     assert.equal(meta.localPort, listener.port);
   });
 
-  it('is only made known to a broker that has not started, which then opens it', async () => {
+  it('is only added to a broker that is not started, which opens it at its start', async () => {
     broker.state = 'idle';
     const listener = await listen(broker, 0);
     assert.equal(listener.address, undefined);
@@ -88,7 +88,7 @@ describe('a TCP listener', () => {
     assert.notEqual(listener.address, undefined);
   });
 
-  it('names the address and the remedy when it can not bind', async () => {
+  it('names the address and the remedy if it cannot bind', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
@@ -116,7 +116,7 @@ describe('a TCP listener', () => {
     }
   });
 
-  it('reports a failed bind as the error of the broker when nobody awaits it', async () => {
+  it('reports a failed bind as an error event of the broker if it is not awaited', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const reported = broker.reported();
@@ -137,7 +137,7 @@ describe('a TCP listener', () => {
     assert.notEqual(listener.address, undefined);
   });
 
-  it('gives its port back on close and leaves the connections it handed over alone', async () => {
+  it('releases its port on close and keeps the connections it has handed over', async () => {
     const listener = await listen(broker, 0);
     const { port } = listener;
     const socket = client(port);
@@ -161,7 +161,7 @@ describe('a TCP listener', () => {
     assert.notEqual(listener.address, undefined);
   });
 
-  it('is open in the end when it is opened again before its close is through', async () => {
+  it('is open in the end if it is opened again while it closes', async () => {
     const listener = await listen(broker, 0);
     const closing = [listener.close(), listener.close()];
     await listener.open();
@@ -172,7 +172,7 @@ describe('a TCP listener', () => {
     assert.equal(listener.address, undefined);
   });
 
-  it('is taken away from the broker when the app closes it or it can not be opened, and comes back when it is opened', async () => {
+  it('is removed from the broker when the app closes it or it cannot be opened, and is added again when it is opened', async () => {
     const listener = await listen(broker, 0);
     assert.deepEqual(
       broker.attached.map(({ name }) => name),
@@ -186,21 +186,21 @@ describe('a TCP listener', () => {
     assert.equal(broker.attached.length, 1);
   });
 
-  it('has a name of its own among the listeners of a broker', async () => {
+  it('has a unique name among the listeners of a broker', async () => {
     const names = [];
     for (const name of [undefined, undefined, 'mine', undefined])
       names.push((await listen(broker, { port: 0, name })).name);
     assert.deepEqual(names, ['tcp:0', 'tcp:0#2', 'mine', 'tcp:0#3']);
   });
 
-  it('serves beside others on the same broker', async () => {
+  it('works next to other listeners of the same broker', async () => {
     const listeners = [await listen(broker, 0), await listen(broker, { port: 0, name: 'second' })];
     for (const { port } of listeners) client(port);
     const names = [(await broker.next()).meta.listener, (await broker.next()).meta.listener].sort();
     assert.deepEqual(names, listeners.map(({ name }) => name).sort());
   });
 
-  it('closes a connection past its maximum at once, and takes the next when one has gone', async () => {
+  it('closes a connection past its maximum at once, and accepts the next once one has closed', async () => {
     const listener = await listen(broker, { port: 0, maxConnections: 1 });
     const first = client(listener.port);
     const { stream } = await broker.next();
@@ -222,7 +222,7 @@ describe('a TCP listener', () => {
     assert.equal(broker.taken.length, 2);
   });
 
-  it('accepts no more per second than its rate, with one second as burst', async () => {
+  it('accepts at most its rate per second, with the connections of one second as burst', async () => {
     let now = 0;
     const clock = { now: () => now, monotonic: () => now, setTimeout: () => undefined, clearTimeout: () => {} };
     broker.clock = clock;
@@ -240,7 +240,7 @@ describe('a TCP listener', () => {
     assert.deepEqual(listener.info().shutdownCount, { max_conn_rate: 2 });
   });
 
-  it('accepts one connection at once also with a rate below one per second', async () => {
+  it('accepts one connection at once even with a rate below one per second', async () => {
     let now = 0;
     broker.clock = { now: () => now, monotonic: () => now, setTimeout: () => undefined, clearTimeout: () => {} };
     const listener = await listen(broker, { port: 0, maxConnRate: 0.5 });
@@ -253,7 +253,7 @@ describe('a TCP listener', () => {
     await broker.next();
   });
 
-  it('outlives a reset by the peer before and after the broker has the connection', async () => {
+  it('survives a reset by the peer before and after the broker has the connection', async () => {
     const listener = await listen(broker, 0);
     const socket = client(listener.port);
     const { stream } = await broker.next();
@@ -263,7 +263,7 @@ describe('a TCP listener', () => {
     await turnsUntil(() => listener.info().currentConnections === 0);
   });
 
-  it('survives a broker that throws, ends that connection, and reports it', async () => {
+  it('closes a connection and reports the error if the broker throws', async () => {
     const listener = await listen(broker, 0);
     broker.handle = () => {
       throw new Error('no room');
@@ -273,17 +273,17 @@ describe('a TCP listener', () => {
     assert.equal(broker.reports[0].error.message, 'no room');
   });
 
-  it('leaves IPv4 out when it is told to', async () => {
+  it('does not bind IPv4 with option ipv6Only', async () => {
     const listener = await listen(broker, { port: 0, host: '::', ipv6Only: true });
     const four = client(listener.port);
-    // refused; or somebody else has that port for IPv4
+    // refused, or another program has that port for IPv4
     await once(four, 'connect').catch(() => {});
     clients.push(connect({ port: listener.port as number, host: '::1' }));
     assert.equal((await broker.next()).meta.remoteAddress, '::1');
     assert.equal(broker.taken.length, 1);
   });
 
-  it('sends small packets at once, unless it is told to gather them', async () => {
+  it('sends small packets at once, unless noDelay is false', async () => {
     const optionsOf = watchSocketOptions();
     for (const noDelay of [undefined, true, false]) {
       const listener = await listen(broker, { port: 0, noDelay });
@@ -293,7 +293,7 @@ describe('a TCP listener', () => {
     }
   });
 
-  it('has the kernel probe idle peers after so many whole seconds, at least as many as asked for, or never', async () => {
+  it('lets the kernel probe idle peers after tcpKeepAlive, rounded up to whole seconds, or never', async () => {
     const optionsOf = watchSocketOptions();
     for (const [tcpKeepAlive, seconds] of [
       [undefined, undefined],
@@ -311,13 +311,13 @@ describe('a TCP listener', () => {
     assert.throws(() => tcp({ port: 0, tcpKeepAlive: '10h' }), { code: 'OPTION_INVALID' });
   });
 
-  it('takes the port also as text, as it stands in the environment', async () => {
+  it('accepts the port as a string, as in an environment variable', async () => {
     const listener = await listen(broker, '0');
     assert.equal(listener.name, 'tcp:0');
     assert.ok((listener.port as number) > 0);
   });
 
-  it('says what it can listen on when it is given something else', () => {
+  it('names what it can listen on if it gets something else', () => {
     for (const where of ['mqtt', '', '/run/mqtt.sock', -1, 70_000, Number.NaN])
       assert.throws(() => listen(broker, where), { code: 'OPTION_INVALID', field: 'tcp listener.port' });
     for (const where of [undefined, null, true, () => 1883, {}])
@@ -327,7 +327,7 @@ describe('a TCP listener', () => {
       });
   });
 
-  it('refuses options it does not know, with a suggestion, and values that are out of range', () => {
+  it('refuses unknown options, with a suggestion, and values out of range', () => {
     assert.throws(
       () => tcp({ port: 1883, hosst: 'x' } as never),
       /unknown option "hosst" in tcp listener; did you mean "host"\?/

@@ -55,7 +55,7 @@ function dial({ port }: Listener, options: ConnectionOptions = {}): TLSSocket {
   return socket;
 }
 
-/** A client whose identity and key the server is to check. */
+/** Connects a client with a pre-shared key. */
 function dialWithKey(listener: Listener, identity: string, key: string, options: ConnectionOptions = {}): TLSSocket {
   const psk = Buffer.from(key, 'hex');
   return dial(listener, {
@@ -66,21 +66,21 @@ function dialWithKey(listener: Listener, identity: string, key: string, options:
   });
 }
 
-/** Resolves when a connection has ended before the broker had it. */
+/** Waits until a connection was closed before its hand-over to the broker. */
 async function refused(socket: TLSSocket): Promise<void> {
   const before = broker.taken.length;
   await turnsUntil(() => socket.closed || broker.taken.length > before);
   assert.equal(broker.taken.length, before, 'it was let in');
 }
 
-/** The serial number of the certificate that a client is shown. */
+/** Returns the serial number of the certificate that the server presents. */
 async function shownTo(listener: Listener, servername: string | undefined): Promise<string> {
   const socket = dial(listener, { servername, rejectUnauthorized: false });
   await Promise.all([once(socket, 'secureConnect'), broker.next()]);
   return serialOf(socket);
 }
 
-/** A private key, encrypted. */
+/** An encrypted private key. */
 function locked(key: string, passphrase: string): string {
   const format = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase } as const;
   return createPrivateKey(key).export(format).toString();
@@ -95,7 +95,7 @@ function serialOf(socket: TLSSocket): string {
 }
 
 describe('a TLS listener', () => {
-  it('makes the handshake with certificates from files and hands the plain bytes over', async () => {
+  it('completes the handshake with certificates from files, and hands over the decrypted bytes', async () => {
     const listener = await open();
     assert.equal(listener.name, 'tls:0');
     assert.equal(listener.protocol, 'mqtt:ssl');
@@ -113,14 +113,14 @@ describe('a TLS listener', () => {
     assert.equal(client.authorized, true);
   });
 
-  it('takes certificates as PEM, and listen takes them beside the port', async () => {
+  it('accepts certificates as PEM, also from listen with a port', async () => {
     const { cert, key } = certificates.server;
     const listener = await listen(broker, { port: 0, tls: { cert, key: Buffer.from(key) } });
     await once(dial(listener), 'secureConnect');
     assert.equal((await broker.next()).meta.transport, 'tls');
   });
 
-  it('speaks mqtt by ALPN, lets clients in that name nothing, and refuses others', async () => {
+  it('agrees on mqtt by ALPN, admits clients without ALPN, and refuses other protocols', async () => {
     const listener = await open();
     const client = dial(listener, { ALPNProtocols: ['mqtt'] });
     await once(client, 'secureConnect');
@@ -129,7 +129,7 @@ describe('a TLS listener', () => {
     await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
   });
 
-  it('speaks other protocols by ALPN when it is told which, the first of them that a client knows', async () => {
+  it('agrees on the first protocol of option alpn that a client offers', async () => {
     const listener = await open({ alpn: ['x-amzn-mqtt-ca', 'mqtt'] });
     for (const [offered, chosen] of [
       [['mqtt', 'x-amzn-mqtt-ca'], 'x-amzn-mqtt-ca'],
@@ -145,7 +145,7 @@ describe('a TLS listener', () => {
     await turnsUntil(() => strict.info().shutdownCount.tls_failed === 1);
   });
 
-  it('refuses names for ALPN that no client could send', () => {
+  it('refuses ALPN names that no client could send', () => {
     const { cert, key } = certificates.server;
     for (const alpn of [[''], ['x'.repeat(256)], ['mqtt', '']])
       assert.throws(() => tls({ port: 0, cert, key, alpn }), { code: 'OPTION_INVALID', field: 'tls listener.alpn' });
@@ -156,7 +156,7 @@ describe('a TLS listener', () => {
     ['TLSv1.2', 'ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
     ['TLSv1.3', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_256_GCM_SHA384']
   ] as const) {
-    it(`uses the cipher suites it is given over ${version}, and no others`, async () => {
+    it(`uses only the cipher suites of option ciphers over ${version}`, async () => {
       const listener = await open({ ciphers: wanted, maxVersion: version, minVersion: version });
       const client = dial(listener, { ciphers: `${other}:${wanted}` });
       await Promise.all([broker.next(), once(client, 'secureConnect')]);
@@ -166,7 +166,7 @@ describe('a TLS listener', () => {
     });
   }
 
-  it('opens a key with its passphrase, also that of a server name and one of a reload', async () => {
+  it('decrypts a key with its passphrase, including that of a server name and of a reload', async () => {
     const { server, renewed } = certificates;
     const keyFile = join(certificates.directory, 'locked.key');
     writeFileSync(keyFile, locked(server.key, 'one'));
@@ -178,7 +178,7 @@ describe('a TLS listener', () => {
     assert.equal(await shownTo(listener, undefined), serialIn(renewed.cert));
   });
 
-  it('fails to open without the passphrase of its key or with a wrong one, and does not tell it', async () => {
+  it('fails to open without the passphrase of its key or with a wrong one, which the message does not contain', async () => {
     const key = locked(certificates.server.key, 'open sesame');
     for (const passphrase of [undefined, 'close sesame']) {
       await assert.rejects(
@@ -188,14 +188,14 @@ describe('a TLS listener', () => {
     }
   });
 
-  it('refuses versions below 1.2 unless told otherwise', async () => {
+  it('refuses versions below 1.2 by default', async () => {
     const listener = await open();
     await closed(dial(listener, { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));
     await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
     assert.deepEqual(broker.taken, []);
   });
 
-  it('ends connections that speak no TLS, leave in the middle, or never finish, and counts them', async () => {
+  it('closes and counts connections without TLS, with an aborted handshake, or with one that never ends', async () => {
     const timers = new Set<() => void>();
     broker.clock = {
       now: () => 0,
@@ -224,7 +224,7 @@ describe('a TLS listener', () => {
     await turnsUntil(() => listener.info().currentConnections === 0);
   });
 
-  it('keeps many handshakes at a time apart', async () => {
+  it('keeps many simultaneous handshakes apart', async () => {
     const { ca, client, nameless } = certificates;
     const listener = await open({ ca: ca.cert, requestCert: true, rejectUnauthorized: false });
     const kinds = Array.from(
@@ -241,7 +241,7 @@ describe('a TLS listener', () => {
     }
   });
 
-  it('fails to open, naming the file, when a certificate can not be read, and when key and certificate do not belong together', async () => {
+  it('fails to open, naming the file, if a certificate cannot be read, and if key and certificate do not match', async () => {
     const missing = join(certificates.directory, 'absent.crt');
     await assert.rejects(
       async () => await open({ certFile: missing }),
@@ -250,7 +250,7 @@ describe('a TLS listener', () => {
     await assert.rejects(async () => await open({ keyFile: certificates.client.keyFile }), { code: 'TLS_INVALID' });
   });
 
-  it('wants a certificate with its key, or pre-shared keys', () => {
+  it('requires a certificate with its key, or pre-shared keys', () => {
     assert.throws(() => tls({ port: 0 }), { code: 'OPTION_MISSING', field: 'cert' });
     assert.throws(() => tls({ port: 0, certFile: 'x' }), { code: 'OPTION_MISSING', field: 'key' });
     assert.throws(
@@ -265,7 +265,7 @@ describe('a TLS listener', () => {
 });
 
 describe('client certificates', () => {
-  it('are verified and give the user name by their common name', async () => {
+  it('are verified, and their common name becomes the user name', async () => {
     const { ca, client } = certificates;
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn' });
     dial(listener, { cert: client.cert, key: client.key });
@@ -277,14 +277,14 @@ describe('client certificates', () => {
     assert.match(meta.certificate?.fingerprint256 ?? '', /^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
   });
 
-  it('give the user name by their whole subject', async () => {
+  it('can give their whole subject as the user name', async () => {
     const { ca, client } = certificates;
     const listener = await open({ caFile: ca.certFile, usernameFrom: 'subject' });
     dial(listener, { cert: client.cert, key: client.key });
     assert.equal((await broker.next()).meta.username, 'CN=device-1,O=Plant');
   });
 
-  it('also name the user of a resumed TLS session', async () => {
+  it('also give the user name in a resumed TLS session', async () => {
     const { ca, client } = certificates;
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn' });
     const first = dial(listener, { cert: client.cert, key: client.key });
@@ -295,7 +295,7 @@ describe('client certificates', () => {
     assert.equal(meta.username, 'device-1');
   });
 
-  it('are demanded: none, one from elsewhere, and a revoked one end the connection', async () => {
+  it('are required: the connection is closed without one, with one of another authority, and with a revoked one', async () => {
     const { ca, crl, crlFile, client, stranger, revoked } = certificates;
     for (const revocations of [{ crl }, { crlFile }, { crlFile: [crlFile] }]) {
       const listener = await open({ ca: ca.cert, ...revocations });
@@ -308,7 +308,7 @@ describe('client certificates', () => {
     assert.equal(broker.taken.length, 3);
   });
 
-  it('can be revoked by a file that is read again at a reload', async () => {
+  it('can be revoked by a file and a reload', async () => {
     const { ca, crl, client, revoked, directory } = certificates;
     const crlFile = join(directory, 'live.crl');
     writeFileSync(crlFile, '');
@@ -325,7 +325,7 @@ describe('client certificates', () => {
     assert.equal((await broker.next()).meta.certificate?.commonName, 'device-1');
   });
 
-  it('without a name end the connection where the user name comes from them', async () => {
+  it('close the connection if usernameFrom is set and they contain no name', async () => {
     const { ca, nameless, stranger } = certificates;
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn', rejectUnauthorized: false });
     for (const { cert, key } of [nameless, stranger, { cert: undefined, key: undefined }])
@@ -334,14 +334,14 @@ describe('client certificates', () => {
     assert.deepEqual(broker.taken, []);
   });
 
-  it('that do not verify are not shown where they are not demanded', async () => {
+  it('are not reported if they are invalid and not required', async () => {
     const { ca, stranger } = certificates;
     const listener = await open({ ca: ca.cert, rejectUnauthorized: false });
     dial(listener, { cert: stranger.cert, key: stranger.key });
     assert.equal((await broker.next()).meta.certificate, undefined);
   });
 
-  it('can not give a name on a listener without TLS', () => {
+  it('cannot give the user name on a listener without TLS', () => {
     assert.throws(() => listen(broker, { port: 0, usernameFrom: 'cn' }), {
       code: 'OPTION_INVALID',
       field: 'usernameFrom'
@@ -350,7 +350,7 @@ describe('client certificates', () => {
 });
 
 describe('reloading certificates', () => {
-  it('uses the new ones for the next handshake and leaves connections alone', async () => {
+  it('uses the new ones for the next handshake and keeps existing connections', async () => {
     const { server, renewed, directory } = certificates;
     const [certFile, keyFile] = [join(directory, 'live.crt'), join(directory, 'live.key')];
     copyFileSync(server.certFile, certFile);
@@ -368,7 +368,7 @@ describe('reloading certificates', () => {
     await readBytes(stream, 1);
   });
 
-  it('keeps the old ones where the new ones are not good', async () => {
+  it('keeps the old ones if the new ones are invalid', async () => {
     const listener = await open();
     await assert.rejects(listener.reload({ cert: certificates.client.cert }), { code: 'TLS_INVALID' });
     await assert.rejects(listener.reload({ certFile: '/does/not/exist' }), { code: 'TLS_INVALID' });
@@ -376,7 +376,7 @@ describe('reloading certificates', () => {
     await once(dial(listener), 'secureConnect');
   });
 
-  it('takes new ones from memory', async () => {
+  it('accepts new ones as PEM', async () => {
     const { server, renewed } = certificates;
     const listener = await open({ certFile: undefined, keyFile: undefined, cert: server.cert, key: server.key });
     const [before] = await Promise.all([dial(listener), broker.next()]);
@@ -385,7 +385,7 @@ describe('reloading certificates', () => {
     assert.notEqual(serialOf(afterwards), serialOf(before));
   });
 
-  it('refuses certificates that have been revoked since, also in resumed sessions', async () => {
+  it('refuses certificates revoked since, also in resumed sessions', async () => {
     const { ca, crl, revoked } = certificates;
     const listener = await open({ ca: ca.cert });
     const first = dial(listener, { cert: revoked.cert, key: revoked.key });
@@ -395,7 +395,7 @@ describe('reloading certificates', () => {
     await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
   });
 
-  it('happens by itself when a watched file changes, and reports files that are not good', async () => {
+  it('happens by itself when a watched file changes, and invalid files are reported', async () => {
     const { server, directory } = certificates;
     const pskFile = join(directory, 'watched.txt');
     writeFileSync(pskFile, 'a:0011\n');
@@ -409,7 +409,7 @@ describe('reloading certificates', () => {
     await once(dialWithKey(listener, 'a', '0011'), 'secureConnect');
   });
 
-  it('watches the files it is told of at a reload', async () => {
+  it('watches the new files of a reload', async () => {
     const { server, renewed, directory } = certificates;
     const listener = await open({ watchInterval: 10 });
     const [certFile, keyFile] = [join(directory, 'moved.crt'), join(directory, 'moved.key')];
@@ -423,7 +423,7 @@ describe('reloading certificates', () => {
   });
 
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-    it(`adds pre-shared keys to a listener that had none, and takes them away again, over ${version}`, async () => {
+    it(`adds pre-shared keys to a listener without any, and removes them again, over ${version}`, async () => {
       const listener = await open();
       const only = { minVersion: version, maxVersion: version };
       await listener.reload({ psk: { a: '0011' } });
@@ -440,7 +440,7 @@ describe('reloading certificates', () => {
     });
   }
 
-  it('adds a certificate to a listener that had pre-shared keys alone', async () => {
+  it('adds a certificate to a listener with only pre-shared keys', async () => {
     const { cert, key } = certificates.server;
     const listener = await openForKeys({ psk: { a: '0011' } });
     await listener.reload({ cert, key });
@@ -450,7 +450,7 @@ describe('reloading certificates', () => {
     assert.equal((await broker.next()).meta.username, 'a');
   });
 
-  it('lets the handshakes under way finish with what they began with', async () => {
+  it('lets handshakes in progress finish with the old ones', async () => {
     const listener = await open();
     const raw = connectTcp(listener.port as number, '127.0.0.1');
     clients.push(raw);
@@ -462,7 +462,7 @@ describe('reloading certificates', () => {
     assert.equal((await broker.next()).meta.remotePort, raw.localPort);
   });
 
-  it('keeps what each of several reloads at a time has changed', async () => {
+  it('keeps the changes of each of several simultaneous reloads', async () => {
     const { server, renewed, ca, stranger } = certificates;
     const listener = await open({ ca: stranger.cert, requestCert: true, rejectUnauthorized: false });
     await Promise.all([
@@ -476,7 +476,7 @@ describe('reloading certificates', () => {
     assert.equal(serialOf(client), serialIn(renewed.cert));
   });
 
-  it('refuses what is no material, and a certificate without its key', async () => {
+  it('refuses unknown and invalid options, and a certificate without its key', async () => {
     const listener = await openForKeys({ psk: { a: '0011' } });
     for (const [material, code] of [
       [{ certFille: 'x' }, 'OPTION_UNKNOWN'],
@@ -496,9 +496,9 @@ describe('reloading certificates', () => {
   });
 });
 
-describe('certificates for single server names', () => {
+describe('certificates by server name', () => {
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-    it(`are chosen by the name a client tells over ${version}, and the listener's own where none fits`, async () => {
+    it(`are chosen by the name that a client sends over ${version}, with the default certificate for other names`, async () => {
       const { server, renewed, client } = certificates;
       const listener = await open({
         maxVersion: version,
@@ -521,7 +521,7 @@ describe('certificates for single server names', () => {
     });
   }
 
-  it('serve beside pre-shared keys and client certificates', async () => {
+  it('work together with pre-shared keys and client certificates', async () => {
     const { ca, client, renewed } = certificates;
     const serverNames = { 'a.example': { cert: renewed.cert, key: renewed.key } };
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn', psk: { k: '0011' }, serverNames });
@@ -533,7 +533,7 @@ describe('certificates for single server names', () => {
     await closed(dial(listener, { servername, checkServerIdentity: () => undefined }));
   });
 
-  it('are all read again at a reload, and replaced by a new table', async () => {
+  it('are all read again at a reload, and replaced by new ones', async () => {
     const { server, renewed, client, directory } = certificates;
     const [certFile, keyFile] = [join(directory, 'named.crt'), join(directory, 'named.key')];
     copyFileSync(server.certFile, certFile);
@@ -548,7 +548,7 @@ describe('certificates for single server names', () => {
     assert.equal(await shownTo(listener, 'b.example'), serialIn(client.cert));
   });
 
-  it('are watched, and keep the old ones in force where a new one is not good', async () => {
+  it('are watched, and the old ones stay in force if a new one is invalid', async () => {
     const { server, renewed, directory } = certificates;
     const [certFile, keyFile] = [join(directory, 'seen.crt'), join(directory, 'seen.key')];
     copyFileSync(renewed.certFile, certFile);
@@ -561,7 +561,7 @@ describe('certificates for single server names', () => {
     assert.equal(await shownTo(listener, 'a.example'), serialIn(renewed.cert));
   });
 
-  it('need names that can be, a certificate with its key, and one of the listener for all other names', () => {
+  it('require valid names, a key for each certificate, and a default certificate', () => {
     const { cert, key } = certificates.server;
     for (const [serverNames, code, field] of [
       [{ '*': { cert, key } }, 'OPTION_INVALID', 'tls listener.serverNames'],
@@ -595,7 +595,7 @@ describe('pre-shared keys', () => {
       await readBytes(stream, 1);
     });
 
-    it(`work beside certificates on one listener over ${version}`, async () => {
+    it(`work together with certificates on one listener over ${version}`, async () => {
       const { ca, client } = certificates;
       const listener = await open({ psk: keys, ca: ca.cert, usernameFrom: 'cn' });
       const only = { minVersion: version, maxVersion: version };
@@ -608,7 +608,7 @@ describe('pre-shared keys', () => {
       await closed(dial(listener, only));
     });
 
-    it(`beside a client CA, refuse who has neither a key nor a verified certificate over ${version}: tls_failed`, async () => {
+    it(`with a client CA, refuse clients with neither a key nor a verified certificate over ${version}: tls_failed`, async () => {
       const { ca, stranger } = certificates;
       const listener = await open({ psk: keys, ca: ca.cert });
       const only = { minVersion: version, maxVersion: version };
@@ -618,7 +618,7 @@ describe('pre-shared keys', () => {
       assert.deepEqual(listener.info().shutdownCount, { tls_failed: 3 });
     });
 
-    it(`beside a client CA, let everybody in over ${version} with rejectUnauthorized: false`, async () => {
+    it(`with a client CA, admit every client over ${version} with rejectUnauthorized: false`, async () => {
       const { ca, stranger } = certificates;
       const listener = await open({ psk: keys, ca: ca.cert, rejectUnauthorized: false });
       const only = { minVersion: version, maxVersion: version };
@@ -629,7 +629,7 @@ describe('pre-shared keys', () => {
       }
     });
 
-    it(`end the handshake over ${version} where the identity is unknown or the key is wrong`, async () => {
+    it(`end the handshake over ${version} if the identity is unknown or the key is wrong`, async () => {
       const listener = await openForKeys({ psk: keys });
       const only = { minVersion: version, maxVersion: version };
       await closed(dialWithKey(listener, 'device-8', keys['device-7'], only));
@@ -639,9 +639,9 @@ describe('pre-shared keys', () => {
     });
   }
 
-  it('do not name anybody who is let in by the certificate handshake instead', async () => {
+  it('give no user name to a client that is admitted by the certificate handshake instead', async () => {
     const listener = await open({ psk: keys });
-    // The identity is known to the client but not the key: with a suite that does not suit pre-shared keys the server falls back.
+    // the client knows the identity but not the key; with a suite that does not suit pre-shared keys the server falls back
     const client = dialWithKey(listener, 'device-7', 'ff', {
       ciphers: 'TLS_AES_256_GCM_SHA384',
       minVersion: 'TLSv1.3'
@@ -652,7 +652,7 @@ describe('pre-shared keys', () => {
     assert.equal(meta.authenticated, false);
   });
 
-  it('are not left out by resuming a session', async () => {
+  it('cannot be bypassed by resuming a session', async () => {
     const listener = await open({ psk: keys });
     const first = dialWithKey(listener, 'device-7', keys['device-7'], { maxVersion: 'TLSv1.2' });
     await Promise.all([broker.next(), once(first, 'secureConnect')]);
@@ -663,7 +663,7 @@ describe('pre-shared keys', () => {
     assert.equal(meta.username, 'device-7');
   });
 
-  it('come from a function, whose failure is an unknown identity', async () => {
+  it('can come from a function, whose failure counts as an unknown identity', async () => {
     const asked: string[] = [];
     const listener = await openForKeys({
       psk: (identity) => {
@@ -679,7 +679,7 @@ describe('pre-shared keys', () => {
     assert.deepEqual(asked, ['bad', 'good']);
   });
 
-  it('come from a file, read again at a reload', async () => {
+  it('can come from a file, which is read again at a reload', async () => {
     const pskFile = join(certificates.directory, 'psk.txt');
     writeFileSync(pskFile, 'first=0011\n');
     const listener = await openForKeys({ pskFile, pskDelimiter: '=' });
@@ -692,7 +692,7 @@ describe('pre-shared keys', () => {
     assert.equal((await broker.next()).meta.username, 'second');
   });
 
-  it('are read from lines of identity, delimiter and hexadecimal key', () => {
+  it('are parsed from lines of identity, delimiter and hexadecimal key', () => {
     const read = parsePskFile('# keys\r\n\r\nurn:dev:1:00ff\n  b:AB  \n');
     assert.deepEqual(
       [...read],
@@ -714,7 +714,7 @@ describe('pre-shared keys', () => {
 });
 
 describe('a secure WebSocket listener', () => {
-  it('upgrades over TLS and knows the client certificate', async () => {
+  it('upgrades over TLS and reports the client certificate', async () => {
     const { ca, server, client } = certificates;
     const listener = await listen(
       broker,
@@ -736,7 +736,7 @@ describe('a secure WebSocket listener', () => {
     await readBytes(stream, 1);
   });
 
-  it('sends small packets at once, unless it is told to gather them', async () => {
+  it('sends small packets at once, unless noDelay is false', async () => {
     const optionsOf = watchSocketOptions();
     const { ca, server } = certificates;
     for (const noDelay of [undefined, true, false]) {
@@ -748,7 +748,7 @@ describe('a secure WebSocket listener', () => {
     }
   });
 
-  it('is made by listen with both tls and ws', async () => {
+  it('is created by listen with both tls and ws', async () => {
     const { ca, server } = certificates;
     const listener = await listen(broker, {
       port: 0,
@@ -761,7 +761,7 @@ describe('a secure WebSocket listener', () => {
     await once(socket, 'open');
   });
 
-  it('can be attached to an HTTPS server and knows its client certificates', async () => {
+  it('can be attached to an HTTPS server and reports its client certificates', async () => {
     const { ca, server, client } = certificates;
     const https = createHttpsServer({
       cert: server.cert,

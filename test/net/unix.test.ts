@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 describe('a Unix socket listener', () => {
-  it('carries bytes, and takes its file away on close', async () => {
+  it('carries bytes, and deletes its file on close', async () => {
     const listener = await listen(broker, { path });
     assert.equal(listener.name, `unix:${path}`);
     assert.equal(listener.protocol, 'mqtt:unix');
@@ -51,7 +51,7 @@ describe('a Unix socket listener', () => {
     assert.equal(existsSync(path), false);
   });
 
-  it('is described by its path alone, too', async () => {
+  it('can be described by its path alone', async () => {
     assert.deepEqual(unix(path), unix({ path }));
     const listener = await listen(broker, unix(path));
     assert.deepEqual(listener.address, { path });
@@ -60,14 +60,14 @@ describe('a Unix socket listener', () => {
     assert.throws(() => unix({} as { path: string }), { code: 'OPTION_MISSING', field: 'path' });
   });
 
-  it('gives the socket the mode it was told, whatever the umask', async () => {
+  it('gives the socket the mode of option mode, whatever the umask', async () => {
     const mask = process.umask();
     await listen(broker, unix({ path, mode: '620' }));
     assert.equal(statSync(path).mode & 0o777, 0o620);
     assert.equal(process.umask(), mask);
   });
 
-  it('takes the place of a socket that a dead process has left', async () => {
+  it('replaces a socket left by a dead process', async () => {
     const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
     await once(spawn(process.execPath, ['-e', script]), 'exit');
     assert.equal(existsSync(path), true);
@@ -76,7 +76,7 @@ describe('a Unix socket listener', () => {
     await broker.next();
   });
 
-  it('leaves a socket alone that somebody listens on', async () => {
+  it('does not replace a socket that is in use', async () => {
     const other = createServer().listen(path);
     await once(other, 'listening');
     await assert.rejects(
@@ -90,7 +90,7 @@ describe('a Unix socket listener', () => {
     other.close();
   });
 
-  it('leaves a file alone that is no socket', async () => {
+  it('does not replace a file that is not a socket', async () => {
     writeFileSync(path, "somebody's data");
     await assert.rejects(
       async () => await listen(broker, { path }),
@@ -99,14 +99,14 @@ describe('a Unix socket listener', () => {
     assert.equal(statSync(path).size, 15);
   });
 
-  it('says what is missing where the directory does not exist', async () => {
+  it('reports a directory that does not exist', async () => {
     await assert.rejects(
       async () => await listen(broker, { path: join(directory, 'absent', 'x.sock') }),
       /its directory does not exist or is not writable/
     );
   });
 
-  it('refuses a path that the kernel would cut off', { skip: process.platform !== 'linux' }, async () => {
+  it('refuses a path that the kernel would truncate', { skip: process.platform !== 'linux' }, async () => {
     for (const letter of ['x', 'ü']) {
       const room = 108 - Buffer.byteLength(`${directory}/`);
       const long = `${directory}/${letter.repeat(Math.ceil(room / Buffer.byteLength(letter)))}`;

@@ -13,7 +13,7 @@ import { type Broker, createBroker } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { StubBroker } from './stub-broker.ts';
 
-/** What is used of the packages that serve WebSockets beside; loaded by name, so that types need no installation. */
+/** The used parts of other WebSocket packages, which are loaded by name so that their types need no installation. */
 interface Packages {
   fastify: (options: object) => {
     readonly server: Server;
@@ -58,7 +58,7 @@ async function listening<S extends Server>(server: S): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A client over WebSocket has its message acknowledged, and it arrives. */
+/** Checks that the message of a client over WebSocket is acknowledged and delivered. */
 async function servesMqtt(url: string, options: object = {}): Promise<void> {
   const heard = new Promise<string>((resolve) => {
     broker.subscribe('up', ({ payload }) => resolve(payload.toString()));
@@ -69,7 +69,7 @@ async function servesMqtt(url: string, options: object = {}): Promise<void> {
   assert.equal(await heard, url);
 }
 
-/** The first message of a plain WebSocket. */
+/** Returns the first message that a plain WebSocket receives. */
 async function says(url: string): Promise<string> {
   const client = new WebSocket(url);
   closing.push(() => client.terminate());
@@ -77,9 +77,9 @@ async function says(url: string): Promise<string> {
   return String(message);
 }
 
-describe('attachWebSocket beside other WebSocket servers of one HTTP server', () => {
+describe('attachWebSocket together with other WebSocket servers on one HTTP server', () => {
   for (const order of ['before', 'after']) {
-    it(`serves its path, and ws serves another, which was added ${order} it`, async () => {
+    it(`serves its path while ws, added ${order} it, serves another`, async () => {
       const server = createServer();
       const port = await listening(server);
       const add = () => {
@@ -93,7 +93,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
       assert.equal(await says(`ws://127.0.0.1:${port}/app`), 'from ws');
     });
 
-    it(`serves its path, and Socket.IO its own, which was added ${order} it`, async () => {
+    it(`serves its path while Socket.IO, added ${order} it, serves its own`, async () => {
       const [SocketServer, dial] = [await load('socket.io'), await load('socket.io-client')];
       const server = createServer();
       const port = await listening(server);
@@ -114,7 +114,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     });
   }
 
-  it('serves its path, and @fastify/websocket its routes', async () => {
+  it('serves its path while @fastify/websocket serves its routes', async () => {
     const fastify = await load('fastify');
     const app = fastify({});
     await app.register(await load('@fastify/websocket'));
@@ -128,7 +128,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     assert.equal(await says(`${url}/app`), 'from Fastify');
   });
 
-  it('shows no request for its path to the upgrade listeners of the app', async () => {
+  it('passes no request for its path to the upgrade listeners of the app', async () => {
     const server = createServer();
     const port = await listening(server);
     const seen: (string | undefined)[] = [];
@@ -142,7 +142,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     assert.deepEqual(seen, ['/other']);
   });
 
-  it('gives the server its emit back when it closes, also one that somebody replaced before', async () => {
+  it('restores emit of the server when it closes, even if emit had been replaced before', async () => {
     const [plain, replaced] = [createServer(), createServer()];
     const own = (...args: Parameters<Server['emit']>) => EventEmitter.prototype.emit.apply(replaced, args);
     replaced.emit = own as Server['emit'];
@@ -155,7 +155,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     assert.equal(replaced.emit, own);
   });
 
-  it('goes on after somebody replaced emit over it, and serves again when it is reopened', async () => {
+  it('works after another replacement of emit, and serves again when it is reopened', async () => {
     const server = createServer((_request, response) => response.end());
     const port = await listening(server);
     const listener = await attachWebSocket(broker, server);
@@ -172,7 +172,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     assert.equal(server.emit, over);
   });
 
-  it('shows no request for its path to other upgrade listeners when it is reopened after another package replaced emit without it', async () => {
+  it('passes no request for its path to other listeners if it is reopened after another package replaced emit without it', async () => {
     const server = createServer();
     const port = await listening(server);
     const listener = await attachWebSocket(broker, server);
@@ -189,7 +189,7 @@ describe('attachWebSocket beside other WebSocket servers of one HTTP server', ()
     assert.deepEqual(seen, []);
   });
 
-  it('takes a server of another class, as other runtimes and realms have', async () => {
+  it('accepts a server of another class, as in other runtimes and realms', async () => {
     const server = createServer();
     const port = await listening(server);
     const foreign = Object.assign(new EventEmitter(), { address: () => ({ address: '127.0.0.1', family: '', port }) });
@@ -211,7 +211,7 @@ describe('attachWebSocket on a secure server', () => {
     ['HTTPS', createSecure],
     ['HTTP/2, with allowHTTP1', (options: object) => createSecureServer({ ...options, allowHTTP1: true })]
   ] as const) {
-    it(`serves ${kind}, and knows the client's certificate`, async () => {
+    it(`serves ${kind}, and reports the client certificate`, async () => {
       const { ca, server, client } = certificates;
       const options = { cert: server.cert, key: server.key, ca: ca.cert, requestCert: true };
       const secure = create(options) as Server;
@@ -232,7 +232,7 @@ describe('attachWebSocket on a secure server', () => {
 });
 
 describe('handleUpgrade', () => {
-  it('takes requests that the host has routed to it, whatever their path', async () => {
+  it('accepts requests that the host has routed to it, whatever their path', async () => {
     const server = createServer();
     const port = await listening(server);
     const mqttUpgrades = upgradeHandler(broker, { name: 'tenants', maxConnections: 2 });
@@ -250,13 +250,13 @@ describe('handleUpgrade', () => {
     assert.deepEqual(mqttUpgrades.info().shutdownCount, { max_connections: 1 });
   });
 
-  it('works as an upgrade listener itself, and takes no path among its options [OPTION_UNKNOWN]', async () => {
+  it('can be used as an upgrade listener, and has no option path [OPTION_UNKNOWN]', async () => {
     const server = createServer().on('upgrade', upgradeHandler(broker).handleUpgrade);
     await servesMqtt(`ws://127.0.0.1:${await listening(server)}/`);
     assert.throws(() => upgradeHandler(broker, { path: '/mqtt' } as object), { code: 'OPTION_UNKNOWN' });
   });
 
-  it('answers 503 while the broker is not started, and serves when it is', async () => {
+  it('answers 503 while the broker is not started, and serves afterwards', async () => {
     const later = createBroker();
     const server = createServer().on('upgrade', upgradeHandler(later).handleUpgrade);
     const port = await listening(server);
@@ -276,7 +276,7 @@ describe('handleUpgrade', () => {
     assert.equal(await statusOf(), 503);
   });
 
-  it('survives a socket that has been upgraded already, and reports it', async () => {
+  it('reports a socket that was already upgraded, and keeps working', async () => {
     const stub = new StubBroker();
     const handler = upgradeHandler(stub);
     const app = new WebSocketServer({ noServer: true });

@@ -31,7 +31,7 @@ function dial(
   return client;
 }
 
-/** The status an upgrade is refused with. */
+/** Returns the status with which an upgrade is refused. */
 async function refusal(client: WebSocket): Promise<number> {
   const [, response] = await once(client, 'unexpected-response');
   return response.statusCode;
@@ -50,7 +50,7 @@ async function pair(
   return { client, stream, listener };
 }
 
-/** A raw client that upgrades and then speaks in whatever bytes the test likes. */
+/** Connects a raw client that upgrades and then sends arbitrary bytes. */
 async function rawPair(
   options: Partial<WsOptions> = {}
 ): Promise<{ socket: Socket; stream: Duplex; listener: Listener }> {
@@ -77,7 +77,7 @@ const UPGRADE = [
   ''
 ].join('\r\n');
 
-/** A client's frame, masked with zeros. */
+/** Builds the frame of a client, masked with zeros. */
 function frame(opcode: number, payload: Buffer, isFinal = true): Buffer {
   return Buffer.concat([Buffer.from([(isFinal ? 0x80 : 0) | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }
@@ -109,7 +109,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
   const masked = (head: number, payload: Buffer) =>
     Buffer.concat([Buffer.from([head, 0xfe, payload.length >> 8, payload.length & 255, 0, 0, 0, 0]), payload]);
 
-  /** The code of the close frame that comes next. */
+  /** Returns the code of the next close frame. */
   async function closeCode(socket: Socket): Promise<number> {
     const head = await readBytes(socket, 4);
     assert.equal(head[0], 0x88);
@@ -120,7 +120,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     broker.admits = false;
   });
 
-  it('is closed with 1009 once its fragments take more than maxConnectSize', async () => {
+  it('is closed with 1009 once its fragments take more memory than maxConnectSize', async () => {
     broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
     const { socket, stream } = await rawPair();
     const failed = once(stream, 'error');
@@ -133,19 +133,19 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     assert.match(error.message, /maxConnectSize/);
   });
 
-  it('is not connected by a small CONNECT at the beginning of a message that is refused', async () => {
+  it('is not connected by a small CONNECT at the start of a message that is refused', async () => {
     broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
     const { socket, stream } = await rawPair();
     const read: Buffer[] = [];
     stream.on('error', () => {}).on('data', (chunk) => read.push(chunk));
     const shortest = Buffer.from([0x10, 12, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 2, 0, 60, 0, 0]);
     const message = masked(0x82, Buffer.concat([shortest, Buffer.alloc(12_000)]));
-    socket.write(message.subarray(0, 11_000)); // the rest has not come
+    socket.write(message.subarray(0, 11_000)); // the rest is not sent
     assert.equal(await closeCode(socket), 1009);
     assert.deepEqual(Buffer.concat(read), shortest.subarray(0, 13));
   });
 
-  it('is closed with 1009 for fragments of one byte long before their bytes are maxConnectSize', async () => {
+  it('is closed with 1009 for fragments of one byte long before their bytes reach maxConnectSize', async () => {
     const { socket, stream } = await rawPair();
     stream.on('error', () => {}).resume();
     const fragments = Array.from({ length: 2_000 }, (_, at) => frame(at === 0 ? 2 : 0, Buffer.alloc(1), false));
@@ -154,7 +154,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     assert.equal(await closeCode(socket), 1009);
   });
 
-  it('is read no further behind its CONNECT than maxConnectSize, and read on when that is accepted', async () => {
+  it('is read up to maxConnectSize behind its CONNECT, and further once that is accepted', async () => {
     const { socket, stream } = await rawPair();
     let received = 0;
     stream.on('data', (chunk: Buffer) => {
@@ -163,18 +163,18 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     });
     socket.write(frame(2, Buffer.alloc(100)));
     await turnsUntil(() => received > 0);
-    // more than the buffers of both sockets take
+    // more than the buffers of both sockets can hold
     const messages = Array.from({ length: 600 }, () => masked(0x82, Buffer.alloc(60_000)));
     socket.write(Buffer.concat(messages));
     await turnsUntil(() => received > 60_000);
     for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate);
     assert.ok(received < 400_000, `${received} bytes were read`);
-    assert.ok(socket.writableLength > 0, 'the rest is left to the network');
+    assert.ok(socket.writableLength > 0, 'the rest stays in the network');
     (stream as GatheringStream).admitted?.();
     await turnsUntil(() => received === 100 + 600 * 60_000);
   });
 
-  it('is answered with CONNACK 0x95 where its CONNECT says that it is larger than maxConnectSize', async () => {
+  it('is answered with CONNACK 0x95 if its CONNECT has a length above maxConnectSize', async () => {
     const real = createBroker();
     await real.start();
     try {
@@ -224,7 +224,7 @@ describe('a WebSocket listener', () => {
     assert.deepEqual(await message, [Buffer.from('back'), true]);
   });
 
-  it('closes with 1003 when a text frame comes [MQTT-6.0.0-1]', async () => {
+  it('closes with 1003 after a text frame [MQTT-6.0.0-1]', async () => {
     const { client, stream } = await pair();
     const ended = closed(stream);
     client.send('text');
@@ -233,13 +233,13 @@ describe('a WebSocket listener', () => {
     await ended;
   });
 
-  it('takes packets that are split over frames and frames with several packets as one run of bytes [MQTT-6.0.0-2]', async () => {
+  it('reads packets split over frames and frames with several packets as one stream [MQTT-6.0.0-2]', async () => {
     const { client, stream } = await pair();
     for (const part of ['a', 'bc', '', 'defg']) client.send(Buffer.from(part));
     assert.equal((await readBytes(stream, 7)).toString(), 'abcdefg');
   });
 
-  it('takes frames that come byte by byte, in fragments, with a ping between them', async () => {
+  it('reads frames that arrive byte by byte, in fragments, with a ping between them', async () => {
     const { socket, stream } = await rawPair();
     const bytes = Buffer.concat([
       frame(2, Buffer.from('ab'), false),
@@ -251,7 +251,7 @@ describe('a WebSocket listener', () => {
     assert.deepEqual(await readBytes(socket, 3), Buffer.from([0x8a, 1, 0x21]), 'the ping is answered');
   });
 
-  it('takes bytes that come in the same segment as the upgrade', async () => {
+  it('reads bytes that arrive in the same segment as the upgrade', async () => {
     const listener = await open();
     const socket = connect(listener.port as number, '127.0.0.1');
     sockets.push(socket);
@@ -260,7 +260,7 @@ describe('a WebSocket listener', () => {
     assert.equal((await readBytes(stream, 5)).toString(), 'early');
   });
 
-  it('chooses mqtt before mqttv3.1.1 before mqttv3.1, whatever order they are offered in [MQTT-6.0.0-4]', async () => {
+  it('prefers mqtt to mqttv3.1.1 to mqttv3.1, in whatever order they are offered [MQTT-6.0.0-4]', async () => {
     const listener = await open();
     for (const [offered, chosen] of [
       [['mqttv3.1', 'mqttv3.1.1', 'mqtt'], 'mqtt'],
@@ -273,7 +273,7 @@ describe('a WebSocket listener', () => {
     }
   });
 
-  it('refuses a client without an MQTT subprotocol [MQTT-6.0.0-3], unless it is told not to', async () => {
+  it('refuses a client without an MQTT subprotocol [MQTT-6.0.0-3], unless requireSubprotocol is false', async () => {
     const strict = await open();
     assert.equal(await refusal(dial(strict.port, { protocols: [] })), 400);
     assert.equal(await refusal(dial(strict.port, { protocols: ['chat'] })), 400);
@@ -284,7 +284,7 @@ describe('a WebSocket listener', () => {
     assert.equal(client.protocol, '');
   });
 
-  it('answers on its path only', async () => {
+  it('accepts requests for its path only', async () => {
     const listener = await open({ path: '/devices' });
     assert.equal(await refusal(dial(listener.port)), 404);
     await once(dial(listener.port, { path: '/devices' }), 'open');
@@ -301,7 +301,7 @@ describe('a WebSocket listener', () => {
     assert.equal(ws({ port: 0, path: '/a/%C3%A4' }).webSocket?.path, '/a/%C3%A4');
   });
 
-  it('tells a plain HTTP request what it is', async () => {
+  it('answers a plain HTTP request with 426', async () => {
     const listener = await open();
     const [response] = await once(get({ port: listener.port, host: '127.0.0.1', path: '/mqtt' }), 'response');
     assert.equal(response.statusCode, 426);
@@ -309,7 +309,7 @@ describe('a WebSocket listener', () => {
     response.resume();
   });
 
-  it('refuses an upgrade that is none by RFC 6455', async () => {
+  it('refuses an upgrade that violates RFC 6455', async () => {
     const listener = await open();
     const socket = connect(listener.port as number, '127.0.0.1');
     sockets.push(socket);
@@ -320,7 +320,7 @@ describe('a WebSocket listener', () => {
     assert.deepEqual(broker.taken, []);
   });
 
-  it('closes a connection that does not finish its upgrade in time', async () => {
+  it('closes a connection that does not complete its upgrade in time', async () => {
     const listener = await open({ handshakeTimeout: 20 });
     const socket = connect(listener.port as number, '127.0.0.1');
     sockets.push(socket);
@@ -330,7 +330,7 @@ describe('a WebSocket listener', () => {
     await turnsUntil(() => listener.info().currentConnections === 0);
   });
 
-  it('keeps what it can not send, says so by write and writableLength, and drains when the client reads again', async () => {
+  it('applies back pressure by write and writableLength, and drains once the client reads again', async () => {
     const { client, stream } = await pair();
     let received = 0;
     client.on('message', (data: Buffer) => {
@@ -339,7 +339,7 @@ describe('a WebSocket listener', () => {
     client.pause();
     const chunk = Buffer.alloc(65_536, 1);
     let sent = 0;
-    // The kernel's buffers take some megabytes first. The turns let it.
+    // the buffers of the kernel take some megabytes first, during these turns
     while (stream.writableLength < 1_000_000) {
       assert.equal(stream.write(chunk), false);
       sent += chunk.length;
@@ -358,7 +358,7 @@ describe('a WebSocket listener', () => {
     const { client, stream } = await pair();
     const chunk = Buffer.alloc(65_536, 1);
     let sent = 0;
-    // Nobody reads the stream: in the end the client's own buffer must fill.
+    // the stream is not read, so in the end the buffer of the client fills
     while (client.bufferedAmount < 1_000_000) {
       assert.equal(client.readyState, WebSocket.OPEN);
       client.send(chunk);
@@ -376,7 +376,7 @@ describe('a WebSocket listener', () => {
     await all;
   });
 
-  it('gathers small writes of one turn into one frame and splits large ones', async () => {
+  it('joins small writes of one turn into one frame and splits large ones', async () => {
     const { client, stream } = await pair();
     const lengths: number[] = [];
     const all = new Promise<void>((resolve) => {
@@ -395,7 +395,7 @@ describe('a WebSocket listener', () => {
     assert.deepEqual(lengths, [8, 200_000]);
   });
 
-  it('sends what was written before the end, then closes with 1000', async () => {
+  it('sends all data written before the end, and then closes with 1000', async () => {
     const { client, stream } = await pair();
     const message = once(client, 'message');
     const gone = once(client, 'close');
@@ -415,7 +415,7 @@ describe('a WebSocket listener', () => {
     }
   });
 
-  it('takes the connection down when the stream is destroyed', async () => {
+  it('closes the connection when the stream is destroyed', async () => {
     const { client, stream } = await pair();
     const gone = once(client, 'close');
     stream.destroy();
@@ -435,7 +435,7 @@ describe('a WebSocket listener', () => {
     await rawGone;
   });
 
-  it('takes messages of several packets of the greatest size the zone allows', async () => {
+  it('accepts messages of several packets of maxPacketSize', async () => {
     broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 50, maxConnectSize: 65_536 });
     const { client, stream } = await pair();
     client.send(Buffer.alloc(200));
@@ -445,7 +445,7 @@ describe('a WebSocket listener', () => {
     assert.equal((await once(client, 'close'))[0], 1009);
   });
 
-  it('ends a connection that floods it with pings instead of piling up the answers', async () => {
+  it('closes a connection that floods it with pings, instead of queueing the answers', async () => {
     const { socket, stream } = await rawPair();
     stream.resume();
     const gone = closed(stream);
@@ -453,7 +453,7 @@ describe('a WebSocket listener', () => {
     await gone;
   });
 
-  it('compresses both ways for a client that asks for it, where it is told to', async () => {
+  it('compresses both ways with perMessageDeflate for a client that offers it', async () => {
     const server = await httpServer();
     for (const [listener, isCompressed] of [
       [await open(), false],
@@ -478,7 +478,7 @@ describe('a WebSocket listener', () => {
     }
   });
 
-  it('serves a client without compression where it is told to compress', async () => {
+  it('serves a client without compression even with perMessageDeflate', async () => {
     const { client, stream } = await pair({ perMessageDeflate: true });
     assert.equal(client.extensions, '');
     const message = once(client, 'message');
@@ -486,7 +486,7 @@ describe('a WebSocket listener', () => {
     assert.deepEqual((await message)[0], Buffer.alloc(2000));
   });
 
-  it('refuses a message that is past maxPayload when it is unpacked with 1009', async () => {
+  it('refuses a message with 1009 if it exceeds maxPayload when decompressed', async () => {
     const listener = await open({ perMessageDeflate: true, maxPayload: 10_000 });
     const client = dial(listener.port, { perMessageDeflate: true });
     const [{ stream }] = await Promise.all([broker.next(), once(client, 'open')]);
@@ -496,7 +496,7 @@ describe('a WebSocket listener', () => {
     await gone;
   });
 
-  it('sends small packets at once, unless it is told to gather them', async () => {
+  it('sends small packets at once, unless noDelay is false', async () => {
     const optionsOf = watchSocketOptions();
     for (const noDelay of [undefined, true, false]) {
       const { stream } = await pair({ noDelay });
@@ -504,7 +504,7 @@ describe('a WebSocket listener', () => {
     }
   });
 
-  it('pings when told to, and ends a connection that answers nothing', async () => {
+  it('sends pings at pingInterval, and closes a connection that sends nothing', async () => {
     const timers: (() => void)[] = [];
     const clock = {
       now: () => 0,
@@ -522,17 +522,17 @@ describe('a WebSocket listener', () => {
     await pinged;
     assert.deepEqual(await readBytes(silent.socket, 2), Buffer.from([0x89, 0]));
     const gone = closed(silent.stream);
-    client.send(Buffer.from('x')); // a sign of life, as the pong is
+    client.send(Buffer.from('x')); // counts as alive, like a pong
     await readBytes(broker.taken[0].stream, 1);
     for (const tick of timers.splice(0)) tick();
     await gone;
     assert.equal(client.readyState, WebSocket.OPEN);
-    assert.equal(timers.length, 1, 'no timer is left for a listener without connections');
+    assert.equal(timers.length, 1, 'a listener without connections has no timer');
   });
 });
 
 describe('a WebSocket attached to an HTTP server', () => {
-  it('serves its path beside the requests and the upgrades of the app', async () => {
+  it('serves its path, and leaves other requests and upgrades to the app', async () => {
     const { server, port } = await httpServer();
     const app = new WebSocketServer({ noServer: true });
     server.on('upgrade', (request, socket, head) => {
@@ -556,14 +556,14 @@ describe('a WebSocket attached to an HTTP server', () => {
     assert.equal(await response.text(), 'the app');
   });
 
-  it('refuses what is no HTTP server, such as the app of a web framework', () => {
+  it('refuses an object that is not an HTTP server, such as the app of a web framework', () => {
     const app = Object.assign(() => {}, { on: () => {}, listen: () => {} });
     for (const wrong of [app, {}, undefined]) {
       assert.throws(() => attachWebSocket(broker, wrong as never), { code: 'OPTION_INVALID', field: 'server' });
     }
   });
 
-  it('leaves upgrades of other paths to the app, and answers them where the app has no listener', async () => {
+  it('leaves upgrades for other paths to the app, and answers them if the app has no listener', async () => {
     const { server, port } = await httpServer();
     await attachWebSocket(broker, server);
     assert.equal(await refusal(dial(port, { path: '/other' })), 404);
@@ -587,14 +587,14 @@ describe('a WebSocket attached to an HTTP server', () => {
     await once(dial(port), 'open');
   });
 
-  it('is not on the server before the broker starts', async () => {
+  it('adds no listener to the server before the broker starts', async () => {
     broker.state = 'idle';
     const { server } = await httpServer();
     await attachWebSocket(broker, server);
     assert.equal(server.listenerCount('upgrade'), 0);
   });
 
-  it('serves several paths of one server, but not one path twice', async () => {
+  it('can serve several paths of one server, but not one path twice', async () => {
     const { server, port } = await httpServer();
     const one = await attachWebSocket(broker, server, { path: '/one', zone: 'internal' });
     await attachWebSocket(broker, server, { path: '/two' });
@@ -611,7 +611,7 @@ describe('a WebSocket attached to an HTTP server', () => {
     await attachWebSocket(broker, server, { path: '/one', name: 'again' });
   });
 
-  it('keeps to its maximum of connections', async () => {
+  it('refuses connections past maxConnections', async () => {
     const { server, port } = await httpServer();
     const listener = await attachWebSocket(broker, server, { maxConnections: 1 });
     await once(dial(port), 'open');
