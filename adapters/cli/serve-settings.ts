@@ -143,7 +143,9 @@ function furtherListeners(list: unknown, config: string | undefined): PlannedLis
   if (!Array.isArray(list)) throw new InvalidInput('OPTION_INVALID', `${config}: listeners`, 'a list', list);
   return list.map((entry: unknown, at) => {
     const place = `${config}: listeners[${at}]`;
-    const { kind, ...options } = (entry ?? {}) as Record<string, unknown>;
+    if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
+      throw new InvalidInput('OPTION_INVALID', place, 'an object with "kind"', entry);
+    const { kind, ...options } = entry as Record<string, unknown>;
     if (typeof kind !== 'string' || !Object.hasOwn(KINDS, kind)) {
       throw new InvalidInput('OPTION_INVALID', `${place}.kind`, `one of ${Object.keys(KINDS).join(', ')}`, kind);
     }

@@ -2,6 +2,7 @@ import { BrokerError } from '../../lib/index.ts';
 
 /** Remedies for a failed open, by the text of the error. */
 const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
+  [/Cannot find (package|module) 'level'/, 'Run `npm install level`; a bundle needs it next to it, too.'],
   [/FOLDER_GONE/, 'Move it back, or restart the process, which then starts with an empty folder.'],
   [
     /EACCES|EPERM|permission denied|not permitted/i,

@@ -111,7 +111,7 @@ export interface UnixOptions extends ListenerOptions {
 
 export const UNIX_OPTIONS = {
   ...LISTENER_OPTIONS,
-  path: row('text', undefined as string | undefined, 'Path of the socket.'),
+  path: row('text', undefined as string | undefined, 'Path of the socket.', { check: checkSocketPath }),
   mode: row('object', undefined as number | undefined, 'File mode of the socket.', { check: checkMode }),
   backlog: TCP_OPTIONS.backlog
 };
@@ -121,6 +121,11 @@ export function checkTexts(value: unknown, field: string): readonly string[] {
   const list = typeof value === 'string' ? [value] : value;
   if (Array.isArray(list) && list.every((item) => typeof item === 'string')) return list;
   throw new InvalidInput('OPTION_INVALID', field, 'a list of strings', value);
+}
+
+function checkSocketPath(value: unknown, field: string): string {
+  if (value !== '') return value as string;
+  throw new InvalidInput('OPTION_INVALID', field, 'the path of a socket, such as "/run/mqtt.sock"', value);
 }
 
 function checkMode(value: unknown, field: string): number {

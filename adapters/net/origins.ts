@@ -18,6 +18,11 @@ export const LOOPBACK_ORIGINS: OriginCheck = (origin) => origin === undefined ||
 export function checkOrigins(value: unknown, field: string): OriginCheck {
   if (typeof value === 'function') return value as OriginCheck;
   const list = checkTexts(value, field);
+  const pattern = list.find((origin) => origin.includes('*') && origin !== '*');
+  if (pattern !== undefined) {
+    const expected = 'whole origins without wildcards, or a function that compares';
+    throw new InvalidInput('OPTION_INVALID', field, expected, pattern);
+  }
   const wrong = list.find((origin) => !ANY.includes(origin) && !isOrigin(origin));
   if (wrong !== undefined) {
     const expected = 'origins as browsers send them, such as "https://app.example", or "any"';

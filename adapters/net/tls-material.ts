@@ -34,7 +34,7 @@ export async function loadMaterial(settings: TlsRead): Promise<LoadedMaterial> {
     secureOptions: usesPresharedKeys(settings) ? constants.SSL_OP_NO_TICKET : undefined
   };
   const context = { ...shared, ...certificate };
-  createSecureContext(context);
+  checkedContext(context, settings);
   const contextFor = await loadServerNames(settings.serverNames, shared);
   const pskText = settings.pskFile === undefined ? undefined : (await readRegularFile(settings.pskFile)).toString();
   const fromFile = pskText === undefined ? undefined : parsePskFile(pskText, settings.pskDelimiter);
@@ -49,7 +49,7 @@ async function loadServerNames(
   const contexts = new Map<string, SecureContext>();
   for (const [name, certificate] of serverNames) {
     try {
-      contexts.set(name, createSecureContext({ ...shared, ...(await loadCertificate(certificate)) }));
+      contexts.set(name, checkedContext({ ...shared, ...(await loadCertificate(certificate)) }, certificate));
     } catch (error) {
       throw new Error(`server name "${name}": ${(error as Error).message}`, { cause: error });
     }
@@ -58,6 +58,27 @@ async function loadServerNames(
     const name = serverName.toLowerCase();
     return contexts.get(name) ?? contexts.get(`*${name.slice(name.indexOf('.'))}`);
   };
+}
+
+type Pems = Readonly<Record<'cert' | 'key', readonly (string | Buffer)[]>>;
+
+/** @throws Error that names certificate and key, where they are swapped or do not belong together */
+function checkedContext(context: SecureContextOptions & Pems, { certFile, keyFile }: CertificateRead): SecureContext {
+  try {
+    return createSecureContext(context);
+  } catch (error) {
+    const cert = certFile ?? 'the option cert';
+    const key = keyFile ?? 'the option key';
+    const has = (pems: readonly (string | Buffer)[], sign: string) => pems.some((pem) => pem.includes(sign));
+    let text = '';
+    if ((error as NodeJS.ErrnoException).code === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH')
+      text = `the private key in ${key} does not belong to the certificate in ${cert}; use the key that the certificate was issued for`;
+    else if (context.cert.length > 0 && !has(context.cert, 'CERTIFICATE-----'))
+      text = `${cert} contains no certificate in PEM format; check that it and ${key} are not swapped`;
+    else if (context.key.length > 0 && !has(context.key, 'PRIVATE KEY-----'))
+      text = `${key} contains no private key in PEM format; check that it and ${cert} are not swapped`;
+    throw text === '' ? error : new Error(text, { cause: error });
+  }
 }
 
 async function loadCertificate({ cert, certFile, key, keyFile, passphrase }: CertificateRead) {

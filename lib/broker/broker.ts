@@ -310,6 +310,7 @@ export class Broker {
   handle(stream: Duplex, meta?: ConnectionMeta): void {
     if (
       typeof stream?.on !== 'function' ||
+      typeof stream.resume !== 'function' ||
       typeof stream.write !== 'function' ||
       typeof stream.destroy !== 'function'
     ) {

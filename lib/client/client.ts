@@ -235,6 +235,8 @@ export class Client {
       subscriptions.map(({ topic }) => topic),
       this.protocolVersion
     );
+    const unknown = subscriptions.find(({ qos }) => qos !== 0 && qos !== 1 && qos !== 2);
+    if (unknown !== undefined) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', unknown.qos);
     // Add the handlers before the SUBACK, because retained messages may arrive before it.
     const added = subscriptions.filter(({ topic }) => handle !== undefined && this.#inbox.addHandler(topic, handle));
     const forget = ({ topic }: FilterInput) => this.#inbox.removeHandler(topic, handle as MessageHandler);
