@@ -136,7 +136,11 @@ export class WebSocketEndpoint {
 
   #allowsOrigin(origins: OriginCheck, request: IncomingMessage): boolean {
     try {
-      return origins(request.headers.origin, request) === true;
+      const answer: unknown = origins(request.headers.origin, request);
+      if (typeof answer === 'boolean') return answer;
+      // a promise that rejects must not end the process
+      Promise.resolve(answer).catch(ignore);
+      throw new InvalidInput('OPTION_INVALID', 'origins', 'a function that returns true or false at once', answer);
     } catch (error) {
       this.#gate.report(error, 'checking an origin');
       return false;

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get } from 'node:http';
 import { Writable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { openError } from '../../adapters/level/open-error.ts';
@@ -18,6 +20,19 @@ describe('an error about an option or a file', () => {
         message: /without wildcards, or a function/
       });
     ws({ port: 0, origins: ['*'] });
+  });
+
+  it('reports an origins function that returns a promise with OPTION_INVALID, and refuses the client', async () => {
+    await using kit = await createTestBroker();
+    const origins = async () => true;
+    const { port } = await listen(kit.broker, ws({ port: 0, origins: origins as never }));
+    const failed = kit.broker.nextEvent('error');
+    const headers = { Connection: 'Upgrade', Upgrade: 'websocket' };
+    const [response] = await once(get({ port, host: '127.0.0.1', path: '/mqtt', headers }), 'response');
+    assert.equal(response.statusCode, 403);
+    response.resume();
+    const { error } = await failed;
+    assert.match(error.message, /origins: expected a function that returns true or false at once/);
   });
 
   it('refuses a stream that cannot be read with STREAM_INVALID', async () => {
