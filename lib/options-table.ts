@@ -1,19 +1,21 @@
 import { InvalidInput, show } from './errors.ts';
 
 /**
- * Tables of options: every option is a row with its default, unit and range; reading options walks the rows. `read` turns what a user
- * wrote (camelCase name or the documented spelling; numbers or texts with a unit) into plain numbers, booleans and texts.
+ * Tables of options. Every option is a row with its default, unit and range.
+ *
+ * `readOptions` converts the given values (numbers, or strings with a unit) to plain numbers, booleans and strings. It accepts the camelCase
+ * names and the documented spellings.
  */
 
-/** A length of time: a number in the option's unit, or text such as `250ms`, `15s`, `5m`, `2h`, `7d`; `infinity` where allowed. */
+/** A duration: a number in the unit of the option, or a string such as `250ms`, `15s`, `5m`, `2h`, `7d`; `infinity` where allowed. */
 export type Duration = number | string;
-/** A size: bytes as a number, or text such as `64KB`, `1MB`, `2GB` (powers of 1024). */
+/** A size: a number of bytes, or a string such as `64KB`, `1MB`, `2GB` (powers of 1024). */
 export type Size = number | string;
 
-/** One option: what is taken, and what holds where nothing is given. */
+/** One option: its default, and the values that it accepts. */
 export interface OptionRow<T = unknown> {
   readonly default: T;
-  /** How a value is read: which texts and numbers are good for it. */
+  /** How a value is read: which strings and numbers are accepted. */
   readonly kind:
     | 'boolean'
     | 'integer'
@@ -25,7 +27,7 @@ export interface OptionRow<T = unknown> {
     | 'rate'
     | 'object'
     | 'function';
-  /** The unit of a plain number: `ms` or `s` for durations. */
+  /** The unit of a plain number; for durations `ms` or `s`. */
   readonly unit?:
     | 'ms'
     | 's'
@@ -38,23 +40,23 @@ export interface OptionRow<T = unknown> {
     | 'filters'
     | 'sessions';
   readonly min?: number;
-  /** For `text`: bytes of UTF-8. */
+  /** The maximum. For the kind `text`: bytes of UTF-8. */
   readonly max?: number;
   readonly choices?: readonly string[];
-  /** Documented names that mean the same, besides the snake_case of the name itself. */
+  /** Other documented names of the option, in addition to the name in snake_case. */
   readonly aliases?: readonly string[];
-  /** What the option is for and what its special values mean. */
+  /** What the option is for, and what its special values mean. README and `embermq help options` show this text. */
   readonly about: string;
-  /** Turns an accepted object into the option's value; throws `InvalidInput`. */
+  /** Checks a value of the kind `object` or `text` and converts it to the value of the option; throws `InvalidInput`. */
   readonly check?: (value: unknown, field: string) => unknown;
 }
 
 /** Options by camelCase name. */
 export type OptionTable = Readonly<Record<string, OptionRow>>;
-/** The values of a table as read. */
+/** The values of the options of a table, after reading. */
 export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
 
-/** One row of a table. */
+/** Create a row of a table. */
 export function row<V>(
   kind: OptionRow['kind'],
   value: V,
@@ -64,13 +66,13 @@ export function row<V>(
   return { kind, default: value, about, ...more };
 }
 
-/** So many units of something per stretch of time. */
+/** An amount, such as messages or bytes, per period of time. */
 export interface Rate {
   readonly amount: number;
   readonly perMs: number;
 }
 
-/** Bytes of UTF-8 in a string, where its row has no bound of its own: what a string of MQTT may have. */
+/** The maximum length of a string in bytes of UTF-8, if its row has no maximum: that of a string in MQTT. */
 const MAX_TEXT_BYTES = 65_535;
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -85,7 +87,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = { '': 1, b: 1, kb: 1024, mb
 
 /** Milliseconds of a duration such as `90s`, `1m30s` or `2h`; undefined if it is not valid. */
 export function parseDuration(text: string): number | undefined {
-  if (text.length > MAX_TEXT_BYTES) return undefined; // a longer one could exhaust the stack of the regular expression
+  if (text.length > MAX_TEXT_BYTES) return undefined; // a longer one could overflow the stack of the regular expression
   const trimmed = text.trim().toLowerCase();
   if (trimmed === 'infinity') return Infinity;
   if (!/^(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$/.test(trimmed)) return undefined;
@@ -95,13 +97,13 @@ export function parseDuration(text: string): number | undefined {
   return ms;
 }
 
-/** Bytes in a text such as `1MB` or `64 KB`; undefined when it is none. */
+/** Bytes of a size such as `1MB` or `64 KB`; undefined if it is not valid. */
 export function parseSize(text: string): number | undefined {
   const parts = /^(\d+(?:\.\d+)?)\s*(b|kb|mb|gb)?$/i.exec(text.trim());
   return parts === null ? undefined : Math.floor(Number(parts[1]) * UNIT_BYTES[(parts[2] ?? '').toLowerCase()]);
 }
 
-/** Milliseconds of a duration argument; plain numbers count in `unit`. Throws `InvalidInput` DURATION_INVALID. */
+/** Milliseconds of a duration; plain numbers are in `unit`. @throws InvalidInput DURATION_INVALID */
 export function durationMs(value: Duration, field: string, unit: 'ms' | 's' = 'ms'): number {
   const ms =
     typeof value === 'number' ? value * UNIT_MS[unit] : typeof value === 'string' ? parseDuration(value) : undefined;
@@ -111,17 +113,17 @@ export function durationMs(value: Duration, field: string, unit: 'ms' | 's' = 'm
   return ms;
 }
 
-/** The documented spelling of a camelCase name: maxPacketSize -> max_packet_size. */
+/** The documented spelling of a camelCase name, for example `max_packet_size` for `maxPacketSize`. */
 export function documentedName(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /**
- * Read what a user gave by a table.
- * @param where names the place in messages; '' for the top level
- * @param base values as read, for the rows that are not given; the defaults where absent
- * @returns one value for every row
- * @throws InvalidInput OPTION_UNKNOWN (with the nearest name) or OPTION_INVALID
+ * Read given options according to a table.
+ * @param where the place of the options, for error messages; '' for the top level
+ * @param base the values of options that are not given; default: the defaults of the rows
+ * @returns one value per row
+ * @throws InvalidInput OPTION_UNKNOWN with the most similar name, or OPTION_INVALID
  */
 export function readOptions(
   table: OptionTable,
@@ -140,18 +142,18 @@ export function readOptions(
   return values;
 }
 
-/** @throws InvalidInput OPTION_INVALID for what has no options in it by name */
+/** Check that a value is a plain object of options. @throws InvalidInput OPTION_INVALID */
 export function checkObject(value: unknown, field: string): void {
   const isGood = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
   if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
 }
 
-/** @throws InvalidInput OPTION_UNKNOWN for a key that is none of `known` */
+/** Check that all keys are in `known`. @throws InvalidInput OPTION_UNKNOWN */
 export function checkNames(given: object, known: readonly string[], where: string): void {
   for (const key of Object.keys(given)) if (!known.includes(key)) throw unknownKey(key, known, where);
 }
 
-/** The error for a key no table knows, with the nearest known one as suggestion. */
+/** The error for an unknown option, with the most similar name as a suggestion. */
 export function unknownKey(key: string, known: readonly string[], where: string): InvalidInput {
   const near = nearest(key, known);
   const hint = near === undefined ? '' : `; did you mean "${near}"?`;
@@ -159,7 +161,7 @@ export function unknownKey(key: string, known: readonly string[], where: string)
   return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option ${show(key)}${place}${hint}`);
 }
 
-/** The row that a user's key means, be it camelCase, documented spelling or alias; undefined: none. */
+/** The name of the row for a key in any spelling (camelCase, documented, or an alias); undefined if there is none. */
 export function optionName(table: OptionTable, key: string): string | undefined {
   return nameIndex(table).get(key);
 }
@@ -204,7 +206,7 @@ function readValue(row: OptionRow, value: unknown, field: string): unknown {
     case 'size':
       return inRange(row, typeof value === 'string' ? parseSize(value) : value, field, value);
     case 'text':
-      if (typeof value !== 'string') return fail('a text');
+      if (typeof value !== 'string') return fail('a string');
       return row.check === undefined ? value : row.check(value, field);
     case 'choice':
       return row.choices?.includes(value as string) ? value : fail(`one of ${row.choices?.join(', ')}`);
@@ -220,7 +222,7 @@ function readValue(row: OptionRow, value: unknown, field: string): unknown {
 
 function inRange(row: OptionRow, number: unknown, field: string, given: unknown): number {
   const { kind, unit, min = 0, max = Number.MAX_SAFE_INTEGER } = row;
-  // What MQTT carries in seconds it carries in whole ones.
+  // MQTT only has whole seconds.
   const isWhole = kind === 'integer' || kind === 'size' || (kind === 'duration' && unit === 's');
   const isGood = typeof number === 'number' && number >= min && number <= max;
   if (isGood && (!isWhole || number === Infinity || Number.isInteger(number))) return number;
@@ -243,7 +245,7 @@ function readRate(value: unknown): Rate | undefined {
   return isGood ? { amount: amount as number, perMs: perMs as number } : undefined;
 }
 
-/** The error for a name that is none of a list, with the nearest one as suggestion. */
+/** The error for a name that is not in `known`, with the most similar name as a suggestion. */
 export function unknownName(code: string, field: string, name: unknown, known: readonly string[]): InvalidInput {
   const near = nearest(String(name), known);
   const list = `one of ${known.join(', ')}`;
@@ -251,9 +253,9 @@ export function unknownName(code: string, field: string, name: unknown, known: r
   return new InvalidInput(code, field, list, name, `there is no ${field} "${String(name)}"; ${hint}`);
 }
 
-/** The known name nearest to a misspelt one; undefined when none is near. */
+/** The known name that is most similar to a misspelled one; undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  if (word.length > 100) return undefined; // comparing takes time in proportion
+  if (word.length > 100) return undefined; // the time of the comparison is proportional to the length
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {

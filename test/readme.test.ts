@@ -12,13 +12,13 @@ const path = join(root, 'README.md');
 const readme = readFileSync(path, 'utf8');
 const tables = { zone: ZONE_OPTIONS, broker: BROKER_OPTIONS } as Readonly<Record<string, OptionTable>>;
 
-/** Defaults that depend on the machine, or on the hooks that are registered, are described in words. */
+/** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
-  memoryHighWatermark: '85 % of the heap Node may have',
+  memoryHighWatermark: '85 % of the heap limit of Node',
   allowAnonymous: '`true` without an authenticate hook, else `false`',
-  aclNomatch: '`allow` without a hook of that kind, else `deny`',
+  aclNomatch: '`allow` without such a hook, else `deny`',
   maxTotalMqueueBytes: 'half of `memoryHighWatermark`',
-  maxTotalMqueueStoreBytes: 'a third of the space that the store may take'
+  maxTotalMqueueStoreBytes: 'a third of the space available to the store'
 };
 
 function markdown(table: OptionTable): string {
@@ -50,7 +50,7 @@ function size(bytes: number): string {
 
 function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
   if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
-  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind;
+  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
   const of = unit === undefined ? '' : ` ${unit}`;
   return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
 }
@@ -63,7 +63,7 @@ function withTables(text: string): string {
   }, text);
 }
 
-/** Short where the texts are long: what is in one and not in the other. */
+/** The lines of a text that the other text does not have. This keeps the message of a failed assertion short. */
 function linesOnlyIn(text: string, other: string): string[] {
   const known = new Set(other.split('\n'));
   return text.split('\n').filter((line) => !known.has(line));

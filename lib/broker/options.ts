@@ -9,7 +9,7 @@ import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
 import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
 import type { RewriteRule } from './rewrite.ts';
 
-/** A subscription that the broker makes for every client at connect; `%c` and `%u` stand for client id and user name. */
+/** A subscription that the broker makes for every client when it connects. `%c` and `%u` are replaced by the client id and the user name. */
 export interface AutoSubscription {
   /** The topic filter. */
   readonly topic: string;
@@ -19,38 +19,38 @@ export interface AutoSubscription {
   readonly noLocal?: boolean;
   /** Retain As Published. Default false. */
   readonly retainAsPublished?: boolean;
-  /** Retain Handling: 0 (default) hand out retained messages, 1 only where the subscription is new, 2 never. */
+  /** Retain Handling: send retained messages always (0, the default), only if the subscription is new (1), or never (2). */
   readonly retainHandling?: 0 | 1 | 2;
 }
 
 const DEFAULT_WATERMARK = Math.floor(getHeapStatistics().heap_size_limit * 0.85);
 
-/** Settings of the broker as a whole. */
+/** The settings of the broker as a whole. */
 export const BROKER_OPTIONS = {
-  node: row('text', 'embermq@127.0.0.1', 'Name of this node, in every record and in `$SYS`.', {
+  node: row('text', 'embermq@127.0.0.1', 'Name of the broker node, used in records and in `$SYS` topics.', {
     aliases: ['node.name'],
     max: 1024,
     check: checkNode
   }),
-  timerResolution: row('duration', 100, 'Tick of the timing wheel: how late a timeout may be.', {
+  timerResolution: row('duration', 100, 'Tick of the timing wheel. A timeout may be late by one tick.', {
     unit: 'ms',
     min: 1,
     max: 10_000
   }),
-  hookTimeout: row('duration', 5_000, 'A hook that has not answered by then refuses its operation.', {
+  hookTimeout: row('duration', 5_000, 'Time that a hook may take. After that, its operation is refused.', {
     unit: 'ms',
     min: 1
   }),
   maxHeldBytes: row(
     'size',
     1_048_576,
-    'Bytes of a connection kept while a hook decides, besides one chunk and what its stream buffers.',
+    'Bytes that one connection may buffer while a hook decides, in addition to one chunk and the buffer of its stream.',
     { unit: 'bytes', min: 1024 }
   ),
   maxConnections: row(
     'integer',
     100_000,
-    'Connections of all listeners together; one more is cut off at once. 0: unlimited.',
+    'Maximum number of connections of all listeners together. Further connections are closed immediately. 0: unlimited.',
     {
       unit: 'connections'
     }
@@ -58,56 +58,76 @@ export const BROKER_OPTIONS = {
   maxUnwrittenBytes: row(
     'size',
     8_388_608,
-    'With a store: bytes waiting to be written at which the broker stops reading clients that caused more than an equal share. At four times this size it stops reading every client that caused any.',
+    'With a store: when this many bytes wait to be written, the broker stops reading from clients that caused more than an equal share of them. At four times this size it stops reading from every client that caused any.',
     { unit: 'bytes', min: 65_536 }
   ),
   repairStore: row(
     'boolean',
     false,
-    'With a store: start although records in it are lost or cannot be read, and go on without them.'
+    'With a store: start even if records are missing or cannot be read, and continue without them.'
   ),
   maxSessions: row(
     'integer',
     250_000,
-    'Sessions, connected or not; a new one past it is refused (0x97). 0: unlimited.',
+    'Maximum number of sessions, connected or not. Further sessions are refused (0x97). 0: unlimited.',
     { unit: 'sessions' }
   ),
-  maxTotalSubscriptions: row('integer', 5_000_000, 'Subscriptions of all sessions together (0x97); 0: unlimited.', {
-    unit: 'filters'
-  }),
-  outputHighWaterMark: row('size', 262_144, 'Unsent bytes of a connection from which its messages go to the backlog.', {
-    unit: 'bytes',
-    min: 1
-  }),
+  maxTotalSubscriptions: row(
+    'integer',
+    5_000_000,
+    'Maximum number of subscriptions of all sessions together (0x97); 0: unlimited.',
+    {
+      unit: 'filters'
+    }
+  ),
+  outputHighWaterMark: row(
+    'size',
+    262_144,
+    'When a connection has this many unsent bytes, further messages for it are queued in the backlog.',
+    {
+      unit: 'bytes',
+      min: 1
+    }
+  ),
   memoryHighWatermark: row(
     'size',
     DEFAULT_WATERMARK,
-    'Heap and buffers in use from which the broker sheds: connections whose CONNECT is not accepted are closed, except those of clients that return to a stored session; no new sessions, no QoS 0 in backlogs; if that is not enough, no QoS 1 and 2 that would have to wait in memory (0x97). 0: never.',
+    'When heap and buffers reach this size, the broker closes connections whose CONNECT is not accepted yet, except those of clients that return to a stored session. It creates no new sessions and does not queue QoS 0 messages. If memory stays above this size, it also refuses QoS 1 and 2 messages that would have to wait in memory (0x97). 0: never.',
     { unit: 'bytes' }
   ),
   maxTotalMqueueBytes: row(
     'size',
     undefined as number | undefined,
-    'Backlogs of all sessions together, in memory: past it the largest ones are shortened first; 0: unlimited.',
+    'Maximum size of the backlogs of all sessions together, in memory. Above it, messages are dropped from the largest backlogs first. 0: unlimited.',
     { unit: 'bytes' }
   ),
   maxTotalMqueueStoreBytes: row(
     'size',
     undefined as number | undefined,
-    'Bytes of the store that the queued messages of all sessions together may take; a value above the default has no effect. Past it the largest queues are shortened first, and only to make room for new messages. 0: no bound until the reserve of the store is in use.',
+    'Maximum space in the store for the queued messages of all sessions together. A value above the default has no effect. Above it, messages are dropped from the largest queues first, and only to make room for new messages. 0: unlimited until the reserve of the store is in use.',
     { unit: 'bytes' }
   ),
-  routeCacheTargets: row('integer', 200_000, 'Size of the route cache: topics plus the subscribers they reach.', {
-    min: 16
-  }),
-  sharedSubscriptionStrategy: row('choice', 'random' as SharedStrategy, 'How a share group picks.', {
-    choices: ['random', 'round_robin', 'sticky', 'hash'],
-    aliases: ['broker.shared_subscription_strategy']
-  }),
+  routeCacheTargets: row(
+    'integer',
+    200_000,
+    'Size of the route cache: the number of cached topics plus the number of subscribers that they reach.',
+    {
+      min: 16
+    }
+  ),
+  sharedSubscriptionStrategy: row(
+    'choice',
+    'random' as SharedStrategy,
+    'How a share group selects the member that receives a message.',
+    {
+      choices: ['random', 'round_robin', 'sticky', 'hash'],
+      aliases: ['broker.shared_subscription_strategy']
+    }
+  ),
   sharedDispatchAckEnabled: row(
     'boolean',
     false,
-    'QoS 1 and 2: pass over members that are offline or have a full window while another can take the message.',
+    'For QoS 1 and 2: skip members that are offline or have a full in-flight window if another member can receive the message.',
     {
       aliases: ['broker.shared_dispatch_ack_enabled']
     }
@@ -115,63 +135,77 @@ export const BROKER_OPTIONS = {
   maxRetainedMessages: row(
     'integer',
     1_000_000,
-    'Retained messages; known topics may still be replaced. 0: unlimited.',
+    'Maximum number of retained messages. At the limit, the messages of topics that already have one can still be replaced. 0: unlimited.',
     { unit: 'messages', aliases: ['retainer.max_retained_messages'] }
   ),
-  maxRetainedBytes: row('size', 1_073_741_824, 'Bytes of all retained messages; 0: unlimited.', { unit: 'bytes' }),
-  maxRetainedPayloadSize: row('size', 1_048_576, 'A larger payload is delivered but not retained; 0: unlimited.', {
-    unit: 'bytes',
-    aliases: ['retainer.max_payload_size']
+  maxRetainedBytes: row('size', 1_073_741_824, 'Maximum size of all retained messages together; 0: unlimited.', {
+    unit: 'bytes'
   }),
+  maxRetainedPayloadSize: row(
+    'size',
+    1_048_576,
+    'Maximum payload of a retained message. A message with a larger payload is delivered but not retained. 0: unlimited.',
+    {
+      unit: 'bytes',
+      aliases: ['retainer.max_payload_size']
+    }
+  ),
   retainedExpiryInterval: row(
     'duration',
     0,
-    'Life of a retained message without a Message Expiry Interval; 0: for ever.',
+    'Time until a retained message without a Message Expiry Interval expires; 0: never.',
     { unit: 's', aliases: ['retainer.expiry_interval'] }
   ),
-  delayedPublish: row('boolean', true, '`$delayed/<seconds>/<topic>`.'),
-  maxDelayedMessages: row('integer', 100_000, 'Messages waiting for their delay; 0: unlimited.', { unit: 'messages' }),
-  maxDelayedBytes: row('size', 268_435_456, 'Bytes of messages waiting for their delay; 0: unlimited.', {
+  delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.'),
+  maxDelayedMessages: row('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {
+    unit: 'messages'
+  }),
+  maxDelayedBytes: row('size', 268_435_456, 'Maximum size of all delayed messages together; 0: unlimited.', {
     unit: 'bytes'
   }),
-  sysInterval: row('duration', 60_000, 'Period of `$SYS` statistics; 0 switches them off.', {
+  sysInterval: row('duration', 60_000, 'Interval at which `$SYS` statistics are published; 0: never.', {
     unit: 'ms',
     aliases: ['broker.sys_interval']
   }),
-  sysHeartbeat: row('duration', 30_000, 'Period of `$SYS` uptime and datetime; 0 switches them off.', {
+  sysHeartbeat: row('duration', 30_000, 'Interval at which `$SYS` uptime and datetime are published; 0: never.', {
     unit: 'ms',
     aliases: ['broker.sys_heartbeat']
   }),
-  sysDottedTopics: row('boolean', false, 'Publish the later dotted `$SYS` names besides the documented ones.'),
-  sysForRemoteClients: row('boolean', false, 'Let clients that are not on this machine subscribe `$SYS`.'),
-  presenceQos: row('integer', 1 as QoS, 'QoS of `$SYS/.../clients/<id>/connected` and `disconnected`.', {
-    max: 2,
-    aliases: ['module.presence.qos']
-  })
+  sysDottedTopics: row('boolean', false, 'Publish the later, dotted `$SYS` names in addition to the documented ones.'),
+  sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.'),
+  presenceQos: row(
+    'integer',
+    1 as QoS,
+    'QoS of the messages to `$SYS/.../clients/<id>/connected` and `disconnected`.',
+    {
+      max: 2,
+      aliases: ['module.presence.qos']
+    }
+  )
 };
 
-/** How a share group picks one of its members. `hash` goes by the publisher's client id. */
+/** How a share group selects one of its members. `hash` uses a hash of the publisher's client id. */
 export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 
-/** What `createBroker` takes. Every key may also have its documented spelling (`max_packet_size`). */
+/** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
 export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {
-  /** Time; the machine's by default. */
+  /** The clock for all timers and timestamps. Default: the system clock. */
   clock?: Clock;
-  /** Where what must outlive the process is kept: `levelStore` of `embermq/level`, or one of your own. Default: nowhere. */
+  /** Persists the state of the broker: `levelStore` of `embermq/level`, or a store of your own. Default: none; all state is in memory. */
   store?: Store;
-  /** Bytes in use, to be compared with `memoryHighWatermark` once a second; heap and buffers of the process by default. */
+  /** Returns the bytes in use, which are compared with `memoryHighWatermark` once a second. Default: heap and buffers of the process. */
   memoryUsage?: () => number;
-  /** Settings of single zones, over the ones given at the top. A listener names its zone; `external` is the default one. */
+  /** Settings of single zones, which override those at the top level. A listener names its zone; the default is `external`. */
   zones?: Readonly<Record<string, ZoneInput>>;
-  /** Hooks to begin with; more by `broker.hook`. */
+  /** Hooks to register. `broker.hook` registers more. */
   hooks?: Hooks;
-  /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE; the last that fits is used. */
+  /** Rewrite rules for the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE. If several rules match, the last one is used. */
   rewrite?: readonly (RewriteRule | string)[];
-  /** Subscriptions made for every client at connect. */
+  /** Subscriptions that the broker makes for every client when it connects. */
   autoSubscriptions?: readonly AutoSubscription[];
 }
 
-/** Options as read. */
+/** The options after reading. */
 export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'> & {
   readonly maxTotalMqueueBytes: number;
   readonly clock: Clock;
@@ -183,12 +217,12 @@ export type Settings = Omit<Values<typeof BROKER_OPTIONS>, 'maxTotalMqueueBytes'
   readonly autoSubscriptions: readonly AutoSubscription[];
 };
 
-/** The zone of listeners that name none. */
+/** The zone of listeners that do not name one. */
 export const DEFAULT_ZONE = 'external';
 
 /**
- * Read a broker's options.
- * @throws InvalidInput OPTION_UNKNOWN with a suggestion, or OPTION_INVALID with what was expected
+ * Read the options of a broker and check them.
+ * @throws InvalidInput OPTION_UNKNOWN with a suggestion, or OPTION_INVALID with the expected value
  */
 export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   checkObject(given, 'options');
@@ -216,7 +250,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     zoneParts.set(name, { ...settings });
   }
   for (const [written, value] of Object.entries(rest)) {
-    // The documented settings file has one name for each setting: zone.external.max_inflight, mqtt.max_packet_size.
+    // Documented settings files use one flat name for each setting: zone.external.max_inflight, mqtt.max_packet_size.
     const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(written) ?? [];
     if (zone !== undefined) {
       zoneParts.set(zone, { ...zoneParts.get(zone), [setting]: value });
@@ -234,7 +268,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
     read.set(name, { ...(values as Values<typeof ZONE_OPTIONS>), name });
   }
   const settings = readOptions(BROKER_OPTIONS, brokerGiven, '') as Values<typeof BROKER_OPTIONS>;
-  // the rest is for what is collected late, and for all that is not queued
+  // The other half is for garbage that is not collected yet and for everything that is not queued.
   const { maxTotalMqueueBytes = Math.floor((settings.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = settings;
   if (!Array.isArray(autoSubscriptions)) {
     const expected = 'a list of { topic, qos, noLocal, retainAsPublished, retainHandling }';
@@ -268,7 +302,7 @@ const ALL_NAMES: readonly string[] = [
   ...['clock', 'store', 'memoryUsage', 'zones', 'hooks', 'rewrite', 'autoSubscriptions']
 ];
 
-/** The options of a subscription in every spelling: their own, snake_case, and the short one of documented settings files. */
+/** The options of a subscription by every accepted spelling: camelCase, snake_case, and the short one of documented settings files. */
 const SUBSCRIPTION_NAMES: Readonly<Record<string, keyof AutoSubscription>> = {
   topic: 'topic',
   qos: 'qos',
@@ -284,8 +318,8 @@ const SUBSCRIPTION_NAMES: Readonly<Record<string, keyof AutoSubscription>> = {
 };
 
 /**
- * Check a subscription that is made on a client's behalf.
- * @param where stands before the names of its options
+ * Check a subscription that is made on behalf of a client.
+ * @param where prefix for the names of its options in errors
  * @throws InvalidInput OPTION_INVALID
  */
 export function checkSubscription(given: AutoSubscription, where = ''): void {
@@ -305,7 +339,7 @@ export function checkSubscription(given: AutoSubscription, where = ''): void {
 }
 
 function checkNode(value: unknown, field: string): unknown {
-  // It is a level of every `$SYS` topic.
+  // The name is one level of every `$SYS` topic.
   if (!/^[^/+#\0]+$/.test(value as string)) {
     throw new InvalidInput('OPTION_INVALID', field, 'one level of a topic name, such as "embermq@10.0.0.7"', value);
   }

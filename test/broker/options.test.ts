@@ -37,7 +37,7 @@ describe('option tables', () => {
     ['ZONE_OPTIONS', ZONE_OPTIONS],
     ['BROKER_OPTIONS', BROKER_OPTIONS]
   ] as [string, OptionTable][]) {
-    it(`${title}: every default passes its own row, and every row says what it is for and in which unit`, () => {
+    it(`${title}: every default is accepted by its own row, and every row has a description and a unit`, () => {
       for (const [name, row] of Object.entries(table)) {
         assert.ok(row.about.length > 10 && row.about.endsWith('.'), `${name}: about`);
         if (row.kind === 'duration') assert.ok(row.unit === 'ms' || row.unit === 's', `${name}: unit`);
@@ -49,7 +49,7 @@ describe('option tables', () => {
     });
   }
 
-  it('share no name, alias or documented spelling', () => {
+  it('have no name, alias or documented spelling in common', () => {
     const seen = new Set<string>();
     for (const [name, { aliases = [] }] of Object.entries({ ...ZONE_OPTIONS, ...BROKER_OPTIONS } as OptionTable)) {
       for (const spelling of new Set([name, documentedName(name), ...aliases])) {
@@ -62,7 +62,7 @@ describe('option tables', () => {
 });
 
 describe('readBrokerOptions', () => {
-  it('has a default for everything', () => {
+  it('returns a default for every option', () => {
     const settings = readBrokerOptions();
     assert.equal(settings.clock, systemClock);
     assert.equal(settings.node, 'embermq@127.0.0.1');
@@ -115,7 +115,7 @@ describe('readBrokerOptions', () => {
     ['bypass_auth_plugins', 'true', true]
   ];
   for (const [item, written, value] of documented) {
-    it(`takes ${item} at the top, in a zone and by the names of a settings file`, () => {
+    it(`accepts ${item} at the top level, in a zone and under the names of a settings file`, () => {
       const name = item.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
       const key = Object.keys(ZONE_OPTIONS).find((known) => known.toLowerCase() === name.toLowerCase()) as string;
       assert.ok(key, `${item} is not carried`);
@@ -139,10 +139,10 @@ describe('readBrokerOptions', () => {
     ['sys_interval', 0, 'sysInterval', 0]
   ];
   for (const [item, written, name, value] of broker) {
-    it(`takes ${item}`, () => assert.deepEqual(read({ [item]: written })[name], value));
+    it(`accepts ${item}`, () => assert.deepEqual(read({ [item]: written })[name], value));
   }
 
-  it('lets a zone override the top level, whatever the spelling, and only itself', () => {
+  it('lets a zone override the top level for itself only, in every spelling', () => {
     const { zones } = read({
       maxInflight: 10,
       max_mqueue_len: 50,
@@ -156,7 +156,7 @@ describe('readBrokerOptions', () => {
     ]);
   });
 
-  it('hands on what is no row of a table', () => {
+  it('returns options that have no row in a table unchanged', () => {
     const clock = new ManualClock();
     const hooks = { deliver: () => true };
     const rewrite = ['a ^a$ b'];
@@ -168,11 +168,11 @@ describe('readBrokerOptions', () => {
     );
   });
 
-  it('takes undefined as not given', () => {
+  it('treats undefined as not given', () => {
     assert.equal(external({ maxInflight: undefined }).maxInflight, 128);
   });
 
-  it('refuses an unknown key and suggests the nearest', () => {
+  it('refuses an unknown option and suggests the most similar name', () => {
     const code = 'OPTION_UNKNOWN';
     refuses({ maxInflght: 5 }, 'maxInflght', /unknown option "maxInflght"; did you mean "maxInflight"\?/, code);
     refuses({ hook: {} }, 'hook', /did you mean "hooks"/, code);
@@ -210,14 +210,14 @@ describe('readBrokerOptions', () => {
     [{ publishLimit: { amount: Infinity, perMs: 1 } }, 'publishLimit', /a rate/],
     [{ publishLimit: { amount: 1, perMs: -1 } }, 'publishLimit', /a rate/],
     [{ publishLimit: null }, 'publishLimit', /a rate/],
-    [{ mountpoint: 5 }, 'mountpoint', /a text/],
+    [{ mountpoint: 5 }, 'mountpoint', /expected a string, got 5/],
     [{ protocolVersions: [] }, 'protocolVersions', /a list of 3, 4 and 5/],
     [{ protocolVersions: [6] }, 'protocolVersions', /a list of 3, 4 and 5/],
     [{ mqueuePriorities: { a: 256 } }, 'mqueuePriorities', /priorities from 0 to 255/],
     [{ mqueuePriorities: 'a' }, 'mqueuePriorities', /priorities from 0 to 255/],
     [{ mqueuePriorities: 5 }, 'mqueuePriorities', /priorities from 0 to 255/],
     [{ mqueuePriorities: 'a=' }, 'mqueuePriorities', /priorities from 0 to 255/],
-    [{ mqueuePriorities: { 'a/#': 5 } }, 'mqueuePriorities', /"a\/#": "#" is a wildcard/],
+    [{ mqueuePriorities: { 'a/#': 5 } }, 'mqueuePriorities', /topic name "a\/#": the wildcard "#" is not allowed/],
     [{ node: '' }, 'node', /one level of a topic name, .* got ""/],
     [{ node: 'a/b' }, 'node', /one level of a topic name/],
     [{ node: 'a+' }, 'node', /one level of a topic name/],
@@ -279,7 +279,7 @@ describe('parseDuration', () => {
   ];
   for (const [text, ms] of cases) it(`reads "${text}" as ${ms}`, () => assert.equal(parseDuration(text), ms));
 
-  it('reads a long text without meaning in no time', () => {
+  it('refuses a long invalid string quickly', () => {
     const before = cpuMs();
     assert.equal(parseDuration(`${'1s'.repeat(50_000)}x`), undefined);
     assert.ok(cpuMs() - before < 500);
@@ -287,7 +287,7 @@ describe('parseDuration', () => {
 });
 
 describe('durationMs', () => {
-  it('counts plain numbers in the unit asked for, and says what it wants', () => {
+  it('reads plain numbers in the requested unit, and names what it expects in errors', () => {
     assert.equal(durationMs(5, 'within'), 5);
     assert.equal(durationMs(5, 'within', 's'), 5000);
     assert.equal(durationMs('5m', 'within', 's'), 300_000);
@@ -312,7 +312,7 @@ describe('parseSize', () => {
 });
 
 describe('nearest', () => {
-  it('finds the known word with the fewest changes, and none when all are far', () => {
+  it('finds the known name with the fewest changes, and none if no name is similar', () => {
     const known = ['maxInflight', 'maxMqueueLen', 'node'];
     assert.equal(nearest('maxinflight', known), 'maxInflight');
     assert.equal(nearest('nod', known), 'node');
