@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen } from '../net/index.ts';
@@ -8,6 +9,8 @@ import { type Opened, openOptional, places, reloadAtHangup } from './serve-liste
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 
+/** On smaller file systems a flood of messages can outrun LevelDB's compactions. */
+const SMALL_DISK_BYTES = 67_108_864;
 const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** `embermq serve`: a broker with listeners, until a signal ends it. */
@@ -43,7 +46,10 @@ environment, the environment over the file; so goes --data-dir, --durability, --
       await broker.start();
       await openOptional(settings.listeners, broker, opened, shell);
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
-      if (store !== undefined) tell(shell, `state is kept in ${store.name}`);
+      if (store !== undefined) {
+        tell(shell, `state is kept in ${store.name}`);
+        await warnOfSmallDisk(store.name, shell);
+      }
       tell(shell, `${await first}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });
       return 0;
@@ -54,6 +60,14 @@ environment, the environment over the file; so goes --data-dir, --durability, --
     }
   }
 };
+
+/** Tell the user if the disk of the data folder is smaller than README recommends. */
+async function warnOfSmallDisk(folder: string, shell: Shell): Promise<void> {
+  const { blocks, bsize } = await statfs(folder);
+  if (blocks * bsize >= SMALL_DISK_BYTES) return;
+  const text = 'when queues fill it, messages are refused and the store may fail: use 64 MB or more';
+  tell(shell, `warning: the file system of ${folder} is smaller than 64 MB; ${text}`);
+}
 
 /** The first signal; the second ends the process. */
 function hearSignals(shell: Shell): { first: Promise<string>; release: () => void } {

@@ -13,12 +13,12 @@ import {
 import { BYTES, COPIED_BYTES, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
 import { checkCurrent, checkFiles } from './files/check.ts';
 import { ClosedMark } from './files/closed-mark.ts';
-import { makeFolder } from './files/folder.ts';
+import { logBytesIn, makeFolder } from './files/folder.ts';
 import { FolderLock } from './files/folder-lock.ts';
 import { repairFolder } from './files/repair.ts';
-import { Reserve } from './files/reserve.ts';
+import { logLimit, Reserve } from './files/reserve.ts';
 import { linkFolder, removeLinks } from './files/scratch.ts';
-import { openError } from './open-error.ts';
+import { isOutOfSpace, openError } from './open-error.ts';
 
 /** Options of `levelStore`. Unknown names and invalid values are refused. */
 export interface LevelStoreOptions {
@@ -100,15 +100,16 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
   const lock = new FolderLock(path);
   const mark = new ClosedMark(path);
   const reserve = new Reserve(path, reserveBytes);
-  const prepare = async (hasFailed: boolean) => {
+  const prepare = async (failures: number) => {
     await checkCurrent(path);
     if (verify) await checkFiles(path, sound, mark);
     await makeFolder(path);
     // loaded only when needed, because it is native code
     const { Level } = await import('level');
-    await reserve.release(hasFailed);
+    await reserve.release(failures);
+    const writeBufferSize = await logLimit(path);
     await lock.checkFree(); // again, after seconds of reading files: a new Level opens by itself
-    return (database ??= new Level(path, BYTES));
+    return (database ??= new Level(path, { ...BYTES, writeBufferSize }));
   };
   const repair = async () => {
     sound.clear();
@@ -116,7 +117,8 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
     await mark.remove();
   };
   const parts = { lock, mark, reserve, prepare, repair };
-  return new LevelStore({ name: path, sync, encodings: undefined, ...parts, canCompact: true });
+  const logBytes = () => logBytesIn(path);
+  return new LevelStore({ name: path, sync, encodings: undefined, ...parts, logBytes, canCompact: true });
 }
 
 function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
@@ -160,12 +162,14 @@ interface Setup {
   readonly sync: boolean;
   /** Encodings of each call; undefined if the database was created with them, which halves the cost of a put. */
   readonly encodings: LevelEncodings | undefined;
-  /** Check and prepare the files, and return the database to open. @param hasFailed the last commit failed */
-  prepare(hasFailed: boolean): Promise<LevelDatabase>;
-  /** These three only for a folder. */
+  /** Check and prepare the files, and return the database to open. @param failures failed commits since the last successful one */
+  prepare(failures: number): Promise<LevelDatabase>;
+  /** These four only for a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
   readonly reserve?: Reserve;
+  /** Returns the size of the logs, whose records `approximateSize` leaves out. */
+  readonly logBytes?: () => Promise<number>;
   /** Only for a read-only store: deletes the links that were made to open it. */
   readonly release?: () => Promise<void>;
   /** Repairs the files; undefined if that is impossible. */
@@ -188,8 +192,8 @@ class LevelStore implements Store {
   #database: LevelDatabase | undefined;
   /** The error of the commit that has failed since the store was opened. */
   #failure: { readonly error: unknown } | undefined;
-  /** The last commit failed, maybe because the folder was deleted or moved: the next open must find a database in it. */
-  #mustBeRestored = false;
+  /** Failed commits since the last successful one. Maybe the folder was deleted or moved: the next open must find a database in it. */
+  #failures = 0;
   /** The last `open`, `close` or `repair`; they run one after the other. */
   #lastChange: Promise<void> = Promise.resolve();
 
@@ -209,7 +213,10 @@ class LevelStore implements Store {
         return reserve.freeBytes();
       };
     if (!setup.canCompact) return;
-    this.size = async () => this.#sizeOf(this.#requireOpen(), FIRST, LAST);
+    this.size = async () => {
+      const inTables = await this.#sizeOf(this.#requireOpen(), FIRST, LAST);
+      return inTables + ((await setup.logBytes?.()) ?? 0);
+    };
     this.compact = async () => {
       const database = this.#requireOpen();
       const compact = () => this.#compact(database, FIRST, LAST);
@@ -259,8 +266,22 @@ class LevelStore implements Store {
 
   async #open(lock: FolderLock | undefined): Promise<void> {
     // a new, empty folder would lose everything that a broker has acknowledged
-    if (this.#mustBeRestored) await lock?.checkRestored();
-    const database = await this.#setup.prepare(this.#mustBeRestored);
+    if (this.#failures > 0) await lock?.checkRestored();
+    const database = await this.#setup.prepare(this.#failures);
+    const { reserve } = this.#setup;
+    try {
+      await this.#openDatabase(database, lock);
+    } catch (error) {
+      if (reserve === undefined || !isOutOfSpace(error)) throw error;
+      await reserve.releaseAll();
+      await this.#openDatabase(database, lock);
+    }
+    this.#database = database;
+    this.#failure = undefined;
+    await reserve?.start();
+  }
+
+  async #openDatabase(database: LevelDatabase, lock: FolderLock | undefined): Promise<void> {
     try {
       await database.open();
     } catch (error) {
@@ -273,9 +294,6 @@ class LevelStore implements Store {
       await this.#closeDatabase(database);
       throw error;
     }
-    this.#database = database;
-    this.#failure = undefined;
-    await this.#setup.reserve?.start();
   }
 
   close(): Promise<void> {
@@ -324,10 +342,10 @@ class LevelStore implements Store {
       }
       const written = batch.write({ sync });
       await (lock?.isCheckDue ? Promise.all([written, lock.check()]) : written);
-      this.#mustBeRestored = false;
+      this.#failures = 0;
     } catch (error) {
       this.#failure = { error };
-      this.#mustBeRestored = true;
+      this.#failures++;
       throw error;
     }
   }

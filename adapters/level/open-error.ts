@@ -1,5 +1,7 @@
 import { BrokerError } from '../../lib/index.ts';
 
+const OUT_OF_SPACE = /ENOSPC|EDQUOT|no space|quota/i;
+
 /** Remedies for a failed open, by the text of the error. */
 const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
   [/Cannot find (package|module) 'level'/, 'Run `npm install level`; a bundle needs it next to it, too.'],
@@ -11,10 +13,7 @@ const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
   [/EROFS|read-only/i, 'Make the file system writable, or name another folder.'],
   [/EISDIR/i, 'There is a folder in the place of a file: remove it.'],
   [/EEXIST|ENOTDIR|not a directory/i, 'There is a file in the place of a folder: name another folder.'],
-  [
-    /ENOSPC|EDQUOT|no space|quota/i,
-    'Free some disk space, or read the store with embermq store check|stats|export --scratch DIR.'
-  ],
+  [OUT_OF_SPACE, 'Free some disk space, or read the store with embermq store check|stats|export --scratch DIR.'],
   [/ENOENT.*mkdir|(LOCK|dbtmp): no such file/i, 'No file can be created there: name another folder.'],
   [/EMFILE|ENFILE|too many open files/i, 'Raise the limit on open files.']
 ];
@@ -47,6 +46,12 @@ export function openError(
     `${name}: ${why}. ${known ?? 'Remove the cause, or name another folder.'}`,
     { cause: error }
   );
+}
+
+/** Whether the disk is full or a quota is exhausted. */
+export function isOutOfSpace(error: unknown): boolean {
+  const { code, message } = innermost(error);
+  return OUT_OF_SPACE.test(`${code ?? ''} ${message}`);
 }
 
 /** Whether files are damaged. A repair removes what it cannot read, so a full disk or a missing permission must not count as damage. */

@@ -660,6 +660,7 @@ export class Core implements SessionHost {
     this.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
     this.failed(new BrokerError(error.code, summary, { cause: error.cause }), 'writing to the store', undefined);
     if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
+    this.persistence?.lookAtSpace();
   }
 
   #storeRecovered(): void {

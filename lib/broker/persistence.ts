@@ -252,6 +252,11 @@ export class Persistence {
     this.#space.written(bytes);
   }
 
+  /** A commit failed: perhaps for want of space. */
+  lookAtSpace(): void {
+    this.#space.begin();
+  }
+
   #restore(record: SessionRecord, aliveWallMs: number, { zonesGone }: Content): Session {
     const core = this.#core;
     const { settings } = core;

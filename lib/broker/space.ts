@@ -129,7 +129,7 @@ export class Space extends Bell {
     this.#core.wheel.disarm(this);
     this.#during('looking at the space of the store', async () => {
       try {
-        if (!this.#isClosed) await this.#judge();
+        if (this.#core.ledger?.isOpen) await this.#judge();
       } finally {
         this.#isLooking = false;
         // a store that fails, or is full, may have room soon
@@ -149,6 +149,8 @@ export class Space extends Bell {
     if (store.freeBytes !== undefined) {
       const free = await store.freeBytes();
       this.#free = free;
+      // also after a commit was refused for lack of space, so that new messages are refused before they are committed
+      core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
       const kept = this.#kept;
       const size = (await store.size?.()) ?? kept;
       if (this.#isClosed) return;
@@ -156,10 +158,9 @@ export class Space extends Bell {
       const ratio = ratioOf(size, kept);
       this.#ratio = Math.min(this.#ratio, ratio);
       if (core.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio);
-      core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
       const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
       const garbage = size - kept * this.#ratio - this.#besides;
-      if (hasRoom && free < most * LOW && garbage > most * WORTH) this.#compactSoon();
+      if (hasRoom && free < most * LOW && garbage > Math.max(most * WORTH, LEAST_WRITTEN)) this.#compactSoon();
       this.#leftToWrite = Math.max(LEAST_WRITTEN, Math.min(free, this.#allowed) / 8);
     }
     if (configured < Infinity) this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, configured / 8));
@@ -182,8 +183,10 @@ export class Space extends Bell {
     const limit = Math.max(this.#allowed / ratio, least);
     this.#settled = Math.min(bytes, limit);
     const fixed = bytes - waiting; // in flight, or being handed over
-    this.#limit = Math.min(this.#limit, limit - fixed);
     const isShort = this.#allowed > share;
+    // new messages are refused then, so none are dropped to make room for them
+    if (isShort && this.#core.isSpaceLow) return;
+    this.#limit = Math.min(this.#limit, limit - fixed);
     this.#target = Math.min(this.#target, (isShort ? limit : Math.max(limit * SHORTENED, least)) - fixed);
   }
 

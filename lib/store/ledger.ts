@@ -444,7 +444,8 @@ export class Ledger {
     );
     const isNew = !this.isFailed;
     this.isFailed = true;
-    this.#isCommitKnown = false;
+    const isUntouched = cause instanceof Error && (cause as { isUntouched?: unknown }).isUntouched === true;
+    if (!isUntouched) this.#isCommitKnown = false;
     this.#mustFold = true; // what is in the store is known then, whether it has taken this commit or not
     this.#isTrial = false;
     for (const item of written) {
@@ -464,19 +465,20 @@ export class Ledger {
       if (this.#refused.length > FAILURES_REMEMBERED) this.#refused.shift();
     } else (this.#refused.at(-1) as [number, number])[1] = ticket;
     this.#tell((waiter) => waiter.commitFailed(ticket, error));
-    this.#reopening = this.#reopen();
+    this.#reopening = this.#reopen(isUntouched);
   }
 
   /**
    * A handle on which a write failed may never write again (LevelDB's does not), and says nothing of what it has kept. Opened anew it is
    * tried with all that waits: room for less is not enough.
+   * @param isOpen nothing was written: it is only tried again
    */
-  async #reopen(): Promise<void> {
+  async #reopen(isOpen: boolean): Promise<void> {
     const { clock, work } = this.#host;
     const life = this.#life;
     let isOtherTold = false;
     while (this.#life === life) {
-      await work.during(this.#closeStore());
+      if (!isOpen) await work.during(this.#closeStore());
       if (this.#life !== life) return;
       const delayMs = this.#reopenMs;
       this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
@@ -485,6 +487,7 @@ export class Ledger {
         this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
       });
       if (this.#life !== life) return;
+      if (isOpen) break;
       try {
         await work.during(this.#openAgain());
         break;

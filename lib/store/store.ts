@@ -55,7 +55,8 @@ export interface Store {
   /**
    * Keep a batch, all or nothing. When the promise resolves the batch has survived whatever the store promises to survive, and `read`
    * shows it. When it rejects, either all of it is kept or nothing;
-   * which of the two shows when the store was opened again.
+   * which of the two shows when the store was opened again. An error whose `isUntouched` is true says that nothing was written and that the
+   * store stays usable: it is not closed, and smaller commits are tried on it.
    * @throws StateError STORE_CLOSED when it is not open; what the medium says
    */
   commit(batch: Batch): Promise<void>;

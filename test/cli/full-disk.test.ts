@@ -71,7 +71,7 @@ describe('A data folder on a disk without a free byte', () => {
     }
   });
 
-  it('has no reserve to open with where serve was started with --reserve 0', async (t) => {
+  it('has no reserve where serve was started with --reserve 0, and serve warns that the disk is small', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const files = async (...flags: string[]) => {
@@ -81,6 +81,7 @@ describe('A data folder on a disk without a free byte', () => {
       await readyPorts(shell, code);
       shell.signal('SIGTERM');
       assert.equal(await code, 0);
+      assert.match(shell.err(), /warning: the file system of .* is smaller than 64 MB/);
       return readdirSync(join(disk.path, 'data'));
     };
     assert.ok(!(await files('--reserve', '0')).includes('RESERVE'));

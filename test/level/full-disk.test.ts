@@ -137,7 +137,11 @@ describe('a broker on a disk that fills up', () => {
       writeFileSync(ballast, Buffer.alloc(2_000_000));
       const accepted: string[] = [];
       const send = async (name: string) => {
-        await broker.publish({ topic: 'a', payload: name.padEnd(60_000), qos: 1 });
+        await broker.publish({
+          topic: 'a',
+          payload: Buffer.concat([Buffer.from(name.padEnd(8)), randomBytes(60_000)]),
+          qos: 1
+        });
         accepted.push(name);
       };
       await assert.rejects(

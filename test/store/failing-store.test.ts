@@ -5,6 +5,23 @@ import { granted, held, publish, refusedConnect, subscribe, turns, unsubscribe }
 import { acked, check, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
 
 describe('A broker whose store fails', () => {
+  it('STORE_FAILED: tries again without closing the store if the store says that nothing was written (isUntouched)', async () => {
+    const { kit, store, told } = await stage();
+    await using _ = kit;
+    const writer = await rawClient(kit.broker, { clientId: 'writer' });
+    const { opens } = store;
+    store.fault = 'refuses';
+    writer.send(publish('kept/1', 'refused', { qos: 1, messageId: 1 }));
+    assert.equal(await acked(writer, 'puback'), 0x97);
+    assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
+    await mended(kit, store);
+    assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
+    assert.equal(store.opens, opens);
+    writer.send(publish('kept/1', 'after', { qos: 1, messageId: 2 }));
+    assert.equal(await acked(writer, 'puback'), 0);
+    assert.deepEqual(await waiting(kit), ['after']);
+  });
+
   for (const fault of FAULTS) {
     it(`acknowledges nothing that is not kept, and goes on by itself, when a commit ${fault}`, async () => {
       const { kit, store, told } = await stage();

@@ -3,9 +3,9 @@ import type { Batch, Entry, Store } from '../../lib/store/store.ts';
 
 /**
  * How a commit fails: `throws` and `rejects` keep nothing; `applies` rejects although all of it is kept; `hangs` never comes to an end,
- * and nothing is kept.
+ * and nothing is kept; `refuses` keeps nothing, says so (`isUntouched`), and the store stays usable.
  */
-export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs';
+export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs' | 'refuses';
 
 /** A store in memory that fails when it is told to. After a fault nothing is written until it is opened again, as with LevelDB. */
 export class FaultyStore implements Store {
@@ -55,8 +55,9 @@ export class FaultyStore implements Store {
     }
     const fault = this.faultAt.get(++this.commits) ?? this.fault ?? (this.#isBroken ? 'rejects' : undefined);
     if (fault === undefined) return this.inner.commit(batch);
-    this.#isBroken = true;
     const error = new Error('no space left');
+    if (fault === 'refuses') return Promise.reject(Object.assign(error, { isUntouched: true }));
+    this.#isBroken = true;
     if (fault === 'throws') throw error;
     if (fault === 'hangs') return new Promise(() => {});
     if (fault === 'rejects') return Promise.reject(error);

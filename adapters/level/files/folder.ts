@@ -1,5 +1,5 @@
 import { mkdir, readdir, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 
 /**
  * Create a folder and its parents.
@@ -25,6 +25,14 @@ export async function namesIn(folder: string): Promise<string[]> {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
     throw error;
   });
+}
+
+/** Bytes of LevelDB's logs in a folder. */
+export async function logBytesIn(folder: string): Promise<number> {
+  const logs = (await namesIn(folder)).filter((name) => /^\d+\.log$/.test(name));
+  // LevelDB may delete one meanwhile
+  const sizes = await Promise.all(logs.map((name) => stat(join(folder, name)).catch(() => undefined)));
+  return sizes.reduce((sum, found) => sum + (found?.size ?? 0), 0);
 }
 
 async function isFolder(path: string): Promise<boolean> {

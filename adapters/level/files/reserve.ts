@@ -3,23 +3,23 @@ import { open, stat, statfs, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 // imported by name, so that fake timers do not replace them
 import { clearInterval, setInterval } from 'node:timers';
+import { logBytesIn } from './folder.ts';
 
 const NAME = 'RESERVE';
-/** Default size of the reserve, unless the file system is small. */
 const MAX_BYTES = 67_108_864;
 /** The default is at most this fraction (one fifth) of the file system. */
 const FILE_SYSTEM_SHARE = 5;
 /** The file is created when less than this many times the reserve is free. */
 const CREATE_BELOW_TIMES = 16;
-/** This fraction of the reserve (one quarter) is for opening the folder: commits that would take it are refused. */
-const OPENING_SHARE = 4;
-/**
- * When LevelDB opens a folder, it converts its last two logs, of 4 MB each, into tables. At least this is kept for opening, but at most
- * half of the reserve.
- */
-const OPENING_BYTES = 8_388_608;
+/** One of these steps of the reserve is kept for a new manifest and log when the folder is opened, besides the tables made from the logs. */
+const STEPS = 16;
+/** This fraction of the reserve is kept for small commits, such as the deletions of delivered messages. */
+const DRAIN_SHARE = 8;
+const SMALL_COMMIT_BYTES = 65_536;
 /** A compaction writes this much before LevelDB deletes the replaced tables: twice the range that is compacted at a time. */
 const COMPACTION_BYTES = 33_554_432;
+/** LevelDB's default: it turns a log of this size into a table. */
+const MAX_LOG_BYTES = 4_194_304;
 const CHUNK_BYTES = 1_048_576;
 const CHECK_EVERY_MS = 1_000;
 const CHECK_EVERY_BYTES = 1_048_576;
@@ -27,8 +27,11 @@ const CHECK_EVERY_BYTES = 1_048_576;
 const CHECK_EVERY_FRACTION = 256;
 /** A commit takes space twice: in the log, and in the table that the log becomes. */
 const COMMIT_COST_FACTOR = 2;
-/** After a failed commit the file does not grow for this long: a quota may be exhausted while the file system reports free space. */
+/** After repeated failures the file does not grow for this long: LevelDB's compactions need space, and a quota may be exhausted unnoticed. */
 const REGROW_AFTER_MS = 60_000;
+
+/** Why the size of the file is adjusted. */
+type Purpose = 'check' | 'commit' | 'open' | 'openAgain' | 'openWithAll';
 
 /** Sizes in bytes at one moment. */
 interface Space {
@@ -38,12 +41,20 @@ interface Space {
   readonly fileBytes: number;
   /** Size that the file should have. */
   readonly reserve: number;
+  /** Size of LevelDB's logs, which become tables when the folder is opened. */
+  readonly logBytes: number;
+}
+
+/** Compute the size of LevelDB's logs: on a small file system its default of 4 MB would take most of the reserve. */
+export async function logLimit(folder: string): Promise<number> {
+  const { blocks, bsize } = await statfs(folder);
+  return Math.min(MAX_LOG_BYTES, Math.floor((blocks * bsize) / FILE_SYSTEM_SHARE / STEPS));
 }
 
 /**
  * The file RESERVE, which keeps disk space for a store. It contains random bytes, which no file system compresses, so the space is really
  * allocated. On a full disk the file shrinks as far as commits, compactions and opening the folder need it, and grows again when there is
- * space.
+ * space. The share for opening is released for nothing else, and the share for small commits not for large ones or compactions.
  */
 export class Reserve {
   readonly #folder: string;
@@ -52,7 +63,7 @@ export class Reserve {
   #timer: NodeJS.Timeout | undefined;
   /** The last change of the file; changes run one after the other. */
   #lastChange: Promise<unknown> = Promise.resolve();
-  /** How many operations need the whole reserve at the moment. */
+  /** Compactions and repairs under way. */
   #users = 0;
   #regrowAtMs = 0;
   /** Bytes that may be written before the free space is checked again. */
@@ -80,16 +91,20 @@ export class Reserve {
 
   /**
    * Release the space that opening the folder may need.
-   * @param hasFailed a commit has failed: there is no space, whatever the file system reports
+   * @param failures number of failed commits since the last successful one. LevelDB may compact as soon as it is open, and the space for that
+   *   is released, too, but not after the first failure: another program is likely to take it
    */
-  async release(hasFailed = false): Promise<void> {
-    if (hasFailed) this.#regrowAtMs = performance.now() + REGROW_AFTER_MS;
-    this.#users++;
-    await this.#tryAdjust();
-    this.#users--;
+  async release(failures: number): Promise<void> {
+    if (failures > 1) this.#regrowAtMs = performance.now() + REGROW_AFTER_MS;
+    await this.#adjust(failures === 1 ? 'openAgain' : 'open').catch(() => {});
   }
 
-  /** Release the space that an action may need, and take it again when the action has ended. */
+  /** Release everything: what `release` left free was not enough to open the folder. */
+  async releaseAll(): Promise<void> {
+    await this.#adjust('openWithAll').catch(() => {});
+  }
+
+  /** Release what is not kept for opening and small commits while an action runs, and take it again when the action has ended. */
   async releaseDuring<T>(action: () => Promise<T>): Promise<T> {
     this.#users++;
     try {
@@ -106,44 +121,46 @@ export class Reserve {
    * Check that there is space for a commit. A commit that fails leaves a part of itself in LevelDB's log, so a commit that would take the
    * space for opening the folder is refused before LevelDB sees it.
    * @param bytes size of the commit
-   * @returns undefined if no check is due; else a promise that rejects with ENOSPC. A check is due after a megabyte or a 256th of the free
-   * space, and for each commit while space is short
+   * @returns undefined if no check is due; else a promise that rejects with ENOSPC and `isUntouched`. A check is due after a megabyte or a
+   * 256th of the free space, and for each commit while space is short
    */
   beforeWrite(bytes: number): Promise<void> | undefined {
     this.#uncheckedBytes -= bytes;
-    return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes * COMMIT_COST_FACTOR);
+    return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes);
   }
 
-  async #checkSpace(neededBytes: number): Promise<void> {
-    const space = await this.#adjust(neededBytes).catch(() => undefined);
-    if (space === undefined || space.reserve === 0) return;
-    if (space.free + space.reserve - neededBytes >= openingBytes(space.reserve)) return;
-    const message = `No space left on device: the rest of ${this.#file} is reserved for opening the store`;
-    throw Object.assign(new Error(message), { code: 'ENOSPC' });
+  async #checkSpace(bytes: number): Promise<void> {
+    const space = await this.#adjust('commit', bytes).catch(() => undefined);
+    if (space === undefined || space.reserve === 0 || hasSpaceFor(space, bytes)) return;
+    const message = `No space left on device: the rest of ${this.#file} is reserved for opening the store and draining its queues`;
+    throw Object.assign(new Error(message), { code: 'ENOSPC', isUntouched: true });
   }
 
   /** Bytes that may be written before the reserve is used; negative while it is in use. @throws Error from the file system */
   async freeBytes(): Promise<number> {
-    return (await this.#adjust(0)).free;
+    const { available, fileBytes, reserve } = await this.#adjust('check');
+    return available + fileBytes - reserve;
   }
 
   /** Adjust the size of the file, and ignore errors of the file system. */
   async #tryAdjust(): Promise<void> {
-    await this.#adjust(0).catch(() => {});
+    await this.#adjust('check').catch(() => {});
   }
 
-  #adjust(neededBytes: number): Promise<{ free: number; reserve: number }> {
+  #adjust(purpose: Purpose, bytes = 0): Promise<Space> {
     return this.#inTurn(async () => {
       const space = await this.#readSpace().catch((error: unknown) => {
         this.#uncheckedBytes = CHECK_EVERY_BYTES;
         throw error;
       });
-      const { available, fileBytes, reserve } = space;
-      const total = available + fileBytes;
       this.#uncheckedBytes = uncheckedBytes(space);
-      const isTooMuch = neededBytes + openingBytes(reserve) > total;
-      await this.#resize(available, fileBytes, reserve, isTooMuch ? 0 : neededBytes);
-      return { free: total - reserve, reserve };
+      if (purpose === 'check' && this.#users === 0) await this.#growAgain(space);
+      else if (purpose !== 'commit' || hasSpaceFor(space, bytes)) {
+        const wanted = Math.max(0, Math.floor(this.#leastBytes(space, purpose, bytes)));
+        // space released without need would be taken by another program that fills the disk
+        if (wanted < space.fileBytes) await truncate(this.#file, wanted);
+      }
+      return space;
     });
   }
 
@@ -151,37 +168,46 @@ export class Reserve {
     const { bavail, blocks, bsize } = await statfs(this.#folder);
     const { size } = await stat(this.#file).catch(() => ({ size: 0 }));
     const reserve = this.#configuredBytes ?? Math.min(MAX_BYTES, Math.floor((blocks * bsize) / FILE_SYSTEM_SHARE));
-    return { available: bavail * bsize, fileBytes: size, reserve };
+    const available = bavail * bsize;
+    const isNear = size > 0 || available < CREATE_BELOW_TIMES * reserve;
+    return { available, fileBytes: size, reserve, logBytes: isNear ? await logBytesIn(this.#folder) : 0 };
   }
 
-  async #resize(available: number, fileBytes: number, reserve: number, neededBytes: number): Promise<void> {
+  /** Compute the size to which the file may shrink for a purpose. */
+  #leastBytes(space: Space, purpose: Purpose, bytes: number): number {
+    const { available, fileBytes, reserve, logBytes } = space;
+    if (purpose === 'openWithAll') return 0;
+    const total = available + fileBytes;
+    const kept = openingBytes(space) + reserve / DRAIN_SHARE;
+    const most = performance.now() < this.#regrowAtMs ? kept : Infinity;
+    if (purpose === 'openAgain') return Math.min(total, most) - openingBytes(space);
+    if (purpose === 'open') return Math.min(most, Math.max(kept, total - reserve)) - openingBytes(space);
+    const forCompaction = Math.max(kept, total - Math.max(reserve, COMPACTION_BYTES));
+    if (purpose === 'check') return forCompaction;
+    const forCommit = Math.max(keptFrom(space, bytes), total - bytes - slackOf(space));
+    // a log that is nearly full becomes a table, and LevelDB may compact tables then
+    const isLogFull = 2 * (logBytes + bytes) > reserve / STEPS;
+    return this.#users > 0 || isLogFull ? Math.min(forCompaction, forCommit) : Math.min(most, forCommit);
+  }
+
+  /** Take space again: at once for opening and small commits; the rest when LevelDB's compactions have as much free space as the reserve. */
+  async #growAgain(space: Space): Promise<void> {
+    const { available, fileBytes, reserve } = space;
     const total = available + fileBytes;
     if (fileBytes === 0 && total >= CREATE_BELOW_TIMES * reserve) return;
-    const wanted = Math.max(0, Math.min(reserve, this.#targetBytes(total, reserve, neededBytes)));
-    // space released without need would be taken by another program that fills the disk
-    const isNeeded = this.#users > 0 || neededBytes > 0;
-    if (wanted < fileBytes && isNeeded) await truncate(this.#file, wanted);
-    else if (this.#users === 0 && (wanted === reserve || wanted - fileBytes >= reserve / CREATE_BELOW_TIMES))
+    const kept = Math.min(total, reserve, openingBytes(space) + reserve / DRAIN_SHARE);
+    const most = performance.now() < this.#regrowAtMs ? kept : reserve;
+    const wanted = Math.floor(Math.min(most, Math.max(kept, total - reserve)));
+    if (wanted <= fileBytes) return;
+    if (wanted === most || fileBytes < kept || wanted - fileBytes >= reserve / STEPS)
       await this.#grow(fileBytes, wanted);
   }
 
-  /** Compute the target size of the file. Half of the space for opening the folder stays in it until the folder is opened. */
-  #targetBytes(total: number, reserve: number, neededBytes: number): number {
-    if (performance.now() < this.#regrowAtMs) return 0;
-    if (this.#users > 0) return total - Math.max(reserve, COMPACTION_BYTES);
-    const opening = openingBytes(reserve);
-    return Math.max(Math.min(total, opening / 2), total - Math.max(neededBytes, opening));
-  }
-
   async #grow(fileBytes: number, wanted: number): Promise<void> {
-    if (wanted === fileBytes) return;
     const file = await open(this.#file, 'a');
     try {
       const chunk = randomFillSync(Buffer.allocUnsafe(CHUNK_BYTES));
       for (let at = fileBytes; at < wanted; at += chunk.length) await file.appendFile(chunk.subarray(0, wanted - at));
-    } catch (error) {
-      await file.truncate(fileBytes);
-      throw error;
     } finally {
       await file.close();
     }
@@ -194,18 +220,33 @@ export class Reserve {
   }
 }
 
-/** Bytes of the reserve that commits leave for opening the folder. */
-function openingBytes(reserve: number): number {
-  return Math.min(reserve / 2, Math.max(reserve / OPENING_SHARE, OPENING_BYTES));
+/** Bytes that opening the folder takes: tables made from the logs, a new manifest and a new log. */
+function openingBytes({ reserve, logBytes }: Space): number {
+  return logBytes + reserve / STEPS;
 }
 
-/**
- * Bytes that may be written before the next check: none if little space is free outside the file, or less than half of the reserve in all.
- */
-function uncheckedBytes({ available, fileBytes, reserve }: Space): number {
+/** Bytes that must be left after a commit. @param bytes size of the commit, which is in the log then */
+function keptFrom(space: Space, bytes: number): number {
+  return openingBytes(space) + bytes + (bytes > SMALL_COMMIT_BYTES ? space.reserve / DRAIN_SHARE : 0);
+}
+
+/** A commit takes somewhat more space on disk than its bytes, and the file need not change for each commit. */
+function slackOf({ reserve }: Space): number {
+  return Math.min(SMALL_COMMIT_BYTES, reserve / STEPS);
+}
+
+function hasSpaceFor(space: Space, bytes: number): boolean {
+  return space.available + space.fileBytes - bytes - slackOf(space) >= keptFrom(space, bytes);
+}
+
+/** Bytes that may be written before the next check: none if little space is free outside the file, or less than half of the reserve in all. */
+function uncheckedBytes(space: Space): number {
+  const { available, fileBytes, reserve, logBytes } = space;
   if (reserve === 0) return CHECK_EVERY_BYTES;
-  const opening = openingBytes(reserve);
-  const left = Math.min(available + fileBytes - reserve / 2, Math.min(available, opening) - opening / 2);
+  const left = Math.min(
+    available + fileBytes - openingBytes(space) - reserve / 2,
+    available - logBytes - reserve / STEPS
+  );
   const least = Math.min(CHECK_EVERY_BYTES, left / COMMIT_COST_FACTOR);
   return available < CREATE_BELOW_TIMES * reserve ? least : Math.max(least, available / CHECK_EVERY_FRACTION);
 }
