@@ -5,7 +5,10 @@ import { connectPacket, type RawClient, rawClient } from '../support/raw-client.
 import { granted, payloads, publish, refused, startBroker, subscribe, unsubscribe } from '../support/wire.ts';
 import { type ConnectParts, connectBytes, field, frame, sized } from '../support/wire-connect.ts';
 
-/** Ill-formed UTF-8: stray and missing continuations, overlong forms, surrogates, beyond U+10FFFF, bytes that never occur. */
+/**
+ * Ill-formed UTF-8: stray and missing continuation bytes, overlong forms, surrogates, code points beyond U+10FFFF, bytes that are never
+ * valid.
+ */
 const ILL_FORMED = [
   '80',
   '61ff',
@@ -36,7 +39,7 @@ const ID = Buffer.from([0, 1]);
 const NONE = Buffer.from([0]);
 const x = field('x');
 
-/** The property with this id and a string in it. */
+/** Encodes a property with this id and a string value. */
 function property(id: number, text: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from([id]), field(text)]);
 }
@@ -45,7 +48,7 @@ function pair(name: string | Buffer, value: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from([0x26]), field(name), field(value)]);
 }
 
-/** Every string of a CONNECT, with this text in it. */
+/** CONNECT packets, one for each string field, with `text` in that field. */
 function connects(text: Buffer): Record<string, Buffer> {
   const make = (parts: ConnectParts) => connectBytes(parts);
   const will = (block: Buffer, topic: string | Buffer) => [sized(block), field(topic), x];
@@ -64,7 +67,7 @@ function connects(text: Buffer): Record<string, Buffer> {
   };
 }
 
-/** Every string of the other packets that a client sends. */
+/** The other packets that a client sends, one for each string field, with `text` in that field. */
 function packets(text: Buffer): Record<string, Buffer> {
   const { publish, qos1, subscribe, unsubscribe, disconnect } = FIRST;
   return {
@@ -113,7 +116,7 @@ async function eachString(texts: readonly Buffer[]): Promise<void> {
   assert.deepEqual([...broker.sessions()], []);
 }
 
-/** A client of 3.x is told nothing. */
+/** Checks that the broker closes a 3.x client without an answer. */
 async function eachStringOf311(texts: readonly Buffer[]): Promise<void> {
   await using broker = await startBroker();
   for (const text of texts) {
@@ -141,7 +144,7 @@ async function eachStringOf311(texts: readonly Buffer[]): Promise<void> {
   }
 }
 
-/** What a subscriber of `filter` gets when `topic` is published, both as they stand. */
+/** Returns the payloads that a subscriber of `filter` receives when `topic` is published; neither string is changed. */
 async function passes(broker: Broker, filter: string, topic: string): Promise<string[]> {
   const client: RawClient = await rawClient(broker);
   assert.deepEqual(await granted(client, 1, filter), [0]);
@@ -163,7 +166,7 @@ describe('Data representation', () => {
     }
   });
 
-  it('[MQTT-1.5.4-1] finds it in a topic while good messages to another topic come in the same chunk', async () => {
+  it('[MQTT-1.5.4-1] finds ill-formed UTF-8 in a topic that follows valid messages to another topic in the same chunk', async () => {
     await using broker = await startBroker();
     const reader = await rawClient(broker);
     await granted(reader, 1, '#');
@@ -175,9 +178,9 @@ describe('Data representation', () => {
     assert.deepEqual(await payloads(reader), ['1', '1']);
   });
 
-  it('[MQTT-1.5.4-1] lets every well-formed character pass as it is', async () => {
+  it('[MQTT-1.5.4-1] forwards every well-formed character unchanged', async () => {
     await using broker = await startBroker({ controlCharacters: 'allow' });
-    // the ends of each length, the neighbours of the surrogates, non-characters, the end of Unicode
+    // The bounds of each encoded length, the code points next to the surrogates, non-characters, and the last code point of Unicode.
     const codes = [0x01, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xfdd0, 0xfffe, 0xffff, 0x10000, 0x10ffff];
     for (const code of codes) {
       const topic = `t/${String.fromCodePoint(code)}`;
@@ -210,7 +213,7 @@ describe('Data representation', () => {
     assert.ok(broker.hasSession('\uFEFFme') && broker.hasSession('me'));
   });
 
-  it('[MQTT-1.5.5-1] closes with 0x81 for a variable byte integer that is longer than needed or than four bytes', async () => {
+  it('[MQTT-1.5.5-1] closes with 0x81 for a variable byte integer that is longer than necessary or longer than four bytes', async () => {
     await using broker = await startBroker();
     const bad = {
       'remaining length 0 in two bytes': 'c0 80 00',
@@ -235,7 +238,7 @@ describe('Data representation', () => {
     for (const bytes of [0, 122, 123, 124, 16_377, 16_378, 16_379, 16_380, 900_000]) {
       const client = await rawClient(broker);
       await granted(client, 1, 'x');
-      // with an own head for each receiver, and as the shared frame; the client's reader refuses a length that could be shorter
+      // With a header for each receiver, and as a shared frame. The test client's reader refuses a length that could be shorter.
       for (const properties of [{ contentType: '' }, undefined]) {
         client.send(publish('x', Buffer.alloc(bytes, 1), { properties }));
         assert.equal((await client.next('publish')).payload.length, bytes);
@@ -244,7 +247,7 @@ describe('Data representation', () => {
     }
   });
 
-  it('[MQTT-1.5.5-1] reads lengths at the borders of one, two and three bytes', async () => {
+  it('[MQTT-1.5.5-1] reads the smallest and largest lengths of one, two and three bytes', async () => {
     await using broker = await startBroker();
     for (const bytes of [122, 123, 16_378, 16_379, 900_000]) {
       const reader = await rawClient(broker);
@@ -255,7 +258,7 @@ describe('Data representation', () => {
     }
   });
 
-  it('[MQTT-1.5.7-1] closes with 0x81 when name or value of a user property is cut off', async () => {
+  it('[MQTT-1.5.7-1] closes with 0x81 when the name or the value of a user property is truncated', async () => {
     await using broker = await startBroker();
     const name = Buffer.concat([Buffer.from([0x26]), field('name')]);
     const cut = Buffer.concat([name, Buffer.from([0, 9]), Buffer.from('value')]);
@@ -266,7 +269,7 @@ describe('Data representation', () => {
     }
   });
 
-  it('[MQTT-1.5.7-1] passes user properties with empty names and values', async () => {
+  it('[MQTT-1.5.7-1] forwards user properties with empty names and values', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     client.send(subscribe(1, 'x'));
@@ -280,21 +283,22 @@ describe('Data representation', () => {
     assert.deepEqual((await client.next('publish')).properties?.userProperties, userProperties);
   });
 
-  it('[MQTT3-1.5.3-1] closes without a word for ill-formed UTF-8 from a 3.x client', () => eachStringOf311(ILL_FORMED));
+  it('[MQTT3-1.5.3-1] closes a 3.x connection without an answer for ill-formed UTF-8', () =>
+    eachStringOf311(ILL_FORMED));
 
-  it('[MQTT3-1.5.3-2] closes without a word for U+0000 from a 3.x client', () => eachStringOf311(NULS));
+  it('[MQTT3-1.5.3-2] closes a 3.x connection without an answer for U+0000', () => eachStringOf311(NULS));
 });
 
-/** Of each kind that section 1.5.4 names: the first and last control characters, and non-characters of several planes. */
+/** Characters of each kind that section 1.5.4 names: the first and last control characters, and non-characters of several planes. */
 const CONTROLS = [0x01, 0x1f, 0x7f, 0x80, 0x9f, 0xfdd0, 0xfdef, 0xfffe, 0xffff, 0x1fffe, 0x10ffff].map((code) =>
   String.fromCodePoint(code)
 );
-/** Their neighbours. */
+/** The valid characters next to them. */
 const PLAIN = [' ', '~', '\u00a0', '\ufdcf', '\ufdf0', '\ufffd', '\u{1fffd}', '\u{10fffd}', '\ufeff', '\u200b'];
 
 describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option controlCharacters)', () => {
   for (const version of [4, 5] as const) {
-    it(`end the connection (0x81) in topic names and filters, version ${version}`, async () => {
+    it(`ends the connection (0x81) when they are in a topic name or a filter, version ${version}`, async () => {
       await using broker = await startBroker();
       for (const text of CONTROLS) {
         const topic = `a/${text}b`;
@@ -313,7 +317,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
       assert.equal(broker.metrics.counter('messages.received'), 0);
     });
 
-    it(`are refused (0x81) in client ids, user names and will topics, version ${version}`, async () => {
+    it(`refuses them (0x81) in client ids, user names and will topics, version ${version}`, async () => {
       await using broker = await startBroker();
       const will = { payload: Buffer.alloc(0), qos: 0, retain: false } as const;
       for (const text of CONTROLS) {
@@ -331,12 +335,12 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     });
   }
 
-  it('pass where the zone allows them, and then do not pass in a zone that refuses them', async () => {
+  it('accepts them where the zone allows them, but does not deliver them to a zone that refuses them', async () => {
     await using broker = await startBroker({ zones: { open: { controlCharacters: 'allow' } } });
     const open = await rawClient(broker, { clientId: 'o\u0001', username: '\u0085', meta: { zone: 'open' } });
     for (const text of CONTROLS) {
       await granted(open, 1, text);
-      // the second time the route is cached, for both zones
+      // The second time, both zones use the cached route.
       for (const payload of ['1', '2', '3']) open.send(publish(text, payload));
       assert.deepEqual(await payloads(open), ['1', '2', '3']);
       for (const qos of [0, 1] as const) {
@@ -348,7 +352,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     await open.nothing();
   });
 
-  it('end the connection under a mount point, in a topic that is rewritten, and behind good messages of one chunk', async () => {
+  it('ends the connection for them under a mount point, in a rewritten topic, and after valid messages of the same chunk', async () => {
     for (const options of [{ mountpoint: 'm/' }, { rewrite: ['old/# ^old/(.+)$ new/$1'] }, {}]) {
       await using broker = await startBroker(options);
       const reader = await rawClient(broker);
@@ -362,7 +366,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     }
   });
 
-  it('are named by their code points in the Reason String', async () => {
+  it('names their code points in the Reason String', async () => {
     await using broker = await startBroker();
     for (const [text, shown] of [
       ['\u0085', 'U+0085'],
@@ -374,7 +378,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     }
   });
 
-  it('are no reason to refuse the characters beside them, nor other strings', async () => {
+  it('accepts the characters next to them, and accepts them in other strings', async () => {
     await using broker = await startBroker();
     for (const text of PLAIN) {
       const client = await rawClient(broker, { clientId: `c${text}`, username: text });

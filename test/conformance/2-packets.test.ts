@@ -18,10 +18,10 @@ const four = u32(7);
 const varint = Buffer.from([7]);
 const pair = Buffer.concat([field('name'), field('value')]);
 
-/** Where a client may put a property. `ack` is any of the four acknowledgements. */
+/** The places where a client may put a property. `ack` stands for each of the four acknowledgements. */
 type Place = 'connect' | 'will' | 'publish' | 'ack' | 'subscribe' | 'unsubscribe' | 'disconnect' | 'auth';
 
-/** Section 2.2.2.2, from the client's side: id, name, a value, the packets that may have it. */
+/** The properties of section 2.2.2.2 that a client may send: id, name, a value, and the packets that may carry it. */
 const PROPERTIES: readonly (readonly [id: number, name: string, value: Buffer, places: readonly Place[]])[] = [
   [0x01, 'Payload Format Indicator', byte, ['publish', 'will']],
   [0x02, 'Message Expiry Interval', four, ['publish', 'will']],
@@ -76,7 +76,7 @@ function property(id: number, value: Buffer): Buffer {
   return Buffer.concat([Buffer.from([id]), value]);
 }
 
-/** A CONNECT that is refused with this code. */
+/** Checks that this CONNECT is refused with this code. */
 async function refusesConnect(broker: Broker, bytes: Buffer, code: number, what: string): Promise<void> {
   const client = await rawClient(broker, { connect: false });
   client.send(bytes);
@@ -85,7 +85,7 @@ async function refusesConnect(broker: Broker, bytes: Buffer, code: number, what:
   assert.deepEqual(codes, [code], what);
 }
 
-/** A packet of a connected client that is refused with this code. */
+/** Checks that this packet of a connected client is refused with this code. */
 async function refuses(broker: Broker, bytes: Buffer, code: number, what: string): Promise<void> {
   const client = await rawClient(broker);
   client.send(bytes);
@@ -93,7 +93,7 @@ async function refuses(broker: Broker, bytes: Buffer, code: number, what: string
   assert.deepEqual(before, [], what);
 }
 
-/** The block in a CONNECT, and in the will of one. */
+/** CONNECT packets with this block, once as their own properties and once as those of the will. */
 function connectWith(block: Buffer): Buffer {
   return connectBytes({ properties: block });
 }
@@ -102,7 +102,7 @@ function willWith(block: Buffer): Buffer {
   return connectBytes({ flags: 0x06, payload: [sized(block), x, x] });
 }
 
-/** A re-authentication with this block, behind a CONNECT that named the method. */
+/** Sends a re-authentication with this block after a CONNECT that named the method. */
 async function refusesAuth(block: Buffer, code: number, what: string): Promise<void> {
   await using broker = await startBroker({ hooks: { authenticate: () => true } });
   const client = await rawClient(broker, { properties: { authenticationMethod: 'text' } });
@@ -131,7 +131,7 @@ describe('Packet format', () => {
         await refuses(broker, frame((type << 4) | flags, ...body), 0x81, `type ${type}, flags ${flags}`);
       }
     }
-    // nothing is said before a CONNECT that can be read
+    // The broker sends nothing before it has read a valid CONNECT.
     for (let flags = 1; flags < 16; flags++) {
       const client = await rawClient(broker, { connect: false });
       client.send(connectBytes({ first: 0x10 | flags }));
@@ -144,12 +144,12 @@ describe('Packet format', () => {
     for (const first of [0x00, 0x01, 0x0f]) await refuses(broker, frame(first), 0x81, `first byte ${first}`);
   });
 
-  it('[MQTT-2.1.3-1] sends fixed headers with their flags, in every kind of packet', async () => {
+  it('[MQTT-2.1.3-1] sends packets of every type with the flags that the specification fixes', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const first: number[] = [];
     client.stream.on('data', (chunk: Buffer) => {
-      // every packet here is shorter than 128 bytes
+      // Every packet here is shorter than 128 bytes.
       for (let at = 0; at < chunk.length; at += 2 + chunk[at + 1]) first.push(chunk[at]);
     });
     await granted(client, 1, { topic: 'x', qos: 2 });
@@ -166,7 +166,7 @@ describe('Packet format', () => {
     );
   });
 
-  it('[MQTT-2.2.1-2] sends QoS 0 messages without a packet id, and reads none in them', async () => {
+  it('[MQTT-2.2.1-2] sends QoS 0 messages without a packet id, and expects none in received ones', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'x', qos: 2 });
@@ -198,7 +198,7 @@ describe('Packet format', () => {
     for (const [what, bytes] of Object.entries(bad)) await refuses(broker, bytes, 0x82, what);
   });
 
-  it('[MQTT-2.2.1-4] never uses packet id 0 or one that is in flight, past the last id and round again', async () => {
+  it('[MQTT-2.2.1-4] never uses packet id 0 or one that is in flight, even after the ids have wrapped around', async () => {
     await using broker = await startBroker({ maxInflight: 64, maxMqueueLen: 0 });
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'x', qos: 2 });
@@ -222,7 +222,7 @@ describe('Packet format', () => {
     assert.deepEqual([...inFlight], [1, 2, 3, 4, 5]);
   });
 
-  it('[MQTT-2.2.1-4] does not use the id of a QoS 2 message that waits for PUBCOMP', async () => {
+  it('[MQTT-2.2.1-4] does not use the packet id of a QoS 2 message that waits for PUBCOMP', async () => {
     await using broker = await startBroker({ maxInflight: 2 });
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'x', qos: 2 });
@@ -236,7 +236,7 @@ describe('Packet format', () => {
     assert.equal((await client.next('publish')).messageId, 3);
   });
 
-  it('[MQTT-2.2.1-5] acknowledges with the id of the PUBLISH', async () => {
+  it('[MQTT-2.2.1-5] acknowledges with the packet id of the PUBLISH', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     for (const messageId of [1, 127, 128, 255, 256, 32_767, 65_535]) {
@@ -249,7 +249,7 @@ describe('Packet format', () => {
     }
   });
 
-  it('[MQTT-2.2.1-6] answers SUBSCRIBE and UNSUBSCRIBE with their id', async () => {
+  it('[MQTT-2.2.1-6] answers SUBSCRIBE and UNSUBSCRIBE with their packet ids', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     for (const messageId of [1, 255, 256, 65_535]) {
@@ -259,7 +259,7 @@ describe('Packet format', () => {
     }
   });
 
-  it('[MQTT-2.2.2-1] closes with 0x81 when the property length is missing where there is no short form', async () => {
+  it('[MQTT-2.2.2-1] closes with 0x81 when the property length is missing in a packet that has no short form', async () => {
     await using broker = await startBroker();
     await refuses(broker, frame(0x30, x), 0x81, 'PUBLISH');
     await refuses(broker, frame(0x32, x, ID), 0x81, 'PUBLISH QoS 1');
@@ -271,7 +271,7 @@ describe('Packet format', () => {
     await refusesConnect(broker, connectBytes({ flags: 0x06, payload: [x, x] }), 0x81, 'will properties');
   });
 
-  it('[MQTT-2.2.2-1] writes a property length of zero where there are none', async () => {
+  it('[MQTT-2.2.2-1] writes a property length of zero when there are no properties', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const chunks: Buffer[] = [];
@@ -288,7 +288,7 @@ describe('Packet format', () => {
     );
   });
 
-  it('[MQTT-2.2.2-1] a property length that reaches past the packet is malformed: 0x81', async () => {
+  it('[MQTT-2.2.2-1] closes with 0x81 for a property length that exceeds the packet', async () => {
     await using broker = await startBroker();
     const long = Buffer.from([9]);
     await refuses(broker, frame(0x30, x, long, byte), 0x81, 'PUBLISH');
@@ -302,7 +302,7 @@ describe('Packet format', () => {
 });
 
 describe('Properties', () => {
-  it('[MQTT-4.13.1-1] refuses each property with 0x82 in each packet that may not have it', async () => {
+  it('[MQTT-4.13.1-1] refuses with 0x82 each property in each packet that must not carry it', async () => {
     await using broker = await startBroker();
     for (const [id, name, value, places] of PROPERTIES) {
       const block = property(id, value);
@@ -314,11 +314,11 @@ describe('Properties', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] refuses each property that stands twice with 0x82, unless it is a user property', async () => {
+  it('[MQTT-4.13.1-1] refuses with 0x82 a property that occurs twice, except a user property', async () => {
     await using broker = await startBroker();
     for (const [id, name, value, places] of PROPERTIES) {
       if (id === 0x26) continue;
-      // the data is legal only beside its method
+      // Authentication Data is valid only together with Authentication Method.
       const method = id === 0x16 ? METHOD : Buffer.alloc(0);
       const block = Buffer.concat([method, property(id, value), property(id, value)]);
       if (places.includes('connect')) await refusesConnect(broker, connectWith(block), 0x82, `${name} in CONNECT`);
@@ -331,7 +331,7 @@ describe('Properties', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] takes any number of user properties in every packet', async () => {
+  it('[MQTT-4.13.1-1] accepts any number of user properties in every packet', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     const block = Buffer.concat(Array.from({ length: 50 }, () => property(0x26, pair)));
     for (const bytes of [connectWith(block), willWith(block)]) {
@@ -364,7 +364,7 @@ describe('Properties', () => {
     for (const [name, , make] of PACKETS) await refuses(broker, make(Buffer.from([0xff, 0x7f, 1])), 0x81, name);
   });
 
-  it('[MQTT-4.13.1-1] closes with 0x81 when a property is cut off by the property length, also where it may not stand', async () => {
+  it('[MQTT-4.13.1-1] closes with 0x81 when the property length truncates a property, even one that the packet must not carry', async () => {
     await using broker = await startBroker();
     for (const [id, name, value] of PROPERTIES) {
       for (const kept of new Set([0, 1, value.length - 1])) {
@@ -378,7 +378,7 @@ describe('Properties', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] refuses values that are out of range with 0x82, alias 0 with 0x94', async () => {
+  it('[MQTT-4.13.1-1] refuses values that are out of range with 0x82, and alias 0 with 0x94', async () => {
     await using broker = await startBroker();
     const connect: Record<string, Buffer> = {
       'Receive Maximum 0': property(0x21, u16(0)),
@@ -399,7 +399,7 @@ describe('Properties', () => {
     await refuses(broker, frame(0x82, ID, sized(property(0x0b, NONE)), x, NONE), 0x82, 'Subscription Identifier 0');
   });
 
-  it('[MQTT-4.13.1-1] takes the greatest values of every property', async () => {
+  it('[MQTT-4.13.1-1] accepts the largest value of every property', async () => {
     await using broker = await startBroker();
     const most = Buffer.alloc(4, 255);
     const block = Buffer.concat([
@@ -424,7 +424,7 @@ describe('Properties', () => {
 });
 
 describe('Packet format of 3.x', () => {
-  it('[MQTT3-2.2.2-2] closes without a word when flags of the fixed header are wrong', async () => {
+  it('[MQTT3-2.2.2-2] closes without an answer when flags of the fixed header are wrong', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       for (const bytes of [
@@ -446,7 +446,7 @@ describe('Packet format of 3.x', () => {
     }
   });
 
-  it('[MQTT3-2.3.1-1] closes without a word for packet id 0', async () => {
+  it('[MQTT3-2.3.1-1] closes without an answer for packet id 0', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       for (const bytes of [
@@ -463,7 +463,7 @@ describe('Packet format of 3.x', () => {
     }
   });
 
-  it('[MQTT31-qos-3] closes for QoS 3 in a PUBLISH, a SUBSCRIBE and a will of MQTT 3.1', async () => {
+  it('[MQTT31-qos-3] closes for QoS 3 in a PUBLISH, in a SUBSCRIBE and in a will of MQTT 3.1', async () => {
     await using broker = await startBroker();
     for (const bytes of [frame(0x36, x, ID), frame(0x82, ID, x, Buffer.from([3]))]) {
       const client = await ofVersion(broker, 3);

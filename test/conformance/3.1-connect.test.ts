@@ -13,7 +13,10 @@ const NONE = Buffer.from([0]);
 const ID = Buffer.from([0, 1]);
 const x = field('x');
 
-/** Send bytes as the first of a connection and wait for the close. @returns all bytes that came */
+/**
+ * Sends bytes on a new connection and waits until the broker closes it.
+ * @returns all bytes that were received, in hexadecimal
+ */
 async function thrownOut(broker: Broker, bytes: Buffer): Promise<string> {
   const stream = broker.stream();
   const chunks: Buffer[] = [];
@@ -23,7 +26,7 @@ async function thrownOut(broker: Broker, bytes: Buffer): Promise<string> {
   return Buffer.concat(chunks).toString('hex');
 }
 
-/** The code of the CONNACK that these bytes are refused with. */
+/** Returns the reason code of the CONNACK that refuses these bytes. */
 async function refusal(broker: Broker, bytes: Buffer): Promise<number> {
   const client = await rawClient(broker, { connect: false });
   client.send(bytes);
@@ -34,7 +37,7 @@ async function refusal(broker: Broker, bytes: Buffer): Promise<number> {
   return connack.reasonCode;
 }
 
-/** What the broker made of a CONNECT, as its preConnect hook is told. */
+/** Returns the CONNECT packet as the preConnect hook receives it. */
 async function seen(bytes: Buffer): Promise<ConnectPacket> {
   const packets: ConnectPacket[] = [];
   const hooks = {
@@ -59,21 +62,21 @@ function cmds(packets: readonly Packet[]): string[] {
 }
 
 describe('CONNECT as the first packet', () => {
-  it('[MQTT-3.1.0-1] closes without a word when another packet comes first', async () => {
+  it('[MQTT-3.1.0-1] closes without an answer when another packet comes first', async () => {
     await using broker = await startBroker();
     const first = [0x20, 0x30, 0x40, 0x50, 0x62, 0x70, 0x82, 0x90, 0xa2, 0xb0, 0xc0, 0xd0, 0xe0, 0xf0, 0x00];
     for (const byte of first) assert.equal(await thrownOut(broker, frame(byte, ID)), '', `first byte ${byte}`);
     assert.equal(await thrownOut(broker, Buffer.from('GET / HTTP/1.1\r\n\r\n')), '');
-    assert.equal(await thrownOut(broker, Buffer.from('1603010200010001fc0303', 'hex')), ''); // a TLS greeting
+    assert.equal(await thrownOut(broker, Buffer.from('1603010200010001fc0303', 'hex')), ''); // a TLS ClientHello
   });
 
-  it('[MQTT-3.1.0-1] does not wait for the body of another first packet, however large it says it is', async () => {
+  it('[MQTT-3.1.0-1] does not wait for the body of another first packet, whatever its length field says', async () => {
     await using broker = await startBroker();
     assert.equal(await thrownOut(broker, Buffer.from('30ffffff7f', 'hex')), '');
     assert.equal(await thrownOut(broker, Buffer.from('82ffff7f', 'hex')), '');
   });
 
-  it('[MQTT-3.1.0-1] serves a CONNECT that comes byte by byte', async () => {
+  it('[MQTT-3.1.0-1] accepts a CONNECT that arrives byte by byte', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { connect: false });
     for (const byte of connectBytes({ clientId: 'slow' })) {
@@ -83,7 +86,7 @@ describe('CONNECT as the first packet', () => {
     assert.equal((await client.next('connack')).reasonCode, 0);
   });
 
-  it('[MQTT-3.1.0-1] closes at the header of a CONNECT that is larger than maxPacketSize', async () => {
+  it('[MQTT-3.1.0-1] closes at the fixed header of a CONNECT that is larger than maxPacketSize', async () => {
     await using broker = await startBroker({ maxPacketSize: 1000 });
     assert.equal(await thrownOut(broker, Buffer.from('10e907', 'hex')), '');
     const fits = connectBytes({ clientId: 'a'.repeat(1000 - 16) });
@@ -93,7 +96,7 @@ describe('CONNECT as the first packet', () => {
     assert.equal((await client.next('connack')).reasonCode, 0);
   });
 
-  it('[MQTT-3.1.0-1] closes a connection whose CONNECT is not complete in time, though bytes trickle', async () => {
+  it('[MQTT-3.1.0-1] closes a connection whose CONNECT is not complete in time, even if bytes keep arriving', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, connectTimeout: 10_000 });
     const client = await rawClient(broker, { connect: false });
@@ -109,7 +112,7 @@ describe('CONNECT as the first packet', () => {
     assert.deepEqual(await client.closed(), []);
   });
 
-  it('[MQTT-3.1.0-1] closes a connection that sends nothing, first of all at idleTimeout', async () => {
+  it('[MQTT-3.1.0-1] closes a silent connection after idleTimeout, and one that has started its CONNECT after connectTimeout', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, connectTimeout: 10_000, idleTimeout: 3000 });
     const silent = await rawClient(broker, { connect: false });
@@ -124,7 +127,7 @@ describe('CONNECT as the first packet', () => {
     assert.deepEqual(await begun.closed(), []);
   });
 
-  it('[MQTT-3.1.0-1] closes a connection whose hook has not let it in by the CONNECT timeout', async () => {
+  it('[MQTT-3.1.0-1] closes a connection whose hook has not answered before the CONNECT timeout', async () => {
     const clock = new VirtualClock({ patienceMs: 20 });
     const hooks = { authenticate: () => held<boolean>().promise };
     await using broker = await startBroker({ clock, connectTimeout: 4000, hookTimeout: 60_000, hooks });
@@ -145,7 +148,7 @@ describe('CONNECT as the first packet', () => {
     assert.deepEqual(await client.refused(0x82), []);
   });
 
-  it('[MQTT-3.1.0-2] serves what came before a second CONNECT in the same chunk, and nothing behind it', async () => {
+  it('[MQTT-3.1.0-2] processes packets before a second CONNECT in the same chunk, and none after it', async () => {
     await using broker = await startBroker();
     const reader = await rawClient(broker);
     await granted(reader, 1, 'x');
@@ -159,10 +162,10 @@ describe('CONNECT as the first packet', () => {
 });
 
 describe('CONNECT: protocol name, version and flags', () => {
-  /** Unacceptable protocol version, as 3.x says it. */
+  /** The return code of 3.x for an unacceptable protocol version. */
   const V3 = '20020001';
 
-  it('[MQTT-3.1.2-1] refuses other protocol names, and names with the level of another', async () => {
+  it('[MQTT-3.1.2-1] refuses other protocol names, and a name with the level of another version', async () => {
     await using broker = await startBroker();
     const pairs: [string, number][] = [
       ['mqtt', 5],
@@ -184,28 +187,28 @@ describe('CONNECT: protocol name, version and flags', () => {
     assert.deepEqual([...broker.sessions()], []);
   });
 
-  it('[MQTT-3.1.2-2] refuses versions it does not know, in the format nearest to the client', async () => {
+  it('[MQTT-3.1.2-2] refuses unknown versions in the format of the nearest known version', async () => {
     await using broker = await startBroker();
     for (const level of [0, 1, 2, 6, 7, 100, 127, 128, 255]) {
       const got = await thrownOut(broker, connectBytes({ level }));
       if ((level & 127) >= 5) assert.match(got, /^20..0084/, `level ${level}`);
       else assert.equal(got, V3, `level ${level}`);
     }
-    // whatever follows the level is not read: it may be of a version to come
+    // The bytes after the level are not read, because they may belong to a future version.
     assert.match(await thrownOut(broker, frame(0x10, field('MQTT'), Buffer.from([6, 255, 255]))), /^20..0084/);
   });
 
-  it('[MQTT-3.1.2-2] refuses versions that the zone or the listener does not take', async () => {
+  it('[MQTT-3.1.2-2] refuses versions that the zone or the listener does not allow', async () => {
     await using broker = await startBroker({ protocolVersions: [4] });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x84);
     assert.equal(await thrownOut(broker, connectBytes({ level: 3, name: 'MQIsdp' })), V3);
     const meta = { protocolVersions: [5] as const };
-    // the reader of the client makes a reason code of the return code
+    // The test client's reader translates the return code to a reason code.
     assert.equal((await refusedConnect(broker, { version: 4, meta })).reasonCode, 0x84);
     assert.equal((await rawClient(broker, { meta })).connack?.reasonCode, 0);
   });
 
-  it('[MQTT-3.1.2-3] refuses a CONNECT with the reserved flag: 0x81', async () => {
+  it('[MQTT-3.1.2-3] refuses a CONNECT whose reserved flag is set: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x03 })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x01 })), 0x81);
@@ -213,7 +216,7 @@ describe('CONNECT: protocol name, version and flags', () => {
     assert.equal(await thrownOut(broker, connectBytes({ level: 3, name: 'MQIsdp', flags: 0x03 })), '');
   });
 
-  it('[MQTT-3.1.2-9] refuses a CONNECT whose will lacks properties, topic or payload: 0x81', async () => {
+  it('[MQTT-3.1.2-9] refuses a CONNECT whose will lacks its properties, topic or payload: 0x81', async () => {
     await using broker = await startBroker();
     for (const payload of [[], [NONE], [NONE, x], [NONE, x, u16(9)]])
       assert.equal(await refusal(broker, connectBytes({ flags: 0x06, payload })), 0x81);
@@ -221,13 +224,13 @@ describe('CONNECT: protocol name, version and flags', () => {
       assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x06, payload })), '');
   });
 
-  it('[MQTT-3.1.2-9] refuses a CONNECT that has a will in the payload and no flag for it: 0x81', async () => {
+  it('[MQTT-3.1.2-9] refuses a CONNECT with a will in the payload but no Will Flag: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x02, payload: [NONE, x, x] })), 0x81);
     assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x02, payload: [x, x] })), '');
   });
 
-  it('[MQTT-3.1.2-11] refuses a will QoS without a will', async () => {
+  it('[MQTT-3.1.2-11] refuses a will QoS without the Will Flag', async () => {
     await using broker = await startBroker();
     for (const flags of [0x0a, 0x12]) {
       assert.equal(await refusal(broker, connectBytes({ flags })), 0x82);
@@ -235,14 +238,14 @@ describe('CONNECT: protocol name, version and flags', () => {
     }
   });
 
-  it('[MQTT-3.1.2-12] refuses will QoS 3 with 0x81, with and without the will', async () => {
+  it('[MQTT-3.1.2-12] refuses will QoS 3 with 0x81, with and without the Will Flag', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x1e, payload: [NONE, x, x] })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x1a })), 0x81);
     assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x1e, payload: [x, x] })), '');
   });
 
-  it('[MQTT-3.1.2-13] refuses will retain without a will', async () => {
+  it('[MQTT-3.1.2-13] refuses Will Retain without the Will Flag', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x22 })), 0x82);
     assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x22 })), '');
@@ -254,7 +257,7 @@ describe('CONNECT: protocol name, version and flags', () => {
     assert.equal(await thrownOut(broker, connectBytes({ level: 4, payload: [field('user')] })), '');
   });
 
-  it('[MQTT-3.1.2-17] refuses the flag without a user name: 0x81', async () => {
+  it('[MQTT-3.1.2-17] refuses the user name flag without a user name: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x82 })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x82, payload: [u16(5), Buffer.from('user')] })), 0x81);
@@ -268,14 +271,14 @@ describe('CONNECT: protocol name, version and flags', () => {
     assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x82, payload })), '');
   });
 
-  it('[MQTT-3.1.2-19] refuses the flag without a password: 0x81', async () => {
+  it('[MQTT-3.1.2-19] refuses the password flag without a password: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0xc2, payload: [field('user')] })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x42 })), 0x81);
     assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0xc2, payload: [field('user')] })), '');
   });
 
-  it('[MQTT-3.1.2-19] takes a password without a user name, and an empty one', async () => {
+  it('[MQTT-3.1.2-19] accepts a password without a user name, and an empty password', async () => {
     const alone = await seen(connectBytes({ flags: 0x42, payload: [field(Buffer.from([0, 255]))] }));
     assert.equal(alone.username, undefined);
     assert.deepEqual(alone.password, Buffer.from([0, 255]));
@@ -311,7 +314,7 @@ describe('CONNECT: payload', () => {
     });
   });
 
-  it('[MQTT-3.1.3-2] keeps state by client id: another id knows nothing of it', async () => {
+  it('[MQTT-3.1.3-2] keeps separate session state for each client id', async () => {
     await using broker = await startBroker();
     const one = await persistent(broker, 'one');
     await granted(one, 1, { topic: 'x', qos: 1 });
@@ -337,7 +340,7 @@ describe('CONNECT: payload', () => {
     assert.equal(await refusal(broker, connectBytes({ clientId: Buffer.from('c3', 'hex') })), 0x81);
   });
 
-  it('[MQTT-3.1.3-5] takes ids of 1 to 23 letters and digits, and longer and other ones', async () => {
+  it('[MQTT-3.1.3-5] accepts client ids of 1 to 23 letters and digits, longer ones, and ones with other characters', async () => {
     await using broker = await startBroker();
     const letters = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
     const ids = [...letters, ...[0, 20, 39].map((at) => letters.slice(at, at + 23))];
@@ -354,7 +357,7 @@ describe('CONNECT: payload', () => {
     }
   });
 
-  it('[MQTT-3.1.3-6] gives a client without an id one that nobody has', async () => {
+  it('[MQTT-3.1.3-6] assigns a unique client id to a client that sends an empty one', async () => {
     await using broker = await startBroker();
     const ids = new Set<string>();
     for (let count = 0; count < 200; count++) {
@@ -365,13 +368,13 @@ describe('CONNECT: payload', () => {
     assert.equal(ids.has(''), false);
   });
 
-  it('[MQTT-3.1.3-6] gives an id no longer than the broker takes', async () => {
+  it('[MQTT-3.1.3-6] assigns a client id no longer than the broker accepts', async () => {
     await using broker = await startBroker({ maxClientidLen: 23 });
     const client = await rawClient(broker, { clientId: '' });
     assert.equal(client.connack?.properties?.assignedClientIdentifier?.length, 23);
   });
 
-  it('[MQTT-3.1.3-7] tells the id it gave, by which the session can be resumed', async () => {
+  it('[MQTT-3.1.3-7] reports the assigned client id, which the client can use to resume the session', async () => {
     await using broker = await startBroker();
     const first = await rawClient(broker, { clientId: '', clean: false, properties: { sessionExpiryInterval: 100 } });
     const clientId = first.connack?.properties?.assignedClientIdentifier as string;
@@ -384,7 +387,7 @@ describe('CONNECT: payload', () => {
     assert.equal(second.connack?.properties?.assignedClientIdentifier, undefined);
   });
 
-  it('[MQTT-3.1.3-8] refuses ids it does not take: 0x85', async () => {
+  it('[MQTT-3.1.3-8] refuses client ids that it does not accept: 0x85', async () => {
     await using broker = await startBroker({ maxClientidLen: 30, mountpoint: 'devices/%c/' });
     assert.equal((await refusedConnect(broker, { clientId: 'a'.repeat(31) })).reasonCode, 0x85);
     assert.equal((await refusedConnect(broker, { clientId: 'é'.repeat(16) })).reasonCode, 0x85);
@@ -401,14 +404,14 @@ describe('CONNECT: payload', () => {
   });
 });
 
-describe('CONNECT: what it comes to', () => {
-  it('[MQTT-3.1.4-1] refuses a CONNECT that is cut off at any byte, and one with bytes behind it: 0x81', async () => {
+describe('CONNECT: result', () => {
+  it('[MQTT-3.1.4-1] refuses a CONNECT that is truncated at any byte, and one with trailing bytes: 0x81', async () => {
     await using broker = await startBroker();
     const payload = [sized(Buffer.from([0x01, 1])), x, x, field('user'), field('password')];
     const whole = connectBytes({ flags: 0xe6, properties: Buffer.concat([Buffer.from([0x11]), u32(9)]), payload });
     for (let end = 2; end < whole.length; end++) {
       const cut = frame(0x10, whole.subarray(2, end));
-      // up to the level nobody knows whom to answer
+      // Before the protocol level has arrived, the format of an answer is not known.
       if (end < 2 + 7) assert.equal(await thrownOut(broker, cut), '', `${end} bytes`);
       else assert.equal(await refusal(broker, cut), 0x81, `${end} bytes`);
     }
@@ -416,7 +419,7 @@ describe('CONNECT: what it comes to', () => {
     assert.deepEqual([...broker.sessions()], []);
   });
 
-  it('[MQTT-3.1.4-2] a refused CONNECT leaves the connected client, its session and its will alone', async () => {
+  it('[MQTT-3.1.4-2] leaves the connected client, its session and its will unchanged when another CONNECT is refused', async () => {
     const hooks = { authenticate: ({ password }: AuthenticateRequest) => String(password) === 'good' };
     await using broker = await startBroker({ hooks });
     const reader = await rawClient(broker, { username: 'r', password: Buffer.from('good') });
@@ -437,7 +440,7 @@ describe('CONNECT: what it comes to', () => {
     assert.equal([...broker.session('me').subscriptions()].length, 1);
   });
 
-  it('[MQTT-3.1.4-2] lets an app check more, and refuse by a code of its own', async () => {
+  it('[MQTT-3.1.4-2] lets an app check more, and refuse with a code of its own', async () => {
     let verdict: Verdict = false;
     await using broker = await startBroker({ hooks: { preConnect: () => verdict } });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
@@ -451,7 +454,7 @@ describe('CONNECT: what it comes to', () => {
     assert.equal((await rawClient(broker)).connack?.reasonCode, 0);
   });
 
-  it('[MQTT-3.1.4-2] a hook that throws refuses that CONNECT and no other', async () => {
+  it('[MQTT-3.1.4-2] refuses the CONNECT whose hook throws, and no other', async () => {
     const hooks = {
       authenticate: ({ client }: AuthenticateRequest) => {
         if (client.clientId === 'bad') throw new Error('out of order');
@@ -466,7 +469,7 @@ describe('CONNECT: what it comes to', () => {
     assert.deepEqual(errors, ['out of order']);
   });
 
-  it('[MQTT-3.1.4-5] answers a good CONNECT with 0x00, from the shortest to one with everything in it', async () => {
+  it('[MQTT-3.1.4-5] answers a valid CONNECT with 0x00, from the shortest one to one with every field', async () => {
     await using broker = await startBroker({ maxConnectSize: '256KB' });
     const userProperties: UserProperty[] = [
       ['a', '1'],
@@ -500,7 +503,7 @@ describe('CONNECT: what it comes to', () => {
     assert.equal((await rawClient(broker, { clientId: '' })).connack?.reasonCode, 0);
   });
 
-  it('[MQTT-3.1.4-6] does nothing that a client sends behind a CONNECT which is refused', async () => {
+  it('[MQTT-3.1.4-6] processes no packet that follows a refused CONNECT', async () => {
     const answer = held<boolean>();
     for (const authenticate of [() => false, () => answer.promise]) {
       await using broker = await startBroker({ hooks: { authenticate } });
@@ -519,7 +522,7 @@ describe('CONNECT: what it comes to', () => {
 });
 
 describe('Packets sent before CONNACK', () => {
-  it('[MQTT-3.1.4-5] serves them in order once the hook has let the client in', async () => {
+  it('[MQTT-3.1.4-5] processes them in order once the hook has accepted the client', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
@@ -534,7 +537,7 @@ describe('Packets sent before CONNACK', () => {
     assert.deepEqual(got, ['connack', 'suback', 'publish', 'publish', 'puback', 'pingresp']);
   });
 
-  it('[MQTT-3.1.4-5] serves them when a packet of theirs is cut in the middle', async () => {
+  it('[MQTT-3.1.4-5] processes them when a chunk ends in the middle of a packet', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { preConnect: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
@@ -549,7 +552,7 @@ describe('Packets sent before CONNACK', () => {
     assert.equal((await client.next('puback')).messageId, 1);
   });
 
-  it('[MQTT-3.1.4-5] closes a client that sends more of them than are held', async () => {
+  it('[MQTT-3.1.4-5] closes a client that sends more of them than the broker buffers', async () => {
     await using broker = await startBroker({
       hooks: { preConnect: () => held<boolean>().promise },
       hookTimeout: 60_000,
@@ -561,11 +564,11 @@ describe('Packets sent before CONNACK', () => {
     for (let count = 0; count < 200; count++) client.send(publish('x', 'a'.repeat(900)));
     await turns(40);
     const waiting = client.stream.writableLength;
-    // either it is not read any more, or it is told to go
+    // The broker either has stopped reading or has sent the reason for the close.
     assert.ok(client.isClosed || waiting > 0, `${waiting} bytes wait at the client`);
   });
 
-  it('[MQTT-3.1.2-30] closes a client in an authentication exchange for anything but AUTH and DISCONNECT: 0x82', async () => {
+  it('[MQTT-3.1.2-30] closes with 0x82 a client that sends anything but AUTH and DISCONNECT during an authentication exchange', async () => {
     const hooks = { authenticate: () => ({ challenge: Buffer.from('who?') }) };
     await using broker = await startBroker({ hooks });
     const others: (Packet | Buffer)[] = [
@@ -591,7 +594,7 @@ describe('Packets sent before CONNACK', () => {
     assert.deepEqual(cmds(client.received), ['auth']);
   });
 
-  it('[MQTT-3.1.4-2] a hook is told when the client that it decides on has gone', async () => {
+  it('[MQTT-3.1.4-2] notifies a hook when the client that it decides on has disconnected', async () => {
     const signals: AbortSignal[] = [];
     const ask = ({ signal }: { signal: AbortSignal }) => {
       signals.push(signal);
@@ -610,7 +613,7 @@ describe('Packets sent before CONNACK', () => {
     assert.equal(signals.length, 2);
   });
 
-  it('[MQTT-3.1.4-5] publishes what a client sent before it left, though a hook was still at work', async () => {
+  it('[MQTT-3.1.4-5] publishes what a client sent before it disconnected, even if a hook was still pending', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     const got: string[] = [];

@@ -9,7 +9,7 @@ import { field, frame } from '../support/wire-connect.ts';
 const PINGREQ = { cmd: 'pingreq' } as const;
 
 describe('Keep alive', () => {
-  it('[MQTT-3.1.2-22] closes with 0x8D after one and a half times keep alive without a packet', async () => {
+  it('[MQTT-3.1.2-22] closes with 0x8D after one and a half times the keep alive without a packet', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const reasons: DisconnectReason[] = [];
@@ -25,7 +25,7 @@ describe('Keep alive', () => {
     assert.deepEqual(new Set(reasons), new Set(['keepalive_timeout']));
   });
 
-  it('[MQTT-3.1.2-22] any packet begins the time anew, though the broker has nothing to answer', async () => {
+  it('[MQTT-3.1.2-22] restarts the timeout at any packet, including one that needs no answer', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const client = await rawClient(broker, { keepalive: 10 });
@@ -47,7 +47,7 @@ describe('Keep alive', () => {
     await client.closed();
   });
 
-  it('[MQTT-3.1.2-22] what the broker sends to the client does not count', async () => {
+  it('[MQTT-3.1.2-22] does not count packets that the broker sends to the client', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const client = await rawClient(broker, { keepalive: 2 });
@@ -62,10 +62,10 @@ describe('Keep alive', () => {
     await client.closed();
   });
 
-  it('[MQTT-3.1.2-22] bytes of a packet that does not come to its end do not count', async () => {
+  it('[MQTT-3.1.2-22] does not count bytes of an incomplete packet', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
-    // short enough to be joined as it grows, and so long that its parts are kept
+    // Short enough to be joined as it grows, yet long enough that its parts are stored.
     for (const header of ['30ff7f', '32ffff07', '82ff7f']) {
       const client = await rawClient(broker, { keepalive: 10 });
       client.send(Buffer.concat([Buffer.from(header, 'hex'), field('x')]));
@@ -80,7 +80,7 @@ describe('Keep alive', () => {
     }
   });
 
-  it('[MQTT-3.1.2-22] a large packet that comes slowly, in pieces worth the name, is waited for', async () => {
+  it('[MQTT-3.1.2-22] waits for a large packet that arrives slowly in pieces of reasonable size', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const client = await rawClient(broker, { keepalive: 10 });
@@ -92,7 +92,7 @@ describe('Keep alive', () => {
     assert.equal((await client.next('puback')).messageId, 7);
   });
 
-  it('[MQTT-3.1.2-22] keep alive 0 has no timeout', async () => {
+  it('[MQTT-3.1.2-22] has no timeout when the keep alive is 0', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, sysInterval: 0, sysHeartbeat: 0 });
     for (const version of [3, 4, 5] as const) {
@@ -102,7 +102,7 @@ describe('Keep alive', () => {
     }
   });
 
-  it('[MQTT-3.1.2-22] does not run while a hook holds back what the client sent', async () => {
+  it("[MQTT-3.1.2-22] pauses the timeout while a hook defers the client's packets", async () => {
     const clock = new VirtualClock({ patienceMs: 20 });
     const answer = held<boolean>();
     const hooks = { authorizePublish: () => answer.promise };
@@ -119,7 +119,7 @@ describe('Keep alive', () => {
     await client.closed();
   });
 
-  it('[MQTT-3.1.2-22] counts from the CONNECT of the connection that took the session over', async () => {
+  it('[MQTT-3.1.2-22] counts from the CONNECT of the connection that took over the session', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const properties = { sessionExpiryInterval: 1000 };
@@ -133,7 +133,7 @@ describe('Keep alive', () => {
     await second.refused(0x8d);
   });
 
-  it('[MQTT-3.1.2-20] [MQTT-3.1.2-21] [MQTT-3.2.2-21] [MQTT-3.2.2-22] a Server Keep Alive takes the place of the v5 value', async () => {
+  it('[MQTT-3.1.2-20] [MQTT-3.1.2-21] [MQTT-3.2.2-21] [MQTT-3.2.2-22] uses Server Keep Alive instead of the value of a 5.0 client', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, serverKeepalive: 20 });
     for (const keepalive of [0, 5, 600]) {
@@ -151,7 +151,7 @@ describe('Keep alive', () => {
     assert.equal(same.connack?.properties?.serverKeepAlive, undefined);
   });
 
-  it('[MQTT-3.1.2-21] [MQTT-3.2.2-21] a keep alive above maxKeepalive, or none, is answered with maxKeepalive', async () => {
+  it('[MQTT-3.1.2-21] [MQTT-3.2.2-21] announces maxKeepalive when the client asks for a longer keep alive or for none', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, maxKeepalive: 20 });
     for (const keepalive of [0, 21, 65_535]) {
@@ -170,7 +170,7 @@ describe('Keep alive', () => {
     assert.equal((await rawClient(forced, { keepalive: 5 })).connack?.properties?.serverKeepAlive, 20);
   });
 
-  it('[MQTT-3.2.2-22] 3.x clients keep their own value: they can not be told another', async () => {
+  it('[MQTT-3.2.2-22] uses the value of a 3.x client, because CONNACK of 3.x cannot announce another', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, serverKeepalive: 20, maxKeepalive: 20 });
     for (const version of [3, 4] as const) {
@@ -182,7 +182,7 @@ describe('Keep alive', () => {
     }
   });
 
-  it('[MQTT3-3.1.2-24] closes 3.x clients without a word after one and a half times keep alive', async () => {
+  it('[MQTT3-3.1.2-24] closes a 3.x connection without an answer after one and a half times the keep alive', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     for (const version of [3, 4] as const) {
@@ -197,7 +197,7 @@ describe('Keep alive', () => {
     }
   });
 
-  it('[MQTT-3.1.2-22] a keepaliveBackoff of its own stretches the time', async () => {
+  it('[MQTT-3.1.2-22] extends the timeout by keepaliveBackoff', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, keepaliveBackoff: 1 });
     const client = await rawClient(broker, { keepalive: 10 });
@@ -207,7 +207,7 @@ describe('Keep alive', () => {
     await client.refused(0x8d);
   });
 
-  it('[MQTT-3.1.2-22] rings to the second for many clients, and for those alone that are silent', async () => {
+  it('[MQTT-3.1.2-22] times out many clients to the second, and only the silent ones', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const clients = await Promise.all(
@@ -224,7 +224,7 @@ describe('Keep alive', () => {
     for (const [at, client] of clients.entries()) assert.equal(client.isClosed, at % 2 === 0);
   });
 
-  it('[MQTT-3.1.2-22] the time of a client that is let in late begins with its CONNACK', async () => {
+  it('[MQTT-3.1.2-22] starts the timeout with CONNACK for a client that a hook accepts late', async () => {
     const clock = new VirtualClock({ patienceMs: 20 });
     const answer = held<boolean>();
     await using broker = await startBroker({ clock, hookTimeout: 9000, hooks: { preConnect: () => answer.promise } });

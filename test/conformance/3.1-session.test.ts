@@ -16,7 +16,7 @@ async function stage(options: BrokerOptions = {}): Promise<{ broker: Broker; clo
   return { clock, broker: await startBroker({ clock, sysInterval: 0, sysHeartbeat: 0, ...options }) };
 }
 
-/** A client `me` whose session lives `expirySec` longer than its connection. */
+/** Connects a client `me` whose session outlives its connection by `expirySec`. */
 function me(broker: Broker, expirySec: number, clean = false): Promise<RawClient> {
   return rawClient(broker, { clientId: 'me', clean, properties: { sessionExpiryInterval: expirySec } });
 }
@@ -26,14 +26,16 @@ async function cut(client: RawClient): Promise<void> {
   await turns(4);
 }
 
-/** Session Present of a new connection of `me`, which leaves at once. */
+/** Connects `me`, disconnects it and returns Session Present. */
 async function isPresent(broker: Broker, expirySec: number): Promise<boolean | undefined> {
   const client = await me(broker, expirySec);
   await cut(client);
   return client.connack?.sessionPresent;
 }
 
-/** A session with everything in it: a subscription, one message in flight of each kind, a backlog, a QoS 2 id received. */
+/**
+ * Creates a session with every kind of state: a subscription, one message in flight of each kind, a backlog, a received QoS 2 packet id.
+ */
 async function full(broker: Broker, version: ProtocolVersion = 5): Promise<RawClient> {
   const client = await rawClient(broker, {
     clientId: 'me',
@@ -59,7 +61,7 @@ async function full(broker: Broker, version: ProtocolVersion = 5): Promise<RawCl
 }
 
 describe('Clean Start', () => {
-  it('[MQTT-3.1.2-4] 1 discards subscriptions, backlog, flows in both directions', async () => {
+  it('[MQTT-3.1.2-4] discards subscriptions, backlog and unfinished flows of both directions when it is 1', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const events: EventName[] = [];
@@ -87,14 +89,14 @@ describe('Clean Start', () => {
     assert.equal((await client.next('publish')).messageId, 1);
   });
 
-  it('[MQTT-3.1.2-4] 1 makes a session that is kept in its turn', async () => {
+  it('[MQTT-3.1.2-4] creates a session that is stored in turn when it is 1', async () => {
     const { broker } = await stage();
     await using _ = broker;
     await cut(await me(broker, 100, true));
     assert.equal(await isPresent(broker, 100), true);
   });
 
-  it('[MQTT-3.1.2-5] 0 resumes subscriptions, backlog, flows in both directions', async () => {
+  it('[MQTT-3.1.2-5] resumes subscriptions, backlog and unfinished flows of both directions when it is 0', async () => {
     const { broker } = await stage();
     await using _ = broker;
     await full(broker);
@@ -109,7 +111,7 @@ describe('Clean Start', () => {
         ? `${packet.payload} #${packet.messageId} qos ${packet.qos} dup ${packet.dup}`
         : `${packet.cmd} #${(packet as { messageId: number }).messageId}`
     );
-    // PUBRELs need no send quota, so they may come before messages that do
+    // PUBREL packets need no send quota, so they may precede messages that do.
     assert.deepEqual(got.sort(), [
       'four #4 qos 1 dup false',
       'one #1 qos 1 dup true',
@@ -125,7 +127,7 @@ describe('Clean Start', () => {
     assert.deepEqual(await payloads(client), ['five']);
   });
 
-  it('[MQTT-3.1.2-5] 0 resumes again and again, whatever was acknowledged between', async () => {
+  it('[MQTT-3.1.2-5] resumes repeatedly when it is 0, whatever was acknowledged in between', async () => {
     const { broker } = await stage();
     await using _ = broker;
     await full(broker);
@@ -147,7 +149,7 @@ describe('Clean Start', () => {
     await (await me(broker, 100)).nothing();
   });
 
-  it('[MQTT-3.1.2-6] 0 makes a session where none is stored, and tells so', async () => {
+  it('[MQTT-3.1.2-6] creates a session when it is 0 and none is stored, and sends Session Present 0', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const created: string[] = [];
@@ -159,7 +161,7 @@ describe('Clean Start', () => {
     assert.equal(broker.session('me').state, 'connected');
   });
 
-  it('[MQTT-3.1.2-5] a session passes from version to version', async () => {
+  it('[MQTT-3.1.2-5] resumes a session from another protocol version', async () => {
     const { broker } = await stage();
     await using _ = broker;
     for (const from of [3, 4, 5] as const) {
@@ -167,7 +169,7 @@ describe('Clean Start', () => {
         await full(broker, from);
         const options = { clientId: 'me', version: to, clean: false, properties: { sessionExpiryInterval: 100 } };
         const client = await rawClient(broker, options);
-        // 3.1 can not tell
+        // MQTT 3.1 has no Session Present flag.
         if (to !== 3) assert.equal(client.connack?.sessionPresent, true);
         assert.deepEqual(await payloads(client), ['one', 'two', 'four']);
         await cut(client);
@@ -178,7 +180,7 @@ describe('Clean Start', () => {
 });
 
 describe('Session Expiry Interval', () => {
-  it('[MQTT-3.1.2-23] [MQTT-4.1.0-2] keeps the session for its seconds after the close, and no longer', async () => {
+  it('[MQTT-3.1.2-23] [MQTT-4.1.0-2] keeps the session for the interval after the close, and no longer', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     const reasons: DisconnectReason[] = [];
@@ -198,7 +200,7 @@ describe('Session Expiry Interval', () => {
     assert.equal(await isPresent(broker, 10), false);
   });
 
-  it('[MQTT-3.1.2-23] [MQTT-4.1.0-1] absent or 0: the session ends with the connection, not before', async () => {
+  it('[MQTT-3.1.2-23] [MQTT-4.1.0-1] ends the session with the connection when the interval is absent or 0', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     for (const properties of [undefined, { sessionExpiryInterval: 0 }]) {
@@ -212,7 +214,7 @@ describe('Session Expiry Interval', () => {
     }
   });
 
-  it('[MQTT-3.1.2-23] 0xFFFFFFFF: never, and one below it is 136 years', async () => {
+  it('[MQTT-3.1.2-23] never ends the session for 0xFFFFFFFF, and ends it after 136 years for the value below', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     await cut(await me(broker, NEVER));
@@ -224,7 +226,7 @@ describe('Session Expiry Interval', () => {
     assert.equal(broker.hasSession('me'), false);
   });
 
-  it('[MQTT-3.1.2-23] the interval of the last CONNECT holds', async () => {
+  it('[MQTT-3.1.2-23] applies the interval of the last CONNECT', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     await cut(await me(broker, 10));
@@ -236,7 +238,7 @@ describe('Session Expiry Interval', () => {
     assert.equal(broker.hasSession('me'), false);
   });
 
-  it('[MQTT-3.1.2-23] DISCONNECT may change it, and may end the session', async () => {
+  it('[MQTT-3.1.2-23] applies the interval of a DISCONNECT, which may also end the session', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     for (const [asked, seconds] of [
@@ -255,7 +257,7 @@ describe('Session Expiry Interval', () => {
     }
   });
 
-  it('[MQTT-3.14.2-2] DISCONNECT may not give one to a session that had none: 0x82', async () => {
+  it('[MQTT-3.14.2-2] refuses with 0x82 a DISCONNECT that sets an interval for a session that had none', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     const client = await me(broker, 0);
@@ -269,7 +271,7 @@ describe('Session Expiry Interval', () => {
     await clock.settle();
   });
 
-  it('[MQTT-3.1.2-23] is cut to maxSessionExpiryInterval, which CONNACK tells', async () => {
+  it('[MQTT-3.1.2-23] is limited to maxSessionExpiryInterval, which CONNACK announces', async () => {
     const { broker, clock } = await stage({ maxSessionExpiryInterval: 60 });
     await using _ = broker;
     for (const asked of [61, NEVER]) {
@@ -289,7 +291,7 @@ describe('Session Expiry Interval', () => {
     assert.equal(broker.hasSession('me'), false);
   });
 
-  it('[MQTT-3.1.2-23] holds for every way a connection ends', async () => {
+  it('[MQTT-3.1.2-23] applies to every way a connection can end', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     const endings: ((client: RawClient) => unknown)[] = [
@@ -320,7 +322,7 @@ describe('Session Expiry Interval', () => {
     }
   });
 
-  it('[MQTT-4.1.0-2] a step of the wall clock ends no session', async () => {
+  it('[MQTT-4.1.0-2] ends no session when the wall clock steps', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     await cut(await me(broker, 100));
@@ -332,7 +334,7 @@ describe('Session Expiry Interval', () => {
     assert.equal(broker.hasSession('me'), false);
   });
 
-  it('[MQTT-4.1.0-2] an expired session takes its subscriptions with it', async () => {
+  it('[MQTT-4.1.0-2] removes the subscriptions of an expired session', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     const client = await me(broker, 10);
@@ -344,7 +346,7 @@ describe('Session Expiry Interval', () => {
     assert.deepEqual(await broker.publish('a', '1', { qos: 1 }), { receivers: 0 });
   });
 
-  it('[MQTT-3.1.2-23] many sessions expire each at its time', async () => {
+  it('[MQTT-3.1.2-23] ends each of many sessions at its own time', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     for (let at = 1; at <= 50; at++) {
@@ -360,7 +362,7 @@ describe('Session Expiry Interval', () => {
 });
 
 describe('Takeover', () => {
-  it('[MQTT-3.1.4-3] tells the old connection 0x8E and closes it', async () => {
+  it('[MQTT-3.1.4-3] sends 0x8E to the old connection and closes it', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const reasons: DisconnectReason[] = [];
@@ -376,7 +378,7 @@ describe('Takeover', () => {
     assert.equal([...broker.sessions()].length, 1);
   });
 
-  it('[MQTT-3.1.4-3] between versions: a 3.x client is closed without a word', async () => {
+  it('[MQTT-3.1.4-3] closes an old connection of a 3.x client without an answer', async () => {
     const { broker } = await stage();
     await using _ = broker;
     let before: RawClient | undefined;
@@ -388,7 +390,7 @@ describe('Takeover', () => {
     await before?.nothing();
   });
 
-  it('[MQTT-3.1.4-3] of a client id two hundred times leaves one connection', async () => {
+  it('[MQTT-3.1.4-3] leaves one connection after two hundred takeovers of a client id', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const clients: RawClient[] = [];
@@ -399,7 +401,7 @@ describe('Takeover', () => {
     await clients[199].nothing();
   });
 
-  it('[MQTT-3.1.4-4] Clean Start is dealt with after it: 1 discards what the old connection had, 0 keeps it', async () => {
+  it('[MQTT-3.1.4-4] applies Clean Start after the takeover: 1 discards the state of the old connection, 0 keeps it', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const first = await me(broker, 100);
@@ -414,7 +416,7 @@ describe('Takeover', () => {
     await third.nothing();
   });
 
-  it('[MQTT-3.1.4-3] what the old connection sends behind it is not served', async () => {
+  it('[MQTT-3.1.4-3] processes no packet that the old connection sends after the takeover', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const heard: string[] = [];
@@ -428,12 +430,12 @@ describe('Takeover', () => {
     assert.equal((await second.next('connack')).sessionPresent, true);
     await first.closed();
     await second.nothing();
-    // the two streams are two: the old one's bytes may have come first, but then they were all served before
+    // The streams are independent: bytes of the old one may have arrived first, but then all of them were processed first.
     assert.ok(heard.length <= 1);
     assert.equal(broker.session('me').state, 'connected');
   });
 
-  it('[MQTT-3.1.4-3] while a hook decides on a message of the old connection', async () => {
+  it('[MQTT-3.1.4-3] happens while a hook decides on a message of the old connection', async () => {
     const answers = [held<boolean>(), held<boolean>()];
     let asked = 0;
     const { broker } = await stage({ hooks: { authorizePublish: () => answers[asked++].promise } });
@@ -455,7 +457,7 @@ describe('Takeover', () => {
     assert.deepEqual(heard, ['once']);
   });
 
-  it('[MQTT-3.1.4-3] is not held up by an old connection that does not read', async () => {
+  it('[MQTT-3.1.4-3] does not wait for an old connection that does not read', async () => {
     const { broker, clock } = await stage({ outputHighWaterMark: 10_000 });
     await using _ = broker;
     const first = await me(broker, 100);
@@ -470,7 +472,7 @@ describe('Takeover', () => {
   });
 });
 
-describe('CONNECTs of one client id at the same time', () => {
+describe('Simultaneous CONNECT packets of one client id', () => {
   const pending: { request: AuthenticateRequest; answer: (verdict: boolean) => void }[] = [];
   const authenticate = (request: AuthenticateRequest): Promise<boolean> =>
     new Promise((resolve) => pending.push({ request, answer: resolve }));
@@ -483,7 +485,7 @@ describe('CONNECTs of one client id at the same time', () => {
     return client;
   }
 
-  it('[MQTT-3.1.4-3] are decided on side by side, and the one let in last stays', async () => {
+  it('[MQTT-3.1.4-3] decides on them concurrently, and keeps the client that was accepted last', async () => {
     pending.length = 0;
     const { broker } = await stage({ hooks: { authenticate }, hookTimeout: 60_000 });
     await using _ = broker;
@@ -507,7 +509,7 @@ describe('CONNECTs of one client id at the same time', () => {
     assert.equal(broker.session('me').client.username, '0');
   });
 
-  it('[MQTT-3.1.4-3] one that goes while its hook decides takes nothing over, whatever it had sent', async () => {
+  it('[MQTT-3.1.4-3] takes over nothing for a client that disconnects while its hook decides, whatever it had sent', async () => {
     for (const more of [[], [{ cmd: 'pingreq' }]] as const) {
       for (const how of ['cut', 'end'] as const) {
         pending.length = 0;
@@ -529,7 +531,7 @@ describe('CONNECTs of one client id at the same time', () => {
     }
   });
 
-  it('[MQTT-3.1.4-3] one that is refused leaves the others alone', async () => {
+  it('[MQTT-3.1.4-3] leaves the others unaffected when one is refused', async () => {
     pending.length = 0;
     const { broker } = await stage({ hooks: { authenticate }, hookTimeout: 60_000 });
     await using _ = broker;
@@ -541,7 +543,7 @@ describe('CONNECTs of one client id at the same time', () => {
     await clients[1].nothing();
   });
 
-  it('[MQTT-3.1.4-3] any number of them whose hooks never answer keep nobody waiting', async () => {
+  it('[MQTT-3.1.4-3] delays no client, however many hooks never answer', async () => {
     const { broker, clock } = await stage({
       hooks: { authenticate: ({ username }) => (username === 'good' ? true : new Promise<never>(() => {})) },
       hookTimeout: 5000,
@@ -558,7 +560,7 @@ describe('CONNECTs of one client id at the same time', () => {
     await client.nothing();
   });
 
-  it('[MQTT-3.1.4-2] a takeover takes place when the new client is let in, not before', async () => {
+  it('[MQTT-3.1.4-2] takes over when the new client is accepted, not earlier', async () => {
     pending.length = 0;
     const { broker } = await stage({ hooks: { authenticate }, hookTimeout: 60_000 });
     await using _ = broker;
@@ -577,7 +579,7 @@ describe('Sessions of 3.x clients', () => {
   for (const version of [3, 4] as const) {
     const which = `protocol level ${version}`;
 
-    it(`[MQTT3-3.1.2-4] CleanSession 0 resumes or makes a session, which stores QoS 1 and 2 (${which})`, async () => {
+    it(`[MQTT3-3.1.2-4] resumes or creates a session for CleanSession 0, and queues QoS 1 and 2 (${which})`, async () => {
       const { broker } = await stage();
       await using _ = broker;
       const options = { clientId: 'me', version, clean: false };
@@ -589,7 +591,7 @@ describe('Sessions of 3.x clients', () => {
       assert.deepEqual(await payloads(back), ['1', '2']);
     });
 
-    it(`[MQTT3-3.1.2-4] such a session ends at the zone's sessionExpiryInterval (${which})`, async () => {
+    it(`[MQTT3-3.1.2-4] ends a CleanSession 0 session at the zone's sessionExpiryInterval (${which})`, async () => {
       const { broker, clock } = await stage({ sessionExpiryInterval: '1h' });
       await using _ = broker;
       await cut(await rawClient(broker, { clientId: 'me', version, clean: false }));
@@ -599,7 +601,7 @@ describe('Sessions of 3.x clients', () => {
       assert.equal(broker.hasSession('me'), false);
     });
 
-    it(`[MQTT3-3.1.2-6] CleanSession 1 is new, and ends with the connection (${which})`, async () => {
+    it(`[MQTT3-3.1.2-6] creates a new session for CleanSession 1, and ends it with the connection (${which})`, async () => {
       const { broker } = await stage();
       await using _ = broker;
       await full(broker, version);
@@ -615,7 +617,7 @@ describe('Sessions of 3.x clients', () => {
       await back.nothing();
     });
 
-    it(`[MQTT3-3.1.2-7] retained messages outlive the session of their publisher (${which})`, async () => {
+    it(`[MQTT3-3.1.2-7] keeps retained messages after the session of their publisher has ended (${which})`, async () => {
       const { broker } = await stage();
       await using _ = broker;
       const client = await rawClient(broker, { version, clean: true });
@@ -627,7 +629,7 @@ describe('Sessions of 3.x clients', () => {
       assert.deepEqual(await payloads(late), ['kept']);
     });
 
-    it(`[MQTT3-3.1.4-2] a client of the same id is closed without a word (${which})`, async () => {
+    it(`[MQTT3-3.1.4-2] closes the old connection of a client id without an answer (${which})`, async () => {
       const { broker } = await stage();
       await using _ = broker;
       for (const clean of [true, false]) {
@@ -639,7 +641,7 @@ describe('Sessions of 3.x clients', () => {
       }
     });
 
-    it(`[MQTT3-3.1.4-5] what follows a refused CONNECT is not looked at (${which})`, async () => {
+    it(`[MQTT3-3.1.4-5] does not process what follows a refused CONNECT (${which})`, async () => {
       const { broker } = await stage({ hooks: { authenticate: () => false } });
       await using _ = broker;
       let published = 0;

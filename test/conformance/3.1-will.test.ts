@@ -10,7 +10,7 @@ import { type RawClient, type RawClientOptions, rawClient } from '../support/raw
 import { granted, held, payloads, publish, refusedConnect, rest, startBroker, turns } from '../support/wire.ts';
 import { field, frame } from '../support/wire-connect.ts';
 
-/** A broker on a clock of its own, and a client that hears everything but `$SYS` at QoS 2. */
+/** Starts a broker on its own virtual clock, and a client that receives everything but `$SYS` at QoS 2. */
 async function stage(options: BrokerOptions = {}): Promise<{ broker: Broker; clock: VirtualClock; reader: RawClient }> {
   const clock = new VirtualClock({ patienceMs: 20 });
   const broker = await startBroker({ clock, sysInterval: 0, sysHeartbeat: 0, ...options });
@@ -23,12 +23,12 @@ function will(given: Partial<Will> = {}): Will {
   return { topic: 'will', payload: Buffer.from('gone'), qos: 0, retain: false, ...given };
 }
 
-/** A client with a will. */
+/** Connects a client with a will. */
 function device(broker: Broker, given: Partial<Will> = {}, options: RawClientOptions = {}): Promise<RawClient> {
   return rawClient(broker, { clientId: 'device', will: will(given), ...options });
 }
 
-/** A will with a delay, of a session that outlives its connection. */
+/** Connects a client with a delayed will, in a session that outlives its connection. */
 function patient(
   broker: Broker,
   willDelayInterval: number,
@@ -43,7 +43,7 @@ async function cut(client: RawClient): Promise<void> {
   await turns(4);
 }
 
-describe('When the will is published', () => {
+describe('Publication of the will', () => {
   const endings: Record<string, (device: RawClient, broker: Broker, clock: VirtualClock) => unknown> = {
     'the stream ends': (client) => client.stream.end(),
     'the stream is destroyed': (client) => client.cut(),
@@ -56,7 +56,7 @@ describe('When the will is published', () => {
   };
 
   for (const [what, end] of Object.entries(endings)) {
-    it(`[MQTT-3.1.2-7] [MQTT-3.1.2-8] at once when ${what}`, async () => {
+    it(`[MQTT-3.1.2-7] [MQTT-3.1.2-8] publishes the will at once when ${what}`, async () => {
       const { broker, clock, reader } = await stage();
       await using _ = broker;
       const client = await device(broker, {}, { keepalive: 10 });
@@ -69,7 +69,7 @@ describe('When the will is published', () => {
     });
   }
 
-  it('[MQTT-3.1.2-8] [MQTT-3.14.4-3] not when the client leaves with DISCONNECT 0x00', async () => {
+  it('[MQTT-3.1.2-8] [MQTT-3.14.4-3] does not publish the will when the client sends DISCONNECT 0x00', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     for (const bytes of ['e000', 'e00100', 'e0020000']) {
@@ -82,7 +82,7 @@ describe('When the will is published', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-8] not when the client leaves and cuts the connection at once', async () => {
+  it('[MQTT-3.1.2-8] does not publish the will when the client sends DISCONNECT 0x00 and cuts the connection at once', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     const client = await device(broker);
@@ -92,7 +92,7 @@ describe('When the will is published', () => {
     assert.deepEqual(await payloads(reader), ['last']);
   });
 
-  it('[MQTT-3.1.2-8] not when the client has left while a hook decides on its last message', async () => {
+  it('[MQTT-3.1.2-8] does not publish the will when the client has disconnected while a hook decides on its last message', async () => {
     const answer = held<boolean>();
     const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
     await using _ = broker;
@@ -105,7 +105,7 @@ describe('When the will is published', () => {
     assert.deepEqual(await payloads(reader), ['last']);
   });
 
-  it('[MQTT-3.1.2-8] when the broker stops, unless it is to keep wills back', async () => {
+  it('[MQTT-3.1.2-8] publishes the will when the broker stops, unless the broker is told to drop wills', async () => {
     for (const wills of ['publish', 'keep'] as const) {
       const { broker } = await stage();
       const heard: string[] = [];
@@ -116,7 +116,7 @@ describe('When the will is published', () => {
     }
   });
 
-  it('[MQTT-3.1.2-8] after everything that the client published before', async () => {
+  it('[MQTT-3.1.2-8] publishes the will after everything that the client published before', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     const client = await device(broker);
@@ -127,7 +127,7 @@ describe('When the will is published', () => {
     assert.deepEqual(await payloads(reader), [...Array.from({ length: 100 }, (_, at) => String(at)), 'gone']);
   });
 
-  it('[MQTT-3.1.2-8] not for a client that is cut before its CONNACK', async () => {
+  it('[MQTT-3.1.2-8] does not publish the will of a client that is cut before its CONNACK', async () => {
     const answer = held<boolean>();
     const hooks = {
       authenticate: ({ client }: { client: { clientId: string } }) => client.clientId === 'reader' || answer.promise
@@ -153,7 +153,7 @@ describe('When the will is published', () => {
 });
 
 describe('Will Delay Interval', () => {
-  it('[MQTT-3.1.2-8] holds the will back for the delay', async () => {
+  it('[MQTT-3.1.2-8] defers the will for the delay', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     const client = await patient(broker, 30, 100);
@@ -162,12 +162,12 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
     await clock.advance(1);
     const { properties } = await reader.next('publish');
-    assert.equal(properties, undefined); // the delay itself is no part of the message
+    assert.equal(properties, undefined); // the message does not contain the delay
     await clock.advance('100s');
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-8] publishes it when the session ends before the delay does', async () => {
+  it('[MQTT-3.1.2-8] publishes the will when the session ends before the delay has passed', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 10));
@@ -180,7 +180,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-8] publishes it at once when the session ends with its connection', async () => {
+  it('[MQTT-3.1.2-8] publishes the will at once when the session ends with its connection', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 0));
@@ -189,7 +189,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-8] publishes it once when delay and session end together', async () => {
+  it('[MQTT-3.1.2-8] publishes the will once when the delay and the session end together', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 30));
@@ -199,7 +199,7 @@ describe('Will Delay Interval', () => {
     assert.equal(broker.hasSession('device'), false);
   });
 
-  it('[MQTT-3.1.2-8] publishes it when the app ends the stored session', async () => {
+  it('[MQTT-3.1.2-8] publishes the will when the app ends the stored session', async () => {
     for (const end of ['kick', 'discard'] as const) {
       const { broker, reader } = await stage();
       await using _ = broker;
@@ -210,7 +210,7 @@ describe('Will Delay Interval', () => {
     }
   });
 
-  it('[MQTT-3.1.2-8] publishes it at once when DISCONNECT 0x04 also ends the session', async () => {
+  it('[MQTT-3.1.2-8] publishes the will at once when DISCONNECT 0x04 also ends the session', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     const client = await patient(broker, 30, 100);
@@ -220,7 +220,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-8] begins with DISCONNECT 0x04, too', async () => {
+  it('[MQTT-3.1.2-8] starts with DISCONNECT 0x04 as well', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     const client = await patient(broker, 30, 100);
@@ -232,7 +232,7 @@ describe('Will Delay Interval', () => {
     await reader.next('publish');
   });
 
-  it('[MQTT-3.1.2-8] of the greatest length never passes while the session does not end', async () => {
+  it('[MQTT-3.1.2-8] never publishes a will with the longest delay while the session exists', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 0xffff_ffff, 0xffff_ffff));
@@ -241,7 +241,7 @@ describe('Will Delay Interval', () => {
     assert.equal(broker.session('device').state, 'disconnected');
   });
 
-  it('[MQTT-3.1.2-8] goes by monotonic time: a step of the wall clock publishes nothing', async () => {
+  it('[MQTT-3.1.2-8] uses monotonic time: a step of the wall clock publishes nothing', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 100));
@@ -253,7 +253,7 @@ describe('Will Delay Interval', () => {
     await reader.next('publish');
   });
 
-  it('[MQTT-3.1.3-9] a reconnect to the session before the delay ends: the will is not sent', async () => {
+  it('[MQTT-3.1.3-9] does not publish the will when the client resumes the session before the delay has passed', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 100));
@@ -268,7 +268,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing(); // the new CONNECT had no will
   });
 
-  it('[MQTT-3.1.3-9] the will of the new CONNECT takes its place', async () => {
+  it('[MQTT-3.1.3-9] replaces the will with that of the new CONNECT', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 100));
@@ -281,7 +281,7 @@ describe('Will Delay Interval', () => {
     assert.deepEqual(await payloads(reader), ['second']);
   });
 
-  it('[MQTT-3.1.3-9] a clean start before the delay ends the session: the will is sent', async () => {
+  it('[MQTT-3.1.3-9] publishes the will when a clean start ends the session before the delay has passed', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 30, 100));
@@ -292,7 +292,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.3-9] a CONNECT that is refused does not delete the will', async () => {
+  it('[MQTT-3.1.3-9] keeps the will when a CONNECT is refused', async () => {
     const hooks = { authenticate: ({ username }: { username?: string }) => username !== 'thief' };
     const { broker, clock, reader } = await stage({ hooks });
     await using _ = broker;
@@ -303,7 +303,7 @@ describe('Will Delay Interval', () => {
     assert.deepEqual(await payloads(reader), ['gone']);
   });
 
-  it('[MQTT-4.1.0-2] a session whose will has been published ends at its time all the same', async () => {
+  it('[MQTT-4.1.0-2] ends a session at its expiry although its will has been published', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     for (const delay of [0, 5]) {
@@ -316,8 +316,8 @@ describe('Will Delay Interval', () => {
   });
 });
 
-describe('The will when a client is taken over', () => {
-  it('[MQTT-3.1.4-3] is published where it has no delay, though the session goes on', async () => {
+describe('The will of a client that is taken over', () => {
+  it('[MQTT-3.1.4-3] publishes a will without a delay although the session continues', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     const properties = { sessionExpiryInterval: 100 };
@@ -330,7 +330,7 @@ describe('The will when a client is taken over', () => {
     assert.deepEqual(await payloads(reader), ['second']);
   });
 
-  it('[MQTT-3.1.4-3] is deleted where it has a delay and the session goes on', async () => {
+  it('[MQTT-3.1.4-3] deletes a will with a delay when the session continues', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await patient(broker, 30, 100, { clean: false });
@@ -339,7 +339,7 @@ describe('The will when a client is taken over', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.4-3] is published, delay or not, where the new CONNECT ends the session', async () => {
+  it('[MQTT-3.1.4-3] publishes a will with or without a delay when the new CONNECT ends the session', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     for (const delay of [0, 30]) {
@@ -351,7 +351,7 @@ describe('The will when a client is taken over', () => {
     }
   });
 
-  it('[MQTT-3.1.4-3] is published where the old session was to end with its connection', async () => {
+  it('[MQTT-3.1.4-3] publishes the will when the old session would have ended with its connection', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     await patient(broker, 30, 0);
@@ -360,18 +360,18 @@ describe('The will when a client is taken over', () => {
     assert.deepEqual(await payloads(reader), ['gone']);
   });
 
-  it('[MQTT-3.2.0-1] comes to the client itself, which is subscribed to it, behind the CONNACK', async () => {
+  it('[MQTT-3.2.0-1] delivers the will to the client itself after CONNACK if it subscribed to it', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const options = { clean: false, properties: { sessionExpiryInterval: 100 } };
     const first = await device(broker, {}, options);
     await granted(first, 1, { topic: 'will', qos: 1 });
-    // `rawClient` takes nothing but a CONNACK as the first packet
+    // `rawClient` accepts only CONNACK as the first packet.
     const second = await device(broker, {}, options);
     assert.deepEqual(await payloads(second), ['gone']);
   });
 
-  it('[MQTT-3.1.2-8] is published once for each of many takeovers', async () => {
+  it('[MQTT-3.1.2-8] publishes one will for each of many takeovers', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     for (let round = 0; round < 20; round++) {
@@ -385,8 +385,8 @@ describe('The will when a client is taken over', () => {
   });
 });
 
-describe('What the will is', () => {
-  it('[MQTT-3.1.2-10] is gone once it has been published', async () => {
+describe('Content and lifetime of the will', () => {
+  it('[MQTT-3.1.2-10] deletes the will once it has been published', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     await cut(await patient(broker, 1, 100));
@@ -398,7 +398,7 @@ describe('What the will is', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-10] is gone once the client has left with DISCONNECT 0x00', async () => {
+  it('[MQTT-3.1.2-10] deletes the will once the client has sent DISCONNECT 0x00', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     const client = await patient(broker, 10, 100);
@@ -414,7 +414,7 @@ describe('What the will is', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-14] without will retain nothing is retained', async () => {
+  it('[MQTT-3.1.2-14] retains nothing when Will Retain is 0', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     reader.send(publish('will', 'before', { retain: true }));
@@ -424,7 +424,7 @@ describe('What the will is', () => {
     for await (const { payload } of broker.retained('will')) assert.equal(String(payload), 'before');
   });
 
-  it('[MQTT-3.1.2-15] with will retain it is retained, and an empty one removes what is', async () => {
+  it('[MQTT-3.1.2-15] retains the will when Will Retain is 1, and removes the retained message if the will is empty', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     await cut(await device(broker, { retain: true, qos: 1 }));
@@ -439,7 +439,7 @@ describe('What the will is', () => {
     await later.nothing();
   });
 
-  it('[MQTT-3.1.2-7] has the QoS it was given, which the subscription may lower', async () => {
+  it('[MQTT-3.1.2-7] publishes the will at its QoS, which a subscription may lower', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     const low = await rawClient(broker);
@@ -451,7 +451,7 @@ describe('What the will is', () => {
     }
   });
 
-  it('[MQTT-3.1.2-7] waits for subscribers that are away', async () => {
+  it('[MQTT-3.1.2-7] queues the will for subscribers that are offline', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const options = { clientId: 'away', clean: false, properties: { sessionExpiryInterval: 100 } };
@@ -463,7 +463,7 @@ describe('What the will is', () => {
     assert.equal((await back.next('publish')).qos, 1);
   });
 
-  it('[MQTT-3.1.3-10] has its user properties in order, doubles included, and all its other properties', async () => {
+  it('[MQTT-3.1.3-10] publishes user properties in order with duplicates, and all other properties', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     const userProperties: UserProperty[] = [
@@ -485,7 +485,7 @@ describe('What the will is', () => {
     assert.deepEqual((await reader.next('publish')).properties, properties);
   });
 
-  it('[MQTT-3.3.2-6] its expiry begins when it is published', async () => {
+  it('[MQTT-3.3.2-6] starts the message expiry of the will when it is published', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     const away = await rawClient(broker, {
@@ -504,7 +504,7 @@ describe('What the will is', () => {
     assert.equal((await back.next('publish')).properties?.messageExpiryInterval, 5);
   });
 
-  it('[MQTT-3.3.2-6] lives no longer than the broker lets a message live', async () => {
+  it('[MQTT-3.3.2-6] limits the message expiry of the will to that of the broker', async () => {
     const { broker, reader } = await stage({ maxMessageExpiryInterval: 5 });
     for (const messageExpiryInterval of [undefined, 100, 3]) {
       await cut(await device(broker, { properties: { messageExpiryInterval } }));
@@ -516,7 +516,7 @@ describe('What the will is', () => {
     assert.deepEqual((await reader.next('publish')).properties, { messageExpiryInterval: 5 });
   });
 
-  it('[MQTT-3.3.2-5] is not delivered after its expiry', async () => {
+  it('[MQTT-3.3.2-5] does not deliver the will after its expiry', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     const away = await rawClient(broker, {
@@ -534,7 +534,7 @@ describe('What the will is', () => {
     await back.nothing();
   });
 
-  it('[MQTT-3.1.3-11] [MQTT-4.7.3-1] a will topic that is empty or has a wildcard is refused: 0x82', async () => {
+  it('[MQTT-3.1.3-11] [MQTT-4.7.3-1] refuses an empty will topic or one with a wildcard: 0x82', async () => {
     const { broker } = await stage();
     await using _ = broker;
     for (const topic of ['', '#', 'a/+', 'a/#', '+'])
@@ -554,7 +554,7 @@ describe('What the will is', () => {
     }
   });
 
-  it('[MQTT-3.1.3-11] a will topic with more levels than the zone allows is refused: 0x90', async () => {
+  it('[MQTT-3.1.3-11] refuses a will topic with more levels than the zone allows: 0x90', async () => {
     const { broker, reader } = await stage({ maxTopicLevels: 4 });
     await using _ = broker;
     assert.equal((await refusedConnect(broker, { will: will({ topic: 'a/b/c/d/e' }) })).reasonCode, 0x90);
@@ -562,7 +562,7 @@ describe('What the will is', () => {
     assert.equal((await reader.next('publish')).topic, 'a/b/c/d');
   });
 
-  it('[MQTT-3.1.2-7] is published below the mount point, and as rewritten', async () => {
+  it('[MQTT-3.1.2-7] publishes the will under the mount point and to the rewritten topic', async () => {
     const { broker } = await stage({ mountpoint: 'tenant/%u/' });
     await using _ = broker;
     const topics: string[] = [];
@@ -576,7 +576,7 @@ describe('What the will is', () => {
     assert.deepEqual(topics.slice(1), ['y/1']);
   });
 
-  it('[MQTT-4.8.2-3] goes to another member of a share group when its own client was one of it', async () => {
+  it('[MQTT-4.8.2-3] delivers the will to another member of a share group when its own client was a member', async () => {
     const { broker } = await stage({ sharedSubscriptionStrategy: 'round_robin' });
     await using _ = broker;
     const client = await device(broker, { qos: 1 });
@@ -589,7 +589,7 @@ describe('What the will is', () => {
     assert.deepEqual(await payloads(await rawClient(broker, options)), ['gone']);
   });
 
-  it('[MQTT-3.8.3-3] does not come back to its own client where that asked for No Local', async () => {
+  it('[MQTT-3.8.3-3] does not deliver the will to its own client if that asked for No Local', async () => {
     const { broker } = await stage();
     await using _ = broker;
     const options = { clean: false, properties: { sessionExpiryInterval: 100 } };
@@ -601,8 +601,8 @@ describe('What the will is', () => {
   });
 });
 
-describe('Rights of the will', () => {
-  it('[MQTT-3.1.2-8] it is published under the rights of its client, asked for when it is published', async () => {
+describe('Authorization of the will', () => {
+  it('[MQTT-3.1.2-8] authorizes the will with the identity of its client when it is published', async () => {
     const asked: string[] = [];
     let isAllowed = true;
     const authorizePublish: Hooks['authorizePublish'] = ({ client, message }) => {
@@ -623,7 +623,7 @@ describe('Rights of the will', () => {
     for await (const message of broker.retained('#')) assert.fail(`retained ${message.topic}`);
   });
 
-  it('[MQTT-3.1.2-8] a hook may take its time, though the session has gone', async () => {
+  it('[MQTT-3.1.2-8] waits for a hook although the session has ended', async () => {
     const answer = held<boolean>();
     const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
     await using _ = broker;
@@ -635,7 +635,7 @@ describe('Rights of the will', () => {
     assert.deepEqual(await payloads(reader), ['gone']);
   });
 
-  it('[MQTT-3.1.2-8] publish hooks may change it', async () => {
+  it('[MQTT-3.1.2-8] lets publish hooks change the will', async () => {
     const hooks: Hooks = {
       publish: ({ message, client }) => ({ topic: `changed/${message.topic}`, payload: `by ${client?.clientId}` })
     };
@@ -646,7 +646,7 @@ describe('Rights of the will', () => {
     assert.deepEqual([got.topic, String(got.payload)], ['changed/will', 'by device']);
   });
 
-  it('[MQTT-3.1.2-8] a hook that throws withholds that will alone, and is told of', async () => {
+  it('[MQTT-3.1.2-8] drops only the will whose hook throws, and reports the error', async () => {
     const hooks: Hooks = {
       authorizePublish: ({ message }) => {
         if (message.topic === 'bad') throw new Error('out of order');
@@ -666,7 +666,7 @@ describe('Rights of the will', () => {
     assert.deepEqual(errors, ['out of order']);
   });
 
-  it('[MQTT-4.7.2-1] a will under $SYS is not published, and hurts nobody', async () => {
+  it('[MQTT-4.7.2-1] publishes no will under $SYS, and affects no other client', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     await granted(reader, 2, '$SYS/#');
@@ -681,7 +681,7 @@ describe('Rights of the will', () => {
 
 describe('The will of 3.x clients', () => {
   for (const version of [3, 4] as const) {
-    it(`[MQTT3-3.1.2-8] is published at once, whatever becomes of the session (protocol level ${version})`, async () => {
+    it(`[MQTT3-3.1.2-8] publishes the will at once, whatever happens to the session (protocol level ${version})`, async () => {
       const { broker, clock, reader } = await stage();
       await using _ = broker;
       for (const clean of [true, false]) {
@@ -695,7 +695,7 @@ describe('The will of 3.x clients', () => {
       assert.deepEqual(await payloads(reader), ['gone']);
     });
 
-    it(`[MQTT3-3.1.2-10] is gone once it has been published (protocol level ${version})`, async () => {
+    it(`[MQTT3-3.1.2-10] deletes the will once it has been published (protocol level ${version})`, async () => {
       const { broker, clock, reader } = await stage({ sessionExpiryInterval: 10 });
       await using _ = broker;
       await cut(await device(broker, {}, { version, clean: false }));
@@ -706,7 +706,7 @@ describe('The will of 3.x clients', () => {
       await reader.nothing();
     });
 
-    it(`[MQTT3-3.14.4-3] is deleted by DISCONNECT (protocol level ${version})`, async () => {
+    it(`[MQTT3-3.14.4-3] deletes the will at DISCONNECT (protocol level ${version})`, async () => {
       const { broker, clock, reader } = await stage({ sessionExpiryInterval: 10 });
       await using _ = broker;
       for (const clean of [true, false]) {
@@ -719,7 +719,7 @@ describe('The will of 3.x clients', () => {
     });
   }
 
-  it('[MQTT3-3.1.4-2] is published when another connection takes the client id', async () => {
+  it('[MQTT3-3.1.4-2] publishes the will when another connection takes over the client id', async () => {
     const { broker, reader } = await stage();
     await using _ = broker;
     for (const clean of [false, true]) {

@@ -36,7 +36,7 @@ const UNSUBSCRIBES = [
 ] as const;
 
 describe('SUBSCRIBE of 3.x', () => {
-  it('[MQTT3-2.2.2-2] [MQTT3-2.3.1-1] [MQTT3-1.5.3-1, -2] [MQTT3-4.8.0-1] a malformed one closes the connection without a word', async () => {
+  it('[MQTT3-2.2.2-2] [MQTT3-2.3.1-1] [MQTT3-1.5.3-1, -2] [MQTT3-4.8.0-1] closes the connection without an answer when SUBSCRIBE is malformed', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       for (const [what, bytes] of [...SUBSCRIBES, ...UNSUBSCRIBES]) {
@@ -48,7 +48,7 @@ describe('SUBSCRIBE of 3.x', () => {
     }
   });
 
-  it('[MQTT3-3.8.3-4] [MQTT31-qos-3] a QoS byte above 2 closes the connection: there are no options', async () => {
+  it('[MQTT3-3.8.3-4] [MQTT31-qos-3] closes the connection for a QoS byte above 2, because 3.x has no subscription options', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       for (const qos of [3, 4, 0x08, 0x10, 0x20, 0x40, 0x81, 0xff]) {
@@ -59,13 +59,13 @@ describe('SUBSCRIBE of 3.x', () => {
     }
   });
 
-  it('[MQTT3-3.8.3-3] filters with wildcards are refused where the zone has none', async () => {
+  it('[MQTT3-3.8.3-3] refuses filters with wildcards where the zone forbids them', async () => {
     await using broker = await startBroker({ wildcardSubscription: false });
     const client = await rawClient(broker, { version: 4 });
     assert.deepEqual(await granted(client, 1, ['a', '+', { topic: 'a/#', qos: 2 }]), [0, 0x80, 0x80]);
   });
 
-  it('[MQTT3-suback-codes] SUBACK tells the granted QoS or 0x80, in the order of the filters', async () => {
+  it('[MQTT3-suback-codes] reports the granted QoS or 0x80 in SUBACK, in the order of the filters', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       hooks: { authorizeSubscribe: ({ filter }) => (filter === 'lower' ? 0 : filter !== 'secret') }
@@ -76,7 +76,7 @@ describe('SUBSCRIBE of 3.x', () => {
     await nothing(client);
   });
 
-  it('[MQTT31-suback] SUBACK to 3.1 has no 0x80: a refused filter reads as granted, and nothing comes by it', async () => {
+  it('[MQTT31-suback] reports a refused filter as granted in SUBACK to MQTT 3.1, which has no 0x80, and delivers nothing for it', async () => {
     await using broker = await startBroker({ hooks: { authorizeSubscribe: ({ filter }) => filter !== 'secret' } });
     const client = await rawClient(broker, { version: 3 });
     assert.deepEqual(
@@ -90,7 +90,7 @@ describe('SUBSCRIBE of 3.x', () => {
     await nothing(client);
   });
 
-  it('[MQTT3-3.8.4-3] the same filter again replaces the subscription and always sends retained messages', async () => {
+  it('[MQTT3-3.8.4-3] replaces the subscription for the same filter and always sends retained messages again', async () => {
     await using broker = await startBroker();
     await broker.publish('a', 'kept', { retain: true, qos: 2 });
     for (const version of [3, 4] as const) {
@@ -110,7 +110,7 @@ describe('SUBSCRIBE of 3.x', () => {
     }
   });
 
-  it('[MQTT3-no-v5] a 3.x subscriber gets no subscription identifier and no property, a 5.0 one gets its own', async () => {
+  it('[MQTT3-no-v5] sends no subscription identifier and no property to a 3.x subscriber, and a 5.0 subscriber its own', async () => {
     await using broker = await startBroker();
     const old = await rawClient(broker, { version: 4 });
     await granted(old, 1, 'a');
@@ -126,7 +126,7 @@ describe('SUBSCRIBE of 3.x', () => {
 });
 
 describe('UNSUBSCRIBE of 3.x', () => {
-  it('[MQTT3-3.10.4-5] UNSUBACK has nothing but the packet id, also when nothing was deleted', async () => {
+  it('[MQTT3-3.10.4-5] sends UNSUBACK with nothing but the packet id, even when nothing was deleted', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       const client = await rawClient(broker, { version });
@@ -140,7 +140,7 @@ describe('UNSUBSCRIBE of 3.x', () => {
 });
 
 describe('DISCONNECT of 3.x', () => {
-  it('[MQTT3-3.14.4-3] drops the will, and the broker says nothing', async () => {
+  it('[MQTT3-3.14.4-3] drops the will and sends nothing', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -157,7 +157,7 @@ describe('DISCONNECT of 3.x', () => {
     }
   });
 
-  it('[MQTT3-4.8.0-1] with a body, as 5.0 has it, is malformed: the will is published', async () => {
+  it('[MQTT3-4.8.0-1] treats a DISCONNECT with a body, as in 5.0, as malformed and publishes the will', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -168,7 +168,7 @@ describe('DISCONNECT of 3.x', () => {
     assert.deepEqual(await payloads(watcher), ['gone']);
   });
 
-  it('[MQTT3-no-v5] a kick closes without a packet', async () => {
+  it('[MQTT3-no-v5] closes without a packet when the app disconnects the client', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { version: 4, clientId: 'c' });
     client.send(subscribe(1, 'a'));

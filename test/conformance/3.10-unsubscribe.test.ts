@@ -23,7 +23,7 @@ describe('UNSUBSCRIBE', () => {
     }
   });
 
-  it('[MQTT-3.10.3-1] closes with 0x81 for a filter that is not UTF-8, and has removed none', async () => {
+  it('[MQTT-3.10.3-1] closes with 0x81 for a filter that is not UTF-8, and removes none', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
     await granted(client, 1, 'a');
@@ -49,7 +49,7 @@ describe('UNSUBSCRIBE', () => {
     await refused(client, 0x82);
   });
 
-  it('[MQTT-3.10.4-1] deletes what is equal character by character, and only that', async () => {
+  it('[MQTT-3.10.4-1] deletes the filter that is equal character by character, and no other', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await granted(client, 1, ['a/+', 'a/#', 'A/b', '/a/b', '$share/g/a/b', 'e\u0301']);
@@ -78,7 +78,7 @@ describe('UNSUBSCRIBE', () => {
     await nothing(one);
   });
 
-  it('[MQTT-3.10.4-2] adds no message once it has been read, in the same chunk as well', async () => {
+  it('[MQTT-3.10.4-2] delivers no further message once UNSUBSCRIBE has been read, even within the same chunk', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'a', qos: 1 });
@@ -88,7 +88,7 @@ describe('UNSUBSCRIBE', () => {
     assert.deepEqual(cmds, ['publish', 'unsuback', 'puback']);
   });
 
-  it('[MQTT-3.10.4-3] completes QoS 1 and 2 messages that are already being delivered', async () => {
+  it('[MQTT-3.10.4-3] completes QoS 1 and QoS 2 messages that are already in flight', async () => {
     await using broker = await startBroker();
     const properties = { sessionExpiryInterval: 60 };
     const first = await rawClient(broker, { clientId: 'c', properties });
@@ -116,7 +116,7 @@ describe('UNSUBSCRIBE', () => {
     await nothing(second);
   });
 
-  it('[MQTT-3.10.4-3] still delivers what waited behind a full window', async () => {
+  it('[MQTT-3.10.4-3] still delivers messages that were queued because the window was full', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { receiveMaximum: 1 } });
     await granted(client, 1, { topic: 'a', qos: 1 });
@@ -129,7 +129,7 @@ describe('UNSUBSCRIBE', () => {
     assert.deepEqual(await payloads(client), ['two']);
   });
 
-  it('[MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-2.2.1-6] answers with the same packet id, also when nothing was deleted (0x11)', async () => {
+  it('[MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-2.2.1-6] answers with the same packet id, even when nothing was deleted (0x11)', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     for (const id of [1, 300, 65_535]) {
@@ -138,7 +138,7 @@ describe('UNSUBSCRIBE', () => {
     }
   });
 
-  it('[MQTT-3.10.4-6] takes several filters one after the other, answered by one UNSUBACK', async () => {
+  it('[MQTT-3.10.4-6] processes several filters in order and answers them with one UNSUBACK', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, 'a');
@@ -147,7 +147,7 @@ describe('UNSUBSCRIBE', () => {
     await nothing(client);
   });
 
-  it('[MQTT-3.10.4-1] deletes one subscription while others that overlap still deliver', async () => {
+  it('[MQTT-3.10.4-1] deletes one subscription while overlapping ones still deliver', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'a/#', qos: 2 }, { subscriptionIdentifier: [1] });
@@ -171,7 +171,7 @@ describe('UNSUBACK', () => {
     assert.deepEqual(await client.next('unsuback'), { cmd: 'unsuback', messageId: 1, granted: [0x11, 0x8f] });
   });
 
-  it('[MQTT-3.1.2-24] is not sent where its codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
+  it('[MQTT-3.1.2-24] is not sent if its codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 20 } });
     client.send(unsubscribe(1, ...Array.from({ length: 30 }, (_, at) => `f${at}`)));
@@ -179,7 +179,7 @@ describe('UNSUBACK', () => {
     assert.ok(!client.received.some(({ cmd }) => cmd === 'unsuback'));
   });
 
-  it('[MQTT-3.11.3-1] [MQTT-3.11.3-2] has one code of its table for each filter, in their order', async () => {
+  it('[MQTT-3.11.3-1] [MQTT-3.11.3-2] has one valid reason code for each filter, in their order', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, ['a', '$share/g/b']);

@@ -17,11 +17,11 @@ import {
 } from '../support/wire.ts';
 
 const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
-/** Codes that a client may put into DISCONNECT. */
+/** Reason codes that a client may send in DISCONNECT. */
 const CLIENT_CODES = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
 
 describe('PINGREQ', () => {
-  it('[MQTT-3.12.4-1] is answered by one PINGRESP each', async () => {
+  it('[MQTT-3.12.4-1] is answered by exactly one PINGRESP', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4, 5] as const) {
       const client = await rawClient(broker, { version });
@@ -40,7 +40,7 @@ describe('PINGREQ', () => {
 });
 
 describe('DISCONNECT', () => {
-  it('[MQTT-3.14.0-1] is never sent before a CONNACK below 0x80', async () => {
+  it('[MQTT-3.14.0-1] is never sent before a successful CONNACK', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => false } });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
     const early = await rawClient(broker, { connect: false });
@@ -49,7 +49,7 @@ describe('DISCONNECT', () => {
     assert.deepEqual(early.received, []);
   });
 
-  it('[MQTT-3.14.0-1] is not sent when the broker stops while a CONNECT is decided on: CONNACK 0x88 says it', async () => {
+  it('[MQTT-3.14.0-1] is not sent when the broker stops while a CONNECT is pending: CONNACK 0x88 is sent instead', async () => {
     const broker = await startBroker({ hooks: { authenticate: () => new Promise(() => {}) } });
     const client = await rawClient(broker, { connect: false });
     client.send(connect(5));
@@ -62,7 +62,7 @@ describe('DISCONNECT', () => {
     );
   });
 
-  it('[MQTT-3.14.1-1] with reserved flags is answered with 0x81, and the will is published', async () => {
+  it('[MQTT-3.14.1-1] is answered with 0x81 if it has reserved flags, and the will is published', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -74,7 +74,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it("[MQTT-3.14.2-1] with a code that is not the client's to send is answered with 0x82", async () => {
+  it('[MQTT-3.14.2-1] is answered with 0x82 if a client must not send its code', async () => {
     await using broker = await startBroker();
     for (const code of [0x01, 0x10, 0x18, 0x84, 0x87, 0x89, 0x8b, 0x8d, 0x8e, 0x8f, 0x9c, 0xa2, 0xff]) {
       const client = await rawClient(broker);
@@ -83,7 +83,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it('[MQTT-3.14.2-1] with a code that the client may send ends the connection without an answer', async () => {
+  it('[MQTT-3.14.2-1] ends the connection without an answer if the client may send its code', async () => {
     await using broker = await startBroker();
     for (const code of CLIENT_CODES) {
       const client = await rawClient(broker);
@@ -96,7 +96,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it('[MQTT-3.14.2-1] of the broker has a code of its table, whatever a hook or the app answers', async () => {
+  it('[MQTT-3.14.2-1] has a valid reason code when the broker sends it, whatever a hook or the app returns', async () => {
     let round = 0;
     await using broker = await startBroker({
       aclDenyAction: 'disconnect',
@@ -113,13 +113,13 @@ describe('DISCONNECT', () => {
     const properties = { authenticationMethod: 'm' };
     const client = await rawClient(broker, { properties });
     client.send({ cmd: 'auth', reasonCode: 0x19, properties });
-    await refused(client, 0x87); // bad user name or password is CONNACK's alone
+    await refused(client, 0x87); // bad user name or password is valid in CONNACK only
     const kicked = await rawClient(broker, { clientId: 'kicked' });
     broker.session('kicked').kick({ reasonCode: 0x84 });
     await refused(kicked, 0x80);
   });
 
-  it('[MQTT-3.14.2-2] of the broker has no Session Expiry Interval', async () => {
+  it('[MQTT-3.14.2-2] has no Session Expiry Interval when the broker sends it', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 99 } });
     broker.session('c').kick({ session: 'keep' });
@@ -128,7 +128,7 @@ describe('DISCONNECT', () => {
     assert.ok(last?.cmd === 'disconnect' && last.properties?.sessionExpiryInterval === undefined);
   });
 
-  it('[MQTT-3.14.2-2] that gives an expiry to a session that had none is answered with 0x82, and the will is published', async () => {
+  it('[MQTT-3.14.2-2] is answered with 0x82 if it sets an expiry for a session that had none, and the will is published', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -139,7 +139,7 @@ describe('DISCONNECT', () => {
     assert.equal(broker.hasSession('c'), false);
   });
 
-  it('[MQTT-3.14.2-2] may keep the expiry of 0, shorten, lengthen or end that of a session that had one', async () => {
+  it('[MQTT-3.14.2-2] may leave an expiry of 0 unchanged, and may shorten, extend or end a session with an expiry', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const left = async (asked: number, told: number) => {
@@ -168,7 +168,7 @@ describe('DISCONNECT', () => {
     assert.equal(broker.hasSession('c'), false);
   });
 
-  it('[MQTT-3.14.2-3] [MQTT-3.14.2-4] leaves out its Reason String where it would exceed the Maximum Packet Size', async () => {
+  it('[MQTT-3.14.2-3] [MQTT-3.14.2-4] omits its Reason String if that would exceed the Maximum Packet Size', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { maximumPacketSize: 20 } });
     broker.session('c').kick({ reasonString: 'a reason of more than twenty bytes' });
@@ -179,7 +179,7 @@ describe('DISCONNECT', () => {
     assert.deepEqual(properties, { reasonString: 'a reason of more than twenty bytes' });
   });
 
-  it('[MQTT-3.14.4-1] [MQTT-3.14.4-2] is the last packet the broker sends, then it closes', async () => {
+  it('[MQTT-3.14.4-1] [MQTT-3.14.4-2] is the last packet the broker sends before it closes', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await granted(client, 1, 'a');
@@ -193,7 +193,7 @@ describe('DISCONNECT', () => {
     );
   });
 
-  it('[MQTT-3.14.4-1] ends the reading, too: what comes behind it is not looked at', async () => {
+  it('[MQTT-3.14.4-1] ends reading as well: the broker processes nothing that follows it', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, ['a', 'will']);
@@ -207,7 +207,7 @@ describe('DISCONNECT', () => {
     assert.deepEqual(await payloads(watcher), []);
   });
 
-  it('[MQTT-3.14.4-3] 0x00 drops the will, any other code has it published', async () => {
+  it('[MQTT-3.14.4-3] drops the will with 0x00, and publishes it with any other code', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -220,7 +220,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it('[MQTT-3.14.4-3] 0x00 drops a will that has a delay, and 0x04 lets it wait', async () => {
+  it('[MQTT-3.14.4-3] drops a delayed will with 0x00, and lets the delay run with 0x04', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const watcher = await rawClient(broker);
@@ -244,7 +244,7 @@ describe('DISCONNECT', () => {
 describe('AUTH', () => {
   const properties = { authenticationMethod: 'm' };
 
-  it('[MQTT-3.15.1-1] with reserved flags is malformed: 0x81', async () => {
+  it('[MQTT-3.15.1-1] is malformed with reserved flags: 0x81', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     for (const flags of [1, 2, 4, 8]) {
       const client = await rawClient(broker, { properties });
@@ -253,7 +253,7 @@ describe('AUTH', () => {
     }
   });
 
-  it('[MQTT-3.15.2-1] with a code other than 0x18 and 0x19 is a protocol error: 0x82', async () => {
+  it('[MQTT-3.15.2-1] is a protocol error with a code other than 0x18 and 0x19: 0x82', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     for (const code of [0x00, 0x01, 0x17, 0x1a, 0x87]) {
       const client = await rawClient(broker, { properties });
@@ -265,7 +265,7 @@ describe('AUTH', () => {
     await refused(short, 0x82);
   });
 
-  it('[MQTT-3.15.2-1] of the broker has 0x18 while it goes on and 0x00 at the end', async () => {
+  it('[MQTT-3.15.2-1] has 0x18 during the exchange and 0x00 at its end when the broker sends it', async () => {
     await using broker = await startBroker({
       hooks: {
         authenticate: ({ round, isReauthentication }) =>
@@ -291,7 +291,7 @@ describe('AUTH', () => {
     assert.deepEqual(await client.next('auth'), { cmd: 'auth', reasonCode: 0, properties });
   });
 
-  it('[MQTT-3.1.2-24] with more data than the Maximum Packet Size allows is not sent: the exchange fails', async () => {
+  it('[MQTT-3.1.2-24] is not sent with more data than the Maximum Packet Size allows: the exchange fails', async () => {
     await using broker = await startBroker({
       hooks: { authenticate: ({ data }) => (data === undefined ? true : { challenge: Buffer.alloc(100) }) }
     });
@@ -304,8 +304,8 @@ describe('AUTH', () => {
   });
 });
 
-describe('packets that only a server sends', () => {
-  it('[MQTT-4.13.1-1] end the connection with 0x82', async () => {
+describe('Packets that only a server may send', () => {
+  it('[MQTT-4.13.1-1] closes with 0x82 when a client sends one', async () => {
     await using broker = await startBroker();
     for (const bytes of ['20 03 00 00 00', '90 04 0001 00 00', 'b0 04 0001 00 00', 'd0 00']) {
       const client = await rawClient(broker);
@@ -317,7 +317,7 @@ describe('packets that only a server sends', () => {
     await refused(reserved, 0x81);
   });
 
-  it('[MQTT-3.14.4-1] leave no later SUBSCRIBE in force', async () => {
+  it('[MQTT-3.14.4-1] processes no SUBSCRIBE that follows one', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
     client.send(Buffer.from('d000', 'hex'));

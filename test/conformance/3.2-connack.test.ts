@@ -31,7 +31,7 @@ async function cut(client: RawClient): Promise<void> {
   await turns(4);
 }
 
-/** All bytes that come for a CONNECT. */
+/** Returns all bytes that the broker sends for a CONNECT. */
 async function answer(broker: Broker, bytes: Buffer): Promise<Buffer> {
   const stream = broker.stream();
   const chunks: Buffer[] = [];
@@ -46,7 +46,7 @@ function properties(client: RawClient): Properties {
   return client.connack?.properties ?? {};
 }
 
-/** Sizes of the packets that come to a client. */
+/** Collects the sizes of the packets that a client receives. */
 function sizes(client: RawClient): number[] {
   const all: number[] = [];
   let rest = Buffer.alloc(0);
@@ -68,7 +68,7 @@ function sizes(client: RawClient): number[] {
 }
 
 describe('CONNACK', () => {
-  it('[MQTT-3.2.0-1] comes before the messages that wait for a resumed session', async () => {
+  it('[MQTT-3.2.0-1] is sent before the messages that are queued for a resumed session', async () => {
     await using broker = await startBroker();
     const client = await me(broker);
     await granted(client, 1, { topic: '#', qos: 1 });
@@ -82,7 +82,7 @@ describe('CONNACK', () => {
     assert.deepEqual(got, ['connack', 'in flight', 'waiting', 'behind']);
   });
 
-  it('[MQTT-3.2.0-1] comes before retained messages of subscriptions made at connect', async () => {
+  it('[MQTT-3.2.0-1] is sent before retained messages of subscriptions made at connect', async () => {
     await using broker = await startBroker({ autoSubscriptions: [{ topic: 'x', qos: 1 }] });
     await broker.publish('x', 'kept', { retain: true });
     assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
@@ -90,7 +90,7 @@ describe('CONNACK', () => {
     assert.deepEqual(await payloads(await me(broker)), ['kept']);
   });
 
-  it('[MQTT-3.2.0-1] comes before what the app publishes when it hears of the session', async () => {
+  it('[MQTT-3.2.0-1] is sent before messages that the app publishes in listeners of session events', async () => {
     const names: EventName[] = [
       'client.connect',
       'session.takenover',
@@ -115,7 +115,7 @@ describe('CONNACK', () => {
           });
         }
         const second = await me(broker, {}, clean);
-        // what went out to the old connection is sent again where it is to be acknowledged
+        // QoS 1 and 2 messages that were sent to the old connection are sent again.
         const again = qos === 0 ? [] : ['client.connect', 'session.takenover'];
         const later = ['client.disconnected', 'session.resumed', 'client.connack', 'client.connected'];
         assert.deepEqual(await payloads(second), clean ? [] : [...again, ...later], `QoS ${qos}`);
@@ -124,7 +124,7 @@ describe('CONNACK', () => {
     }
   });
 
-  it('[MQTT-3.2.0-1] comes before what the app subscribes the client to when its session is made', async () => {
+  it('[MQTT-3.2.0-1] is sent before retained messages of subscriptions that the app adds when the session is created', async () => {
     await using broker = await startBroker();
     await broker.publish('x', 'kept', { retain: true });
     broker.on('session.created', ({ client }) => {
@@ -133,7 +133,7 @@ describe('CONNACK', () => {
     assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
   });
 
-  it('[MQTT-3.2.0-1] comes before messages from others in the same turn', async () => {
+  it('[MQTT-3.2.0-1] is sent before messages from other clients in the same turn', async () => {
     await using broker = await startBroker();
     const writer = await rawClient(broker);
     const client = await me(broker);
@@ -154,7 +154,7 @@ describe('CONNACK', () => {
     );
   });
 
-  it('[MQTT-3.2.0-2] comes once, whatever a listener or a hook does', async () => {
+  it('[MQTT-3.2.0-2] is sent once, whatever a listener or a hook does', async () => {
     await using broker = await startBroker();
     broker.on('client.connack', ({ client }) => {
       if (client.clientId === 'kicked' && broker.hasSession('kicked')) broker.session('kicked').kick();
@@ -179,14 +179,14 @@ describe('CONNACK', () => {
     assert.equal((await answer(broker, connectBytes({ level: 4, flags: 0, clientId: 'four' })))[2], 1);
   });
 
-  it('[MQTT-3.2.2-2] answers Clean Start 1 with Session Present 0', async () => {
+  it('[MQTT-3.2.2-2] has Session Present 0 for Clean Start 1', async () => {
     await using broker = await startBroker();
     await cut(await me(broker));
     assert.equal((await me(broker, {}, true)).connack?.sessionPresent, false);
     assert.equal((await me(broker, {}, true)).connack?.sessionPresent, false); // taken over
   });
 
-  it('[MQTT-3.2.2-3] answers Clean Start 0 with what is stored, a session without subscriptions included', async () => {
+  it('[MQTT-3.2.2-3] has Session Present 1 for Clean Start 0 if a session is stored, even one without subscriptions', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const first = await me(broker);
@@ -195,7 +195,7 @@ describe('CONNACK', () => {
     assert.equal(second.connack?.sessionPresent, true); // connected
     await cut(second);
     const third = await me(broker);
-    assert.equal(third.connack?.sessionPresent, true); // away
+    assert.equal(third.connack?.sessionPresent, true); // offline
     await cut(third);
     await clock.advance('100s');
     assert.equal((await me(broker)).connack?.sessionPresent, false); // expired
@@ -204,7 +204,7 @@ describe('CONNACK', () => {
     assert.equal((await rawClient(broker, { clientId: 'brief', clean: false })).connack?.sessionPresent, false);
   });
 
-  it('[MQTT-3.2.2-6] has Session Present 0 when it refuses, though there is a session', async () => {
+  it('[MQTT-3.2.2-6] has Session Present 0 when it refuses, even if a session is stored', async () => {
     const hooks = { authenticate: ({ username }: { username?: string }) => username !== 'thief' };
     await using broker = await startBroker({ hooks });
     await cut(await me(broker));
@@ -223,7 +223,7 @@ describe('CONNACK', () => {
     assert.equal(client.received.length, 1);
   });
 
-  it('[MQTT-3.2.2-8] has no code but those of its table, whatever a hook says', async () => {
+  it('[MQTT-3.2.2-8] has a valid reason code, whatever a hook returns', async () => {
     const table = new Set([
       0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c,
       0x9d, 0x9f
@@ -235,7 +235,7 @@ describe('CONNACK', () => {
       assert.equal(bytes[0], 0x20, `code ${reasonCode}`);
       assert.ok(table.has(bytes[3]), `hook ${reasonCode}, CONNACK ${bytes[3]}`);
       if (table.has(reasonCode)) assert.equal(bytes[3], reasonCode);
-      // 3.x: 1 to 5, or nothing
+      // 3.x: return codes 1 to 5, or no answer.
       const old = await answer(broker, connectBytes({ level: 4 }));
       assert.ok(
         old.length === 0 || (old.length === 4 && old[2] === 0 && old[3] >= 1 && old[3] <= 5),
@@ -244,7 +244,7 @@ describe('CONNACK', () => {
     }
   });
 
-  it('[MQTT-3.2.2-16] gives a client without an id none that a stored session has', async () => {
+  it('[MQTT-3.2.2-16] assigns no client id that a stored session has', async () => {
     await using broker = await startBroker();
     const ids = new Set<string>();
     for (let count = 0; count < 100; count++) {
@@ -262,8 +262,8 @@ describe('CONNACK', () => {
   });
 });
 
-describe('What CONNACK announces', () => {
-  it('[MQTT-3.2.2-9] Maximum QoS where it is less than 2', async () => {
+describe('Announcements in CONNACK', () => {
+  it('[MQTT-3.2.2-9] announces Maximum QoS if it is less than 2', async () => {
     for (const maxQosAllowed of [0, 1, 2] as const) {
       await using broker = await startBroker({ maxQosAllowed });
       const expected = maxQosAllowed === 2 ? undefined : maxQosAllowed;
@@ -271,7 +271,7 @@ describe('What CONNACK announces', () => {
     }
   });
 
-  it('[MQTT-3.2.2-10] takes subscriptions of every QoS all the same, and grants less', async () => {
+  it('[MQTT-3.2.2-10] accepts subscriptions of every QoS nevertheless, and grants less', async () => {
     for (const maxQosAllowed of [0, 1] as const) {
       await using broker = await startBroker({ maxQosAllowed });
       for (const version of [4, 5] as const) {
@@ -291,7 +291,7 @@ describe('What CONNACK announces', () => {
     await client.refused(0x9b);
   });
 
-  it('[MQTT-3.2.2-12] refuses a will above Maximum QoS: 0x9B', async () => {
+  it('[MQTT-3.2.2-12] refuses a will above Maximum QoS with 0x9B', async () => {
     await using broker = await startBroker({ maxQosAllowed: 0 });
     for (const qos of [1, 2] as const) {
       const will = { topic: 'will', payload: Buffer.alloc(0), qos, retain: false };
@@ -304,14 +304,14 @@ describe('What CONNACK announces', () => {
     await rawClient(broker, { will: { topic: 'will', payload: Buffer.alloc(0), qos: 0, retain: false } });
   });
 
-  it('[MQTT-3.2.2-13] refuses a retained will where retain is off: 0x9A', async () => {
+  it('[MQTT-3.2.2-13] refuses a retained will with 0x9A if retain is off', async () => {
     await using broker = await startBroker({ retainAvailable: false });
     assert.equal(properties(await rawClient(broker)).retainAvailable, 0);
     const will = { topic: 'will', payload: Buffer.alloc(0), qos: 0 as const, retain: true };
     assert.equal((await refusedConnect(broker, { will })).reasonCode, 0x9a);
   });
 
-  it('[MQTT-3.2.2-14] closes with 0x9A for a retained PUBLISH where retain is off', async () => {
+  it('[MQTT-3.2.2-14] closes with 0x9A for a retained PUBLISH if retain is off', async () => {
     await using broker = await startBroker({ retainAvailable: false });
     for (const qos of [0, 1, 2] as const) {
       const client = await rawClient(broker);
@@ -321,7 +321,7 @@ describe('What CONNACK announces', () => {
     for await (const message of broker.retained('#')) assert.fail(message.topic);
   });
 
-  it('[MQTT-3.2.2-15] closes with 0x95 for a packet above the Maximum Packet Size, at its header', async () => {
+  it('[MQTT-3.2.2-15] closes with 0x95 for a packet above the Maximum Packet Size, at its fixed header', async () => {
     await using broker = await startBroker({ maxPacketSize: 200 });
     const first = await rawClient(broker);
     assert.equal(properties(first).maximumPacketSize, 200);
@@ -348,7 +348,7 @@ describe('What CONNACK announces', () => {
     await client.refused(0x94);
   });
 
-  it('[MQTT-3.2.2-18] closes with 0x94 for any alias where none is announced', async () => {
+  it('[MQTT-3.2.2-18] closes with 0x94 for any alias if no Topic Alias Maximum is announced', async () => {
     await using broker = await startBroker({ maxTopicAlias: 0 });
     const client = await rawClient(broker);
     assert.equal(properties(client).topicAliasMaximum, undefined);
@@ -356,7 +356,7 @@ describe('What CONNACK announces', () => {
     await client.refused(0x94);
   });
 
-  it('[MQTT-3.3.4-7] Receive Maximum where it is below 65535, and closes with 0x93 past it', async () => {
+  it('[MQTT-3.3.4-7] announces Receive Maximum if it is below 65535, and closes with 0x93 when it is exceeded', async () => {
     await using broker = await startBroker({ receiveMaximum: 3 });
     const client = await rawClient(broker);
     assert.equal(properties(client).receiveMaximum, 3);
@@ -368,7 +368,7 @@ describe('What CONNACK announces', () => {
     assert.equal(properties(await rawClient(free)).receiveMaximum, undefined);
   });
 
-  it('[MQTT-3.9.3-2] what is switched off, and refuses each by its code', async () => {
+  it('[MQTT-3.9.3-2] announces each feature that is switched off, and refuses it with its code', async () => {
     const switches: [BrokerOptions, keyof Properties, Parameters<typeof subscribe>, number][] = [
       [{ wildcardSubscription: false }, 'wildcardSubscriptionAvailable', [1, ['x/+', 'x']], 0xa2],
       [{ sharedSubscription: false }, 'sharedSubscriptionAvailable', [1, ['$share/g/x', 'x']], 0x9e],
@@ -391,14 +391,14 @@ describe('What CONNACK announces', () => {
     }
   });
 
-  it('[MQTT-3.2.2-8] nothing but Maximum Packet Size and Topic Alias Maximum where nothing is limited', async () => {
+  it('[MQTT-3.2.2-8] announces only Maximum Packet Size and Topic Alias Maximum if nothing is limited', async () => {
     await using broker = await startBroker();
     assert.deepEqual(properties(await rawClient(broker)), { maximumPacketSize: 1_048_576, topicAliasMaximum: 64 });
   });
 });
 
-describe('What the client asked for in CONNECT', () => {
-  it('[MQTT-3.1.2-24] nothing larger than its Maximum Packet Size is sent, and all that is not', async () => {
+describe('Limits and requests in CONNECT', () => {
+  it("[MQTT-3.1.2-24] sends packets up to the client's Maximum Packet Size, and none larger", async () => {
     await using broker = await startBroker();
     for (const maximumPacketSize of [30, 64, 300]) {
       const client = await rawClient(broker, { properties: { maximumPacketSize } });
@@ -420,7 +420,7 @@ describe('What the client asked for in CONNECT', () => {
     }
   });
 
-  it('[MQTT-3.1.2-24] properties count, and what the broker adds to a message', async () => {
+  it('[MQTT-3.1.2-24] counts properties, including those that the broker adds, for the Maximum Packet Size', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 40, topicAliasMaximum: 5 } });
     const seen = sizes(client);
@@ -440,7 +440,7 @@ describe('What the client asked for in CONNECT', () => {
     assert.ok(Math.max(...seen) <= 40 && Math.max(...seen) >= 38, String(Math.max(...seen)));
   });
 
-  it('[MQTT-3.1.2-24] a CONNACK that does not fit is not sent: the client is refused', async () => {
+  it('[MQTT-3.1.2-24] refuses the client if its CONNACK exceeds the Maximum Packet Size, and does not send that CONNACK', async () => {
     await using broker = await startBroker();
     const whole = await answer(broker, connectBytes({ clientId: 'fits' }));
     for (let size = 1; size <= whole.length; size++) {
@@ -455,7 +455,7 @@ describe('What the client asked for in CONNECT', () => {
     }
   });
 
-  it('[MQTT-3.1.2-25] a message that is too large is dropped as if delivered, and others get it', async () => {
+  it('[MQTT-3.1.2-25] drops a message that is too large as if it were delivered, and delivers it to other clients', async () => {
     await using broker = await startBroker({ maxInflight: 1 });
     const dropped: string[] = [];
     broker.on('message.dropped', ({ reason, client }) => dropped.push(`${client?.clientId} ${reason}`));
@@ -466,17 +466,17 @@ describe('What the client asked for in CONNECT', () => {
     const writer = await rawClient(broker);
     for (const qos of [1, 2] as const) {
       writer.send(publish('x', 'a'.repeat(100), { qos, messageId: qos }));
-      // the flow with the publisher is what it always is
+      // The flow with the publisher is unaffected.
       assert.equal((await writer.next(qos === 1 ? 'puback' : 'pubrec')).reasonCode, 0);
       const { messageId } = await large.next('publish');
       large.send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId: messageId as number, reasonCode: 0x80 });
     }
     await small.nothing();
-    // nothing of it takes a place in the window of one
+    // The dropped messages take no place in the window of one message.
     await broker.publish('x', 'fits', { qos: 1 });
     assert.equal(String((await small.next('publish')).payload), 'fits');
     assert.deepEqual(dropped, ['small too_large', 'small too_large']);
-    // the limit of the connection to come counts for what waits
+    // Queued messages are checked against the limit of the next connection.
     await cut(small);
     await broker.publish('x', 'b'.repeat(40), { qos: 1 });
     await broker.publish('x', 'c', { qos: 1 });
@@ -488,14 +488,14 @@ describe('What the client asked for in CONNECT', () => {
     assert.equal(String((await back.next('publish')).payload), 'c');
   });
 
-  it('[MQTT-3.1.2-26] aliases towards the client stay within its Topic Alias Maximum', async () => {
+  it('[MQTT-3.1.2-26] keeps topic aliases towards the client within its Topic Alias Maximum', async () => {
     await using broker = await startBroker({ maxOutboundTopicAlias: 20 });
     for (const topicAliasMaximum of [1, 5, 100]) {
       const client = await rawClient(broker, { properties: { topicAliasMaximum } });
       await granted(client, 1, 'x/#');
       const topics = new Map<number, string>();
       const wanted: string[] = [];
-      // each topic a few times in a row, and then all of them again
+      // Each topic three times in a row, then all topics again.
       for (let count = 0; count < 120; count++) {
         const topic = `x/${Math.floor(count / 3) % 30}`;
         wanted.push(topic);
@@ -518,7 +518,7 @@ describe('What the client asked for in CONNECT', () => {
     }
   });
 
-  it('[MQTT-3.1.2-27] without a Topic Alias Maximum, or with 0, no alias is sent', async () => {
+  it('[MQTT-3.1.2-27] sends no alias if Topic Alias Maximum is absent or 0', async () => {
     await using broker = await startBroker();
     for (const properties of [undefined, { topicAliasMaximum: 0 }]) {
       const client = await rawClient(broker, { properties });
@@ -531,7 +531,7 @@ describe('What the client asked for in CONNECT', () => {
     }
   });
 
-  it('[MQTT-3.1.2-28] Response Information is sent to those alone that ask for it', async () => {
+  it('[MQTT-3.1.2-28] sends Response Information only to clients that request it', async () => {
     await using broker = await startBroker({ responseInformation: 'answers/%c/%u' });
     const ask = async (requestResponseInformation: 0 | 1 | undefined) => {
       const client = await rawClient(broker, {
@@ -549,7 +549,7 @@ describe('What the client asked for in CONNECT', () => {
     assert.equal(properties(client).responseInformation, undefined);
   });
 
-  it('[MQTT-3.1.2-29] Request Problem Information 0: no reasons in acknowledgements, only where they are allowed', async () => {
+  it('[MQTT-3.1.2-29] sends reasons only where they are still allowed when Request Problem Information is 0', async () => {
     const hooks = {
       authorizePublish: ({ message }: { message: { topic: string } }) =>
         message.topic !== 'no' || ({ allow: false, reasonCode: 0x87, reasonString: 'not you' } as const),
@@ -579,7 +579,7 @@ describe('What the client asked for in CONNECT', () => {
     await client.refused(0x81);
   });
 
-  it('[MQTT-3.2.2-19] Reason String is left out of a refusing CONNACK that would be too large', async () => {
+  it('[MQTT-3.2.2-19] omits the Reason String of a refusing CONNACK that would be too large', async () => {
     const reasonString = 'a long story';
     await using broker = await startBroker({
       hooks: { preConnect: () => ({ allow: false, reasonCode: 0x87, reasonString }) }
@@ -596,7 +596,7 @@ describe('What the client asked for in CONNECT', () => {
     }
   });
 
-  it('[MQTT-3.2.2-20] user properties are left out of a CONNACK that would be too large, what binds is not', async () => {
+  it('[MQTT-3.2.2-20] omits the user properties of a CONNACK that would be too large, but no property that binds the client', async () => {
     const userProperties: UserProperty[] = [['greeting', 'a'.repeat(50)]];
     const hooks = { authenticate: () => ({ allow: true, userProperties }) as const };
     await using broker = await startBroker({ hooks, receiveMaximum: 7 });
@@ -613,26 +613,26 @@ describe('CONNACK of 3.x', () => {
   const connect4 = (clean: boolean) => connectBytes({ level: 4, flags: clean ? 2 : 0, clientId: 'me' });
   const connect3 = (clean: boolean) => connectBytes({ name: 'MQIsdp', level: 3, flags: clean ? 2 : 0, clientId: 'me' });
 
-  it('[MQTT3-3.2.2-1] answers CleanSession 1 with Session Present 0', async () => {
+  it('[MQTT3-3.2.2-1] has Session Present 0 for CleanSession 1', async () => {
     await using broker = await startBroker();
     await answer(broker, connect4(false));
     assert.equal((await answer(broker, connect4(true))).toString('hex'), '20020000');
   });
 
-  it('[MQTT3-3.2.2-2] answers CleanSession 0 with Session Present 1 where a session is stored, even an empty one', async () => {
+  it('[MQTT3-3.2.2-2] has Session Present 1 for CleanSession 0 if a session is stored, even an empty one', async () => {
     await using broker = await startBroker();
     await answer(broker, connect4(false));
     assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020100');
   });
 
-  it('[MQTT3-3.2.2-3] ... and with 0 where none is', async () => {
+  it('[MQTT3-3.2.2-3] has Session Present 0 for CleanSession 0 if no session is stored', async () => {
     await using broker = await startBroker();
     assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020000');
     await answer(broker, connect4(true));
     assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020000');
   });
 
-  it('[MQTT3-3.2.2-4] [MQTT3-3.2.2-5] a refusal has Session Present 0, and closes', async () => {
+  it('[MQTT3-3.2.2-4] [MQTT3-3.2.2-5] has Session Present 0 when it refuses, and is followed by the close', async () => {
     let isOpen = true;
     await using broker = await startBroker({ hooks: { preConnect: () => isOpen } });
     await answer(broker, connect4(false));
@@ -645,7 +645,7 @@ describe('CONNACK of 3.x', () => {
     assert.equal(Buffer.concat(chunks).toString('hex'), '20020005');
   });
 
-  it('[MQTT3-3.2.2-6] closes without a CONNACK where no return code fits', async () => {
+  it('[MQTT3-3.2.2-6] is not sent if no return code fits, and the connection is closed', async () => {
     await using broker = await startBroker({ retainAvailable: false, maxQosAllowed: 0 });
     for (const flags of [0x26, 0x0e]) {
       for (const head of [{ level: 4 }, { level: 3, name: 'MQIsdp' }])
@@ -653,7 +653,7 @@ describe('CONNACK of 3.x', () => {
     }
   });
 
-  it('[MQTT3-connack-codes] return codes 1 to 5 stand for the reasons of 5.0', async () => {
+  it('[MQTT3-connack-codes] has the return code from 1 to 5 that corresponds to the reason code of 5.0', async () => {
     const codes: [reasonCode: number, returnCode: number | undefined][] = [
       [0x84, 1],
       [0x85, 2],
@@ -681,20 +681,20 @@ describe('CONNACK of 3.x', () => {
     }
   });
 
-  it('[MQTT3-connack-codes] wrong names are 4, missing ones 5', async () => {
+  it('[MQTT3-connack-codes] has return code 4 for a wrong user name or password, and 5 for a missing one', async () => {
     await using broker = await startBroker({ allowAnonymous: false });
     assert.equal((await answer(broker, connect4(true))).toString('hex'), '20020005');
     const named = connectBytes({ level: 4, flags: 0x82, payload: [field('user')] });
     assert.equal((await answer(broker, named)).toString('hex'), '20020004');
   });
 
-  it('[MQTT3-no-v5] a 3.x client gets no property, and no keep alive or expiry but its own', async () => {
+  it('[MQTT3-no-v5] has no property, and does not change the keep alive or expiry of a 3.x client', async () => {
     const options = { serverKeepalive: 5, maxSessionExpiryInterval: 5, receiveMaximum: 5, responseInformation: 'x' };
     await using broker = await startBroker(options);
     for (const connect of [connect3, connect4]) assert.equal((await answer(broker, connect(true))).length, 4);
   });
 
-  it('[MQTT31-no-session-present] the first byte is 0 in 3.1, whatever is stored', async () => {
+  it('[MQTT31-no-session-present] has 0 as its first byte in MQTT 3.1, even if a session is stored', async () => {
     await using broker = await startBroker();
     for (let count = 0; count < 3; count++)
       assert.equal((await answer(broker, connect3(false))).toString('hex'), '20020000');
@@ -702,8 +702,8 @@ describe('CONNACK of 3.x', () => {
   });
 });
 
-describe('CONNACK behind a hook', () => {
-  it('[MQTT-3.2.0-1] is the first packet though another connection of the session is served meanwhile', async () => {
+describe('CONNACK after an asynchronous hook', () => {
+  it('[MQTT-3.2.0-1] is the first packet even if another connection of the session receives messages in the meantime', async () => {
     const decision = held<boolean>();
     let count = 0;
     const hooks = { authenticate: () => (count++ === 0 ? true : decision.promise) };

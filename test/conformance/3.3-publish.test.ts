@@ -7,7 +7,7 @@ import { ack, cutOff, onlyPublish, persistent, subscriber, timedBroker, told } f
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { publish, subscribe } from '../support/wire.ts';
 
-/** Subscribe, and read what comes behind the SUBACK. */
+/** Subscribes, and returns the packets that follow the SUBACK. */
 async function handedOut(client: RawClient, ...args: Parameters<typeof subscribe>): Promise<string[]> {
   client.send(subscribe(...args));
   const packets = await client.rest();
@@ -15,7 +15,7 @@ async function handedOut(client: RawClient, ...args: Parameters<typeof subscribe
   return told(packets.slice(1));
 }
 
-/** A client sends these bytes and is told why it has to go; nothing reaches a subscriber of everything. */
+/** Sends bytes from a client, and checks the reason code of the close and that no subscriber receives anything. */
 async function refuses(broker: Broker, bytes: Buffer | string, code: number): Promise<void> {
   const witness = await subscriber(broker, { topic: '#', qos: 2 });
   const client = await rawClient(broker);
@@ -25,14 +25,14 @@ async function refuses(broker: Broker, bytes: Buffer | string, code: number): Pr
   await cutOff(broker, witness);
 }
 
-/** A PUBLISH of QoS 0 to "a" with this property block. */
+/** Encodes a PUBLISH of QoS 0 to "a" with this property block. */
 function withProperties(hex: string): Buffer {
   const block = Buffer.from(hex.replaceAll(' ', ''), 'hex');
   return Buffer.from([0x30, 4 + block.length, 0, 1, 0x61, block.length, ...block]);
 }
 
 describe('PUBLISH: flags', () => {
-  it('[MQTT-3.3.1-1] sets DUP when it sends a message again, and only then', async () => {
+  it('[MQTT-3.3.1-1] sets DUP only when it sends a message again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const before = await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c'));
@@ -79,7 +79,7 @@ describe('PUBLISH: flags', () => {
     await refuses(test.broker, '3e 06 0001 61 0001 00', 0x81);
   });
 
-  it('[MQTT-2.2.1-2] sends QoS 0 without packet id, whatever QoS it came with', async () => {
+  it('[MQTT-2.2.1-2] sends QoS 0 without a packet id, whatever QoS the message was published with', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: 'a', qos: 0 });
     const client = await rawClient(test.broker);
@@ -104,7 +104,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(await handedOut(client, 1, { topic: 'a', qos: 2 }), ['publish q0 retain a=new']);
   });
 
-  it('[MQTT-3.3.1-5] replaces it with its properties and QoS', async () => {
+  it('[MQTT-3.3.1-5] replaces the retained message including its properties and QoS', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(publish('a', 'old', { retain: true, properties: { contentType: 'old' } }));
@@ -117,7 +117,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(message.properties, { responseTopic: 'r' });
   });
 
-  it('[MQTT-3.3.1-6] deletes it by an empty payload, which is delivered as an ordinary message', async () => {
+  it('[MQTT-3.3.1-6] deletes the retained message for an empty payload, which is delivered as an ordinary message', async () => {
     await using test = await timedBroker();
     const watcher = await subscriber(test.broker, { topic: 'a' });
     const client = await rawClient(test.broker);
@@ -127,7 +127,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(await handedOut(client, 1, 'a'), []);
   });
 
-  it('[MQTT-3.3.1-7] does not store the empty one', async () => {
+  it('[MQTT-3.3.1-7] does not store a retained message with an empty payload', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(publish('a', '', { retain: true, qos: 1, messageId: 1, properties: { contentType: 'empty' } }));
@@ -135,7 +135,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(await handedOut(client, 1, 'a'), []);
   });
 
-  it('[MQTT-3.3.1-8] leaves what is retained alone when RETAIN is 0', async () => {
+  it('[MQTT-3.3.1-8] leaves the retained message unchanged when RETAIN is 0', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(publish('b', 'not kept'));
@@ -144,7 +144,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(await handedOut(client, 1, '#'), ['publish q0 retain a=kept']);
   });
 
-  it('[MQTT-3.3.1-9, MQTT-3.3.1-10, MQTT-3.3.1-11] hands them out by Retain Handling', async () => {
+  it('[MQTT-3.3.1-9, MQTT-3.3.1-10, MQTT-3.3.1-11] sends retained messages according to Retain Handling', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     await broker.publish('a', 'x', { retain: true });
@@ -158,7 +158,7 @@ describe('PUBLISH: retained messages', () => {
     }
   });
 
-  it('[MQTT-3.3.1-10] takes a subscription that the session kept for an old one', async () => {
+  it('[MQTT-3.3.1-10] treats a subscription of the resumed session as existing', async () => {
     await using test = await timedBroker();
     await test.broker.publish('a', 'x', { retain: true });
     await cutOff(test.broker, await subscriber(test.broker, { topic: 'a', retainHandling: 2 }, persistent('c')));
@@ -167,7 +167,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(await handedOut(client, 2, { topic: 'a', retainHandling: 1 }), []);
   });
 
-  it('[MQTT-3.3.1-12, MQTT-3.3.1-13] keeps RETAIN as it was published for those that ask for it', async () => {
+  it('[MQTT-3.3.1-12, MQTT-3.3.1-13] keeps RETAIN as published for subscriptions with Retain As Published', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const plain = await subscriber(broker, { topic: 'a', qos: 1, retainAsPublished: false });
@@ -186,7 +186,7 @@ describe('PUBLISH: retained messages', () => {
     assert.deepEqual(await retained(both), [true, true, false, false]);
   });
 
-  it('[MQTT-3.3.1-12, MQTT-3.3.1-13] remembers RETAIN for messages that wait and that are sent again', async () => {
+  it('[MQTT-3.3.1-12, MQTT-3.3.1-13] keeps the RETAIN flag of messages that are queued or sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (const retainAsPublished of [false, true]) {
@@ -206,7 +206,7 @@ describe('PUBLISH: retained messages', () => {
     }
   });
 
-  it('[MQTT-3.3.1-12] hands retained messages out with RETAIN 1, also those that have to wait for the window', async () => {
+  it('[MQTT-3.3.1-12] sends retained messages with RETAIN 1, including those that have to wait for the window', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (const topic of ['r/1', 'r/2', 'r/3']) await broker.publish(topic, 'x', { qos: 1, retain: true });
@@ -220,7 +220,7 @@ describe('PUBLISH: retained messages', () => {
 });
 
 describe('PUBLISH: topic names', () => {
-  it('[MQTT-3.3.2-1] closes with 0x81 when the topic is cut off or no UTF-8', async () => {
+  it('[MQTT-3.3.2-1] closes with 0x81 when the topic name is truncated or not UTF-8', async () => {
     await using test = await timedBroker();
     for (const bytes of [
       '30 02 0005',
@@ -233,7 +233,7 @@ describe('PUBLISH: topic names', () => {
     }
   });
 
-  it('[MQTT-3.3.2-2] closes with 0x82 for a wildcard in the topic', async () => {
+  it('[MQTT-3.3.2-2] closes with 0x82 for a wildcard in the topic name', async () => {
     await using test = await timedBroker();
     for (const topic of ['a/+', '#', 'a#', '+a']) {
       const bytes = Buffer.from(topic);
@@ -241,7 +241,7 @@ describe('PUBLISH: topic names', () => {
     }
   });
 
-  it('[MQTT-3.3.2-3] passes the topic on as it was published, to those whose filter it matches', async () => {
+  it('[MQTT-3.3.2-3] forwards the topic name unchanged to subscribers whose filter matches it', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const level = await subscriber(broker, { topic: 'a/+/c' });
@@ -256,7 +256,7 @@ describe('PUBLISH: topic names', () => {
     assert.deepEqual(await topicsOf(level), ['a/b/c', 'a//c', 'a/\u{feff}/c', 'a/é/c', 'a/\u{65}\u{301}/c']);
   });
 
-  it('[MQTT-3.3.2-3] hands out retained messages of the new filter alone, whatever else comes meanwhile', async () => {
+  it('[MQTT-3.3.2-3] sends only retained messages that match the new filter, whatever else is published in the meantime', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (let n = 0; n < 1200; n++) await broker.publish(n === 1100 ? 'x' : `r/${n}`, 'old', { retain: true });
@@ -273,7 +273,7 @@ describe('PUBLISH: topic names', () => {
     assert.deepEqual(last, ['publish q0 retain r/1199=old', 'publish q0 r/1199=new']);
   });
 
-  it('[MQTT-4.7.3-1] closes with 0x82 for an empty topic without an alias', async () => {
+  it('[MQTT-4.7.3-1] closes with 0x82 for an empty topic name without an alias', async () => {
     await using test = await timedBroker();
     await refuses(test.broker, '30 03 0000 00', 0x82);
     await refuses(test.broker, '32 05 0000 0001 00', 0x82);
@@ -295,7 +295,7 @@ describe('PUBLISH: properties', () => {
     ]
   };
 
-  /** Send one message by each way there is, and check the properties of all that comes. */
+  /** Sends a message by every path through the broker, and checks the properties of each copy that arrives. */
   async function forwards(properties: Properties): Promise<void> {
     await using test = await timedBroker();
     const { broker } = test;
@@ -323,26 +323,26 @@ describe('PUBLISH: properties', () => {
     for (const receiver of live) assert.deepEqual((await onlyPublish(receiver)).properties, properties, 'QoS 0');
   }
 
-  it('[MQTT-3.3.2-4] forwards the Payload Format Indicator, also 0', async () => {
+  it('[MQTT-3.3.2-4] forwards the Payload Format Indicator, including 0', async () => {
     await forwards({ payloadFormatIndicator: 1 });
     await forwards({ payloadFormatIndicator: 0 });
   });
 
   it('[MQTT-3.3.2-15] forwards the Response Topic unchanged', () => forwards({ responseTopic: 'r/\u{feff}é' }));
 
-  it('[MQTT-3.3.2-16] forwards Correlation Data unchanged, also empty', async () => {
+  it('[MQTT-3.3.2-16] forwards Correlation Data unchanged, including empty data', async () => {
     await forwards({ correlationData: Buffer.from([0, 1, 2, 0xff, 0]) });
     await forwards({ correlationData: Buffer.alloc(0) });
   });
 
-  it('[MQTT-3.3.2-17, MQTT-3.3.2-18] forwards User Properties in their order, doubles included', () =>
+  it('[MQTT-3.3.2-17, MQTT-3.3.2-18] forwards User Properties in order, including duplicates', () =>
     forwards({ userProperties: EVERYTHING.userProperties as readonly UserProperty[] }));
 
   it('[MQTT-3.3.2-20] forwards the Content Type unchanged', () => forwards({ contentType: 'é/ø' }));
 
-  it('[MQTT-3.3.2-4, MQTT-3.3.2-15, MQTT-3.3.2-18] forwards all of them together', () => forwards(EVERYTHING));
+  it('[MQTT-3.3.2-4, MQTT-3.3.2-15, MQTT-3.3.2-18] forwards all properties together', () => forwards(EVERYTHING));
 
-  it('[MQTT-3.3.2-13, MQTT-3.3.2-19, MQTT-1.5.7-1] closes with 0x81 for texts that are not UTF-8', async () => {
+  it('[MQTT-3.3.2-13, MQTT-3.3.2-19, MQTT-1.5.7-1] closes with 0x81 for strings that are not UTF-8', async () => {
     await using test = await timedBroker();
     for (const block of ['08 0001 ff', '03 0002 c080', '26 0001 ff 0001 61', '26 0001 61 0003 eda080']) {
       await refuses(test.broker, withProperties(block), 0x81);
@@ -362,12 +362,12 @@ describe('PUBLISH: properties', () => {
     }
   });
 
-  it('[MQTT-3.3.4-6] closes with 0x82 for a Subscription Identifier from a client', async () => {
+  it('[MQTT-3.3.4-6] closes with 0x82 for a Subscription Identifier in a PUBLISH from a client', async () => {
     await using test = await timedBroker();
     await refuses(test.broker, withProperties('0b 01'), 0x82);
   });
 
-  it('[MQTT-3.3.2-17] leaves all of them out for a 3.x subscriber, and sends none on from a 3.x publisher', async () => {
+  it('[MQTT-3.3.2-17] sends no properties to a 3.x subscriber, and none for a message of a 3.x publisher', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const old = await subscriber(broker, { topic: 'a', qos: 1 }, { version: 4 });
@@ -384,7 +384,7 @@ describe('PUBLISH: properties', () => {
     assert.deepEqual((await onlyPublish(young)).properties, undefined);
   });
 
-  it('[MQTT-2.2.2-1] sends a property length of 0 where there are none', async () => {
+  it('[MQTT-2.2.2-1] sends a property length of 0 when there are no properties', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     const bytes: Buffer[] = [];
@@ -402,7 +402,7 @@ describe('PUBLISH: message expiry', () => {
   const lives = (sec: number, qos: QoS = 0, retain = false) =>
     publish('a', 'x', { qos, retain, messageId: qos > 0 ? 1 : undefined, properties: { messageExpiryInterval: sec } });
 
-  it('[MQTT-3.3.2-5, MQTT-3.3.2-6] forwards the whole interval live', async () => {
+  it('[MQTT-3.3.2-5, MQTT-3.3.2-6] forwards the whole interval to a connected subscriber', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const receivers = [
@@ -420,7 +420,7 @@ describe('PUBLISH: message expiry', () => {
     }
   });
 
-  it('[MQTT-3.3.2-6] forwards what is left to a subscriber that was away', async () => {
+  it('[MQTT-3.3.2-6] forwards the remaining interval to a subscriber that was offline', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     await cutOff(broker, await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c')));
@@ -432,7 +432,7 @@ describe('PUBLISH: message expiry', () => {
     assert.deepEqual((await onlyPublish(back)).properties, { messageExpiryInterval: 7 });
   });
 
-  it('[MQTT-3.3.2-5] deletes what expired while a subscriber was away', async () => {
+  it('[MQTT-3.3.2-5] deletes messages that expired while a subscriber was offline', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const drops: string[] = [];
@@ -449,7 +449,7 @@ describe('PUBLISH: message expiry', () => {
     assert.equal(broker.metrics.counter('messages.expired'), 2);
   });
 
-  it('[MQTT-3.3.2-5, MQTT-3.3.2-6] counts time in a full window too', async () => {
+  it('[MQTT-3.3.2-5, MQTT-3.3.2-6] counts the time that a message waits for a full window', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const slow = await subscriber(broker, { topic: '#', qos: 1 }, { properties: { receiveMaximum: 1 } });
@@ -463,7 +463,7 @@ describe('PUBLISH: message expiry', () => {
     assert.deepEqual((await onlyPublish(slow)).properties, { messageExpiryInterval: 3 });
   });
 
-  it('[MQTT-3.3.2-5, MQTT-3.3.2-6] counts the time of a retained message', async () => {
+  it('[MQTT-3.3.2-5, MQTT-3.3.2-6] counts the time that a message is retained', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const client = await rawClient(broker);
@@ -477,12 +477,12 @@ describe('PUBLISH: message expiry', () => {
     assert.equal(broker.metrics.gauge('retained'), 0);
   });
 
-  it('[MQTT-3.3.2-5] counts the time that a subscriber did not read', async () => {
+  it('[MQTT-3.3.2-5] counts the time that a subscriber does not read', async () => {
     await using test = await timedBroker({ outputHighWaterMark: 1 });
     const { broker, clock } = test;
     const slow = await subscriber(broker, { topic: '#', qos: 1 });
     slow.stream.pause();
-    // one lies in front of the reader, the other holds the rest up
+    // One message fills the buffer of the reader, the other blocks the rest.
     for (let n = 0; n < 2; n++) {
       await broker.publish('big', Buffer.alloc(300_000));
       await broker.work.settled();
@@ -502,7 +502,7 @@ describe('PUBLISH: message expiry', () => {
     );
   });
 
-  it('[MQTT-3.3.2-5] counts the time that a hook took', async () => {
+  it('[MQTT-3.3.2-5] counts the time that a hook takes', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     let go = () => {};
@@ -518,7 +518,7 @@ describe('PUBLISH: message expiry', () => {
     assert.deepEqual((await onlyPublish(receiver)).properties, { messageExpiryInterval: 5 });
   });
 
-  it('[MQTT-3.3.2-5] delivers a message with an interval of 0 to those that are there, and keeps it for nobody', async () => {
+  it('[MQTT-3.3.2-5] delivers a message with an interval of 0 to connected subscribers, and queues or retains it for nobody', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const here = await subscriber(broker, { topic: 'a', qos: 1 });
@@ -532,7 +532,7 @@ describe('PUBLISH: message expiry', () => {
     await (await subscriber(broker, { topic: 'a', qos: 1 })).nothing();
   });
 
-  it('[MQTT-3.3.2-6] forwards the bound of the broker where it is the shorter one', async () => {
+  it('[MQTT-3.3.2-6] forwards the limit of the broker when it is shorter', async () => {
     await using test = await timedBroker({ maxMessageExpiryInterval: 5 });
     const { broker, clock } = test;
     const live = await subscriber(broker, { topic: 'a', qos: 1 });
@@ -547,8 +547,8 @@ describe('PUBLISH: message expiry', () => {
   });
 });
 
-describe('PUBLISH: a bound on the life of messages', () => {
-  it('[MQTT-3.3.2-6] holds for what a hook changes and for what is delayed, in every version', async () => {
+describe('PUBLISH: limit of the message expiry', () => {
+  it('[MQTT-3.3.2-6] applies to messages that a hook changes and to delayed ones, in every version', async () => {
     await using test = await timedBroker({
       maxMessageExpiryInterval: 5,
       hooks: { publish: ({ message }) => (message.topic === 'a' ? { topic: 'a', payload: 'changed' } : true) }
@@ -576,7 +576,7 @@ describe('PUBLISH: topic aliases from a client', () => {
   const aliased = (topic: string, topicAlias: number, payload = '') =>
     publish(topic, payload, { properties: { topicAlias } });
 
-  it('[MQTT-3.3.2-7] takes an alias for the topic it was set to, until it is set anew', async () => {
+  it('[MQTT-3.3.2-7] uses the topic name that an alias was set to, until the alias is set again', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: '#' });
     const client = await rawClient(test.broker);
@@ -590,7 +590,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     );
   });
 
-  it('[MQTT-3.3.2-7] forgets aliases with the connection, also that of a session that lives on', async () => {
+  it('[MQTT-3.3.2-7] forgets aliases at the end of the connection, even if the session continues', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker, persistent('c'));
     client.send(aliased('a', 1));
@@ -602,7 +602,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     await back.refused(0x82);
   });
 
-  it('[MQTT-3.3.2-7] keeps the aliases of two connections apart', async () => {
+  it('[MQTT-3.3.2-7] keeps the aliases of two connections separate', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: '#' });
     const [one, two] = [await rawClient(test.broker), await rawClient(test.broker)];
@@ -620,7 +620,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     await refuses(test.broker, withProperties('23 0000'), 0x94);
   });
 
-  it('[MQTT-3.3.2-9] [MQTT-3.2.2-17, -18] closes with 0x94 for an alias above the announced maximum, or where none was announced', async () => {
+  it('[MQTT-3.3.2-9] [MQTT-3.2.2-17, -18] closes with 0x94 for an alias above the announced maximum, and for any alias when none was announced', async () => {
     for (const maxTopicAlias of [0, 3]) {
       await using test = await timedBroker({ maxTopicAlias });
       const client = await rawClient(test.broker);
@@ -630,7 +630,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     }
   });
 
-  it('[MQTT-3.3.2-12] takes every alias from 1 to the announced maximum', async () => {
+  it('[MQTT-3.3.2-12] accepts every alias from 1 to the announced maximum', async () => {
     await using test = await timedBroker({ maxTopicAlias: 65_535 });
     const receiver = await subscriber(test.broker, { topic: '#' });
     const client = await rawClient(test.broker);
@@ -646,14 +646,14 @@ describe('PUBLISH: topic aliases from a client', () => {
     );
   });
 
-  it('[MQTT-3.3.2-7] closes with 0x82 for an alias that was not set', async () => {
+  it('[MQTT-3.3.2-7] closes with 0x82 for an alias that has not been set', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(encode(aliased('', 2), 5));
     await client.refused(0x82);
   });
 
-  it('[MQTT-3.3.2-7] takes an alias of a QoS 2 duplicate, and of a message that was refused', async () => {
+  it('[MQTT-3.3.2-7] sets the alias of a QoS 2 duplicate and of a message that was refused', async () => {
     await using test = await timedBroker({ payloadFormatCheck: true });
     const { broker } = test;
     const receiver = await subscriber(broker, { topic: '#' });
@@ -669,7 +669,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     assert.deepEqual(told(await receiver.rest()), ['publish q0 a=x', 'publish q0 a=y', 'publish q0 b=z']);
   });
 
-  it('[MQTT-3.3.2-7] keeps what came by an alias under its topic: retained, queued, again', async () => {
+  it('[MQTT-3.3.2-7] stores a message that used an alias under its topic name: retained, queued and sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     await cutOff(broker, await subscriber(broker, { topic: 'a', qos: 1 }, persistent('away')));
@@ -691,7 +691,9 @@ describe('PUBLISH: topic aliases from a client', () => {
 });
 
 describe('PUBLISH: topic aliases to a client', () => {
-  /** The alias of each PUBLISH that came, and whether it names its topic. Checks that each means the topic in its payload. */
+  /**
+   * Returns the alias of each received PUBLISH and whether it names its topic. Checks that each alias stands for the topic in the payload.
+   */
   async function aliasesOf(client: RawClient): Promise<string[]> {
     const known = new Map<number, string>();
     return ((await client.rest()) as PublishPacket[]).map(({ topic, payload, properties }) => {
@@ -702,7 +704,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     });
   }
 
-  it('[MQTT-3.1.2-27] sends no alias to a client that does not ask for any', async () => {
+  it('[MQTT-3.1.2-27] sends no alias to a client that does not announce a maximum', async () => {
     await using test = await timedBroker();
     for (const properties of [undefined, { topicAliasMaximum: 0 }]) {
       const client = await subscriber(test.broker, { topic: '#' }, { properties });
@@ -711,7 +713,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     }
   });
 
-  it('[MQTT-3.3.2-10, -11] [MQTT-3.1.2-26] keeps to the maximum of the client, which takes every alias up to it', async () => {
+  it('[MQTT-3.3.2-10, -11] [MQTT-3.1.2-26] uses aliases up to the maximum of the client, and none above', async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: '#', qos: 1 }, { properties: { topicAliasMaximum: 2 } });
     for (const topic of ['a', 'a', 'a', 'b', 'b', 'b', 'c', 'c', 'c', 'b', 'a'])
@@ -720,7 +722,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     assert.deepEqual(got, ['1 a', '1', '1', '2 b', '2', '2', '- c', '1 c', '1', '2', '- a']);
   });
 
-  it('[MQTT-3.3.2-11] keeps to the maximum of the zone, and can do without', async () => {
+  it('[MQTT-3.3.2-11] keeps within the maximum of the zone, which may be 0', async () => {
     for (const maxOutboundTopicAlias of [0, 1]) {
       await using test = await timedBroker({ maxOutboundTopicAlias });
       const client = await subscriber(test.broker, { topic: '#' }, { properties: { topicAliasMaximum: 65_535 } });
@@ -730,7 +732,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     }
   });
 
-  it('[MQTT-3.3.2-7] begins anew on the next connection, also for what is sent again', async () => {
+  it('[MQTT-3.3.2-7] sets aliases anew on the next connection, including for messages that are sent again', async () => {
     await using test = await timedBroker();
     const options = { ...persistent('c'), properties: { sessionExpiryInterval: 60, topicAliasMaximum: 5 } };
     const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, options);
@@ -744,9 +746,9 @@ describe('PUBLISH: topic aliases to a client', () => {
     assert.deepEqual(await aliasesOf(plain), ['- a', '- a', '- a']);
   });
 
-  it('[MQTT-3.1.2-25, MQTT-3.3.2-11] does without an alias that would make a packet too large', async () => {
+  it('[MQTT-3.1.2-25, MQTT-3.3.2-11] omits an alias that would make a packet too large', async () => {
     await using test = await timedBroker();
-    // "a" and 20 bytes: 2 + 3 + 1 + 20 without alias, 3 more with one
+    // "a" and 20 bytes take 2 + 3 + 1 + 20 bytes without an alias, and 3 more with one.
     const properties = { topicAliasMaximum: 5, maximumPacketSize: 26 };
     const client = await subscriber(test.broker, { topic: '#' }, { properties });
     for (let n = 0; n < 4; n++) await test.broker.publish('a', 'x'.repeat(20));
@@ -764,7 +766,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     }
   });
 
-  it('[MQTT-3.3.2-11] means the same topics under a mount point', async () => {
+  it('[MQTT-3.3.2-11] sends aliases for the same topic names under a mount point', async () => {
     await using test = await timedBroker({ mountpoint: 'm/' });
     const client = await subscriber(test.broker, { topic: '#' }, { properties: { topicAliasMaximum: 5 } });
     for (let n = 0; n < 4; n++) await test.broker.publish('m/a', 'a');
@@ -776,7 +778,7 @@ describe('PUBLISH: subscriptions that match', () => {
   const identified = (messageId: number, topic: string, id: number, qos: QoS = 0) =>
     subscribe(messageId, { topic, qos }, { subscriptionIdentifier: [id] });
 
-  it('[MQTT-3.3.4-1] answers nothing, PUBACK or PUBREC', async () => {
+  it('[MQTT-3.3.4-1] is answered with PUBACK or PUBREC even if no subscription matches', async () => {
     await using test = await timedBroker();
     await subscriber(test.broker, { topic: 'a' });
     const client = await rawClient(test.broker);
@@ -784,7 +786,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.deepEqual(told(await client.rest()), ['puback 7', 'pubrec 8']);
   });
 
-  it('[MQTT-3.3.4-2] sends one copy to overlapping subscriptions, at the highest QoS', async () => {
+  it('[MQTT-3.3.4-2] sends one copy for overlapping subscriptions, at the highest QoS', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(
@@ -803,7 +805,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.deepEqual(told(await client.rest()), got);
   });
 
-  it('[MQTT-3.3.4-3, MQTT-3.3.4-4] puts the identifiers of all that match into the one copy', async () => {
+  it('[MQTT-3.3.4-3, MQTT-3.3.4-4] puts the identifiers of all matching subscriptions into the one copy', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(
@@ -827,7 +829,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.deepEqual(await idsOf(), [1, 200, 268_435_455]);
   });
 
-  it('[MQTT-3.3.4-4] names the same identifier once for each subscription that has it', async () => {
+  it('[MQTT-3.3.4-4] repeats an identifier for each matching subscription that has it', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(identified(1, 'a', 5), identified(2, '+', 5));
@@ -836,7 +838,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.deepEqual((await onlyPublish(client)).properties?.subscriptionIdentifier, [5, 5]);
   });
 
-  it('[MQTT-3.3.4-3] keeps identifiers with what waits and what is sent again', async () => {
+  it('[MQTT-3.3.4-3] keeps identifiers with messages that are queued or sent again', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker, persistent('c'));
     client.send(identified(1, 'a', 5, 2), identified(2, '+', 6, 2));
@@ -856,7 +858,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.deepEqual(told(await old.rest()), ['publish 1 q2 dup a=x']);
   });
 
-  it('[MQTT-3.3.4-3] forgets the identifier of a subscription that is made again without', async () => {
+  it('[MQTT-3.3.4-3] drops the identifier of a subscription that is replaced by one without', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(identified(1, 'a', 5), subscribe(2, 'a'));
@@ -865,7 +867,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.equal((await onlyPublish(client)).properties, undefined);
   });
 
-  it('[MQTT-3.3.4-5] gives a copy of a shared subscription its own identifier', async () => {
+  it('[MQTT-3.3.4-5] sends each copy for a shared subscription with its own identifier', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(identified(1, '$share/g/a', 5), identified(2, 'a', 6));
@@ -877,7 +879,7 @@ describe('PUBLISH: subscriptions that match', () => {
     assert.equal(packets.length, 2);
   });
 
-  it('[MQTT-3.8.3-3] does not send a message back where No Local is set, neither live nor retained', async () => {
+  it('[MQTT-3.8.3-3] does not send a message back, neither live nor retained, when No Local is set', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 1, noLocal: true }, { clientId: 'c' });
@@ -893,7 +895,7 @@ describe('PUBLISH: subscriptions that match', () => {
     await again.nothing();
   });
 
-  it('[MQTT-3.8.3-3] sends it back for the other of two subscriptions, under that one’s QoS and identifier', async () => {
+  it('[MQTT-3.8.3-3] sends a message back for another subscription, with its QoS and identifier', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(
@@ -925,7 +927,7 @@ describe('PUBLISH: flow control', () => {
     await client.refused(0x93);
   });
 
-  it('[MQTT-3.3.4-7] counts QoS 1 messages too, and those whose PUBREC refused them no more', async () => {
+  it('[MQTT-3.3.4-7] counts QoS 1 messages as well, and no longer counts those that PUBREC refused', async () => {
     await using test = await timedBroker({ receiveMaximum: 1 });
     test.broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
     const client = await rawClient(test.broker);
@@ -937,7 +939,7 @@ describe('PUBLISH: flow control', () => {
     await client.refused(0x93);
   });
 
-  it('[MQTT-3.3.4-7] counts anew on a new connection: what waits for PUBREL since before does not count', async () => {
+  it('[MQTT-3.3.4-7] starts counting anew on a new connection: messages that already waited for PUBREL do not count', async () => {
     await using test = await timedBroker({ receiveMaximum: 2 });
     const client = await rawClient(test.broker, persistent('c'));
     client.send(publish('a', '', { qos: 2, messageId: 1 }), publish('a', '', { qos: 2, messageId: 2 }));
@@ -954,7 +956,7 @@ describe('PUBLISH: flow control', () => {
     await back.refused(0x93);
   });
 
-  it('[MQTT-3.3.4-8] takes other packets while Receive Maximum is reached', async () => {
+  it('[MQTT-3.3.4-8] accepts other packets while Receive Maximum is reached', async () => {
     await using test = await timedBroker({ receiveMaximum: 1 });
     const client = await rawClient(test.broker);
     client.send(publish('a', '', { qos: 2, messageId: 1 }));
@@ -963,7 +965,7 @@ describe('PUBLISH: flow control', () => {
     assert.deepEqual(told(await client.rest()), ['suback', 'publish q0 b=x']);
   });
 
-  it('[MQTT-3.3.4-9] sends no more than the Receive Maximum of the client unacknowledged, and the rest in order', async () => {
+  it("[MQTT-3.3.4-9] sends no more unacknowledged messages than the client's Receive Maximum, and then the rest in order", async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: 'a', qos: 2 }, { properties: { receiveMaximum: 2 } });
     for (let n = 1; n <= 5; n++) await test.broker.publish('a', String(n), { qos: n % 2 === 0 ? 2 : 1 });
@@ -979,7 +981,7 @@ describe('PUBLISH: flow control', () => {
     assert.equal([...test.broker.sessions()][0]?.figures().inflight, 1);
   });
 
-  it('[MQTT-3.3.4-10] sends other packets all the same, QoS 0 included', async () => {
+  it('[MQTT-3.3.4-10] sends other packets when the window is full, including QoS 0', async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: '+', qos: 1 }, { properties: { receiveMaximum: 1 } });
     for (let n = 1; n <= 3; n++) await test.broker.publish('a', String(n), { qos: 1 });
@@ -993,7 +995,7 @@ describe('PUBLISH: flow control', () => {
     ]);
   });
 
-  it('[MQTT-3.3.4-10] hands out retained messages of QoS 0 to a client that acknowledges nothing', async () => {
+  it('[MQTT-3.3.4-10] sends retained messages of QoS 0 to a client that acknowledges nothing', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (const [topic, qos] of [

@@ -15,7 +15,7 @@ const SECTIONS = { puback: '3.4', pubrec: '3.5', pubrel: '3.6', pubcomp: '3.7' }
 const REFUSALS = [0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99];
 const CODES = { puback: [0, 0x10, ...REFUSALS], pubrec: [0, 0x10, ...REFUSALS], pubrel: [0, 0x92], pubcomp: [0, 0x92] };
 
-/** An acknowledgement of id 7, byte by byte: what follows the id as given. */
+/** Encodes an acknowledgement of packet id 7 byte by byte: the bytes after the id are as given. */
 function bytes(cmd: Cmd, ...rest: number[]): Buffer {
   return Buffer.from([FIRST[cmd], 2 + rest.length, 0, 7, ...rest]);
 }
@@ -26,7 +26,7 @@ async function refuses(broker: Broker, packet: Buffer, code: number): Promise<vo
   assert.deepEqual(await client.refused(code), []);
 }
 
-/** The bytes that come next, up to PINGRESP. */
+/** Returns the bytes received until PINGRESP. */
 async function raw(client: RawClient): Promise<string> {
   const chunks: Buffer[] = [];
   client.stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -34,11 +34,11 @@ async function raw(client: RawClient): Promise<string> {
   return Buffer.concat(chunks).toString('hex').replace(/d000$/, '');
 }
 
-describe('acknowledgements from a client', () => {
+describe('Acknowledgements from a client', () => {
   for (const cmd of ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const) {
     const id = `MQTT-${SECTIONS[cmd]}.2-1`;
 
-    it(`[${id}] may be a ${cmd} with any code of the table; others close with 0x82`, async () => {
+    it(`[${id}] accepts ${cmd} with any code of its table, and closes with 0x82 for others`, async () => {
       await using test = await timedBroker();
       const client = await rawClient(test.broker);
       for (const code of CODES[cmd]) client.send(bytes(cmd, code));
@@ -47,7 +47,7 @@ describe('acknowledgements from a client', () => {
         if (!CODES[cmd].includes(code)) await refuses(test.broker, bytes(cmd, code), 0x82);
     });
 
-    it(`[${id}] may be a ${cmd} in every length, and closes when the length lies`, async () => {
+    it(`[${id}] accepts ${cmd} of every length, and closes when the length is wrong`, async () => {
       await using test = await timedBroker();
       const client = await rawClient(test.broker);
       const block = [0x1f, 0, 1, 0x72, 0x26, 0, 1, 0x61, 0, 0, 0x26, 0, 1, 0x61, 0, 0];
@@ -59,7 +59,7 @@ describe('acknowledgements from a client', () => {
       await refuses(test.broker, Buffer.from([FIRST[cmd], 0]), 0x81);
     });
 
-    it(`[${id}] closes for a ${cmd} with a property that it may not have, or twice`, async () => {
+    it(`[${id}] closes for ${cmd} with a property that it must not carry, or that occurs twice`, async () => {
       await using test = await timedBroker();
       for (const block of [
         [0x23, 0, 1],
@@ -72,35 +72,35 @@ describe('acknowledgements from a client', () => {
     });
 
     const flagIds = cmd === 'pubrel' ? '[MQTT-2.1.3-1, MQTT-3.6.1-1]' : '[MQTT-2.1.3-1]';
-    it(`${flagIds} closes with 0x81 for a ${cmd} with other flags`, async () => {
+    it(`${flagIds} closes with 0x81 for ${cmd} with other flags`, async () => {
       await using test = await timedBroker();
       for (let flags = 0; flags < 16; flags++)
         if (flags !== (FIRST[cmd] & 15))
           await refuses(test.broker, Buffer.from([(FIRST[cmd] & 0xf0) | flags, 2, 0, 7]), 0x81);
     });
 
-    it(`[MQTT-2.2.1-3] closes with 0x82 for a ${cmd} with packet id 0`, async () => {
+    it(`[MQTT-2.2.1-3] closes with 0x82 for ${cmd} with packet id 0`, async () => {
       await using test = await timedBroker();
       await refuses(test.broker, Buffer.from([FIRST[cmd], 2, 0, 0]), 0x82);
       await refuses(test.broker, Buffer.from([FIRST[cmd], 3, 0, 0, 0]), 0x82);
     });
   }
 
-  it('[MQTT-3.5.2-1] [MQTT-3.6.2-1] get PUBREL 0x92 for a PUBREC without a PUBLISH, and nothing for a refusing one', async () => {
+  it('[MQTT-3.5.2-1] [MQTT-3.6.2-1] answers PUBREC without a PUBLISH with PUBREL 0x92, and does not answer it if it refuses', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(ack('pubrec', 7), ack('pubrec', 8, 0x80), ack('pubrec', 65_535));
     assert.deepEqual(told(await client.rest()), ['pubrel 7 0x92', 'pubrel 65535 0x92']);
   });
 
-  it('[MQTT-3.6.2-1] [MQTT-3.7.2-1] get PUBCOMP 0x92 for a PUBREL without a PUBLISH, and the connection lives', async () => {
+  it('[MQTT-3.6.2-1] [MQTT-3.7.2-1] answers PUBREL without a PUBLISH with PUBCOMP 0x92, and keeps the connection', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(ack('pubrel', 7), ack('pubrel', 8, 0x92));
     assert.deepEqual(told(await client.rest()), ['pubcomp 7 0x92', 'pubcomp 8 0x92']);
   });
 
-  it('[MQTT-3.4.2-1] [MQTT-3.7.2-1] are not answered when a PUBACK or PUBCOMP has no PUBLISH', async () => {
+  it('[MQTT-3.4.2-1] [MQTT-3.7.2-1] does not answer PUBACK or PUBCOMP without a PUBLISH', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker);
     client.send(ack('puback', 7), ack('pubcomp', 8), ack('pubcomp', 9, 0x92));
@@ -108,7 +108,7 @@ describe('acknowledgements from a client', () => {
   });
 
   for (const version of [3, 4, 5] as const) {
-    /** A subscriber with a QoS 1 message (id 1), a QoS 2 one (id 2) and one that was released (id 3) in flight. */
+    /** Connects a subscriber with three messages in flight: QoS 1 (id 1), QoS 2 (id 2), and QoS 2 already released (id 3). */
     const inFlight = async (broker: Broker): Promise<RawClient> => {
       const client = await subscriber(broker, { topic: 'a', qos: 2 }, { version });
       await broker.publish('a', '1', { qos: 1 });
@@ -127,7 +127,7 @@ describe('acknowledgements from a client', () => {
     ] as const;
     const ids = version === 5 ? '[MQTT-3.3.4-1] [MQTT-2.2.1-5]' : '[MQTT3-4.8.0-1]';
 
-    it(`${ids} end the connection (0x82) when they are of the wrong kind for their id, version ${version}`, async () => {
+    it(`${ids} closes with 0x82 for the wrong kind of acknowledgement for a packet id, version ${version}`, async () => {
       await using test = await timedBroker();
       for (const [cmd, messageId] of WRONG) {
         const client = await inFlight(test.broker);
@@ -141,7 +141,7 @@ describe('acknowledgements from a client', () => {
       );
     });
 
-    it(`${ids} are taken when they are of the right kind, and PUBREC again after PUBREL, version ${version}`, async () => {
+    it(`${ids} accepts the right kind of acknowledgement, and PUBREC again after PUBREL, version ${version}`, async () => {
       await using test = await timedBroker();
       const client = await inFlight(test.broker);
       client.send(ack('pubrec', 3), ack('pubcomp', 3), ack('pubrec', 2), ack('pubrec', 2), ack('puback', 1));
@@ -151,7 +151,7 @@ describe('acknowledgements from a client', () => {
       assert.equal([...test.broker.sessions()][0]?.figures().inflight, 0);
     });
 
-    it(`${ids} are judged alike on the next connection of the session, version ${version}`, async () => {
+    it(`${ids} applies the same rules on the next connection of the session, version ${version}`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       for (const [cmd, messageId, answer] of [
@@ -176,7 +176,7 @@ describe('acknowledgements from a client', () => {
     });
   }
 
-  it('[MQTT-3.3.4-1] are as those of an unknown id while the PUBLISH waits for its commit', async () => {
+  it('[MQTT-3.3.4-1] treats the packet id as unknown while the PUBLISH waits for its commit', async () => {
     const store = new SlowStore();
     await using test = await timedBroker({ store });
     const { broker } = test;
@@ -196,7 +196,7 @@ describe('acknowledgements from a client', () => {
     assert.equal(broker.session('c').figures().inflight, 0);
   });
 
-  it('[MQTT-3.3.4-1] end the connection (0x82) when a PUBACK comes while PUBREL waits for its commit', async () => {
+  it('[MQTT-3.3.4-1] closes with 0x82 for PUBACK while PUBREL waits for its commit', async () => {
     const store = new SlowStore();
     await using test = await timedBroker({ store });
     const { broker } = test;
@@ -212,7 +212,7 @@ describe('acknowledgements from a client', () => {
   });
 });
 
-/** A store whose commits wait until they are let go on. */
+/** A store that defers its commits until the test releases them. */
 class SlowStore implements Store {
   readonly name = 'slow';
   isHolding = false;
@@ -234,8 +234,8 @@ class SlowStore implements Store {
   }
 }
 
-describe('acknowledgements from the broker', () => {
-  it('[MQTT-2.2.1-5] carry the id of the PUBLISH', async () => {
+describe('Acknowledgements from the broker', () => {
+  it('[MQTT-2.2.1-5] have the packet id of the PUBLISH', async () => {
     await using test = await timedBroker();
     await subscriber(test.broker, { topic: '#' });
     const client = await rawClient(test.broker);
@@ -247,7 +247,7 @@ describe('acknowledgements from the broker', () => {
     }
   });
 
-  it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] say what became of the message, by codes of their tables', async () => {
+  it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] report the result for the message by codes of their tables', async () => {
     await using test = await timedBroker({ maxAwaitingRel: 2, payloadFormatCheck: true });
     const { broker } = test;
     await subscriber(broker, { topic: 'heard' });
@@ -315,7 +315,7 @@ describe('acknowledgements from the broker', () => {
     assert.equal(await raw(back), '6203000992');
   });
 
-  it('[MQTT-3.4.2-1] are two bytes and an id where the code is 0, and always towards 3.x', async () => {
+  it('[MQTT-3.4.2-1] consist of a packet id alone if the code is 0, and always towards 3.x', async () => {
     await using test = await timedBroker();
     await subscriber(test.broker, { topic: 'a' });
     for (const version of [4, 5] as const) {

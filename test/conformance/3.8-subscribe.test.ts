@@ -17,7 +17,7 @@ import {
   unsubscribe
 } from '../support/wire.ts';
 
-/** SUBSCRIBE with one filter, all bytes as given. */
+/** Encodes a SUBSCRIBE with one filter, all bytes as given. */
 function raw(filter: Buffer | string, options: number, version: 4 | 5 = 5): Buffer {
   const name = Buffer.from(filter);
   const body = [0, 1, ...(version === 5 ? [0] : []), name.length >> 8, name.length & 255, ...name, options];
@@ -46,7 +46,7 @@ describe('SUBSCRIBE', () => {
     }
   });
 
-  it('[MQTT-3.8.3-1] closes when the second of several filters is not UTF-8, and has granted none', async () => {
+  it('[MQTT-3.8.3-1] closes when the second of several filters is not UTF-8, and grants none', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'half', properties: { sessionExpiryInterval: 60 } });
     client.sendBytes('82 0b 0001 00 0001 61 00 0001 ff 00');
@@ -64,7 +64,7 @@ describe('SUBSCRIBE', () => {
     await refuses(broker, Buffer.from('8207000000000161 00'.replace(' ', ''), 'hex'), 0x82);
   });
 
-  it('[MQTT-3.8.3-3] does not send a message back where No Local is set, and does to other clients', async () => {
+  it('[MQTT-3.8.3-3] does not send a message back when No Local is set, and delivers it to other clients', async () => {
     await using broker = await startBroker();
     const own = await rawClient(broker);
     const other = await rawClient(broker);
@@ -76,7 +76,7 @@ describe('SUBSCRIBE', () => {
     assert.deepEqual(await payloads(other), ['q0', 'q1']);
   });
 
-  it('[MQTT-3.8.3-3] holds No Local to the client id, not to the connection', async () => {
+  it('[MQTT-3.8.3-3] applies No Local to the client id, not to the connection', async () => {
     await using broker = await startBroker();
     const properties = { sessionExpiryInterval: 60 };
     const first = await rawClient(broker, { clientId: 'me', properties });
@@ -86,7 +86,7 @@ describe('SUBSCRIBE', () => {
     await nothing(second);
   });
 
-  it('[MQTT-3.8.3-3] sends a message back through another subscription that has no No Local', async () => {
+  it('[MQTT-3.8.3-3] sends a message back for another subscription without No Local', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'a/#', noLocal: true, qos: 2 }, { subscriptionIdentifier: [1] });
@@ -120,7 +120,7 @@ describe('SUBSCRIBE', () => {
     }
   });
 
-  it('[MQTT-3.8.4-3] replaces all options and the identifier of the same filter, and adds no second subscription', async () => {
+  it('[MQTT-3.8.4-3] answers with SUBACK of the same packet id', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(
@@ -142,7 +142,7 @@ describe('SUBSCRIBE', () => {
     assert.equal(broker.metrics.gauge('subscriptions'), 1);
   });
 
-  it('[MQTT-3.8.4-4] sends retained messages again on a replacement with Retain Handling 0, not with 1 or 2', async () => {
+  it('[MQTT-3.8.4-4] sends retained messages again when a subscription is replaced with Retain Handling 0, not with 1 or 2', async () => {
     await using broker = await startBroker();
     await broker.publish('a', 'kept', { retain: true });
     const client = await rawClient(broker);
@@ -180,7 +180,7 @@ describe('SUBSCRIBE', () => {
     );
   });
 
-  it('[MQTT-3.8.4-5] [MQTT-3.8.4-6] takes several filters one after the other and answers each in one SUBACK', async () => {
+  it('[MQTT-3.8.4-5] [MQTT-3.8.4-6] processes several filters in order and answers all of them in one SUBACK', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const filters = [
@@ -191,11 +191,11 @@ describe('SUBSCRIBE', () => {
     ];
     assert.deepEqual(await granted(client, 5, filters), [1, 0x8f, 2, 0]);
     client.send(publish('a', 'x', { qos: 2, messageId: 1 }));
-    assert.equal((await client.next('publish')).qos, 0); // the last of the two for "a" counts
+    assert.equal((await client.next('publish')).qos, 0); // the second subscription to "a" counts
     assert.equal((await rest(client)).length, 1); // PUBREC
   });
 
-  it('[MQTT-3.8.4-7] grants the QoS asked for, or less, or tells a failure for that filter alone', async () => {
+  it('[MQTT-3.8.4-7] grants the requested QoS or a lower one, or reports a failure for that filter alone', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       hooks: { authorizeSubscribe: ({ filter }) => filter !== 'secret' }
@@ -208,7 +208,7 @@ describe('SUBSCRIBE', () => {
     assert.deepEqual(await granted(client, 1, filters), [0, 1, 1, 0x87]);
   });
 
-  it('[MQTT-3.8.4-8] delivers at the lower of published and granted QoS', async () => {
+  it('[MQTT-3.8.4-8] delivers at the lower of the published and the granted QoS', async () => {
     await using broker = await startBroker();
     const publisher = await rawClient(broker);
     for (const asked of [0, 1, 2] as const) {
@@ -227,11 +227,11 @@ describe('SUBSCRIBE', () => {
     }
   });
 
-  it('[MQTT-3.8.4-1] answers a filter that is too deep, or that bounds forbid, in the SUBACK and goes on', async () => {
+  it('[MQTT-3.8.4-1] refuses a filter in SUBACK if it is too deep or exceeds a limit, and continues', async () => {
     await using broker = await startBroker({ maxTopicLevels: 3, maxSubscriptions: 2 });
     const client = await rawClient(broker);
     assert.deepEqual(await granted(client, 1, ['a/b/c/d', 'a/b/c', '$share/g/a/b/c', 'one/more']), [0x8f, 0, 0, 0x97]);
-    assert.deepEqual(await granted(client, 2, 'a/b/c'), [0]); // a replacement needs no room
+    assert.deepEqual(await granted(client, 2, 'a/b/c'), [0]); // a replacement does not count against the limit
   });
 });
 
@@ -243,7 +243,7 @@ describe('SUBACK', () => {
     assert.deepEqual(await client.next('suback'), { cmd: 'suback', messageId: 1, granted: [0, 0x8f] });
   });
 
-  it('[MQTT-3.1.2-24] is not sent where its codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
+  it('[MQTT-3.1.2-24] is not sent if its codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 20 } });
     client.send(
@@ -255,7 +255,7 @@ describe('SUBACK', () => {
     await refused(client, 0x95);
   });
 
-  it('[MQTT-3.9.3-1] has its codes in the order of the filters, also where hooks answer late', async () => {
+  it('[MQTT-3.9.3-1] has its codes in the order of the filters, even if hooks answer late', async () => {
     const answers = new Map<string, (code: number) => void>();
     await using broker = await startBroker({
       hooks: {
@@ -278,7 +278,7 @@ describe('SUBACK', () => {
     assert.deepEqual((await client.next('suback')).granted, [0x87, 1, 0]);
   });
 
-  it('[MQTT-3.9.3-2] has codes of its table alone, whatever a hook answers', async () => {
+  it('[MQTT-3.9.3-2] has valid reason codes only, whatever a hook returns', async () => {
     const wrong = [0x03, 0x7f, 0x8a, 0x9c, 255, 3.5, -1, Number.NaN];
     await using broker = await startBroker({
       hooks: { authorizeSubscribe: ({ filter }) => wrong[Number(filter)] }
@@ -293,7 +293,7 @@ describe('SUBACK', () => {
     for (const code of codes) assert.ok(table.has(code), `0x${code.toString(16)}`);
   });
 
-  it('[MQTT-3.9.3-2] names what is switched off: 0x9E, 0xA1, 0xA2', async () => {
+  it('[MQTT-3.9.3-2] reports features that are switched off: 0x9E, 0xA1, 0xA2', async () => {
     await using broker = await startBroker({
       wildcardSubscription: false,
       sharedSubscription: false,

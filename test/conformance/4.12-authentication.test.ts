@@ -35,7 +35,7 @@ function auth(reasonCode: 0x18 | 0x19, data?: string, method = METHOD): AuthPack
   return { cmd: 'auth', reasonCode, properties: named(data, method) };
 }
 
-/** Three rounds: wants the answers `a1`, `a2` to the challenges `c1`, `c2`. Counts what it was asked. */
+/** A hook with three rounds: sends the challenges `c1` and `c2` and expects the answers `a1` and `a2`. Records its calls. */
 function threeSteps(asked: string[] = []): (request: AuthenticateRequest) => Answer {
   return ({ method, data, round, state, isReauthentication }) => {
     if (method !== METHOD) return undefined;
@@ -51,7 +51,7 @@ function threeSteps(asked: string[] = []): (request: AuthenticateRequest) => Ans
   };
 }
 
-/** A client that has gone through the three steps. */
+/** Connects a client and completes the three rounds. */
 async function authenticated(broker: Broker, properties: Properties = {}): Promise<RawClient> {
   const client = await rawClient(broker, { connect: false });
   client.send(connect(5, { clientId: 'c', properties: { ...properties, ...named('hello') } }));
@@ -63,15 +63,15 @@ async function authenticated(broker: Broker, properties: Properties = {}): Promi
   return client;
 }
 
-describe('enhanced authentication', () => {
-  it('[MQTT-4.12.0-1] an unknown method gets CONNACK 0x8C, with and without hooks', async () => {
+describe('Enhanced authentication', () => {
+  it('[MQTT-4.12.0-1] refuses an unknown method with CONNACK 0x8C, with and without hooks', async () => {
     await using bare = await startBroker();
     assert.equal((await refusedConnect(bare, { properties: named() })).reasonCode, 0x8c);
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     assert.equal((await refusedConnect(broker, { properties: named(undefined, 'other') })).reasonCode, 0x8c);
   });
 
-  it('[MQTT-4.12.0-2] [MQTT-4.12.0-5] asks for more by AUTH 0x18, as many rounds as it takes, naming the method of CONNECT', async () => {
+  it('[MQTT-4.12.0-2] [MQTT-4.12.0-5] requests more with AUTH 0x18, as many rounds as needed, and names the method of CONNECT', async () => {
     const asked: string[] = [];
     await using broker = await startBroker({ hooks: { authenticate: threeSteps(asked) } });
     const client = await authenticated(broker);
@@ -85,7 +85,7 @@ describe('enhanced authentication', () => {
     await nothing(client);
   });
 
-  it('[MQTT-4.12.0-2] takes hooks that answer late, and reads what came meanwhile after them', async () => {
+  it('[MQTT-4.12.0-2] waits for hooks that answer late, and processes packets that arrived meanwhile afterwards', async () => {
     const steps = threeSteps();
     await using broker = await startBroker({
       hooks: {
@@ -103,7 +103,7 @@ describe('enhanced authentication', () => {
     await nothing(client);
   });
 
-  it('[MQTT-4.12.0-3] an AUTH without a challenge, or with 0x19, before CONNACK gets CONNACK 0x82', async () => {
+  it('[MQTT-4.12.0-3] refuses with CONNACK 0x82 an AUTH before CONNACK that has no challenge or has code 0x19', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const client = await rawClient(broker, { connect: false });
     client.send(connect(5, { properties: named('hello') }));
@@ -113,7 +113,7 @@ describe('enhanced authentication', () => {
     await client.closed();
   });
 
-  it('[MQTT-4.12.0-4] a refusal in any round is a CONNACK with its code, and the close', async () => {
+  it("[MQTT-4.12.0-4] refuses in any round with a CONNACK of the hook's code, and closes", async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     for (const wrongIn of [1, 2]) {
       const client = await rawClient(broker, { connect: false });
@@ -129,7 +129,7 @@ describe('enhanced authentication', () => {
     }
   });
 
-  it('[MQTT-4.12.0-4] an approval that cannot be kept is refused with the code of what forbids it, also when it comes late', async () => {
+  it('[MQTT-4.12.0-4] refuses an approved client with the code of the limit it exceeds, even if the approval is late', async () => {
     for (const wait of [0, 2]) {
       await using broker = await startBroker({
         maxSessions: 1,
@@ -145,7 +145,7 @@ describe('enhanced authentication', () => {
     }
   });
 
-  it('[MQTT-4.12.0-5] an AUTH that names another method gets CONNACK 0x82', async () => {
+  it('[MQTT-4.12.0-5] refuses an AUTH that names another method with CONNACK 0x82', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const client = await rawClient(broker, { connect: false });
     client.send(connect(5, { properties: named('hello') }));
@@ -155,7 +155,7 @@ describe('enhanced authentication', () => {
     await client.closed();
   });
 
-  it('[MQTT-4.12.0-6] without a method in CONNECT there is no AUTH, and no method in CONNACK', async () => {
+  it('[MQTT-4.12.0-6] sends no AUTH, and no method in CONNACK, if CONNECT names no method', async () => {
     await using broker = await startBroker({ hooks: { authenticate: ({ method }) => method === undefined } });
     const client = await rawClient(broker, { username: 'u', password: Buffer.from('p') });
     assert.equal(client.connack?.properties?.authenticationMethod, undefined);
@@ -168,7 +168,7 @@ describe('enhanced authentication', () => {
     assert.deepEqual(await old.closed(), []);
   });
 
-  it('[MQTT-4.12.0-7] an AUTH of a client that named no method gets DISCONNECT 0x82', async () => {
+  it('[MQTT-4.12.0-7] closes with 0x82 for an AUTH from a client that named no method', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     for (const reasonCode of [0x18, 0x19] as const) {
       const client = await rawClient(broker);
@@ -177,7 +177,7 @@ describe('enhanced authentication', () => {
     }
   });
 
-  it('[MQTT-3.1.2-30] packets other than AUTH and DISCONNECT before CONNACK get CONNACK 0x82', async () => {
+  it('[MQTT-3.1.2-30] refuses with CONNACK 0x82 packets other than AUTH and DISCONNECT before CONNACK', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     for (const early of [subscribe(1, 'a'), publish('a', 'x'), { cmd: 'pingreq' } as const]) {
       const client = await rawClient(broker, { connect: false });
@@ -189,7 +189,7 @@ describe('enhanced authentication', () => {
     }
   });
 
-  it('[MQTT-3.1.2-30] a DISCONNECT ends the exchange without an answer and without a will', async () => {
+  it('[MQTT-3.1.2-30] ends the exchange at DISCONNECT without an answer and without publishing the will', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     let wills = 0;
     broker.subscribe('will', () => wills++);
@@ -207,7 +207,7 @@ describe('enhanced authentication', () => {
     assert.deepEqual([broker.hasSession('c'), wills], [false, 0]);
   });
 
-  it('[MQTT-3.1.4-2] changes nothing of a stored session until the exchange has succeeded', async () => {
+  it('[MQTT-3.1.4-2] leaves a stored session unchanged until the exchange has succeeded', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const first = await authenticated(broker, { sessionExpiryInterval: 60 });
     await granted(first, 1, 'a');
@@ -222,7 +222,7 @@ describe('enhanced authentication', () => {
     assert.equal(broker.session('c').state, 'connected');
   });
 
-  it('[MQTT-3.1.4-2] runs the rounds of several CONNECTs for one client id side by side, each with its own state', async () => {
+  it('[MQTT-3.1.4-2] runs the rounds of several CONNECT packets for one client id concurrently, each with its own state', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const clients: RawClient[] = [];
     for (let at = 0; at < 3; at++) {
@@ -247,7 +247,7 @@ describe('enhanced authentication', () => {
     await nothing(first);
   });
 
-  it('[MQTT-3.1.4-6] processes nothing that came behind a refused CONNECT', async () => {
+  it('[MQTT-3.1.4-6] processes nothing that follows a refused CONNECT', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     let heard = 0;
@@ -260,7 +260,7 @@ describe('enhanced authentication', () => {
     assert.deepEqual([client.received.length, heard], [1, 0]);
   });
 
-  it('[MQTT-3.1.4-5] packets sent before CONNACK wait through every hook and are then processed in order', async () => {
+  it('[MQTT-3.1.4-5] defers packets sent before CONNACK until all hooks have answered, and then processes them in order', async () => {
     const answers = [held<boolean>(), held<boolean>()];
     await using broker = await startBroker({
       hooks: { preConnect: () => answers[0].promise, authenticate: () => answers[1].promise }
@@ -280,7 +280,7 @@ describe('enhanced authentication', () => {
   });
 });
 
-describe('re-authentication', () => {
+describe('Re-authentication', () => {
   it('[MQTT-4.12.1-1] runs the rounds of the same method again and ends with AUTH 0x00', async () => {
     const asked: string[] = [];
     await using broker = await startBroker({ hooks: { authenticate: threeSteps(asked) } });
@@ -294,11 +294,11 @@ describe('re-authentication', () => {
     assert.deepEqual(await client.next('auth'), { cmd: 'auth', reasonCode: 0, properties: named('welcome') });
     assert.deepEqual(asked, ['re 0 again', 're 1 a1', 're 2 a2']);
     await nothing(client);
-    client.send(auth(0x19)); // and once more
+    client.send(auth(0x19)); // and a second time
     assert.equal((await client.next('auth')).reasonCode, 0x18);
   });
 
-  it('[MQTT-4.12.1-1] by another method gets DISCONNECT 0x82, at its begin and in its middle', async () => {
+  it('[MQTT-4.12.1-1] closes with 0x82 for another method, in the first round and in a later one', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const first = await authenticated(broker);
     first.send(auth(0x19, 'again', 'other'));
@@ -310,7 +310,7 @@ describe('re-authentication', () => {
     await refused(second, 0x82);
   });
 
-  it('[MQTT-4.12.1-1] out of step gets DISCONNECT 0x82: 0x18 without a challenge, 0x19 within an exchange', async () => {
+  it('[MQTT-4.12.1-1] closes with 0x82 for a packet out of sequence: 0x18 without a challenge, 0x19 during an exchange', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const first = await authenticated(broker);
     first.send(auth(0x18, 'a1'));
@@ -322,7 +322,7 @@ describe('re-authentication', () => {
     await refused(second, 0x82);
   });
 
-  it("[MQTT-4.12.1-2] that fails ends the connection with the refusal's code, and the will is published", async () => {
+  it('[MQTT-4.12.1-2] closes with the code of a refusal, and publishes the will', async () => {
     await using broker = await startBroker({ hooks: { authenticate: threeSteps() } });
     const client = await authenticated(broker);
     client.send(auth(0x19, 'again'));
@@ -331,7 +331,7 @@ describe('re-authentication', () => {
     assert.equal(await refused(client, 0x87), 'wrong answer');
   });
 
-  it('[MQTT-4.12.1-2] leaves other traffic under the old rights until it ends, while hooks decide', async () => {
+  it('[MQTT-4.12.1-2] processes other packets with the old permissions until it ends, while hooks decide', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({
       hooks: { authenticate: ({ isReauthentication }) => (isReauthentication ? answer.promise : true) }
@@ -352,7 +352,7 @@ describe('re-authentication', () => {
     await nothing(client);
   });
 
-  it('[MQTT-4.12.1-2] whose hook fails or never answers ends that connection alone, with 0x80', async () => {
+  it('[MQTT-4.12.1-2] closes only that connection with 0x80 when its hook fails or never answers', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     await using broker = await startBroker({
       clock,
@@ -382,7 +382,7 @@ describe('re-authentication', () => {
     ]);
   });
 
-  it('[MQTT-4.12.1-2] is forgotten when the client is taken over in its middle; its hook is told', async () => {
+  it('[MQTT-4.12.1-2] is discarded when the client is taken over during the exchange, and its hook is notified', async () => {
     const signals: AbortSignal[] = [];
     const answer = held<boolean>();
     await using broker = await startBroker({
@@ -407,14 +407,14 @@ describe('re-authentication', () => {
     assert.deepEqual(await rest(second), []);
   });
 
-  it('[MQTT-4.12.0-5] an AUTH without a method is a protocol error: 0x82', async () => {
+  it('[MQTT-4.12.0-5] closes with 0x82 for an AUTH without a method', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     const client = await rawClient(broker, { properties: named() });
     client.sendBytes('f0 02 19 00');
     await refused(client, 0x82);
   });
 
-  it('[MQTT3-3.14.4-3] AUTH from a 3.x client closes its connection without an answer', async () => {
+  it('[MQTT3-3.14.4-3] closes the connection of a 3.x client that sends AUTH, without an answer', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       const client = await rawClient(broker, { version });

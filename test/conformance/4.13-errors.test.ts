@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { connect, granted, nothing, payloads, publish, refused, startBroker, turns } from '../support/wire.ts';
 
-/** One of each kind that ends a connection, with the code that v5 is told. */
+/** One error of each kind that ends a connection, with the reason code for 5.0. */
 const MISTAKES: readonly (readonly [what: string, bytes: string, code: number])[] = [
   ['packet type 0', '00 00', 0x81],
   ['a remaining length of five bytes', '30 ff ff ff ff 7f', 0x81],
@@ -33,8 +33,8 @@ async function mustLive(other: RawClient): Promise<void> {
   assert.deepEqual(await payloads(other), ['yes']);
 }
 
-describe('errors', () => {
-  it("[MQTT-4.13.1-1] a malformed packet or a protocol error ends that connection with its code, and nobody else's", async () => {
+describe('Errors', () => {
+  it('[MQTT-4.13.1-1] end only the connection with the malformed packet or protocol error, with its code', async () => {
     await using broker = await startBroker();
     const other = await rawClient(broker);
     await granted(other, 1, 'alive');
@@ -47,7 +47,7 @@ describe('errors', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] [MQTT3-4.8.0-1] 3.x is closed without a word for the same', async () => {
+  it('[MQTT-4.13.1-1] [MQTT3-4.8.0-1] close a 3.x connection without an answer', async () => {
     await using broker = await startBroker();
     const mistakes = [
       '00 00',
@@ -65,7 +65,7 @@ describe('errors', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] what came before the bad packet in the same chunk is done, what comes behind it is not', async () => {
+  it('[MQTT-4.13.1-1] do not affect packets before the invalid one in the same chunk; packets after it are not processed', async () => {
     await using broker = await startBroker();
     const other = await rawClient(broker);
     await granted(other, 1, { topic: 'a', qos: 1 });
@@ -81,7 +81,7 @@ describe('errors', () => {
     assert.deepEqual(await payloads(other), ['y', 'x', 'y']);
   });
 
-  it('[MQTT-4.13.1-1] the session of a client that broke a rule lives on as agreed, its will is published', async () => {
+  it('[MQTT-4.13.1-1] leave the session until its expiry, and publish the will', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -98,7 +98,7 @@ describe('errors', () => {
     assert.deepEqual(await payloads(again), ['kept']);
   });
 
-  it('[MQTT-4.13.1-1] a CONNECT that breaks a rule gets CONNACK with its code, or only the close where it cannot be read', async () => {
+  it('[MQTT-4.13.1-1] in CONNECT are answered by CONNACK with their code, or by the close alone if CONNECT cannot be read', async () => {
     await using broker = await startBroker();
     for (const [bytes, code] of [
       ['10 0d 0004 4d515454 05 03 0000 00 0000', 0x81], // reserved flag
@@ -119,7 +119,7 @@ describe('errors', () => {
     }
   });
 
-  it('[MQTT-4.13.2-1] a CONNACK of 0x80 and above is followed by the close', async () => {
+  it('[MQTT-4.13.2-1] in CONNACK of 0x80 and above are followed by the close', async () => {
     const codes = [0x80, 0x83, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x97, 0x9c, 0x9d, 0x9f];
     let round = 0;
     await using broker = await startBroker({
@@ -133,7 +133,7 @@ describe('errors', () => {
     }
   });
 
-  it('[MQTT-4.13.2-1] a DISCONNECT of 0x80 and above is followed by the close, and one from the client ends it, too', async () => {
+  it('[MQTT-4.13.2-1] in DISCONNECT of 0x80 and above are followed by the close, from the broker and from the client', async () => {
     await using broker = await startBroker();
     const kicked = await rawClient(broker, { clientId: 'c' });
     broker.session('c').kick({ reasonCode: 0x97 });
@@ -144,7 +144,7 @@ describe('errors', () => {
     assert.equal(leaving.received.length, 1);
   });
 
-  it("[MQTT-4.13.1-1] a failure of the broker's own ends the connection it worked for with 0x83 or 0x80, and is told of", async () => {
+  it('[MQTT-4.13.1-1] of the broker itself end the connection concerned with 0x83 or 0x80, and are reported', async () => {
     let isBroken = false;
     const clock: Clock = {
       ...systemClock,

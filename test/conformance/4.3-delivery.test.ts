@@ -7,14 +7,14 @@ import { ack, cutOff, onlyPublish, persistent, subscriber, timedBroker, told } f
 import { rawClient } from '../support/raw-client.ts';
 import { held, publish, subscribe, turns } from '../support/wire.ts';
 
-/** Ids of both standards for the same rule: the flows are the same in all versions. */
+/** Statement ids of both standards for the same rule, because the flows are the same in all versions. */
 function rule(version: ProtocolVersion, of5: string, of4: string): string {
   if (version === 5) return `[${of5}]`;
   return version === 4 ? `[${of4}]` : `[${of4}] (3.1)`;
 }
 
-describe('session state', () => {
-  it('[MQTT-4.1.0-1] lasts while the connection is open, however short its expiry', async () => {
+describe('Session state', () => {
+  it('[MQTT-4.1.0-1] lasts while the connection is open, even with an expiry of 0', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     for (const sessionExpiryInterval of [0, 5]) {
@@ -29,7 +29,7 @@ describe('session state', () => {
     }
   });
 
-  it('[MQTT-4.1.0-2] is dropped when its expiry has passed, and not before', async () => {
+  it('[MQTT-4.1.0-2] is dropped when its expiry has passed, not earlier', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 10 } };
@@ -48,8 +48,8 @@ describe('session state', () => {
   });
 });
 
-describe('transport', () => {
-  it('[MQTT-4.2.0-1] is any stream that is ordered and loses nothing: packets may be cut anywhere', async () => {
+describe('Transport', () => {
+  it('[MQTT-4.2.0-1] is any ordered, lossless stream: packets may be split anywhere', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: '#', qos: 1 });
     const client = await rawClient(test.broker);
@@ -68,7 +68,7 @@ describe('transport', () => {
     }
     await client.rest();
     const got = ((await receiver.rest()) as PublishPacket[]).map(({ payload }) => String(payload));
-    // messages of one QoS stay in order
+    // Messages of one QoS stay in order.
     for (const parity of [0, 1])
       assert.deepEqual(
         got.filter((text) => expected.indexOf(text) % 2 === parity),
@@ -80,7 +80,7 @@ describe('transport', () => {
 
 for (const version of [5, 4, 3] as const) {
   describe(`QoS towards a client of version ${version}`, () => {
-    it(`${rule(version, 'MQTT-4.3.1-1', 'MQTT3-4.3.1-1')} 0: QoS 0, DUP 0, no id, and never again`, async () => {
+    it(`${rule(version, 'MQTT-4.3.1-1', 'MQTT3-4.3.1-1')} sends QoS 0 with DUP 0 and no packet id, and never again`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 0 }, persistent('c', version));
@@ -92,7 +92,7 @@ for (const version of [5, 4, 3] as const) {
       await (await rawClient(broker, persistent('c', version))).nothing();
     });
 
-    it(`${rule(version, 'MQTT-4.3.2-1, -2, -3', 'MQTT3-4.3.2-1')} 1: a fresh id, DUP 0 at first, unacknowledged until PUBACK`, async () => {
+    it(`${rule(version, 'MQTT-4.3.2-1, -2, -3', 'MQTT3-4.3.2-1')} sends QoS 1 with an unused packet id and DUP 0 at first, unacknowledged until PUBACK`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', version));
@@ -109,7 +109,7 @@ for (const version of [5, 4, 3] as const) {
       assert.deepEqual(told(await back.rest()), ['publish 4 q1 a=4']);
     });
 
-    it(`${rule(version, 'MQTT-4.3.3-1, -2, -3', 'MQTT3-4.3.3-1')} 2: a fresh id, DUP 0 at first, unacknowledged until PUBREC`, async () => {
+    it(`${rule(version, 'MQTT-4.3.3-1, -2, -3', 'MQTT3-4.3.3-1')} sends QoS 2 with an unused packet id and DUP 0 at first, unacknowledged until PUBREC`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c', version));
@@ -123,7 +123,7 @@ for (const version of [5, 4, 3] as const) {
       }
     });
 
-    it(`${rule(version, 'MQTT-4.3.3-4, -5, -6', 'MQTT3-4.3.3-1')} 2: PUBREL for PUBREC, again until PUBCOMP, and no PUBLISH any more`, async () => {
+    it(`${rule(version, 'MQTT-4.3.3-4, -5, -6', 'MQTT3-4.3.3-1')} answers PUBREC with PUBREL, repeats PUBREL until PUBCOMP, and does not repeat PUBLISH`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c', version));
@@ -145,7 +145,7 @@ for (const version of [5, 4, 3] as const) {
       await (await rawClient(broker, persistent('c', version))).nothing();
     });
 
-    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again on reconnect, and however long it waits at no other time`, async () => {
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again on reconnect, and at no other time however long it waits`, async () => {
       await using test = await timedBroker();
       const { broker, clock } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 2 }, { ...persistent('c', version), keepalive: 0 });
@@ -172,7 +172,7 @@ for (const version of [5, 4, 3] as const) {
       );
     });
 
-    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again to a client that takes its own connection over`, async () => {
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again to a client that takes over its own connection`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', version));
@@ -181,7 +181,7 @@ for (const version of [5, 4, 3] as const) {
       assert.deepEqual(told(await next.rest()), ['publish 1 q1 dup a=x']);
     });
 
-    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends nothing again in a session that begins anew`, async () => {
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends nothing again in a new session`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', version));
@@ -196,7 +196,7 @@ for (const version of [5, 4, 3] as const) {
   });
 
   describe(`QoS from a client of version ${version}`, () => {
-    it(`${rule(version, 'MQTT-4.3.2-4, -5', 'MQTT3-4.3.2-2')} 1: PUBACK; then the same id is a new message, whatever DUP says`, async () => {
+    it(`${rule(version, 'MQTT-4.3.2-4, -5', 'MQTT3-4.3.2-2')} answers QoS 1 with PUBACK, and then treats the same packet id as a new message, whatever DUP is`, async () => {
       await using test = await timedBroker();
       const receiver = await subscriber(test.broker, { topic: 'a', qos: 2 });
       const client = await rawClient(test.broker, { version });
@@ -207,7 +207,7 @@ for (const version of [5, 4, 3] as const) {
       assert.deepEqual(told(await receiver.rest()), ['publish 1 q1 a=dup false', 'publish 2 q1 a=dup true']);
     });
 
-    it(`${rule(version, 'MQTT-4.3.3-8, -10, -11, -12', 'MQTT3-4.3.3-2')} 2: delivered once between PUBLISH and PUBCOMP`, async () => {
+    it(`${rule(version, 'MQTT-4.3.3-8, -10, -11, -12', 'MQTT3-4.3.3-2')} delivers QoS 2 once between PUBLISH and PUBCOMP`, async () => {
       await using test = await timedBroker();
       const receiver = await subscriber(test.broker, { topic: 'a', qos: 2 });
       const client = await rawClient(test.broker, { version });
@@ -224,7 +224,7 @@ for (const version of [5, 4, 3] as const) {
       }
     });
 
-    it(`${rule(version, 'MQTT-4.3.3-10, -11', 'MQTT3-4.3.3-2')} 2: delivered once across reconnects at every point`, async () => {
+    it(`${rule(version, 'MQTT-4.3.3-10, -11', 'MQTT3-4.3.3-2')} delivers QoS 2 once across reconnects at every point`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const receiver = await subscriber(broker, { topic: 'a', qos: 2 });
@@ -252,7 +252,7 @@ for (const version of [5, 4, 3] as const) {
       assert.equal(String((await onlyPublish(receiver)).payload), 'y');
     });
 
-    it(`${rule(version, 'MQTT-4.3.3-10', 'MQTT3-4.3.3-2')} 2: an id of a session that has been discarded is new`, async () => {
+    it(`${rule(version, 'MQTT-4.3.3-10', 'MQTT3-4.3.3-2')} treats a QoS 2 packet id of a discarded session as new`, async () => {
       await using test = await timedBroker();
       const receiver = await subscriber(test.broker, { topic: 'a', qos: 0 });
       for (const options of [persistent('c', version), { clientId: 'c', version }]) {
@@ -266,8 +266,8 @@ for (const version of [5, 4, 3] as const) {
   });
 }
 
-describe('QoS 2, the rest', () => {
-  it('[MQTT-4.3.3-7] sends a PUBLISH that went out once again after its expiry, with nothing left of it', async () => {
+describe('QoS 2, further rules', () => {
+  it('[MQTT-4.3.3-7] sends an unacknowledged PUBLISH again after its expiry, with a remaining interval of 0', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     for (const qos of [1, 2] as const) {
@@ -284,7 +284,7 @@ describe('QoS 2, the rest', () => {
     }
   });
 
-  it('[MQTT-4.3.3-13] goes on with the handshake when the message has expired', async () => {
+  it('[MQTT-4.3.3-13] continues the handshake when the message has expired', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const receiver = await subscriber(broker, { topic: 'a', qos: 2 });
@@ -301,7 +301,7 @@ describe('QoS 2, the rest', () => {
     await receiver.nothing();
   });
 
-  it('[MQTT-4.3.3-9] takes an id whose PUBREC refused the message as new', async () => {
+  it('[MQTT-4.3.3-9] treats a packet id as new after PUBREC refused its message', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: '#', qos: 2 });
     let isAllowed = false;
@@ -315,7 +315,7 @@ describe('QoS 2, the rest', () => {
     assert.deepEqual(told(await receiver.rest()), ['publish 1 q2 a=2']);
   });
 
-  it('[MQTT-4.3.3-10] answers a different message under an id in use as the duplicate it claims to be', async () => {
+  it('[MQTT-4.3.3-10] treats a different message with a packet id in use as a duplicate', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: '#', qos: 2 });
     const client = await rawClient(test.broker);
@@ -324,7 +324,7 @@ describe('QoS 2, the rest', () => {
     assert.deepEqual(told(await receiver.rest()), ['publish 1 q2 a=1']);
   });
 
-  it('[MQTT-4.3.3-10] keeps ids of QoS 1 and QoS 2, and of the two directions, apart', async () => {
+  it('[MQTT-4.3.3-10] keeps packet ids of QoS 1 and QoS 2, and of the two directions, separate', async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: 'a', qos: 2 });
     client.send(publish('a', '1', { qos: 2, messageId: 1 }), publish('a', '2', { qos: 1, messageId: 1 }));
@@ -334,7 +334,7 @@ describe('QoS 2, the rest', () => {
     assert.deepEqual(told(await client.rest()), ['pubrel 1', 'pubcomp 1']);
   });
 
-  it('[MQTT-4.4.0-2] ends a message that is refused by PUBACK or PUBREC', async () => {
+  it('[MQTT-4.4.0-2] ends the flow of a message that PUBACK or PUBREC refuses', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
@@ -372,7 +372,7 @@ describe('QoS 2, the rest', () => {
         if (qos === 2) back.send(ack('pubrel', 1));
         const got = told(await back.rest());
         assert.deepEqual(got, { 0: [], 1: ['puback 1'], 2: ['pubrec 1', 'pubcomp 1'] }[qos]);
-        // at QoS 1 it is sent twice and comes twice
+        // At QoS 1 the client sends it twice and the subscriber receives it twice.
         assert.equal((await receiver.rest()).length, qos === 1 ? 2 : 1, `QoS ${qos}`);
         unhook();
         await cutOff(broker, back);
@@ -381,8 +381,8 @@ describe('QoS 2, the rest', () => {
   });
 });
 
-describe('messages that match several sessions', () => {
-  it('[MQTT-4.5.0-1] reach every one of them, those that are away too', async () => {
+describe('Messages that match several sessions', () => {
+  it('[MQTT-4.5.0-1] are delivered to every one of them, including offline ones', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const here = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('here'));
@@ -401,7 +401,7 @@ describe('messages that match several sessions', () => {
     }
   });
 
-  it('[MQTT-4.5.0-1] are routed by the subscriptions there are when a hook has decided', async () => {
+  it('[MQTT-4.5.0-1] are routed by the subscriptions that exist when a hook has decided', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const leaving = await subscriber(broker, { topic: 'a' });
@@ -421,7 +421,7 @@ describe('messages that match several sessions', () => {
     assert.deepEqual(told(await coming.rest()), ['publish q0 a=x']);
   });
 
-  it('[MQTT-4.5.0-2] stay with a session until its client acknowledges, others do not wait for it', async () => {
+  it('[MQTT-4.5.0-2] stay with a session until its client acknowledges, without delaying other clients', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const silent = await subscriber(broker, { topic: 'a', qos: 1 }, { properties: { receiveMaximum: 1 } });
@@ -435,8 +435,8 @@ describe('messages that match several sessions', () => {
   });
 });
 
-describe('order', () => {
-  it('[MQTT-4.6.0-1] of what is sent again is that of the first time, over several connections', async () => {
+describe('Message order', () => {
+  it('[MQTT-4.6.0-1] is the original order when messages are sent again, over several connections', async () => {
     await using test = await timedBroker({ maxInflight: 0 });
     const { broker } = test;
     let client = await subscriber(broker, { topic: '#', qos: 2 }, persistent('c'));
@@ -460,7 +460,7 @@ describe('order', () => {
     }
   });
 
-  it('[MQTT-4.6.0-1] holds where the Receive Maximum of the new connection is smaller', async () => {
+  it('[MQTT-4.6.0-1] is kept when the Receive Maximum of the new connection is smaller', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: '#', qos: 2 }, persistent('c'));
@@ -474,11 +474,11 @@ describe('order', () => {
       ...persistent('c'),
       properties: { sessionExpiryInterval: 60, receiveMaximum: 2 }
     });
-    // PUBREL counts until its PUBCOMP: its PUBLISH is among those without an end
+    // A PUBREL counts as unacknowledged until its PUBCOMP.
     assert.deepEqual(told(await back.rest()).sort(), ['publish 1 q1 dup a=1', 'pubrel 2']);
     back.send(ack('pubcomp', 2));
     assert.deepEqual(told(await back.rest()), ['publish 3 q1 dup a=3']);
-    back.send(ack('puback', 5)); // not sent yet on this connection, but known
+    back.send(ack('puback', 5)); // not sent on this connection yet, but has a packet id
     await back.nothing();
     back.send(ack('puback', 1), ack('puback', 3));
     assert.deepEqual(told(await back.rest()), ['publish 4 q1 dup a=4', 'publish 6 q1 dup a=6']);
@@ -486,7 +486,7 @@ describe('order', () => {
     assert.deepEqual(told(await back.rest()), ['publish 7 q1 a=7']);
   });
 
-  it('[MQTT-4.6.0-2] [MQTT-4.6.0-3] of PUBACKs and PUBRECs is that of the messages, also when hooks answer out of order', async () => {
+  it('[MQTT-4.6.0-2] [MQTT-4.6.0-3] of PUBACK and PUBREC is that of the messages, even when hooks answer out of order', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const answers = new Map<string, (value: boolean) => void>();
@@ -506,7 +506,7 @@ describe('order', () => {
     assert.deepEqual(told(await client.rest()), ['puback 1 0x10', 'puback 2 0x10', 'pubrec 3 0x10', 'pubrec 4 0x10']);
   });
 
-  it('[MQTT-4.6.0-4] of PUBRELs is that of the PUBRECs, also when they are sent again', async () => {
+  it('[MQTT-4.6.0-4] of PUBREL is that of PUBREC, even when PUBREL is sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
@@ -519,7 +519,7 @@ describe('order', () => {
     assert.deepEqual(told(await (await rawClient(broker, persistent('c'))).rest()), rels);
   });
 
-  it('[MQTT-4.6.0-5] [MQTT-4.6.0-6] of a publisher’s messages is kept at each QoS, in every topic, however they wait', async () => {
+  it('[MQTT-4.6.0-5] [MQTT-4.6.0-6] of one publisher is kept at each QoS and in every topic, however the messages are queued', async () => {
     await using test = await timedBroker({ maxMqueueLen: 0 });
     const { broker } = test;
     const sent: Record<QoS, string[]> = { 0: [], 1: [], 2: [] };
@@ -528,7 +528,7 @@ describe('order', () => {
     let client = await subscriber(broker, { topic: '#', qos: 2 }, options);
     const publisher = await rawClient(broker, { clientId: 'p' });
     const seen = new Set<string>();
-    /** Take what came, and acknowledge it all, or none of it. */
+    /** Reads the messages that arrived, and acknowledges all of them or none. */
     const take = async (isAnswering = true) => {
       for (let packets = await client.rest(); packets.length > 0; packets = await client.rest()) {
         for (const packet of packets) {
@@ -557,14 +557,14 @@ describe('order', () => {
     await burst(50); // with a full window
     await take(false);
     await cutOff(broker, client);
-    await burst(50); // for the backlog
+    await burst(50); // into the backlog
     client = await rawClient(broker, options);
-    await burst(50); // while the backlog leaves
+    await burst(50); // while the backlog is sent
     await take();
     assert.deepEqual(got, sent);
   });
 
-  it('[MQTT-4.6.0-5] is kept between retained messages that are handed out and newer ones', async () => {
+  it('[MQTT-4.6.0-5] is kept between retained messages and newer ones', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (let n = 0; n < 1500; n++) await broker.publish(`r/${n}`, 'old', { retain: true });
@@ -583,8 +583,8 @@ describe('order', () => {
   });
 });
 
-describe('flow control', () => {
-  it('[MQTT-4.9.0-1] begins at the Receive Maximum of the client, at 65535 without one, and within maxInflight', async () => {
+describe('Flow control', () => {
+  it("[MQTT-4.9.0-1] starts with the client's Receive Maximum, or 65535 if absent, and no more than maxInflight", async () => {
     for (const [maxInflight, receiveMaximum, expected] of [
       [0, undefined, 200],
       [0, 3, 3],
@@ -600,14 +600,14 @@ describe('flow control', () => {
   });
 
   for (const store of [undefined, memoryStore()])
-    it(`[MQTT-4.9.0-3] keeps within maxInflightBytes besides the number, and sends a larger message alone${store === undefined ? '' : ', with a store'}`, async () => {
+    it(`[MQTT-4.9.0-3] limits the bytes in flight to maxInflightBytes as well, and sends a larger message alone${store === undefined ? '' : ', with a store'}`, async () => {
       await using test = await timedBroker({ maxInflightBytes: 1000, store });
       const { broker } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
       const send = (text: string, qos: 0 | 1 | 2, size = 400) => broker.publish('a', text.padEnd(size, '.'), { qos });
       const came = async () => {
         const packets = await client.rest();
-        await test.clock.settle(); // with a store some of it waits for a commit
+        await test.clock.settle(); // With a store, some of the messages wait for a commit.
         packets.push(...(await client.rest()));
         return packets.map((packet) => (packet.cmd === 'publish' ? String(packet.payload).slice(0, 3) : packet.cmd));
       };
@@ -615,8 +615,8 @@ describe('flow control', () => {
       await send('n04', 0);
       await send('big', 1, 5000);
       await send('n05', 1, 10);
-      assert.deepEqual(await came(), ['n01', 'n02', 'n04']); // QoS 0 does not wait [MQTT-3.3.4-10]
-      client.send(ack('pubrec', 1)); // what is released counts no longer
+      assert.deepEqual(await came(), ['n01', 'n02', 'n04']); // QoS 0 does not wait [MQTT-3.3.4-10].
+      client.send(ack('pubrec', 1)); // Released messages no longer count.
       assert.deepEqual(await came(), ['pubrel', 'n03']);
       client.send(ack('pubrec', 2), ack('pubrec', 3));
       assert.deepEqual((await came()).sort(), ['big', 'pubrel', 'pubrel']);
@@ -630,7 +630,7 @@ describe('flow control', () => {
       assert.equal(broker.session('c').figures().mqueueLen, 0);
     });
 
-  it('[MQTT-4.9.0-2] sends no QoS 1 and 2 without quota: PUBACK, PUBCOMP and a refusing PUBREC give one back each', async () => {
+  it('[MQTT-4.9.0-2] sends no QoS 1 and 2 without quota; PUBACK, PUBCOMP and a refusing PUBREC each return one unit', async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: 'a', qos: 2 }, { properties: { receiveMaximum: 3 } });
     for (let n = 1; n <= 7; n++) await test.broker.publish('a', String(n), { qos: n === 1 ? 1 : 2 });
@@ -638,7 +638,7 @@ describe('flow control', () => {
     client.send(ack('puback', 1));
     assert.deepEqual(told(await client.rest()), ['publish 4 q2 a=4']);
     client.send(ack('puback', 1), ack('pubcomp', 9));
-    await client.nothing(); // these are of no flow
+    await client.nothing(); // These packet ids are not in use.
     client.send(ack('pubrec', 2, 0x80));
     assert.deepEqual(told(await client.rest()), ['publish 5 q2 a=5']);
     client.send(ack('pubrec', 3));
@@ -666,7 +666,7 @@ describe('flow control', () => {
     ]);
   });
 
-  it('[MQTT-2.2.1-4] never uses an id in flight again, when ids begin anew', async () => {
+  it('[MQTT-2.2.1-4] never reuses a packet id in flight when the ids wrap around', async () => {
     await using test = await timedBroker({ maxInflight: 0 });
     const client = await subscriber(test.broker, { topic: '#', qos: 1 });
     await test.broker.publish('stuck', '', { qos: 1 });
@@ -688,8 +688,8 @@ describe('flow control', () => {
   });
 });
 
-describe('Maximum Packet Size of a client', () => {
-  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] drops what is larger, for that client alone, and counts it as delivered', async () => {
+describe('Maximum Packet Size of the client', () => {
+  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] drops larger messages for that client alone, and treats them as delivered', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const drops: string[] = [];
@@ -697,7 +697,7 @@ describe('Maximum Packet Size of a client', () => {
     const properties = { maximumPacketSize: 100, receiveMaximum: 1, sessionExpiryInterval: 60 };
     const small = await subscriber(broker, { topic: 'a', qos: 1 }, { clientId: 'small', clean: false, properties });
     const large = await subscriber(broker, { topic: 'a', qos: 1 });
-    // fixed header 2, topic 3, id 2, properties 1
+    // Fixed header 2, topic 3, packet id 2, properties 1.
     const sizes = [91, 92, 93, 1];
     for (const size of sizes) await broker.publish('a', 'x'.repeat(size), { qos: 1 });
     assert.equal((await large.rest()).length, 4);
@@ -714,7 +714,7 @@ describe('Maximum Packet Size of a client', () => {
     assert.deepEqual(drops, ['too_large 93']);
   });
 
-  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] holds for runs of QoS 0, retained messages, what waited, and what is sent again', async () => {
+  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] applies to runs of QoS 0, to retained and queued messages, and to messages that are sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     await broker.publish('a', 'x'.repeat(200), { retain: true });

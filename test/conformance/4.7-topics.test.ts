@@ -7,8 +7,8 @@ const LONGEST = 65_535;
 
 const ILL_FORMED = ['a#', 'a/#/b', '#/', '#a', 'a+', '+a', 'a/+b/c', 'ab/+e', '++', '##', '/#/', 'a/b+'];
 
-describe('topic names and topic filters', () => {
-  it('[MQTT-4.7.0-1] wildcards in a topic name end the connection with 0x82', async () => {
+describe('Topic names and topic filters', () => {
+  it('[MQTT-4.7.0-1] closes with 0x82 for a wildcard in a topic name', async () => {
     await using broker = await startBroker();
     for (const topic of ['a/+', '#', 'a+b', 'a/#', '+']) {
       const client = await rawClient(broker);
@@ -21,7 +21,7 @@ describe('topic names and topic filters', () => {
   for (const version of [3, 4, 5] as const) {
     const ids = version === 5 ? '[MQTT-4.7.1-1] [MQTT-4.7.1-2]' : '[MQTT3-4.7.1-2] [MQTT3-4.7.1-3]';
 
-    it(`${ids} a filter whose wildcard does not fill a whole level, or "#" is not the last, ends the connection with 0x82, version ${version}`, async () => {
+    it(`${ids} closes with 0x82 for a filter whose wildcard does not fill a level, or whose "#" is not last, version ${version}`, async () => {
       await using broker = await startBroker();
       const shared = version === 5 ? ['$share/g/a#', '$share/g/#/a'] : ['$share/g/+a'];
       for (const filter of [...ILL_FORMED, ...shared]) {
@@ -36,7 +36,7 @@ describe('topic names and topic filters', () => {
     });
   }
 
-  it('[MQTT-4.7.1-1] [MQTT-4.7.1-2] wildcards that fill a whole level are taken', async () => {
+  it('[MQTT-4.7.1-1] [MQTT-4.7.1-2] accepts wildcards that fill a whole level', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const good = [
@@ -60,7 +60,7 @@ describe('topic names and topic filters', () => {
     );
   });
 
-  it('[MQTT-4.7.1-1] [MQTT-4.7.1-2] match as the specification says', async () => {
+  it('[MQTT-4.7.1-1] [MQTT-4.7.1-2] matches as the specification says', async () => {
     const cases: [filter: string, topic: string, does: boolean][] = [
       ['sport/tennis/player1/#', 'sport/tennis/player1', true],
       ['sport/tennis/player1/#', 'sport/tennis/player1/score/wimbledon', true],
@@ -89,7 +89,7 @@ describe('topic names and topic filters', () => {
     }
   });
 
-  it('[MQTT-4.7.2-1] a filter that begins with a wildcard does not match a topic that begins with "$"', async () => {
+  it('[MQTT-4.7.2-1] does not match a filter that begins with a wildcard with a topic name that begins with "$"', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, ['#', '+/a', '+/#', '+/+', '$share/g/#']);
@@ -98,11 +98,11 @@ describe('topic names and topic filters', () => {
     await broker.publish('$own/a', 'live', { retain: true });
     assert.deepEqual(await payloads(other), ['live']);
     await nothing(client);
-    await granted(client, 2, ['#', '+/a']); // nor is it handed out as retained
+    await granted(client, 2, ['#', '+/a']); // nor is it sent as a retained message
     await nothing(client);
   });
 
-  it('[MQTT-4.7.2-1] holds under a mount point: what counts is the topic as the client knows it', async () => {
+  it('[MQTT-4.7.2-1] applies the same rule under a mount point, to the topic name as the client knows it', async () => {
     await using broker = await startBroker({ mountpoint: 'tenant/' });
     const client = await rawClient(broker);
     await granted(client, 1, ['#', '+/a']);
@@ -117,7 +117,7 @@ describe('topic names and topic filters', () => {
     await nothing(client);
   });
 
-  it('[MQTT-4.7.3-1] an empty topic name without alias, and an empty filter, end the connection with 0x82', async () => {
+  it('[MQTT-4.7.3-1] closes with 0x82 for an empty topic name without an alias, and for an empty filter', async () => {
     await using broker = await startBroker();
     for (const bytes of ['30 03 0000 00', '32 05 0000 0001 00', '82 06 0001 00 0000 00', 'a2 05 0001 00 0000']) {
       const client = await rawClient(broker);
@@ -126,7 +126,7 @@ describe('topic names and topic filters', () => {
     }
   });
 
-  it('[MQTT-4.7.3-1] a shared filter with nothing behind the group ends the connection with 0x82; $queue/, which is ours, gets 0x8F', async () => {
+  it('[MQTT-4.7.3-1] closes with 0x82 for a shared filter without a filter after the group, and answers 0x8F for $queue/, which is an extension', async () => {
     await using broker = await startBroker();
     for (const filter of ['$share/g/', '$share/g']) {
       const client = await rawClient(broker);
@@ -137,7 +137,7 @@ describe('topic names and topic filters', () => {
     assert.deepEqual(await granted(client, 1, ['$queue/', 'a']), [0x8f, 0]);
   });
 
-  it('[MQTT-4.7.3-2] U+0000 in a topic name or a filter ends the connection with 0x81', async () => {
+  it('[MQTT-4.7.3-2] closes with 0x81 for U+0000 in a topic name or a filter', async () => {
     await using broker = await startBroker();
     for (const bytes of ['30 06 0003 610062 00', '82 09 0001 00 0003 610062 00', 'a2 08 0001 00 0003 610062']) {
       const client = await rawClient(broker);
@@ -146,7 +146,7 @@ describe('topic names and topic filters', () => {
     }
   });
 
-  it('[MQTT-4.7.3-3] names and filters of all 65,535 bytes work', async () => {
+  it('[MQTT-4.7.3-3] accepts topic names and filters of up to 65,535 bytes', async () => {
     await using broker = await startBroker({ maxTopicLevels: 0 });
     const publisher = await rawClient(broker);
     for (const topic of [
@@ -170,7 +170,7 @@ describe('topic names and topic filters', () => {
     assert.deepEqual(await payloads(client), ['deep']);
   });
 
-  it('[MQTT-4.7.3-3] more levels than the option allows get 0x90 and 0x8F', async () => {
+  it('[MQTT-4.7.3-3] refuses more levels than the option allows with 0x90 and 0x8F', async () => {
     await using broker = await startBroker({ maxTopicLevels: 4 });
     const client = await rawClient(broker);
     assert.deepEqual(
@@ -178,12 +178,12 @@ describe('topic names and topic filters', () => {
       [0, 0x8f, 0x8f, 0]
     );
     client.send(publish('a/b/c/d', 'x'));
-    assert.deepEqual(await payloads(client), ['x', 'x']); // one by each subscription
+    assert.deepEqual(await payloads(client), ['x', 'x']); // one copy for each subscription
     client.send(publish('a/b/c/d/e', 'x'));
     await refused(client, 0x90);
   });
 
-  it('[MQTT-4.7.3-4] no character is folded, normalized or dropped', async () => {
+  it('[MQTT-4.7.3-4] folds, normalizes and drops no character', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const topics = [

@@ -17,7 +17,7 @@ import {
 
 const properties = { sessionExpiryInterval: 60 };
 
-/** Two members of one group; `first` is who gets the next message. */
+/** Connects two members of one group; `first` receives the next message. */
 async function pair(broker: Broker, qos: 0 | 1 | 2): Promise<[first: RawClient, second: RawClient]> {
   const members: RawClient[] = [];
   for (const clientId of ['one', 'two']) {
@@ -28,8 +28,8 @@ async function pair(broker: Broker, qos: 0 | 1 | 2): Promise<[first: RawClient, 
   return members as [RawClient, RawClient];
 }
 
-describe('shared subscriptions', () => {
-  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] a share name is not empty and has no wildcard, and a filter follows: else the connection ends with 0x82', async () => {
+describe('Shared subscriptions', () => {
+  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] closes with 0x82 if the share name is empty or has a wildcard, or no filter follows', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const bad = [
@@ -49,7 +49,7 @@ describe('shared subscriptions', () => {
         await refused(wrong, 0x82);
       }
     }
-    // each of these is well-formed, but no group of this broker's
+    // Each of these is well-formed, but this broker does not accept nested group prefixes.
     assert.deepEqual(await granted(client, 1, ['$share/g/$share/h/a', '$queue/$share/g/a']), [0x8f, 0x8f]);
     await nothing(client);
     const good = ['$share/g/a', '$share/g//', '$share/ /a', '$share/é/a', '$share/$g/a', '$share/g/$own/a'];
@@ -59,7 +59,7 @@ describe('shared subscriptions', () => {
     );
   });
 
-  it('[MQTT-4.8.2-1] $share has no meaning before MQTT 5.0: the same filters are refused in the SUBACK', async () => {
+  it('[MQTT-4.8.2-1] refuses the same filters in SUBACK before MQTT 5.0, where $share has no meaning', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { version: 4 });
     assert.deepEqual(await granted(client, 1, ['$share//a', '$share/g', '$share/g/', '$share/+/a', 'a']), [
@@ -68,7 +68,7 @@ describe('shared subscriptions', () => {
     ]);
   });
 
-  it('[MQTT-4.8.2-2] a name of "$share" without a slash is an ordinary filter', async () => {
+  it('[MQTT-4.8.2-2] treats "$share" without a slash as an ordinary filter', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     assert.deepEqual(await granted(client, 1, ['$share', '$shared/g/a', '$queue']), [0, 0, 0]);
@@ -76,7 +76,7 @@ describe('shared subscriptions', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('[MQTT-4.8.2-3] the chosen client gets the message at the QoS it was granted, at most', async () => {
+  it('[MQTT-4.8.2-3] delivers to the chosen client at no more than its granted QoS', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const members: RawClient[] = [];
     for (const qos of [0, 1, 2] as const) {
@@ -93,7 +93,7 @@ describe('shared subscriptions', () => {
     );
   });
 
-  it('[MQTT-4.8.2-4] a QoS 2 message begun with a client is completed with it when it comes back', async () => {
+  it('[MQTT-4.8.2-4] completes a QoS 2 message with the same client when it reconnects', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const [one, two] = await pair(broker, 2);
     await broker.publish('a', 'x', { qos: 2 });
@@ -111,7 +111,7 @@ describe('shared subscriptions', () => {
     await nothing(two);
   });
 
-  it('[MQTT-4.8.2-5] a QoS 2 message whose client never comes back goes to nobody else', async () => {
+  it('[MQTT-4.8.2-5] delivers a QoS 2 message to no other client if its client never reconnects', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, sharedSubscriptionStrategy: 'round_robin' });
     const [one, two] = await pair(broker, 2);
@@ -123,7 +123,7 @@ describe('shared subscriptions', () => {
     await nothing(two);
   });
 
-  it('[MQTT-4.8.2-6] PUBACK or PUBREC of 0x80 and above drops the message; nobody else gets it', async () => {
+  it('[MQTT-4.8.2-6] drops a message that PUBACK or PUBREC refuses with 0x80 or above, and delivers it to no other client', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const [one, two] = await pair(broker, 2);
     await broker.publish('a', 'x', { qos: 1 });
@@ -141,7 +141,7 @@ describe('shared subscriptions', () => {
     assert.deepEqual(await rest(again), []);
   });
 
-  it('[MQTT-3.3.4-4] a client with a shared and an ordinary subscription gets a copy for each', async () => {
+  it('[MQTT-3.3.4-4] sends one copy for each of a shared and an ordinary subscription', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, '$share/g/a', { subscriptionIdentifier: [1] });
@@ -154,7 +154,7 @@ describe('shared subscriptions', () => {
     await nothing(client);
   });
 
-  it('[MQTT-3.3.1-9] a retained message is not sent to a new shared subscription', async () => {
+  it('[MQTT-3.3.1-9] sends no retained message to a new shared subscription', async () => {
     await using broker = await startBroker();
     await broker.publish('a', 'kept', { retain: true });
     const client = await rawClient(broker);

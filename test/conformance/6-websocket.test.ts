@@ -9,13 +9,13 @@ import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 import { connect, publish, subscribe } from '../support/wire.ts';
 
-/** An MQTT client over WebSocket that decides on its frames itself. */
+/** An MQTT client over WebSocket that controls the boundaries of its frames. */
 class FramedClient {
   readonly socket: WebSocket;
   readonly #version: ProtocolVersion;
   readonly #reader: PacketReader;
   readonly #packets: Packet[] = [];
-  /** Kinds of the frames that came. */
+  /** For each received frame, whether it was binary. */
   readonly binary: boolean[] = [];
 
   constructor(port: number, protocols: string[], version: ProtocolVersion = 5) {
@@ -59,7 +59,7 @@ describe('MQTT over WebSocket', () => {
 
   after(() => broker.stop({ timeoutMs: 200 }));
 
-  it('[MQTT-6.0.0-1] [MQTT3-6.0.0-1] sends binary frames alone, and closes the connection for a text frame', async () => {
+  it('[MQTT-6.0.0-1] [MQTT3-6.0.0-1] sends binary frames only, and closes the connection for a text frame', async () => {
     const client = await open();
     client.socket.send(client.bytes(connect(5, { clientId: 'text' }), subscribe(1, 'a')));
     await client.next('connack');
@@ -72,14 +72,14 @@ describe('MQTT over WebSocket', () => {
     await gone;
   });
 
-  it('[MQTT-6.0.0-1] [MQTT3-6.0.0-1] closes for a text frame before CONNECT, too', async () => {
+  it('[MQTT-6.0.0-1] [MQTT3-6.0.0-1] closes for a text frame before CONNECT as well', async () => {
     const client = await open();
     client.socket.send('hello');
     const [code] = await once(client.socket, 'close');
     assert.equal(code, 1003);
   });
 
-  it('[MQTT-6.0.0-2] [MQTT3-6.0.0-2] takes packets that begin and end anywhere in frames', async () => {
+  it('[MQTT-6.0.0-2] [MQTT3-6.0.0-2] accepts packets that begin and end anywhere in frames', async () => {
     for (const size of [1, 2, 3, 7, 50, 1000]) {
       const client = await open();
       const all = client.bytes(
@@ -99,7 +99,7 @@ describe('MQTT over WebSocket', () => {
     }
   });
 
-  it('[MQTT-6.0.0-2] [MQTT3-6.0.0-2] takes one packet in the fragments of one frame, and empty frames', async () => {
+  it('[MQTT-6.0.0-2] [MQTT3-6.0.0-2] accepts one packet in the fragments of one message, and empty frames', async () => {
     const client = await open();
     const bytes = client.bytes(connect(5));
     client.socket.send(Buffer.alloc(0));
@@ -110,7 +110,7 @@ describe('MQTT over WebSocket', () => {
     client.socket.terminate();
   });
 
-  it('[MQTT-6.0.0-3] [MQTT3-6.0.0-3] refuses a client that offers no subprotocol of MQTT', async () => {
+  it('[MQTT-6.0.0-3] [MQTT3-6.0.0-3] refuses a client that does not offer an MQTT subprotocol', async () => {
     for (const protocols of [[], ['chat']]) {
       const client = new FramedClient(listener.port as number, protocols);
       const [, response] = await once(client.socket, 'unexpected-response');
@@ -134,7 +134,7 @@ describe('MQTT over WebSocket', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] sends DISCONNECT with its code before the close', async () => {
+  it('[MQTT-4.13.1-1] sends DISCONNECT with its code before it closes', async () => {
     const client = await open();
     client.socket.send(client.bytes(connect(5)));
     await client.next('connack');

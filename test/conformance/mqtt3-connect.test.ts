@@ -9,12 +9,15 @@ import { type ConnectParts, connectBytes, field } from '../support/wire-connect.
 
 const x = field('x');
 
-/** A CONNECT of 3.1 (`MQIsdp`, level 3) or 3.1.1. */
+/** Encodes a CONNECT of 3.1 (`MQIsdp`, level 3) or 3.1.1. */
 function connect(level: 3 | 4, parts: ConnectParts = {}): Buffer {
   return connectBytes({ name: level === 3 ? 'MQIsdp' : 'MQTT', level, ...parts });
 }
 
-/** Send bytes and wait for the close. @returns what came, in hexadecimal */
+/**
+ * Sends bytes and waits until the broker closes the connection.
+ * @returns the received bytes, in hexadecimal
+ */
 async function refusal(broker: Broker, bytes: Buffer): Promise<string> {
   const stream = broker.stream();
   const chunks: Buffer[] = [];
@@ -24,7 +27,10 @@ async function refusal(broker: Broker, bytes: Buffer): Promise<string> {
   return Buffer.concat(chunks).toString('hex');
 }
 
-/** Send bytes to a broker that takes them. @returns what it read in them */
+/**
+ * Sends bytes that the broker accepts.
+ * @returns the CONNECT that the broker read
+ */
 async function accepted(bytes: Buffer): Promise<ConnectPacket> {
   const packets: ConnectPacket[] = [];
   const hooks = {
@@ -44,7 +50,7 @@ describe('CONNECT of 3.x', () => {
   for (const level of [3, 4] as const) {
     const which = `protocol level ${level}`;
 
-    it(`[MQTT3-3.1.0-2] a second CONNECT closes the connection without a word (${which})`, async () => {
+    it(`[MQTT3-3.1.0-2] closes without an answer for a second CONNECT (${which})`, async () => {
       await using broker = await startBroker();
       const client = await rawClient(broker, { version: level });
       client.send(connectPacket({ version: level }));
@@ -52,7 +58,7 @@ describe('CONNECT of 3.x', () => {
       assert.equal(client.received.length, 1);
     });
 
-    it(`[MQTT3-3.1.2-22] a password without a user name closes the connection (${which})`, async () => {
+    it(`[MQTT3-3.1.2-22] closes for a password without a user name (${which})`, async () => {
       await using broker = await startBroker();
       assert.equal(await refusal(broker, connect(level, { flags: 0x42, payload: [field('password')] })), '');
       const both = await accepted(connect(level, { flags: 0xc2, payload: [field('user'), field('password')] }));
@@ -61,13 +67,13 @@ describe('CONNECT of 3.x', () => {
       assert.deepEqual([name.username, name.password], ['user', undefined]);
     });
 
-    it(`[MQTT3-3.1.3-9] a refused client id: return code 2 and the close (${which})`, async () => {
+    it(`[MQTT3-3.1.3-9] refuses a client id with return code 2 and closes (${which})`, async () => {
       await using broker = await startBroker({ maxClientidLen: 40, mountpoint: '%c/' });
       assert.equal(await refusal(broker, connect(level, { clientId: 'a'.repeat(41) })), '20020002');
       assert.equal(await refusal(broker, connect(level, { clientId: 'a/#' })), '20020002');
     });
 
-    it(`[MQTT3-3.1.4-5] nothing is kept of a CONNECT that is refused (${which})`, async () => {
+    it(`[MQTT3-3.1.4-5] keeps nothing of a CONNECT that is refused (${which})`, async () => {
       await using broker = await startBroker({ allowAnonymous: false });
       let published = 0;
       broker.on('message.publish', () => published++);
@@ -78,12 +84,12 @@ describe('CONNECT of 3.x', () => {
       assert.equal(broker.hasSession('me'), false);
     });
 
-    it(`[MQTT3-4.8.0-1] a CONNECT cut off at any byte closes the connection without a word (${which})`, async () => {
+    it(`[MQTT3-4.8.0-1] closes without an answer for a CONNECT truncated at any byte (${which})`, async () => {
       await using broker = await startBroker();
       const payload = [x, x, field('user'), field('password')];
       const whole = connect(level, { flags: 0xc6, payload });
       for (let end = 2; end < whole.length; end++) {
-        // in 3.1 the names may be missing, though their flags are set
+        // In 3.1 user name and password may be missing although their flags are set.
         const isWhole = level === 3 && (end === whole.length - 10 || end === whole.length - 16);
         if (isWhole) continue;
         const cut = Buffer.concat([Buffer.from([0x10, end - 2]), whole.subarray(2, end)]);
@@ -94,23 +100,23 @@ describe('CONNECT of 3.x', () => {
     });
   }
 
-  it('[MQTT3-3.1.2-1] another protocol name is not served', async () => {
+  it('[MQTT3-3.1.2-1] refuses another protocol name', async () => {
     await using broker = await startBroker();
     for (const name of ['mqtt', 'MQIsdp', 'MQTTT', '', 'HTTP'])
       assert.equal(await refusal(broker, connectBytes({ name, level: 4 })), '20020001', name);
     assert.equal(await refusal(broker, connectBytes({ name: 'MQTT', level: 3 })), '20020001');
-    // a name that is no string at all has nobody to be answered
+    // If the name is not a valid string, the broker does not answer.
     assert.equal(await refusal(broker, connectBytes({ name: Buffer.from([0xff, 0xff]), level: 4 })), '');
   });
 
-  it('[MQTT3-3.1.2-2] an unknown level: return code 1 and the close', async () => {
+  it('[MQTT3-3.1.2-2] refuses an unknown protocol level with return code 1 and closes', async () => {
     await using broker = await startBroker();
     for (const level of [0, 1, 2, 3]) assert.equal(await refusal(broker, connectBytes({ level })), '20020001');
     await using only5 = await startBroker({ protocolVersions: [5] });
     for (const level of [3, 4] as const) assert.equal(await refusal(only5, connect(level)), '20020001');
   });
 
-  it('[MQTT3-3.1.3-7] a client without an id is served with CleanSession 1, under one of its own', async () => {
+  it('[MQTT3-3.1.3-7] assigns a client id to a client without one if CleanSession is 1', async () => {
     await using broker = await startBroker();
     const ids = new Set<string>();
     broker.on('client.connected', ({ client }) => ids.add(client.clientId));
@@ -124,7 +130,7 @@ describe('CONNECT of 3.x', () => {
     assert.equal(ids.has(''), false);
   });
 
-  it('[MQTT3-3.1.3-8] ... and refused with return code 2 otherwise', async () => {
+  it('[MQTT3-3.1.3-8] refuses a client without a client id with return code 2 if CleanSession is 0', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connect(4, { flags: 0, clientId: '' })), '20020002');
     assert.deepEqual([...broker.sessions()], []);
@@ -132,7 +138,7 @@ describe('CONNECT of 3.x', () => {
 });
 
 describe('CONNECT of 3.1', () => {
-  it('[MQTT31-client-id] ids of 1 to 23 characters are taken, and longer ones', async () => {
+  it('[MQTT31-client-id] accepts client ids of 1 to 23 characters, and longer ones', async () => {
     await using broker = await startBroker();
     for (const length of [1, 22, 23, 24, 100]) {
       const clientId = 'c'.repeat(length);
@@ -142,19 +148,19 @@ describe('CONNECT of 3.1', () => {
     }
   });
 
-  it('[MQTT31-no-empty-id] an empty id is refused with return code 2, CleanSession or not', async () => {
+  it('[MQTT31-no-empty-id] refuses an empty client id with return code 2, whatever CleanSession is', async () => {
     await using broker = await startBroker();
     for (const flags of [0, 2]) assert.equal(await refusal(broker, connect(3, { flags, clientId: '' })), '20020002');
   });
 
-  it('[MQTT31-client-id] names that the flags announce and the length does not have room for are missing', async () => {
+  it('[MQTT31-client-id] treats user name and password as absent if their flags are set but the length leaves no room for them', async () => {
     const neither = await accepted(connect(3, { flags: 0xc2 }));
     assert.deepEqual([neither.username, neither.password], [undefined, undefined]);
     const name = await accepted(connect(3, { flags: 0xc2, payload: [field('user')] }));
     assert.deepEqual([name.username, name.password], ['user', undefined]);
   });
 
-  it('[MQTT31-bridge] bit 7 of the level marks a bridge, in 3.1 and 3.1.1 alone', async () => {
+  it('[MQTT31-bridge] treats bit 7 of the level as the mark of a bridge, in 3.1 and 3.1.1 only', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4] as const) {
       const client = await rawClient(broker, { version, clientId: `bridge${version}`, bridge: true });

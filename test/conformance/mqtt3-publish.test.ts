@@ -9,7 +9,7 @@ for (const version of [4, 3] as const) {
   const name = version === 3 ? ' (3.1)' : '';
 
   describe(`PUBLISH, version ${version}`, () => {
-    it(`[MQTT3-3.3.1-7]${name} takes a retained message of QoS 0 in place of the one before, whatever QoS that had`, async () => {
+    it(`[MQTT3-3.3.1-7]${name} replaces a retained message with one of QoS 0, whatever QoS the previous one had`, async () => {
       await using test = await timedBroker();
       const client = await rawClient(test.broker, { version });
       client.send(publish('a', 'old', { qos: 2, messageId: 1, retain: true }), ack('pubrel', 1));
@@ -19,7 +19,7 @@ for (const version of [4, 3] as const) {
       assert.deepEqual(told(await client.rest()), ['suback', 'publish q0 retain a=new']);
     });
 
-    it(`[MQTT3-3.3.1-8, -9]${name} sets RETAIN towards a new subscription and clears it towards one that is there`, async () => {
+    it(`[MQTT3-3.3.1-8, -9]${name} sets RETAIN for a new subscription and clears it for an existing one`, async () => {
       await using test = await timedBroker();
       const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, { version });
       client.send(publish('a', 'x', { qos: 1, messageId: 1, retain: true }));
@@ -28,7 +28,7 @@ for (const version of [4, 3] as const) {
       assert.deepEqual(told(await client.rest()), ['suback', 'publish q0 retain a=x']);
     });
 
-    it(`[MQTT3-3.3.5-1]${name} sends one copy to overlapping filters, at the highest QoS among them`, async () => {
+    it(`[MQTT3-3.3.5-1]${name} sends one copy for overlapping filters, at the highest QoS among them`, async () => {
       await using test = await timedBroker();
       const client = await rawClient(test.broker, { version });
       client.send(
@@ -43,7 +43,7 @@ for (const version of [4, 3] as const) {
       assert.deepEqual(told(await client.rest()), ['publish 1 q2 a/b=x', 'publish 2 q1 a/b=x', 'publish q0 a/b=x']);
     });
 
-    it(`[MQTT3-3.3.5-2]${name} acknowledges as if good what the client may not publish, and delivers it to nobody`, async () => {
+    it(`[MQTT3-3.3.5-2]${name} acknowledges a message that the client may not publish as if it were accepted, and delivers it to nobody`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
@@ -56,7 +56,7 @@ for (const version of [4, 3] as const) {
       await witness.nothing();
     });
 
-    it(`[MQTT3-3.3.5-2]${name} closes without a word where the zone wants it so`, async () => {
+    it(`[MQTT3-3.3.5-2]${name} closes without an answer for it where the zone is configured so`, async () => {
       await using test = await timedBroker({ aclDenyAction: 'disconnect' });
       test.broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
       const client = await rawClient(test.broker, { version });
@@ -65,23 +65,23 @@ for (const version of [4, 3] as const) {
       assert.deepEqual(told(await client.refused(0)), ['puback 1']);
     });
 
-    it(`[MQTT3-4.8.0-1]${name} closes without a word for each way to break the rules of PUBLISH and its answers`, async () => {
+    it(`[MQTT3-4.8.0-1]${name} closes without an answer for each violation of the rules of PUBLISH and its acknowledgements`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       const witness = await subscriber(broker, { topic: '#', qos: 2 });
       const wrong = [
         '36 05 0001 61 0001', // QoS 3
         '38 03 0001 61', // DUP with QoS 0
-        '32 05 0001 61 0000', // id 0
+        '32 05 0001 61 0000', // packet id 0
         '30 02 0000', // no topic
         '30 03 0001 23', // a wildcard
-        '30 03 0001 ff', // no UTF-8
+        '30 03 0001 ff', // not UTF-8
         '30 03 0001 00', // U+0000
-        '30 02 0005', // cut off
-        '32 04 0001 61 00', // half an id
+        '30 02 0005', // truncated
+        '32 04 0001 61 00', // truncated packet id
         '40 02 0000',
         '40 01 00',
-        '40 03 0001 00', // reason codes are of 5.0
+        '40 03 0001 00', // reason codes exist in 5.0 only
         '50 03 0001 00',
         '62 03 0001 00',
         '70 03 0001 00',
@@ -104,7 +104,7 @@ for (const version of [4, 3] as const) {
 describe('DUP in MQTT 3.1', () => {
   const REPEATED = { subscribe: '8a 06 0001 0001 61 00', unsubscribe: 'aa 05 0002 0001 61', pubrel: '6a 02 0003' };
 
-  it('[MQTT31-dup] serves a PUBREL, SUBSCRIBE or UNSUBSCRIBE that has DUP (V3.1 section 2.1)', async () => {
+  it('[MQTT31-dup] accepts PUBREL, SUBSCRIBE and UNSUBSCRIBE with DUP (V3.1 section 2.1)', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker, { version: 3 });
     client.sendBytes(REPEATED.subscribe);
@@ -116,7 +116,7 @@ describe('DUP in MQTT 3.1', () => {
     assert.deepEqual(told(await client.rest()), ['pubcomp 3', 'unsuback']);
   });
 
-  it('[MQTT31-dup] [MQTT3-2.2.2-2] closes where another bit is set, and for DUP in 3.1.1', async () => {
+  it('[MQTT31-dup] [MQTT3-2.2.2-2] closes if another bit is set, and for DUP in 3.1.1', async () => {
     await using test = await timedBroker();
     for (const bytes of Object.values(REPEATED)) {
       const old = await rawClient(test.broker, { version: 3 });
@@ -131,8 +131,8 @@ describe('DUP in MQTT 3.1', () => {
   });
 });
 
-describe('3.1.1 beside 5.0', () => {
-  it('[MQTT3-no-v5] tells a 3.x client of takeover and shutdown by the close alone', async () => {
+describe('MQTT 3.1.1 beside 5.0', () => {
+  it('[MQTT3-no-v5] notifies a 3.x client of a takeover or shutdown by the close alone', async () => {
     await using test = await timedBroker();
     const first = await rawClient(test.broker, persistent('c', 4));
     const second = await rawClient(test.broker, persistent('c', 4));
@@ -141,7 +141,7 @@ describe('3.1.1 beside 5.0', () => {
     assert.deepEqual(await second.refused(0), []);
   });
 
-  it('[MQTT3-no-v5] delivers what waited to a session that comes back in another version, in the format of that version', async () => {
+  it('[MQTT3-no-v5] delivers queued messages to a session that is resumed with another version, in the format of that version', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     await cutOff(broker, await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c', 5)));
@@ -160,7 +160,7 @@ describe('3.1.1 beside 5.0', () => {
     }
   });
 
-  it('[MQTT3-4.8.0-2] an error of one stream ends that connection without a word, and no other', async () => {
+  it('[MQTT3-4.8.0-2] closes only the connection whose stream fails, without an answer', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const witness = await rawClient(broker, { version: 4 });
