@@ -24,7 +24,14 @@ import type {
 } from '../packets/types.ts';
 import { checkTopicName, filterFault } from '../topics/topic.ts';
 import { Inbox } from './inbox.ts';
-import { checkClientOptions, checkListener, sessionExpirySec } from './option-check.ts';
+import {
+  checkClientOptions,
+  checkDisconnectOptions,
+  checkListener,
+  checkMessagesOptions,
+  checkUnsubscribeOptions,
+  sessionExpirySec
+} from './option-check.ts';
 import {
   type ClientEvents,
   type ClientOptions,
@@ -260,15 +267,15 @@ export class Client {
    *
    * If a handler is passed, only this handler is removed, and only the subscriptions that have no other handler are ended.
    * @returns one code per filter: 0, or in MQTT 5.0 also 0x11 if there was no such subscription
-   * @throws InvalidInput TOPIC_FILTER_INVALID for a filter that is not well-formed, OPTION_INVALID; BrokerError NOT_CONNECTED,
-   *   PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or CONNECTION_CLOSED if the connection closes before the UNSUBACK
+   * @throws InvalidInput TOPIC_FILTER_INVALID for a filter that is not well-formed, OPTION_UNKNOWN, OPTION_INVALID; BrokerError
+   *   NOT_CONNECTED, PACKET_TOO_LARGE, PACKET_IDS_EXHAUSTED, or CONNECTION_CLOSED if the connection closes before the UNSUBACK
    */
   async unsubscribe(
     filters: string | readonly string[],
     options: { readonly properties?: Properties } | MessageHandler = {}
   ): Promise<readonly number[]> {
     this.#checkConnected();
-    if (typeof options !== 'function') checkObject(options, 'options');
+    if (typeof options !== 'function') checkUnsubscribeOptions(options);
     const asked = arrayOf(filters);
     checkFilters(asked, this.protocolVersion);
     const handle = typeof options === 'function' ? options : undefined;
@@ -322,12 +329,12 @@ export class Client {
    *
    * The iteration ends with the connection. It rejects with the reason of the signal if that aborts. While `highWaterMark` messages
    * (default: 1,000) are waiting to be read, nothing more is read from the stream, unless an operation is waiting for its response.
-   * @throws InvalidInput OPTION_INVALID
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
    */
   messages(
     options: { readonly signal?: AbortSignal; readonly highWaterMark?: number } = {}
   ): AsyncIterableIterator<ReceivedMessage> {
-    checkObject(options, 'options');
+    checkMessagesOptions(options);
     return this.#inbox.iterate(options.highWaterMark ?? DEFAULT_HIGH_WATER_MARK, options.signal);
   }
 
@@ -367,9 +374,9 @@ export class Client {
     });
   }
 
-  /** Send DISCONNECT, end the stream, and wait until it is closed. */
+  /** Send DISCONNECT, end the stream, and wait until it is closed. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
   async disconnect(options: { readonly reasonCode?: number; readonly properties?: Properties } = {}): Promise<void> {
-    checkObject(options, 'options');
+    checkDisconnectOptions(options);
     if (this.#isClosed) return;
     const closed = new Promise<void>((resolve) => this.on('close', () => resolve()));
     if (!this.#isClosing) {

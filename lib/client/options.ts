@@ -36,11 +36,11 @@ export interface ClientOptions {
   readonly properties?: Properties;
   /** How long the session is kept after the connection has closed: whole seconds, or a string such as `1h`; `Infinity` for ever. */
   readonly sessionExpiry?: Duration;
-  /** The number of unacknowledged QoS 1 and 2 messages that the broker may have in flight. */
+  /** The number of unacknowledged QoS 1 and 2 messages that the broker may have in flight, from 1 to 65,535. */
   readonly receiveMaximum?: number;
-  /** The largest packet accepted, in bytes. */
+  /** The largest packet accepted, in bytes, from 1 to 4,294,967,295. */
   readonly maximumPacketSize?: number;
-  /** The number of topic aliases that the broker may use. */
+  /** The number of topic aliases that the broker may use, from 0 to 65,535. */
   readonly topicAliasMaximum?: number;
   /**
    * Answers the challenges of enhanced authentication. It returns the Authentication Data of the next AUTH; if it throws, the connection is

@@ -104,6 +104,59 @@ describe('client.subscribe', () => {
   });
 });
 
+describe('client.unsubscribe', () => {
+  it('refuses unknown options with OPTION_UNKNOWN', async () => {
+    const { client, peer } = await connected();
+    const unsubscribing = client.unsubscribe('a', { userProperties: [] } as object);
+    await assert.rejects(unsubscribing, { code: 'OPTION_UNKNOWN', message: /"userProperties" in unsubscribe/ });
+    await immediate();
+    assert.deepEqual(peer.cmds(), [], 'nothing was sent');
+    client.destroy();
+  });
+});
+
+describe('client.disconnect', () => {
+  it('refuses unknown options and invalid reason codes with OPTION_UNKNOWN and OPTION_INVALID', async () => {
+    const { client, peer } = await connected();
+    const message = 'unknown option "reasoncode" in disconnect; did you mean "reasonCode"?';
+    await assert.rejects(client.disconnect({ reasoncode: 4 } as object), { code: 'OPTION_UNKNOWN', message });
+    for (const reasonCode of [-1, 256, 1.5, '4']) {
+      const disconnecting = client.disconnect({ reasonCode: reasonCode as number });
+      await assert.rejects(disconnecting, { code: 'OPTION_INVALID', field: 'reasonCode' });
+    }
+    await immediate();
+    assert.deepEqual(peer.cmds(), [], 'nothing was sent');
+    assert.ok(client.isConnected);
+    client.destroy();
+  });
+});
+
+describe('client.messages', () => {
+  it('refuses unknown options with OPTION_UNKNOWN', async () => {
+    const { client } = await connected();
+    const message = 'unknown option "highWatermark" in messages; did you mean "highWaterMark"?';
+    assert.throws(() => client.messages({ highWatermark: 5 } as object), { code: 'OPTION_UNKNOWN', message });
+    client.destroy();
+  });
+
+  it('refuses a highWaterMark that is not a number of at least 1 with OPTION_INVALID', async () => {
+    const { client } = await connected();
+    for (const highWaterMark of [0, -1, NaN, '5', null]) {
+      const messages = () => client.messages({ highWaterMark: highWaterMark as number });
+      assert.throws(messages, { code: 'OPTION_INVALID', field: 'highWaterMark', got: highWaterMark });
+    }
+    client.messages({ highWaterMark: Infinity });
+    client.destroy();
+  });
+
+  it('refuses a signal that is not an AbortSignal with OPTION_INVALID', async () => {
+    const { client } = await connected();
+    const messages = () => client.messages({ signal: new AbortController() as never });
+    assert.throws(messages, { code: 'OPTION_INVALID', field: 'signal' });
+    client.destroy();
+  });
+});
+
 describe('client.connack and CONNECT_REFUSED', () => {
   const RETURN_CODES = [
     [1, 0x84],
@@ -272,6 +325,40 @@ describe('options of a client', () => {
     ['password', { password: 5 }, 'OPTION_INVALID', /^password: expected a string or Buffer, got "number"$/],
     ['will', { will: 'gone' }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}, got "gone"$/],
     ['will', { will: {} }, 'OPTION_INVALID', /^will: expected \{ topic, payload \}/],
+    ['will', { will: null }, 'OPTION_INVALID', /^will: /],
+    ['will.qos', { will: { topic: 't', qos: 3 } }, 'OPTION_INVALID', /^will\.qos: expected 0, 1 or 2, got 3$/],
+    ['will.retain', { will: { topic: 't', retain: 1 } }, 'OPTION_INVALID', /^will\.retain: expected true or false/],
+    [
+      'will.properties',
+      { will: { topic: 't', properties: 5 } },
+      'OPTION_INVALID',
+      /^will\.properties: expected an object/
+    ],
+    [
+      'retained',
+      { will: { topic: 't', retained: true } },
+      'OPTION_UNKNOWN',
+      /unknown option "retained" in will.*"retain"\?/
+    ],
+    ['clean', { clean: 'no' }, 'OPTION_INVALID', /^clean: expected true or false, got "no"$/],
+    [
+      'acknowledge',
+      { acknowledge: 'maunal' },
+      'OPTION_INVALID',
+      /^acknowledge: expected "auto" or "manual", got "maunal"$/
+    ],
+    ['receiveMaximum', { receiveMaximum: 0 }, 'OPTION_INVALID', /a whole number from 1 to 65535, got 0$/],
+    ['receiveMaximum', { receiveMaximum: 65_536 }, 'OPTION_INVALID', /^receiveMaximum: /],
+    ['maximumPacketSize', { maximumPacketSize: 0 }, 'OPTION_INVALID', /a whole number from 1 to 4294967295, got 0$/],
+    ['maximumPacketSize', { maximumPacketSize: '1MB' }, 'OPTION_INVALID', /^maximumPacketSize: /],
+    ['maximumPacketSize', { maximumPacketSize: 2 ** 32 }, 'OPTION_INVALID', /^maximumPacketSize: /],
+    ['topicAliasMaximum', { topicAliasMaximum: NaN }, 'OPTION_INVALID', /a whole number from 0 to 65535, got NaN$/],
+    ['topicAliasMaximum', { topicAliasMaximum: 65_536 }, 'OPTION_INVALID', /^topicAliasMaximum: /],
+    ['properties', { properties: 'none' }, 'OPTION_INVALID', /^properties: expected an object, got "none"$/],
+    ['onAuth', { onAuth: Buffer.from('x') }, 'OPTION_INVALID', /^onAuth: expected a function/],
+    ['session', { session: {} }, 'OPTION_INVALID', /^session: expected the `session` of a client/],
+    ['clock', { clock: { now: Date.now } }, 'OPTION_INVALID', /^clock: expected an object with now, monotonic, /],
+    ['signal', { signal: new AbortController() }, 'OPTION_INVALID', /^signal: expected an AbortSignal/],
     ['clientID', { clientID: 'x' }, 'OPTION_UNKNOWN', /unknown option "clientID".*did you mean "clientId"\?/]
   ];
   for (const [field, options, code, message] of refusals) {
