@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker } from '../../lib/index.ts';
 
-describe('the actors of a broker', () => {
-  it('hand out the state of broker and session', async () => {
+describe('The actors of a broker', () => {
+  it('expose the state of broker and session', async () => {
     const broker = createBroker();
     assert.equal(broker.state, 'idle');
     await broker.start();
@@ -18,7 +18,7 @@ describe('the actors of a broker', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('show every transition of every actor to an inspector, until it has seen enough', async () => {
+  it('report every transition of every actor to an inspector, until it unsubscribes', async () => {
     const broker = createBroker();
     const seen: string[] = [];
     const end = broker.inspect((event) => {
@@ -45,7 +45,7 @@ describe('the actors of a broker', () => {
     await broker.stop();
   });
 
-  it('keep no actor for a session that is offline', async () => {
+  it('do not include an actor for an offline session', async () => {
     const broker = createBroker();
     await broker.start();
     const actors = new Set<string>();
@@ -58,12 +58,12 @@ describe('the actors of a broker', () => {
     });
     const again = await broker.connect({ clientId: 'a', clean: false, sessionExpiry: 60 });
     assert.equal(again.connack?.sessionPresent, true);
-    // one for the connection that began, one made again for the session that took it over
+    // One for the first connection, and one created again for the session that took it over.
     assert.equal(actors.size, 2);
     await broker.stop();
   });
 
-  it('end one session alone when a deed of it throws', async () => {
+  it('end only the session whose action throws', async () => {
     const broker = createBroker();
     await broker.start();
     const failures: string[] = [];
@@ -78,7 +78,7 @@ describe('the actors of a broker', () => {
     const served = [...broker.sessions()].find(({ clientId }) => clientId === 'faulty');
     assert.ok(served);
     const terminated = broker.nextEvent('session.terminated', { where: ({ client }) => client.clientId === 'faulty' });
-    // the deed `release` ends the stream
+    // The action `release` ends the stream.
     const [session] = [served as unknown as { client: { link: { stream: { end(): void; destroy(): void } } } }];
     session.client.link.stream.end = () => {
       throw new Error('broken');

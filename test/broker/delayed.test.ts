@@ -19,7 +19,7 @@ describe('parseDelayed', () => {
     ['$delayed/5//', { delayMs: 5000, topic: '/' }],
     ['$delayed/5/$SYS/x', { delayMs: 5000, topic: '$SYS/x' }],
     ['$delayed/5/$delayed/5/a', { delayMs: 5000, topic: '$delayed/5/a' }],
-    // up to 4,294,966 a delay, from 4,294,967 on a point in time
+    // Up to 4,294,966 the number is a delay, from 4,294,967 on a point in time.
     ['$delayed/4294966/a', { delayMs: 4_294_966_000, topic: 'a' }],
     ['$delayed/4294967/a', { delayMs: 0, topic: 'a' }],
     [`$delayed/${NOW_SEC + 60}/a`, { delayMs: 60_000, topic: 'a' }],
@@ -44,7 +44,7 @@ describe('parseDelayed', () => {
     });
   }
 
-  it('counts a point in time to the millisecond', () => {
+  it('computes the delay until a point in time to the millisecond', () => {
     assert.deepEqual(parseDelayed(`$delayed/${NOW_SEC + 1}/a`, NOW_SEC + 0.25), { delayMs: 750, topic: 'a' });
   });
 });
@@ -71,7 +71,7 @@ describe('DelayedMessages', () => {
     return { clock, delayed, released, errors, hold };
   };
 
-  it('releases each message when its delay is over, the earlier first', () => {
+  it('releases each message when its delay has passed, the earliest first', () => {
     const { clock, delayed, released, hold } = setUp();
     assert.equal(hold('late', 2000, '2'), 'held');
     assert.equal(hold('soon', 1000, '1'), 'held');
@@ -84,7 +84,7 @@ describe('DelayedMessages', () => {
     assert.equal(delayed.bytes, 0);
   });
 
-  it('releases messages due together in the order in which they came', () => {
+  it('releases messages that are due at the same time in order of arrival', () => {
     const { clock, released, hold } = setUp();
     for (const topic of ['a', 'b', 'c']) hold(topic, 1000);
     clock.advance(1000);
@@ -94,7 +94,7 @@ describe('DelayedMessages', () => {
     );
   });
 
-  it('copies a message that it holds out of the chunk it was read into, and only that', () => {
+  it('copies a delayed message out of the chunk it was read into, and only that message', () => {
     const { delayed } = setUp({ maxMessages: 1 });
     const kept = ['first', 'refused'].map((topic) => {
       const message = Message.from({ topic }, undefined, 0, 0);
@@ -106,7 +106,7 @@ describe('DelayedMessages', () => {
     assert.deepEqual(kept, [['first'], []]);
   });
 
-  it('refuses what would pass the bound of messages, until there is room again', () => {
+  it('refuses messages above the maximum number, until there is room again', () => {
     const { clock, delayed, hold } = setUp({ maxMessages: 2 });
     assert.deepEqual([hold('a', 1000), hold('b', 2000), hold('c', 1000)], ['held', 'held', 'refused']);
     assert.equal(delayed.count, 2);
@@ -114,7 +114,7 @@ describe('DelayedMessages', () => {
     assert.equal(hold('d', 1000), 'held');
   });
 
-  it('refuses what would pass the bound of bytes, and counts whole packets', () => {
+  it('refuses messages above the maximum of bytes, and counts whole packets', () => {
     const { delayed, hold } = setUp({ maxBytes: 2500 });
     assert.equal(hold('a', 1000, Buffer.alloc(1000)), 'held');
     assert.ok(delayed.bytes > 1000 && delayed.bytes < 1050);
@@ -123,7 +123,7 @@ describe('DelayedMessages', () => {
     assert.equal(hold('d', 1000, Buffer.alloc(1000)), 'refused');
   });
 
-  it('reports a release that fails and goes on with the next', () => {
+  it('reports a release that fails and continues with the next', () => {
     const { clock, delayed, released, errors, hold } = setUp();
     hold('bad', 1000);
     hold('good', 1000);
@@ -133,7 +133,7 @@ describe('DelayedMessages', () => {
     assert.equal(delayed.count, 0);
   });
 
-  it('lets a released message be held again', () => {
+  it('lets a released message be delayed again', () => {
     const clock = new ManualClock();
     const times: number[] = [];
     const delayed: DelayedMessages = new DelayedMessages({
@@ -152,7 +152,7 @@ describe('DelayedMessages', () => {
     assert.deepEqual(times, [1000, 2000, 3000]);
   });
 
-  it('forgets all of them when cleared, and tells of each in order of arrival', () => {
+  it('discards all messages when cleared, and reports each in order of arrival', () => {
     const { clock, delayed, released, hold } = setUp();
     hold('a', 1000);
     hold('b', 1000);

@@ -23,12 +23,12 @@ function listenerStub(
   return { name, protocol: 'mqtt:tcp', address: undefined, open, close, info };
 }
 
-/** Actors that the broker's system holds, its root apart. */
+/** The actors that the broker's system contains, without its root. */
 async function liveActors(broker: Broker): Promise<number> {
   const seen = new Map<string, boolean>();
   const end = broker.inspect((event) => {
     const { status, value } = (event.snapshot ?? {}) as { status?: string; value?: string };
-    // the root has no state of its own
+    // The root has no state of its own.
     if (event.type === '@xstate.snapshot' && value !== undefined)
       seen.set(event.actorRef.sessionId, status === 'active');
   });
@@ -42,13 +42,13 @@ async function liveActors(broker: Broker): Promise<number> {
   return [...seen.values()].filter(Boolean).length;
 }
 
-describe('a broker in an app', () => {
-  it('ends the actor of each session that goes offline', async () => {
+describe('A broker in an app', () => {
+  it('stops the actor of each session that goes offline', async () => {
     await using broker = await started();
     assert.equal(await liveActors(broker), 0);
   });
 
-  it('carries out start and stop in the order of the calls', async () => {
+  it('performs start and stop in the order of the calls', async () => {
     const broker = createBroker();
     await broker.start();
     const [, restarted] = [broker.stop(), broker.start()];
@@ -74,14 +74,14 @@ describe('a broker in an app', () => {
     await broker.stop();
   });
 
-  it('refuses wrong options of stop, and goes on', async () => {
+  it('refuses invalid options of stop, and keeps running', async () => {
     await using broker = await started();
     for (const wrong of [{ timeoutMs: -1 }, { timeoutMs: '1s' }, { timeoutMs: NaN }, { wills: 'drop' }])
       await assert.rejects(broker.stop(wrong as never), { code: 'OPTION_INVALID', field: Object.keys(wrong)[0] });
     assert.equal(broker.state, 'connected');
   });
 
-  it('refuses a property of a message that is not among its properties, where it would be lost', async () => {
+  it('refuses a message field that belongs into its properties and would be lost', async () => {
     await using broker = await started();
     await using client = await broker.connect({ clientId: 'c' });
     const message = { topic: 'a', payload: 'x', messageExpiryInterval: 3 };
@@ -93,7 +93,7 @@ describe('a broker in an app', () => {
       });
   });
 
-  it('refuses names that its methods do not know, with a suggestion', async () => {
+  it('refuses unknown names in its methods, with a suggestion', async () => {
     await using broker = await started();
     await using _ = await broker.connect({ clientId: 'c' });
     const code = 'OPTION_UNKNOWN';
@@ -112,7 +112,7 @@ describe('a broker in an app', () => {
     assert.equal(broker.unsubscribe(filter), 0);
   });
 
-  it('is cut short in its stop by a signal, also one that has aborted before, and by a second stop with less time', async () => {
+  it('ends a stop early for a signal, even one that is already aborted, and for a second stop with a shorter time', async () => {
     const reason = new Error('enough');
     const endings: ((broker: Broker) => Promise<void>)[] = [
       (broker) => assert.rejects(broker.stop({ timeoutMs: Infinity, signal: AbortSignal.abort(reason) }), reason),
@@ -146,7 +146,7 @@ describe('a broker in an app', () => {
     }
   });
 
-  it('refuses publish options that there are not, instead of publishing without them', async () => {
+  it('refuses unknown publish options instead of ignoring them', async () => {
     await using broker = await started();
     await assert.rejects(broker.publish('a', 'x', { retained: true } as never), {
       code: 'OPTION_UNKNOWN',
@@ -155,7 +155,7 @@ describe('a broker in an app', () => {
     await assert.rejects(broker.publish('a', 'x', 1 as never), { code: 'OPTION_INVALID' });
   });
 
-  it('takes nothing more while it stops, but what listeners publish of the clients that go', async () => {
+  it('accepts no messages while it stops, except those that listeners publish for disconnecting clients', async () => {
     const broker = await started();
     const heard: string[] = [];
     broker.subscribe('#', ({ topic }) => heard.push(topic));
@@ -181,7 +181,7 @@ describe('a broker in an app', () => {
     assert.deepEqual([heard, errors], [['gone'], []]);
   });
 
-  it('lets clients that come while it starts wait, and turns them away where the start fails', async () => {
+  it('makes clients that connect during the start wait, and refuses them if the start fails', async () => {
     for (const isGood of [true, false]) {
       const broker = createBroker({ maxConnections: 3 });
       const opened = held<void>();
@@ -219,7 +219,7 @@ describe('a broker in an app', () => {
     }
   });
 
-  it('stops and starts whatever its listeners throw, and does not wait for one that never closes', async () => {
+  it('starts and stops even if its listeners throw, and does not wait for a listener that never closes', async () => {
     const broker = createBroker();
     const throws = () => {
       throw new Error('not now');
@@ -246,7 +246,7 @@ describe('a broker in an app', () => {
     await broker.stop({ timeoutMs: 0 });
   });
 
-  it('routes nothing that a hook lets through after the stop', async () => {
+  it('routes no message that a hook allows after the stop', async () => {
     for (const hook of ['authorizePublish', 'publish'] as const) {
       for (const isStartedAgain of [false, true]) {
         const answers: (() => void)[] = [];
@@ -274,7 +274,7 @@ describe('a broker in an app', () => {
     }
   });
 
-  it('stops although a stream can not be destroyed, and tells of it', async () => {
+  it('stops even if a stream cannot be destroyed, and reports the error', async () => {
     const broker = await started();
     const failures: string[] = [];
     broker.on('error', ({ error }) => failures.push(error.message));
@@ -290,7 +290,7 @@ describe('a broker in an app', () => {
     assert.ok(failures.includes('no'));
   });
 
-  it('loses nothing that a stream answers within the write', async () => {
+  it('loses no packet that a stream answers during the write', async () => {
     await using broker = await started();
     const reader = new PacketReader({ side: 'client', version: 4 });
     let acknowledged = 0;
@@ -335,12 +335,12 @@ describe('a broker in an app', () => {
     assert.equal(broker.metrics.counter('packets.puback.received'), 7);
   });
 
-  it('takes nothing for a stream that is none', async () => {
+  it('refuses an object that is not a stream', async () => {
     await using broker = await started();
     assert.throws(() => broker.handle({} as Duplex), { code: 'STREAM_INVALID' });
   });
 
-  it('takes a stream once, and leaves the connection over it alone when it is given again', async () => {
+  it('accepts a stream once, and leaves its connection unaffected when the stream is passed again', async () => {
     const opening = held<void>();
     await using broker = createBroker();
     broker.attach(listenerStub('late', () => opening.promise));
@@ -357,7 +357,7 @@ describe('a broker in an app', () => {
     await client.ping();
   });
 
-  it('lets handlers publish to each other as often as they like', async () => {
+  it('lets handlers publish to each other any number of times', async () => {
     await using broker = await started();
     let count = 0;
     const done = new Promise<void>((resolve) => {
@@ -371,7 +371,7 @@ describe('a broker in an app', () => {
     assert.equal(count, 3_000);
   });
 
-  it('hands retained messages to a new handler once subscribe has returned, ahead of all that is published after it', async () => {
+  it('delivers retained messages to a new handler after subscribe has returned, before all later messages', async () => {
     await using broker = await started();
     for (const topic of ['r/1', 'r/2', 'r/3']) await broker.publish(topic, 'old', { retain: true });
     const calls: string[] = [];
@@ -401,7 +401,7 @@ describe('a broker in an app', () => {
     assert.deepEqual(calls, []);
   });
 
-  it('refuses options of subscriptions that MQTT does not know', async () => {
+  it('refuses subscription options that MQTT does not define', async () => {
     await using broker = await started();
     await broker.connect({ clientId: 'c', sessionExpiry: 60 });
     const session = broker.session('c');
@@ -425,7 +425,7 @@ describe('a broker in an app', () => {
     assert.equal(coreOf(broker).routing.count, 0);
   });
 
-  it('refuses a bad filter at once, whatever is to be done with it', async () => {
+  it('refuses an invalid filter at once in every method', async () => {
     await using broker = await started();
     for (const ask of [
       () => broker.messages('a/#/b'),
@@ -437,7 +437,7 @@ describe('a broker in an app', () => {
       assert.throws(ask, { code: 'TOPIC_FILTER_INVALID' });
   });
 
-  it('answers what JavaScript lets through with errors that have a code', async () => {
+  it('reports invalid arguments from JavaScript with errors that have a code', async () => {
     await using broker = await started();
     for (const wrong of [undefined, null, 5] as never[]) {
       await assert.rejects(broker.publish(wrong), { code: 'MESSAGE_INVALID' });
@@ -451,7 +451,7 @@ describe('a broker in an app', () => {
     assert.throws(() => broker.metrics.counter('messages.recieved' as never), /did you mean "messages.received"\?/);
   });
 
-  it('answers options that are no object with OPTION_INVALID', async () => {
+  it('refuses options that are not an object with OPTION_INVALID', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'c' });
     const session = broker.session('c');
@@ -481,7 +481,7 @@ describe('a broker in an app', () => {
     assert.equal(session.state, 'connected');
   });
 
-  it('ends what it subscribed by unsubscribe: one handler of a filter, or all', async () => {
+  it('removes with unsubscribe one handler of a filter or all of them', async () => {
     await using broker = await started();
     const heard: string[] = [];
     const [one, two, three] = ['one', 'two', 'three'].map((name) => () => void heard.push(name));
@@ -517,7 +517,7 @@ describe('a broker in an app', () => {
     assert.equal(broker.session('a').connection.transport, 'local');
   });
 
-  it('warns of ten errors that nobody listens to, and of no more', async (context) => {
+  it('warns about ten errors without a listener, and no more', async (context) => {
     const warn = context.mock.method(process, 'emitWarning', () => {});
     await using broker = await started();
     for (let times = 0; times < 20; times++) broker.failed(new Error('x'), 'a test');
@@ -538,7 +538,7 @@ describe('a broker in an app', () => {
     assert.deepEqual(called, ['first']);
   });
 
-  it('keeps a message when a publish hook allows it or says nothing', async () => {
+  it('delivers a message that a publish hook allows or makes no decision about', async () => {
     for (const answer of [true, undefined, { allow: true }]) {
       await using broker = await started({ hooks: { publish: () => answer as true } });
       const client = await broker.connect();
@@ -556,7 +556,7 @@ describe('a broker in an app', () => {
     assert.deepEqual([value.payload.toString(), value.properties], ['z', { contentType: 'text/plain' }]);
   });
 
-  it('lets nobody in whose authenticate hook answers with what is no answer', async () => {
+  it('refuses a client whose authenticate hook returns an invalid answer', async () => {
     for (const answer of [1, 'yes', { allow: 'true' }, { allow: 1 }, {}]) {
       await using broker = await started({ hooks: { authenticate: () => answer as never } });
       const failures: string[] = [];
@@ -586,11 +586,11 @@ describe('a broker in an app', () => {
     ]) {
       await assert.rejects(broker.publish('t', 'x', { properties } as never), { code: 'MESSAGE_INVALID' });
     }
-    // of a received message's properties only those of applications are taken
+    // Only application properties of a received message are used.
     await broker.publish('t', 'x', { properties: { topicAlias: 3, subscriptionIdentifier: [7] } as never });
   });
 
-  it('grants nothing to a session that a listener has ended', async () => {
+  it('grants no subscription to a session that a listener has ended', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'k' });
     const handle = broker.session('k');
@@ -601,7 +601,7 @@ describe('a broker in an app', () => {
     assert.equal(coreOf(broker).routing.count, 0);
   });
 
-  it('holds no session for a message that outlives it', async () => {
+  it('does not retain a session for a message that outlives it', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'publisher', username: 'u' });
     await client.publish('kept', 'x', { qos: 1, retain: true });
@@ -609,7 +609,7 @@ describe('a broker in an app', () => {
     assert.deepEqual({ ...value.origin }, { clientId: 'publisher', username: 'u' });
   });
 
-  it('keeps a retained payload as it was, whatever readers and writers do to their buffers', async () => {
+  it('keeps a retained payload unchanged, whatever readers and writers do to their buffers', async () => {
     await using broker = await started();
     const payload = Buffer.alloc(10_000, 'x');
     await broker.publish('kept', payload, { retain: true });
@@ -624,7 +624,7 @@ describe('a broker in an app', () => {
     assert.equal(value.payload.toString(), 'x'.repeat(10_000));
   });
 
-  it('lets expired retained messages go after a restart, too', async () => {
+  it('removes expired retained messages after a restart as well', async () => {
     const broker = await started();
     await broker.publish('kept', 'x', { retain: true, properties: { messageExpiryInterval: 10 } });
     await broker.stop();
@@ -636,13 +636,13 @@ describe('a broker in an app', () => {
     await broker.stop();
   });
 
-  it('refuses mount points that reach into the topics of others', () => {
+  it('refuses mount points that would include topics of others', () => {
     for (const mountpoint of ['+/', 'm/#/', 'a\0b']) {
       assert.throws(() => createBroker({ mountpoint }), { code: 'OPTION_INVALID' });
     }
   });
 
-  it('knows its hooks and events by name', async () => {
+  it('refuses unknown names of hooks and events', async () => {
     const broker = createBroker();
     assert.throws(() => broker.on('client.conected' as never, () => undefined), /did you mean "client.connected"/);
     assert.throws(() => broker.hook('authenticat' as never, (() => true) as never), /did you mean "authenticate"/);
@@ -650,7 +650,7 @@ describe('a broker in an app', () => {
     assert.throws(() => broker.subscribe('a', 5 as never), { code: 'HANDLER_INVALID' });
   });
 
-  it('shows what the app may know of a client and a message in logs, and nothing of the inside', async () => {
+  it('shows the public fields of a client and a message in logs, and no internal ones', async () => {
     await using broker = await started();
     const shown: string[] = [];
     broker.on('message.publish', ({ client, message }) => {

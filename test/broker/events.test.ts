@@ -18,7 +18,7 @@ import {
   unsubscribe
 } from '../support/wire.ts';
 
-/** One event as a line: its name, whose it is, and what else it says. */
+/** Formats one event as a line: its name, its client and its other fields. */
 function line<E extends EventName>(name: E, value: BrokerEvents[E]): string {
   const { client, message, error, ...more } = value as {
     client?: { clientId: string };
@@ -34,14 +34,14 @@ function line<E extends EventName>(name: E, value: BrokerEvents[E]): string {
   return [name, ...parts.filter((part) => part !== '')].join(' ');
 }
 
-/** Everything that the broker tells, as lines in order. */
+/** Collects every event of the broker as lines in order. */
 function listening(broker: Broker, names: readonly EventName[] = EVENT_NAMES): string[] {
   const lines: string[] = [];
   for (const name of names) broker.on(name, (value) => void lines.push(line(name, value)));
   return lines;
 }
 
-/** What has been told since the last look. */
+/** Returns the events since the last call. */
 function told(lines: string[]): string[] {
   return lines.splice(0);
 }
@@ -53,8 +53,8 @@ async function gone(client: RawClient): Promise<void> {
 
 const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
 
-describe('events', () => {
-  it('tell of the life of a client, in order', async () => {
+describe('Events', () => {
+  it('report the life of a client in order', async () => {
     await using broker = await startBroker();
     const lines = listening(broker);
     const client = await rawClient(broker, { clientId: 'c' });
@@ -73,7 +73,7 @@ describe('events', () => {
     ]);
   });
 
-  it('tell of a session that outlives its connection, is resumed, taken over, discarded and expires', async () => {
+  it('report a session that outlives its connection, is resumed, taken over, discarded and expires', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const lines = listening(broker);
@@ -119,7 +119,7 @@ describe('events', () => {
     assert.deepEqual(told(lines), ['session.terminated c reason=discarded']);
   });
 
-  it('tell of a refused CONNECT by client.connack alone', async () => {
+  it('report a refused CONNECT with client.connack alone', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => false } });
     const lines = listening(broker);
     await refusedConnect(broker, { clientId: 'c' });
@@ -128,10 +128,10 @@ describe('events', () => {
     const bad = await rawClient(broker, { connect: false });
     bad.sendBytes('10 0d 0004 4d515454 05 03 0000 00 0000');
     await bad.closed();
-    assert.deepEqual(told(lines), ['client.connack reasonCode=129']); // its client id has not been read
+    assert.deepEqual(told(lines), ['client.connack reasonCode=129']); // the client id has not been read
   });
 
-  it('tell why a connection ended', async () => {
+  it('report why a connection ended', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({
       clock,
@@ -167,7 +167,7 @@ describe('events', () => {
     }
   });
 
-  it('tell of subscriptions: what was asked, then what was granted', async () => {
+  it('report subscriptions: first the request, then what was granted', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       mountpoint: 'm/',
@@ -201,7 +201,7 @@ describe('events', () => {
     ]);
   });
 
-  it('tell of a message: accepted, delivered, acknowledged', async () => {
+  it('report a message: accepted, delivered, acknowledged', async () => {
     await using broker = await startBroker();
     const publisher = await rawClient(broker, { clientId: 'p' });
     const receiver = await rawClient(broker, { clientId: 'r' });
@@ -225,7 +225,7 @@ describe('events', () => {
     assert.deepEqual(told(lines), ['message.publish - a', 'message.delivered r a qos=0 retain=false']);
   });
 
-  it('tell what became of a message that was dropped, and for whom', async () => {
+  it('report why a message was dropped, and for which client', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({
       clock,
@@ -279,7 +279,7 @@ describe('events', () => {
     ]);
   });
 
-  it('have the will come behind the end of the session it is the last of', async () => {
+  it('report the will after the session has ended', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker, { clientId: 'w' });
     await granted(watcher, 1, 'will');
@@ -294,7 +294,7 @@ describe('events', () => {
     ]);
   });
 
-  it('are not made of $SYS', async () => {
+  it('are not emitted for $SYS messages', async () => {
     await using broker = await startBroker();
     const lines = listening(broker, ['message.publish', 'message.delivered', 'message.dropped']);
     const client = await rawClient(broker);
@@ -304,8 +304,8 @@ describe('events', () => {
   });
 });
 
-describe('a listener', () => {
-  it('that throws or rejects disturbs nobody; the error event tells of it', async () => {
+describe('A listener', () => {
+  it('does not disturb anything when it throws or rejects; the error event reports it', async () => {
     await using broker = await startBroker();
     const errors = listening(broker, ['error']);
     for (const name of EVENT_NAMES) {
@@ -333,7 +333,7 @@ describe('a listener', () => {
     }
   });
 
-  it('that is heard once, and one that is taken away, are not called again', async () => {
+  it('is not called again after once, or when it has been removed', async () => {
     await using broker = await startBroker();
     const calls: string[] = [];
     const always = () => calls.push('always');
@@ -345,7 +345,7 @@ describe('a listener', () => {
     assert.deepEqual(calls, ['always', 'once', 'always']);
   });
 
-  it('may publish, subscribe, and end clients from within an event', async () => {
+  it('may publish, subscribe, and disconnect clients in an event', async () => {
     await using broker = await startBroker();
     const bystander = await rawClient(broker, { clientId: 'bystander' });
     await granted(bystander, 1, 'echo');
@@ -370,7 +370,7 @@ describe('a listener', () => {
     assert.equal((await bystander.next('publish')).topic, 'echo');
   });
 
-  it('that ends the client within session.created or client.connack has no CONNACK 0x00 sent after it', async () => {
+  it('prevents CONNACK 0x00 when it disconnects the client in session.created or client.connack', async () => {
     for (const name of ['session.created', 'client.connack'] as const) {
       await using broker = await startBroker();
       let connections = 0;
@@ -380,13 +380,13 @@ describe('a listener', () => {
       client.send(connect(5, { clientId: 'c' }));
       await client.closed();
       const packets = client.received.map((packet) => [packet.cmd, 'reasonCode' in packet && packet.reasonCode]);
-      assert.deepEqual(packets, [['connack', 0x80]]); // no DISCONNECT before a CONNACK [MQTT-3.14.0-1], and one only
+      assert.deepEqual(packets, [['connack', 0x80]]); // no DISCONNECT before CONNACK [MQTT-3.14.0-1], and only one
       assert.equal(connections, 0);
       assert.equal(broker.hasSession('c'), false);
     }
   });
 
-  it('that disconnects the client within session.subscribed leaves no retained message waiting for a SUBACK that will not be', async () => {
+  it('leaves retained messages for the next connection when it disconnects the client in session.subscribed', async () => {
     await using broker = await startBroker();
     for (const topic of ['a', 'b']) await broker.publish(topic, topic, { retain: true, qos: 1 });
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
@@ -400,7 +400,7 @@ describe('a listener', () => {
     assert.equal((await back.next('publish')).topic, 'b');
   });
 
-  /** What a second client of the id `c` gets, and the first one, when a listener of this event kicks `c`. */
+  /** Returns what a second client with the id `c` receives, and what the first one receives, when a listener of this event kicks `c`. */
   async function kickedIn(name: EventName, how: { clean: boolean; isOffline?: boolean; reason?: string }) {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
@@ -428,11 +428,11 @@ describe('a listener', () => {
       );
     const wills = (await rest(watcher)).map((packet) => (packet as { topic: string }).topic.slice(5));
     const { isClosed } = second;
-    if (!isClosed) await rest(second); // it is served
+    if (!isClosed) await rest(second); // the connection works
     return { first: words(first).slice(1), second: words(second), isClosed, has: broker.hasSession('c'), wills };
   }
 
-  it('that kicks within an event of a takeover ends whoever has the session then, and nobody is left without an answer', async () => {
+  it('kicks the current connection of the session in an event of a takeover, and every client receives an answer', async () => {
     const replaced = { second: ['connack 0x0', 'pingresp'], isClosed: false, has: true, wills: ['first'] };
     const ended = { second: ['connack 0x80'], isClosed: true, has: false, wills: ['first'] };
     const dropped = { ...ended, second: ['connack 0x0', 'disconnect 0x98'], wills: ['second', 'first'] };
@@ -455,7 +455,7 @@ describe('a listener', () => {
     }
   });
 
-  it('that would discard a session while it is taken over is refused, and the takeover goes on', async () => {
+  it('cannot discard a session during its takeover, and the takeover continues', async () => {
     for (const name of ['session.takenover', 'client.disconnected'] as const) {
       await using broker = await startBroker();
       const errors = listening(broker, ['error']);
@@ -470,7 +470,7 @@ describe('a listener', () => {
     }
   });
 
-  it('is told the client id that holds: the user name where the zone has it so, the one that is assigned', async () => {
+  it('receives the effective client id: the user name if the zone is configured so, or the assigned one', async () => {
     const ids: string[] = [];
     await using broker = await startBroker({
       zones: { named: { useUsernameAsClientid: true } },
@@ -494,7 +494,7 @@ describe('a listener', () => {
     assert.deepEqual(ids.splice(0), Array(6).fill(connack?.properties?.assignedClientIdentifier));
   });
 
-  it("gets the next event of a name by nextEvent, or the signal's reason", async () => {
+  it('can be replaced by nextEvent, which resolves with the next event or rejects with the reason of the signal', async () => {
     await using broker = await startBroker();
     const next = broker.nextEvent('client.connected', { where: ({ client }) => client.clientId === 'second' });
     await rawClient(broker, { clientId: 'first' });

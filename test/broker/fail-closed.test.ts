@@ -7,7 +7,7 @@ import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, held, publish, refusedConnect, startBroker, turns } from '../support/wire.ts';
 
-/** A function without an opinion, at once and later. */
+/** Functions that make no decision, synchronously and asynchronously. */
 const SILENT: Readonly<Record<string, () => undefined>> = {
   'at once': () => undefined,
   later: async () => undefined
@@ -21,7 +21,7 @@ function errorsOf(broker: Broker): string[] {
   return errors;
 }
 
-/** Payloads that come to the app while a client publishes 'x' to "a" at QoS 1, and the code of the acknowledgement. */
+/** Publishes 'x' to "a" at QoS 1 from a client; returns the payloads that the app receives and the code of the acknowledgement. */
 async function published(broker: Broker): Promise<[heard: number, code: number]> {
   let heard = 0;
   const stop = broker.subscribe('a', () => heard++);
@@ -40,9 +40,9 @@ async function subscribed(broker: Broker): Promise<number> {
   return code;
 }
 
-describe('without an opinion of any authenticate hook', () => {
+describe('No decision of any authenticate hook', () => {
   for (const [when, silent] of Object.entries(SILENT)) {
-    it(`a client is refused once a hook is registered (no answer ${when})`, async () => {
+    it(`refuses a client once a hook is registered (no answer ${when})`, async () => {
       await using broker = await startBroker({ hooks: { authenticate: silent } });
       assert.equal(
         (await refusedConnect(broker, { username: 'ann', password: Buffer.from('wrong') })).reasonCode,
@@ -52,13 +52,13 @@ describe('without an opinion of any authenticate hook', () => {
       await assert.rejects(broker.connect(), { code: 'CONNECT_REFUSED', reasonCode: 0x87 });
     });
 
-    it(`a client is let in where allowAnonymous is written out (no answer ${when})`, async () => {
+    it(`accepts a client if allowAnonymous is set explicitly (no answer ${when})`, async () => {
       await using broker = await startBroker({ allowAnonymous: true, hooks: { authenticate: silent } });
       await rawClient(broker);
     });
   }
 
-  it('a client is let in while no hook is registered, also before the first and after the last', async () => {
+  it('accepts a client while no hook is registered, before the first and after the last', async () => {
     await using broker = await startBroker();
     await rawClient(broker);
     const remove = broker.hook('authenticate', () => undefined);
@@ -67,7 +67,7 @@ describe('without an opinion of any authenticate hook', () => {
     await rawClient(broker);
   });
 
-  it('a client is refused whose only hook is removed while it works', async () => {
+  it('refuses a client whose only hook is removed while it is pending', async () => {
     const answer = held<undefined>();
     await using broker = await startBroker();
     const remove = broker.hook('authenticate', () => answer.promise);
@@ -78,7 +78,7 @@ describe('without an opinion of any authenticate hook', () => {
     assert.equal((await outcome).reasonCode, 0x87);
   });
 
-  it('the setting of the zone decides, over the one at the top', async () => {
+  it('follows the setting of the zone before the one at the top level', async () => {
     await using broker = await startBroker({
       zones: { inner: { allowAnonymous: true }, trusted: { bypassAuthPlugins: true } },
       hooks: { authenticate: () => undefined }
@@ -88,27 +88,27 @@ describe('without an opinion of any authenticate hook', () => {
     await broker.connect({ connection: { zone: 'trusted' } });
   });
 
-  it('a hook of another kind changes nothing', async () => {
+  it('is not affected by a hook of another kind', async () => {
     await using broker = await startBroker({ hooks: { preConnect: () => undefined, authorizePublish: () => true } });
     await rawClient(broker);
   });
 });
 
-describe('without an opinion of any authorize hook', () => {
+describe('No decision of any authorize hook', () => {
   for (const [when, silent] of Object.entries(SILENT)) {
-    it(`publishing is refused once an authorizePublish hook is registered, subscribing is not (no answer ${when})`, async () => {
+    it(`refuses PUBLISH, not SUBSCRIBE, once an authorizePublish hook is registered (no answer ${when})`, async () => {
       await using broker = await startBroker({ hooks: { authorizePublish: silent } });
       assert.deepEqual(await published(broker), [0, 0x87]);
       assert.equal(await subscribed(broker), 0);
     });
 
-    it(`subscribing is refused once an authorizeSubscribe hook is registered, publishing is not (no answer ${when})`, async () => {
+    it(`refuses SUBSCRIBE, not PUBLISH, once an authorizeSubscribe hook is registered (no answer ${when})`, async () => {
       await using broker = await startBroker({ hooks: { authorizeSubscribe: silent } });
       assert.equal(await subscribed(broker), 0x87);
       assert.deepEqual(await published(broker), [1, 0]);
     });
 
-    it(`both are allowed where aclNomatch is written out (no answer ${when})`, async () => {
+    it(`allows both if aclNomatch is set explicitly (no answer ${when})`, async () => {
       const hooks = { authorizePublish: silent, authorizeSubscribe: silent };
       await using broker = await startBroker({ acl_nomatch: 'allow', hooks } as object);
       assert.deepEqual(await published(broker), [1, 0]);
@@ -116,7 +116,7 @@ describe('without an opinion of any authorize hook', () => {
     });
   }
 
-  it('both are refused where aclNomatch is deny, without any hook, and only in that zone', async () => {
+  it('refuses both if aclNomatch is deny, without any hook, and only in that zone', async () => {
     await using broker = await startBroker({ zones: { external: { aclNomatch: 'deny' }, inner: {} } });
     assert.deepEqual(await published(broker), [0, 0x87]);
     assert.equal(await subscribed(broker), 0x87);
@@ -125,10 +125,10 @@ describe('without an opinion of any authorize hook', () => {
     await inner.publish('a', 'x', { qos: 1 });
   });
 
-  it('the rule holds from the time a hook is registered until it is removed', async () => {
+  it('applies from the registration of a hook until its removal', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
-    client.send(publish('b', 'x')); // the connection has its fast path
+    client.send(publish('b', 'x')); // the connection uses its fast path
     assert.deepEqual(await published(broker), [1, 0]);
     const removals = [
       broker.hook('authorizePublish', () => undefined),
@@ -141,7 +141,7 @@ describe('without an opinion of any authorize hook', () => {
     assert.equal(await subscribed(broker), 0);
   });
 
-  it('a message and a subscription are refused whose only hook is removed while it works', async () => {
+  it('refuses a message and a subscription whose only hook is removed while it is pending', async () => {
     const answer = held<undefined>();
     await using broker = await startBroker();
     const client = await rawClient(broker);
@@ -158,7 +158,7 @@ describe('without an opinion of any authorize hook', () => {
     assert.deepEqual(await code, [0x87]);
   });
 
-  it('a will is refused, and neither what the app publishes nor what it or the broker subscribes for a client', async () => {
+  it('refuses a will, but not messages of the app nor subscriptions that the app or the broker makes for a client', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     const silent = () => undefined;
     await using broker = await startBroker({
@@ -181,7 +181,7 @@ describe('without an opinion of any authorize hook', () => {
     assert.deepEqual(heard, ['auto', 'given']);
   });
 
-  it('a delayed message is refused when it comes, and published at its time if its publisher was allowed to send it', async () => {
+  it('refuses a delayed message when it arrives, and publishes it when its delay has passed if it was allowed', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     await using broker = await startBroker({
       clock,
@@ -200,7 +200,7 @@ describe('without an opinion of any authorize hook', () => {
   });
 });
 
-describe('an unknown key in what a hook answers', () => {
+describe('An unknown key in the answer of a hook', () => {
   const misspelt: readonly [HookName, object, suggestion: RegExp][] = [
     ['preConnect', { allow: true, resonCode: 0 }, /"resonCode"; did you mean "reasonCode"/],
     ['authenticate', { allow: true, superuser: true }, /"superuser"; did you mean "isSuperuser"/],
@@ -213,7 +213,7 @@ describe('an unknown key in what a hook answers', () => {
 
   for (const [name, answer, suggestion] of misspelt) {
     for (const isLate of name === 'deliver' ? [false] : [false, true]) {
-      it(`refuses the operation with HOOK_ANSWER_INVALID and a suggestion: ${name} ${JSON.stringify(answer)}${isLate ? ', later' : ''}`, async () => {
+      it(`refuses the operation with HOOK_ANSWER_INVALID and a suggestion: ${name} ${JSON.stringify(answer)}${isLate ? ', asynchronously' : ''}`, async () => {
         const hooks = { [name]: () => (isLate ? Promise.resolve(answer) : answer) } as Hooks;
         await using broker = await startBroker({ hooks });
         const errors = errorsOf(broker);
@@ -246,7 +246,7 @@ describe('an unknown key in what a hook answers', () => {
   ];
 
   for (const [name, answer] of wrongValues) {
-    it(`is as bad as a value of the wrong kind, which is refused with HOOK_ANSWER_INVALID: ${name} ${JSON.stringify(answer)}`, async () => {
+    it(`is treated like a value of the wrong type, which is refused with HOOK_ANSWER_INVALID: ${name} ${JSON.stringify(answer)}`, async () => {
       await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
       const errors = errorsOf(broker);
       if (name === 'preConnect' || name === 'authenticate') await refusedConnect(broker);
@@ -257,7 +257,7 @@ describe('an unknown key in what a hook answers', () => {
     });
   }
 
-  it('is none where the keys of a refusal have no value', async () => {
+  it('is not reported if the keys of a refusal have no value', async () => {
     const answer: object = { payload: 'changed', reasonCode: undefined, serverReference: undefined };
     await using broker = await startBroker({ hooks: { publish: () => answer } as Hooks });
     const payloads: string[] = [];
@@ -267,7 +267,7 @@ describe('an unknown key in what a hook answers', () => {
     assert.deepEqual(payloads, ['changed']);
   });
 
-  it('is none where a publish hook spreads the message that it was given', async () => {
+  it('is not reported if a publish hook spreads its message into the answer', async () => {
     await using broker = await startBroker({
       hooks: { publish: ({ message }) => ({ ...message, payload: 'changed' }) }
     });
@@ -278,7 +278,7 @@ describe('an unknown key in what a hook answers', () => {
   });
 });
 
-describe('an answer of the wrong kind', () => {
+describe('An answer of the wrong type', () => {
   const deciding: readonly HookName[] = ['preConnect', 'authenticate', 'authorizePublish', 'authorizeSubscribe'];
   const changing: readonly HookName[] = ['publish', 'deliver'];
   const wrong: readonly unknown[] = [
@@ -294,7 +294,7 @@ describe('an answer of the wrong kind', () => {
     new Map([['allow', false]])
   ];
 
-  /** Whether the hook lets its operation pass. */
+  /** Returns whether the hook allows its operation. */
   async function passes(broker: Broker, name: HookName): Promise<boolean> {
     if (name === 'preConnect' || name === 'authenticate')
       return broker.connect().then(
@@ -317,7 +317,7 @@ describe('an answer of the wrong kind', () => {
     const zeroIsQos = name === 'authorizeSubscribe';
     for (const answer of [...wrong, ...(zeroIsQos ? [] : [0, 1]), ...(changing.includes(name) ? [null] : [])]) {
       for (const isLate of name === 'deliver' ? [false] : [false, true]) {
-        it(`refuses the operation with HOOK_ANSWER_INVALID: ${name} ${inspect(answer)}${isLate ? ', later' : ''}`, async () => {
+        it(`refuses the operation with HOOK_ANSWER_INVALID: ${name} ${inspect(answer)}${isLate ? ', asynchronously' : ''}`, async () => {
           await using broker = await startBroker({
             hooks: { [name]: () => (isLate ? Promise.resolve(answer) : answer) } as Hooks
           });
@@ -334,7 +334,7 @@ describe('an answer of the wrong kind', () => {
       ...(name === 'deliver' ? [] : [{ allow: true }]),
       ...(changing.includes(name) ? [undefined] : [])
     ])
-      it(`is none of these, which allow: ${name} ${inspect(answer)}`, async () => {
+      it(`is not reported for an answer that allows: ${name} ${inspect(answer)}`, async () => {
         await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
         const errors = errorsOf(broker);
         assert.equal(await passes(broker, name), true);
@@ -346,18 +346,18 @@ describe('an answer of the wrong kind', () => {
       ...(name === 'deliver' ? [] : [{ allow: false }]),
       ...(deciding.includes(name) && name !== 'preConnect' ? [undefined, null] : [])
     ])
-      it(`is none of these, which refuse: ${name} ${inspect(answer)}`, async () => {
+      it(`is not reported for an answer that refuses: ${name} ${inspect(answer)}`, async () => {
         await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
         const errors = errorsOf(broker);
         assert.equal(await passes(broker, name), false);
         assert.deepEqual(errors, []);
       });
 
-    // 0 and 5 mean something in other packets and versions, 0x8e only in DISCONNECT to a client that is connected
+    // 0 and 5 are codes of other packets and versions; 0x8e is valid only in DISCONNECT to a connected client.
     for (const reasonCode of name === 'deliver'
       ? []
       : [1000, 0, 5, 0x80 + 0.5, Number.NaN, ...(name === 'authenticate' ? [] : [0x8e])])
-      it(`is also a reason code that can not refuse, with HOOK_ANSWER_INVALID: ${name} ${reasonCode}`, async () => {
+      it(`includes a reason code that cannot refuse, with HOOK_ANSWER_INVALID: ${name} ${reasonCode}`, async () => {
         await using broker = await startBroker({ hooks: { [name]: () => ({ allow: false, reasonCode }) } as Hooks });
         const errors = errorsOf(broker);
         assert.equal(await passes(broker, name), false);
@@ -369,7 +369,7 @@ describe('an answer of the wrong kind', () => {
       });
   }
 
-  it('is no number that is a QoS: authorizeSubscribe grants QoS 0 with 0, and at most what was asked with 2', async () => {
+  it('does not include a number that is a QoS: authorizeSubscribe grants QoS 0 for 0, and at most the requested QoS for 2', async () => {
     for (const [answer, code] of [
       [0, 0],
       [1, 1],
@@ -383,8 +383,8 @@ describe('an answer of the wrong kind', () => {
   });
 });
 
-describe('the options that decide where no hook does', () => {
-  it('are refused with OPTION_INVALID where their value is none of the known ones', () => {
+describe('Options that decide when no hook does', () => {
+  it('are refused with OPTION_INVALID for an unknown value', () => {
     assert.throws(() => createBroker({ aclNomatch: 'maybe' as never }), { code: 'OPTION_INVALID' });
     assert.throws(() => createBroker({ allowAnonymous: 'maybe' as never }), { code: 'OPTION_INVALID' });
   });

@@ -7,15 +7,15 @@ import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, nothing, publish, refused, startBroker } from '../support/wire.ts';
 
-describe('the gauges of a broker', () => {
-  it('count connections, sessions, subscribers and subscriptions, and keep their high-water marks', async () => {
+describe('The gauges of a broker', () => {
+  it('count connections, sessions, subscribers and subscriptions, and keep their maxima', async () => {
     await using broker = createBroker();
     await broker.start();
     const passing = await broker.connect({ clientId: 'passing' });
     const staying = await broker.connect({ clientId: 'staying', sessionExpiry: 60 });
     await passing.subscribe(['a', 'b', '$share/g/c']);
     await staying.subscribe(['a']);
-    // beside the three of `$SYS`
+    // in addition to the three of `$SYS`
     await staying.publish('r', 'x', { qos: 1, retain: true });
     const stats = () => {
       const all = broker.metrics.gauges();
@@ -54,11 +54,11 @@ describe('the gauges of a broker', () => {
   });
 });
 
-describe('the counters of acknowledgements', () => {
+describe('The counters of acknowledgements', () => {
   const ack = (cmd: 'puback' | 'pubrec' | 'pubcomp', messageId: number) =>
     ({ cmd, messageId, reasonCode: 0 }) as unknown as Packet;
 
-  it('tell a packet id that is not in flight (missed) from one that waits for something else (inuse)', async () => {
+  it('distinguish a packet id that is not in flight (missed) from one that waits for another packet (inuse)', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, [{ topic: '#', qos: 2 }]);
@@ -101,8 +101,8 @@ describe('the counters of acknowledgements', () => {
   });
 });
 
-describe('the counters of what was not published', () => {
-  it('tell errors from missing rights', async () => {
+describe('The counters of messages that were not published', () => {
+  it('distinguish errors from missing permissions', async () => {
     await using broker = await startBroker({
       payloadFormatCheck: true,
       delayedPublish: false,
@@ -144,7 +144,7 @@ describe('the counters of what was not published', () => {
     assert.deepEqual(counts(), [3 + bad.length, 1], 'other packets do not count');
   });
 
-  it('tell a message that expired while a hook took its time from one that expired for one receiver', async () => {
+  it('distinguish a message that expired while a hook was pending from one that expired for one receiver', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const counts = () =>

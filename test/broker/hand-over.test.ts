@@ -6,7 +6,7 @@ import { type Bed, bed, client, payloads, publish, subscribe } from '../robustne
 
 const FILTER = '$share/workers/jobs/#';
 
-/** A member of the group that acknowledges nothing. */
+/** Connects a member of the group that acknowledges nothing. */
 async function member(it: Bed, clientId: string, receiveMaximum: number, expiry = 0, ...more: string[]): Promise<Peer> {
   const properties = { receiveMaximum, sessionExpiryInterval: expiry };
   const peer = await client(it.broker, { clientId, properties });
@@ -24,12 +24,12 @@ async function jobs(it: Bed, qos: QoS, from: number, to: number): Promise<void> 
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`);
 
-describe('What waits for a member of a share group whose session ends', () => {
+describe('Messages for a member of a share group whose session ends', () => {
   for (const [how, end] of [
     ['its connection is lost', (one: Peer) => one.wire.leave()],
     ['it says DISCONNECT', (one: Peer) => one.say({ cmd: 'disconnect', reasonCode: 0 })]
   ] as const) {
-    it(`[4.8.2] goes to another member in order when ${how}, in flight at QoS 1 as well`, async () => {
+    it(`[4.8.2] are delivered to another member in order when ${how}, including those in flight at QoS 1`, async () => {
       await using stage = await bed();
       const one = await member(stage, 'one', 3);
       await jobs(stage, 1, 1, 10);
@@ -41,7 +41,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     });
   }
 
-  it('[MQTT-4.8.2-5] at QoS 2 goes to another member only where it has never been sent', async () => {
+  it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 only if they were never sent', async () => {
     await using stage = await bed();
     const one = await member(stage, 'one', 3);
     await jobs(stage, 2, 1, 10);
@@ -52,7 +52,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), range(4, 10));
   });
 
-  it('[MQTT-4.8.2-5] at QoS 2 goes to another member where it has a packet id and has never been sent', async () => {
+  it('[MQTT-4.8.2-5] are delivered to another member if they have a packet id at QoS 2 and were never sent', async () => {
     await using stage = await bed();
     const away = await member(stage, 'away', 100, 60);
     const { broker } = stage;
@@ -69,7 +69,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), ['1']);
   });
 
-  it('[4.8.2] goes to another member when a session that was away expires', async () => {
+  it('[4.8.2] are delivered to another member when an offline session expires', async () => {
     await using stage = await bed();
     const away = await member(stage, 'away', 3, 60);
     await jobs(stage, 1, 1, 2);
@@ -85,7 +85,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), range(1, 10));
   });
 
-  it('ends with the session where nobody else is in the group, and is announced', async () => {
+  it('are dropped and reported if the group has no other member', async () => {
     await using stage = await bed();
     const reasons: string[] = [];
     stage.broker.on('message.dropped', ({ reason }) => reasons.push(reason));
@@ -96,7 +96,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(reasons, Array(7).fill('session_terminated'));
   });
 
-  it('is announced as dropped once where the member that was chosen drops it', async () => {
+  it('are reported as dropped once if the chosen member drops them', async () => {
     await using stage = await bed({ ignoreLoopDeliver: true });
     const dropped: string[] = [];
     stage.broker.on('message.dropped', ({ client, reason }) => dropped.push(`${client?.clientId} ${reason}`));
@@ -112,7 +112,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(dropped, ['other no_local', 'other no_local']);
   });
 
-  it('goes to another member when the session that ends has more than a thousand other subscriptions', async () => {
+  it('are delivered to another member when the session that ends has more than a thousand other subscriptions', async () => {
     await using stage = await bed({ sharedSubscriptionStrategy: 'round_robin' });
     const many = Array.from({ length: 1_500 }, (_, n) => `x/${n}`);
     const away = await client(stage.broker, { clientId: 'away', properties: { sessionExpiryInterval: 60 } });
@@ -129,7 +129,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.equal(stage.broker.session('other').figures().mqueueLen, 6);
   });
 
-  it('stays with the session where another of its subscriptions may have brought it', async () => {
+  it('are dropped if another subscription of the session may have matched them', async () => {
     await using stage = await bed();
     const one = await member(stage, 'one', 1, 0, 'jobs/+');
     const other = await member(stage, 'other', 100);
@@ -143,7 +143,7 @@ describe('What waits for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), []);
   });
 
-  it('is not passed round when the broker stops', async () => {
+  it('are not reassigned when the broker stops', async () => {
     const stage = await bed();
     const one = await member(stage, 'one', 3);
     await jobs(stage, 1, 1, 10);

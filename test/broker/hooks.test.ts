@@ -25,7 +25,7 @@ import {
   turns
 } from '../support/wire.ts';
 
-/** What went wrong and was told, as texts. */
+/** Collects the errors that the broker reports, as strings. */
 function errorsOf(broker: Broker): string[] {
   const errors: string[] = [];
   broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
@@ -34,8 +34,8 @@ function errorsOf(broker: Broker): string[] {
 
 const TIMED_OUT = (name: HookName) => `hook ${name}: hook ${name} gave no answer within 1000 ms (option hookTimeout)`;
 
-describe('the order of hooks', () => {
-  it('is preConnect, authenticate; authorizeSubscribe; authorizePublish, publish, deliver', async () => {
+describe('Order of hooks', () => {
+  it('calls preConnect, authenticate; authorizeSubscribe; authorizePublish, publish, deliver', async () => {
     for (const isAsync of [false, true]) {
       const order: string[] = [];
       const note = <T>(name: string, answer: T) => {
@@ -63,7 +63,7 @@ describe('the order of hooks', () => {
     }
   });
 
-  it('is that of registration among several, where the first opinion is final and publish hooks run all', async () => {
+  it('calls several hooks in the order of registration: the first decision is final, and all publish hooks run', async () => {
     const order: string[] = [];
     await using broker = await startBroker();
     broker.hook('authorizePublish', () => void order.push('no opinion'));
@@ -89,7 +89,7 @@ describe('the order of hooks', () => {
     assert.equal(String((await client.next('publish')).payload), 'x13');
   });
 
-  it('passes a superuser by the authorize hooks, not by publish and deliver', async () => {
+  it('skips the authorize hooks for a superuser, but not publish and deliver', async () => {
     await using broker = await startBroker({
       hooks: {
         authenticate: () => ({ allow: true, isSuperuser: true }),
@@ -105,8 +105,8 @@ describe('the order of hooks', () => {
   });
 });
 
-describe('a hook that fails', () => {
-  it('refuses that one operation when it throws or rejects, and is told of', async () => {
+describe('A hook that fails', () => {
+  it('refuses that one operation when it throws or rejects, and the error is reported', async () => {
     for (const fail of [
       () => {
         throw new Error('broken');
@@ -152,7 +152,7 @@ describe('a hook that fails', () => {
     }
   });
 
-  it('drops the one delivery when a deliver hook throws', async () => {
+  it('drops that one delivery when a deliver hook throws', async () => {
     await using broker = await startBroker({
       hooks: {
         deliver: ({ client }) => {
@@ -171,7 +171,7 @@ describe('a hook that fails', () => {
     assert.deepEqual(errors, ['hook deliver: broken']);
   });
 
-  it('refuses that one operation when its time is over, to the millisecond, and goes on with what was held back', async () => {
+  it('refuses that one operation when hookTimeout has passed, to the millisecond, and processing of deferred packets continues', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     await using broker = await startBroker({ clock, hookTimeout: 1000 });
     const errors = errorsOf(broker);
@@ -196,7 +196,7 @@ describe('a hook that fails', () => {
     assert.deepEqual(errors, names.map(TIMED_OUT));
   });
 
-  it('[MQTT-4.6.0-5] is not overtaken by what its client sends on the next connection', async () => {
+  it('[MQTT-4.6.0-5] defers messages that its client sends on the next connection', async () => {
     const answer = held<undefined>();
     await using broker = await startBroker({
       hooks: { publish: ({ message }) => (`${message.payload}` === 'first' ? answer.promise : undefined) }
@@ -217,7 +217,7 @@ describe('a hook that fails', () => {
     assert.deepEqual(got, ['first', 'second']);
   });
 
-  it('aborts the signal it was given when its time is over or the connection goes', async () => {
+  it('receives a signal that is aborted when its time is over or the connection ends', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     const signals: AbortSignal[] = [];
     await using broker = await startBroker({
@@ -247,7 +247,7 @@ describe('a hook that fails', () => {
     assert.equal(signals[0].aborted, true);
   });
 
-  it('that answers too late changes nothing any more', async () => {
+  it('changes nothing when it answers too late', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     const answer = held<boolean>();
     await using broker = await startBroker({
@@ -268,8 +268,8 @@ describe('a hook that fails', () => {
   });
 });
 
-describe('a hook that takes its time', () => {
-  it('holds back later packets of that connection, in order, while other clients go on', async () => {
+describe('A hook that answers late', () => {
+  it('defers later packets of that connection, in order, while other clients are processed', async () => {
     const answers = new Map<string, (answer: boolean) => void>();
     await using broker = await startBroker({
       hooks: {
@@ -309,7 +309,7 @@ describe('a hook that takes its time', () => {
     assert.deepEqual(await payloads(other), ['1', '3']);
   });
 
-  it('leaves what comes meanwhile in the stream, and takes it up in order', async () => {
+  it('leaves bytes that arrive in the meantime in the stream, and processes them in order afterwards', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({
       maxPacketSize: 4096,
@@ -329,7 +329,7 @@ describe('a hook that takes its time', () => {
     assert.equal(heard, 10_000);
   });
 
-  it('ends a connection whose stream does not pause with 0x97 when more than maxHeldBytes wait', async () => {
+  it('ends a connection whose stream cannot be paused with 0x97 when more than maxHeldBytes wait', async () => {
     await using broker = await startBroker({
       maxPacketSize: 1024,
       maxHeldBytes: 1024,
@@ -359,7 +359,7 @@ describe('a hook that takes its time', () => {
     assert.deepEqual(reasons, ['quota']);
   });
 
-  it('does not let keep alive run meanwhile', async () => {
+  it('pauses the keep alive timeout', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
     const answer = held<boolean>();
     await using broker = await startBroker({
@@ -379,7 +379,7 @@ describe('a hook that takes its time', () => {
     await refused(client, 0x8d);
   });
 
-  it('has its QoS 2 message delivered exactly once when the sender goes meanwhile and sends it again', async () => {
+  it('has a QoS 2 message delivered exactly once when the sender disconnects in the meantime and sends it again', async () => {
     const answers: ((answer: boolean) => void)[] = [];
     await using broker = await startBroker({
       hooks: { authorizePublish: () => new Promise((resolve) => answers.push(resolve)) }
@@ -403,7 +403,7 @@ describe('a hook that takes its time', () => {
     assert.deepEqual([answers.length, seen.length], [1, 1]);
   });
 
-  it('that refuses a QoS 2 message of an earlier connection takes nothing of the one that has its id since', async () => {
+  it('does not affect a new QoS 2 message with the same packet id when it refuses one of an earlier connection', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({
       hooks: { authorizePublish: ({ message: { topic } }) => (topic === 'late' ? answer.promise : true) }
@@ -424,7 +424,7 @@ describe('a hook that takes its time', () => {
     assert.deepEqual(seen, ['a']);
   });
 
-  it('whose message can not be routed leaves the connection alone that the sender has made since', async () => {
+  it('does not affect the new connection of the sender when its message cannot be routed', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
     const errors = errorsOf(broker);
@@ -442,7 +442,7 @@ describe('a hook that takes its time', () => {
     assert.deepEqual(errors, ['going on after a publish hook: broken']);
   });
 
-  it('has the message go to who is subscribed when it has decided', async () => {
+  it('has the message delivered to the clients that are subscribed when it has decided', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
     const leaving = await rawClient(broker);
@@ -461,10 +461,10 @@ describe('a hook that takes its time', () => {
   });
 });
 
-describe('the publish hook', () => {
+describe('The publish hook', () => {
   const change = { topic: 'changed', payload: 'other', qos: 1, retain: true } as const;
 
-  it('changes topic, payload, QoS and RETAIN of clients, wills, the app and delayed messages', async () => {
+  it('changes topic, payload, QoS and RETAIN of messages from clients, wills, the app and delayed messages', async () => {
     const clock = new VirtualClock();
     const publishers: (string | undefined)[] = [];
     await using broker = await startBroker({
@@ -486,7 +486,7 @@ describe('the publish hook', () => {
     };
     client.send(publish('a', 'x', { qos: 2, messageId: 4 }));
     await expectChanged();
-    assert.equal((await client.next('pubrec')).messageId, 4); // acknowledged as it was published
+    assert.equal((await client.next('pubrec')).messageId, 4); // acknowledged at the QoS it was published with
     await broker.publish('a', 'x');
     await expectChanged();
     client.send(publish('$delayed/5/a', 'x'));
@@ -499,7 +499,7 @@ describe('the publish hook', () => {
     for await (const { topic } of broker.retained('#')) assert.equal(topic, 'changed');
   });
 
-  it('refuses with false, or with a code of PUBACK and PUBREC; 3.x is acknowledged as if it were good', async () => {
+  it('refuses with false or with a reason code of PUBACK and PUBREC; a 3.x client receives a normal acknowledgement', async () => {
     await using broker = await startBroker({
       hooks: {
         publish: ({ message }) => (message.topic === 'a' ? false : { allow: false, reasonCode: 0x97 })
@@ -519,7 +519,7 @@ describe('the publish hook', () => {
     assert.deepEqual(drops, ['a not_authorized', 'b not_authorized', 'a not_authorized']);
   });
 
-  it('has what it refuses acknowledged by the QoS it came with, whatever one before made of that', async () => {
+  it('refuses at the QoS that the client published with, whatever QoS an earlier hook returned', async () => {
     await using broker = await startBroker();
     for (const isAsync of [false, true]) {
       for (const [qos, changed] of [
@@ -542,7 +542,7 @@ describe('the publish hook', () => {
     }
   });
 
-  it('and its client is cut where the zone wants it so, and asked again when that comes back', async () => {
+  it('closes the connection of a refused client if the zone is configured so, and is called again when the message is sent again', async () => {
     let isAllowed = false;
     await using broker = await startBroker({ aclDenyAction: 'disconnect', hooks: { publish: () => isAllowed } });
     const seen: string[] = [];
@@ -558,7 +558,7 @@ describe('the publish hook', () => {
     assert.deepEqual(seen, ['a']);
   });
 
-  it('that returns an invalid message refuses it with 0x83, and is told of', async () => {
+  it('refuses a message that it makes invalid with 0x83, and the error is reported', async () => {
     await using broker = await startBroker({ hooks: { publish: () => ({ topic: 'a/#', payload: '' }) } });
     const errors = errorsOf(broker);
     const client = await rawClient(broker);
@@ -567,7 +567,7 @@ describe('the publish hook', () => {
     assert.match(errors.join(), /hook publish: topic name "a\/#"/);
   });
 
-  it('and authorizePublish decide on wills under the rights of their client', async () => {
+  it('decides, like authorizePublish, on wills with the permissions of their client', async () => {
     await using broker = await startBroker({
       hooks: { authorizePublish: ({ message, client }) => message.topic === `own/${client.clientId}` }
     });
@@ -586,8 +586,8 @@ describe('the publish hook', () => {
   });
 });
 
-describe('the authorizeSubscribe hook', () => {
-  it('lowers the QoS and refuses filter by filter, and never raises it', async () => {
+describe('The authorizeSubscribe hook', () => {
+  it('lowers the QoS and refuses each filter separately, and never raises the QoS', async () => {
     const answers: Record<string, unknown> = {
       a: 0,
       b: 1,
@@ -616,7 +616,7 @@ describe('the authorizeSubscribe hook', () => {
     }
   });
 
-  it('sees the filter and the options asked for', async () => {
+  it('receives the filter and the requested options', async () => {
     const seen: unknown[] = [];
     await using broker = await startBroker({
       hooks: { authorizeSubscribe: ({ filter, options }) => void seen.push([filter, options]) }
@@ -633,7 +633,7 @@ describe('the authorizeSubscribe hook', () => {
     ]);
   });
 
-  it('whose client goes meanwhile subscribes nobody', async () => {
+  it('subscribes nobody when its client has disconnected in the meantime', async () => {
     const answer = held<boolean>();
     await using broker = await startBroker({ hooks: { authorizeSubscribe: () => answer.promise } });
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
@@ -647,7 +647,7 @@ describe('the authorizeSubscribe hook', () => {
   });
 
   for (const isKept of [false, true])
-    it(`whose client goes meanwhile subscribes nobody on the next connection either, and holds up nothing there (${isKept ? 'kept' : 'in memory'})`, async () => {
+    it(`subscribes nobody on the next connection either, and delays nothing there (${isKept ? 'persisted' : 'in memory'})`, async () => {
       const answer = held<boolean>();
       await using broker = await startBroker({
         ...(isKept ? { store: memoryStore() } : {}),
@@ -675,8 +675,8 @@ describe('the authorizeSubscribe hook', () => {
     });
 });
 
-describe('the deliver hook', () => {
-  it('keeps or drops each copy: live, retained and from a backlog', async () => {
+describe('The deliver hook', () => {
+  it('allows or drops each copy: live, retained and from a backlog', async () => {
     const asked: string[] = [];
     await using broker = await startBroker({
       hooks: {
@@ -705,7 +705,7 @@ describe('the deliver hook', () => {
     assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
   });
 
-  it('is asked when a message leaves the backlog, so that a right withdrawn meanwhile holds', async () => {
+  it('is called when a message leaves the backlog, so that a permission withdrawn in the meantime applies', async () => {
     for (const qos of [0, 1, 2] as const) {
       let mayRead = true;
       const asked: string[] = [];
@@ -742,7 +742,7 @@ describe('the deliver hook', () => {
     }
   });
 
-  it('is asked once for what goes out at once and for what waits for the window, and not for what is sent again', async () => {
+  it('is called once for a message that is sent at once or waits for the window, and not for one that is sent again', async () => {
     const asked: string[] = [];
     await using broker = await startBroker({
       maxInflight: 1,
@@ -765,7 +765,7 @@ describe('the deliver hook', () => {
     assert.deepEqual(asked, ['1', '2']);
   });
 
-  it('leaves a message that it ends the connection over to the next connection of the session', async () => {
+  it('leaves the message for the next connection of the session when it ends the connection', async () => {
     let isEnding = true;
     await using broker = await startBroker({
       hooks: {
@@ -790,7 +790,7 @@ describe('the deliver hook', () => {
     ]);
   });
 
-  it('drops a delivery on which it answers with a promise, whatever that holds, and tells', async () => {
+  it('drops the delivery and reports an error when it returns a promise, whatever its value', async () => {
     await using broker = await startBroker({ hooks: { deliver: (async () => true) as never } });
     const errors = errorsOf(broker);
     const client = await rawClient(broker);
@@ -800,7 +800,7 @@ describe('the deliver hook', () => {
     assert.deepEqual(errors, ['hook deliver: deliver: expected true, false or undefined at once, got a promise']);
   });
 
-  it('is not asked about $SYS', async () => {
+  it('is not called for $SYS messages', async () => {
     await using broker = await startBroker({ hooks: { deliver: () => false } });
     const client = await rawClient(broker);
     await granted(client, 1, '$SYS/brokers/+/version');
@@ -808,8 +808,8 @@ describe('the deliver hook', () => {
   });
 });
 
-describe('the preConnect hook', () => {
-  it('sees the CONNECT and the connection, and refuses with code, Reason String and Server Reference', async () => {
+describe('The preConnect hook', () => {
+  it('receives the CONNECT and the connection, and refuses with reason code, Reason String and Server Reference', async () => {
     for (const isAsync of [false, true]) {
       const seen: unknown[] = [];
       await using broker = await startBroker({
@@ -834,7 +834,7 @@ describe('the preConnect hook', () => {
     }
   });
 
-  it('has nothing kept of a client it refuses: no session, no will', async () => {
+  it('leaves no session and no will of a client it refuses', async () => {
     await using broker = await startBroker({ hooks: { preConnect: () => false } });
     let wills = 0;
     broker.subscribe('will', () => wills++);

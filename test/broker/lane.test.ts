@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, startBroker, turns } from '../support/wire.ts';
 
-describe('The lane of QoS 0 messages', () => {
-  it('hands the first message of a topic, and those after it, whole to handlers and to clients of every version', async () => {
+describe('The fast path of QoS 0 messages', () => {
+  it('delivers the first message of a topic, and those after it, complete to handlers and to clients of every version', async () => {
     await using broker = await startBroker();
     const heard: string[] = [];
     broker.subscribe('#', ({ topic, payload }) => {
@@ -29,7 +29,7 @@ describe('The lane of QoS 0 messages', () => {
     }
   });
 
-  it('raises messages to the QoS of a subscription where upgradeQos is on', async () => {
+  it('raises messages to the QoS of a subscription if upgradeQos is on', async () => {
     await using broker = await startBroker({ upgradeQos: true });
     const [reader, writer] = [await rawClient(broker), await rawClient(broker)];
     await granted(reader, 1, { topic: 't', qos: 1 });

@@ -15,7 +15,7 @@ function filled(...names: string[]): RetainedStore<number> {
 }
 
 describe('RetainedStore', () => {
-  it('keeps one message for each topic, the last [MQTT-3.3.1-5]', () => {
+  it('stores one message for each topic, the last one [MQTT-3.3.1-5]', () => {
     const store = new RetainedStore<string>();
     assert.equal(store.put('a/b', 'one', 3), 'stored');
     const first = store.get('a/b')!;
@@ -34,7 +34,7 @@ describe('RetainedStore', () => {
     assert.equal(store.bytes, 0);
   });
 
-  it('hands out oldest first, a replaced message counting as new', () => {
+  it('returns the oldest message first, and counts a replaced message as new', () => {
     const store = filled('x/1', 'x/2/3', 'x/4', 'x', 'y');
     assert.deepEqual(topics(store, 'x/#'), ['x/1', 'x/2/3', 'x/4', 'x']);
     store.put('x/1', 9, 1);
@@ -46,7 +46,7 @@ describe('RetainedStore', () => {
     assert.deepEqual(topics(store, 'z'), []);
   });
 
-  it('hides topics with "$" from filters that begin with a wildcard [MQTT-4.7.2-1]', () => {
+  it('excludes topics with "$" from filters that begin with a wildcard [MQTT-4.7.2-1]', () => {
     const store = filled('$SYS', '$SYS/a', '$x/a/b/c', 'a', 'b/$c', '$SYS/b/c');
     assert.deepEqual(topics(store, '#'), ['a', 'b/$c']);
     assert.deepEqual(topics(store, '+'), ['a']);
@@ -57,7 +57,7 @@ describe('RetainedStore', () => {
     assert.deepEqual(topics(store, 'b/+'), ['b/$c']);
   });
 
-  it('refuses new topics above maxMessages, and replaces known ones', () => {
+  it('refuses new topics above maxMessages, and replaces existing ones', () => {
     const store = new RetainedStore<number>({ maxMessages: 2 });
     assert.equal(store.put('a', 1, 1), 'stored');
     assert.equal(store.put('b', 1, 1), 'stored');
@@ -69,7 +69,7 @@ describe('RetainedStore', () => {
     assert.equal(store.put('c', 1, 1), 'stored');
   });
 
-  it('counts what comes with 0 bytes against no bound, and refuses it never', () => {
+  it('does not count messages of 0 bytes towards any limit, and never refuses them', () => {
     const store = new RetainedStore<number>({ maxMessages: 1, maxBytes: 5 });
     for (const topic of ['$a', '$b']) assert.equal(store.put(topic, 1, 0), 'stored');
     assert.equal(store.put('a', 1, 5), 'stored');
@@ -86,7 +86,7 @@ describe('RetainedStore', () => {
     assert.deepEqual([store.count, store.bytes], [3, 5]);
   });
 
-  it('keeps to maxBytes exactly, and does not hand out what a refused message should have replaced', () => {
+  it('observes maxBytes exactly, and does not return a message that a refused one should have replaced', () => {
     const store = new RetainedStore<number>({ maxBytes: 10 });
     assert.equal(store.put('a', 1, 6), 'stored');
     assert.equal(store.put('b', 1, 5), 'refused');
@@ -102,10 +102,10 @@ describe('RetainedStore', () => {
     assert.equal(store.put('c', 1, 11), 'refused');
   });
 
-  it('agrees with trying each topic in turn, while messages come and go', () => {
+  it('agrees with matching each topic in turn, while messages are added and removed', () => {
     const source = randomSource('RetainedStore');
     const store = new RetainedStore<number>();
-    // a Map in order of coming is the slow version
+    // The slow version is a Map in insertion order.
     const slow = new Map<string, number>();
     let hits = 0;
     for (let step = 0; step < 30_000; step++) {
@@ -174,7 +174,7 @@ describe('RetainedStore', () => {
     assert.deepEqual(topics(store, '#'), []);
   });
 
-  it('takes topics of 65,535 slashes without recursion and without a level for each', () => {
+  it('accepts topics of 65,535 slashes without recursion and without a node for each level', () => {
     const slashes = '/'.repeat(65_530);
     const store = new RetainedStore<number>();
     const before = cpuMs();
@@ -189,7 +189,7 @@ describe('RetainedStore', () => {
     assert.equal(store.count, 0);
   });
 
-  it('hands 200,000 messages out in one go', () => {
+  it('returns 200,000 messages in one call', () => {
     const store = new RetainedStore<number>();
     for (let i = 0; i < 200_000; i++) store.put(`r/${i % 450}/${Math.floor(i / 450)}`, i, 1);
     for (let i = 0; i < 200_000; i += 3) store.put(`r/${i % 450}/${Math.floor(i / 450)}`, i, 1);

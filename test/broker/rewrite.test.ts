@@ -15,7 +15,7 @@ describe('compileRewrite', () => {
     ['x/y/z', 'x/y/z']
   ];
   for (const [from, to] of documented) {
-    it(`rewrites ${from} to ${to} by the documented set of rules, for every packet`, () => {
+    it(`rewrites ${from} to ${to} with the documented set of rules, for every packet`, () => {
       const { rewrite, isEmpty } = compileRewrite(LINES);
       assert.equal(isEmpty, false);
       assert.equal(rewrite(from, 'publish'), to);
@@ -23,15 +23,15 @@ describe('compileRewrite', () => {
     });
   }
 
-  it('uses the last rule whose filter fits, alone: x/y/z stays although an earlier rule would change it', () => {
+  it('applies only the last rule whose filter matches: x/y/z is unchanged although an earlier rule would change it', () => {
     assert.equal(compileRewrite(LINES.slice(0, 2)).rewrite('x/y/z', 'publish'), 'z/y/x/z');
     assert.equal(compileRewrite(LINES).rewrite('x/y/z', 'publish'), 'x/y/z');
   });
 
-  it('takes rules as objects, with patterns as text or expression', () => {
+  it('accepts rules as objects, with patterns as strings or regular expressions', () => {
     const rule = { filter: 'a/#', pattern: /^A\/(.*)$/gi, target: 'b/$1' };
     const { rewrite } = compileRewrite([rule]);
-    // twice: a "g" expression would remember where it stopped
+    // Two calls, because a "g" expression would continue at its last match.
     assert.equal(rewrite('a/x', 'publish'), 'b/x');
     assert.equal(rewrite('a/x', 'publish'), 'b/x');
     assert.equal(compileRewrite([{ ...rule, pattern: '^a/(.*)$' }]).rewrite('a/x', 'publish'), 'b/x');
@@ -43,22 +43,22 @@ describe('compileRewrite', () => {
     assert.equal(rewrite('a', 'publish'), 'a');
   });
 
-  it('replaces the whole topic, also where the pattern matches a part', () => {
+  it('replaces the whole topic, even where the pattern matches only a part', () => {
     assert.equal(compileRewrite([{ filter: '#', pattern: 'b', target: 'c' }]).rewrite('a/b/d', 'publish'), 'c');
   });
 
-  it('tells $1 from $10 and leaves other dollars alone', () => {
+  it('distinguishes $1 from $10 and leaves other dollar signs unchanged', () => {
     const pattern = '^(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)$';
     const { rewrite } = compileRewrite([{ filter: '+', pattern, target: '$10/$1/$x/$' }]);
     assert.equal(rewrite('abcdefghij', 'publish'), 'j/a/$x/$');
   });
 
-  it('puts nothing for a capture that took no part', () => {
+  it('inserts an empty string for a capture group that did not participate', () => {
     const { rewrite } = compileRewrite([{ filter: 'a/+', pattern: '^a/(?:(x)|y)$', target: 'b/$1' }]);
     assert.equal(rewrite('a/y', 'publish'), 'b/');
   });
 
-  it('applies a rule to the packets it is for', () => {
+  it('applies a rule to the packet types it is defined for', () => {
     const { rewrite } = compileRewrite([
       { filter: 'a', pattern: 'a', target: 'all' },
       { filter: 'a', pattern: 'a', target: 'publish', on: 'publish' }
@@ -74,7 +74,7 @@ describe('compileRewrite', () => {
     assert.equal(rewrite('$share/g/x/y/1', 'publish'), '$share/g/x/y/1');
   });
 
-  it('leaves a topic that would become invalid', () => {
+  it('leaves a topic unchanged if it would become invalid', () => {
     const { rewrite } = compileRewrite([
       { filter: 'a/#', pattern: '^a/(.*)$', target: '$1' },
       { filter: 'b', pattern: 'b', target: 'c/+' }
@@ -85,7 +85,7 @@ describe('compileRewrite', () => {
   });
 
   for (const rules of ['a ^a$ b', 5, null, { filter: 'a', pattern: 'a', target: 'b' }]) {
-    it(`refuses ${JSON.stringify(rules)} in place of a list of rules`, () => {
+    it(`refuses ${JSON.stringify(rules)} instead of a list of rules`, () => {
       assert.throws(
         () => createBroker({ rewrite: rules as never }),
         (error) => error instanceof InvalidInput && error.code === 'REWRITE_INVALID' && error.field === 'rewrite'
@@ -119,7 +119,7 @@ describe('compileRewrite', () => {
     });
   }
 
-  it('refuses an unknown name in a rule and suggests the nearest', () => {
+  it('refuses an unknown key in a rule and suggests the nearest', () => {
     const rule = { filter: 'a', pattern: 'a', target: 'b', onn: 'publish' };
     assert.throws(() => compileRewrite([rule]), {
       code: 'OPTION_UNKNOWN',

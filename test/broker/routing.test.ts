@@ -18,7 +18,7 @@ function subscription(filter: string): Subscription {
   return new Subscription(subscriber, filter, 0, false, false, 0, undefined);
 }
 
-/** A routing table in which each topic of two levels reaches `reach` subscribers. */
+/** Creates a routing table in which each topic with two levels has `reach` subscribers. */
 function setUp(maxWeight: number, reach: number) {
   const routing = new Routing(SETTINGS, maxWeight);
   for (let count = 0; count < reach; count++) routing.add(subscription('+/#'));
@@ -36,7 +36,7 @@ function weightOf(routes: Iterable<Route>): number {
 }
 
 describe('Routing', () => {
-  it('bounds the targets of all routes it has remembered, whoever still holds one', () => {
+  it('limits the number of targets in all cached routes, even if callers still hold them', () => {
     const { routing, resolve } = setUp(1_000, 9);
     const held = new Set<Route>();
     for (let at = 0; at < 500; at++) {
@@ -49,7 +49,7 @@ describe('Routing', () => {
     assert.equal(resolve('t/0').targets.length, 9, 'a topic that was forgotten is found again');
   });
 
-  it('keeps no route that has left the cache', async () => {
+  it('retains no route that has left the cache', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const { routing, resolve } = setUp(1_000, 9);
@@ -65,7 +65,7 @@ describe('Routing', () => {
     assert.ok(alive > 0 && alive <= 100, `${alive} routes are kept`);
   });
 
-  it('tells a route that holds from one that does not, in the cache or not', () => {
+  it('distinguishes a fresh route from an outdated one, whether it is cached or not', () => {
     const { routing, resolve } = setUp(1_000, 1);
     const once = resolve('a/once');
     resolve('a/kept');
@@ -85,7 +85,7 @@ describe('Routing', () => {
     assert.equal(resolve('a/kept').targets.length, 3);
   });
 
-  it('finds by its bytes what was first looked up by its name', () => {
+  it('finds by its bytes a route that was first looked up by its name', () => {
     const { routing, resolve } = setUp(1_000, 1);
     routing.of('a/é');
     const named = routing.of('a/é');
@@ -97,7 +97,7 @@ describe('Routing', () => {
   });
 });
 
-describe('a topic that comes once', () => {
+describe('A topic that is published once', () => {
   const { match } = FilterIndex.prototype;
   const { set } = RouteCache.prototype;
   let matched: string[] = [];
@@ -120,7 +120,7 @@ describe('a topic that comes once', () => {
   });
 
   const TOPICS = ['a/1', 'a/2', 'a/3'];
-  /** What a client publishes to three topics, and what is looked up for it: the topics it is routed by. */
+  /** Publishes from a client to three topics, and returns the topics that the broker looks up. */
   const cases: Record<string, [BrokerOptions, (topic: string) => string]> = {
     'on the lane': [{}, (topic) => topic],
     'with a publish hook': [{ hooks: { publish: () => undefined } }, (topic) => topic],
@@ -147,7 +147,7 @@ describe('a topic that comes once', () => {
     });
   }
 
-  it('published by the app is looked up once, and cached at second sight', async () => {
+  it('published by the app is looked up once, and cached at the second time', async () => {
     await using broker = await startBroker({ sysInterval: 0 });
     for (const topic of TOPICS) await broker.publish(topic, 'x');
     assert.deepEqual(matched, TOPICS);
@@ -157,7 +157,7 @@ describe('a topic that comes once', () => {
     assert.deepEqual(cached, ['a/1']);
   });
 
-  it('goes to whom a listener or a hook has subscribed meanwhile', async () => {
+  it('is delivered to clients that a listener or a hook has subscribed in the meantime', async () => {
     for (const isCold of [true, false]) {
       await using broker = await startBroker({ sysInterval: 0 });
       const seen: string[] = [];
@@ -180,8 +180,8 @@ describe('a topic that comes once', () => {
   });
 });
 
-describe('a topic that comes again', () => {
-  it('under a mount point and rewrite rules is not read, rewritten and looked up each time', async () => {
+describe('A topic that is published repeatedly', () => {
+  it('is not read, rewritten and looked up each time under a mount point with rewrite rules', async () => {
     await using broker = await startBroker({ mountpoint: 'm/', rewrite: ['a/# ^a/(.*)$ b/$1'] });
     const seen: string[] = [];
     broker.subscribe('m/#', ({ topic, payload }) => seen.push(`${topic} ${payload}`));

@@ -7,7 +7,7 @@ import { granted, nothing, payloads, publish, rest, startBroker, turns, unsubscr
 
 const properties = { sessionExpiryInterval: 60 };
 
-/** Members of a group, subscribed in order. */
+/** Connects the members of a group, subscribed in order. */
 async function members(broker: Broker, count: number, topic = '$share/g/a', qos: 0 | 1 | 2 = 0): Promise<RawClient[]> {
   const clients: RawClient[] = [];
   for (let at = 0; at < count; at++) {
@@ -18,7 +18,7 @@ async function members(broker: Broker, count: number, topic = '$share/g/a', qos:
   return clients;
 }
 
-/** What each got since the last look. */
+/** Returns what each member has received since the last call. */
 async function shares(clients: readonly RawClient[]): Promise<string[][]> {
   const all: string[][] = [];
   for (const client of clients) all.push(await payloads(client));
@@ -30,8 +30,8 @@ async function send(publisher: RawClient, count: number, topic = 'a'): Promise<v
   await nothing(publisher);
 }
 
-describe('a share group', () => {
-  it('has each message go to one member, whatever the strategy, in runs of QoS 0 as well', async () => {
+describe('A share group', () => {
+  it('delivers each message to one member with every strategy, including runs of QoS 0', async () => {
     for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
       await using broker = await startBroker({ sharedSubscriptionStrategy });
       const clients = await members(broker, 3);
@@ -49,11 +49,11 @@ describe('a share group', () => {
       );
       const used = got.filter(({ length }) => length > 0).length;
       if (sharedSubscriptionStrategy === 'sticky' || sharedSubscriptionStrategy === 'hash') assert.equal(used, 1);
-      else assert.equal(used, 3); // random leaves one out once in 10^10 runs
+      else assert.equal(used, 3); // random leaves out a member once in 10^10 runs
     }
   });
 
-  it('goes round by round_robin for each publisher', async () => {
+  it('takes turns for each publisher with round_robin', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const clients = await members(broker, 3);
     for (const publisher of [await rawClient(broker), await rawClient(broker)]) {
@@ -66,7 +66,7 @@ describe('a share group', () => {
     }
   });
 
-  it("keeps to one member by hash of the publisher's client id, across reconnects", async () => {
+  it("keeps to one member with hash of the publisher's client id, across reconnects", async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'hash' });
     const clients = await members(broker, 4);
     const chosen = async (clientId: string) => {
@@ -82,7 +82,7 @@ describe('a share group', () => {
     assert.ok(places.size > 1);
   });
 
-  it('keeps to one member by sticky until it goes', async () => {
+  it('keeps to one member with sticky until that member leaves', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'sticky' });
     const clients = await members(broker, 3);
     const publisher = await rawClient(broker);
@@ -96,7 +96,7 @@ describe('a share group', () => {
     assert.deepEqual(got.map(({ length }) => length).sort(), [0, 0, 5]);
   });
 
-  it('is one of its own for each name and filter; ordinary subscriptions get theirs besides', async () => {
+  it('is separate for each share name and filter, and ordinary subscriptions receive their own copies', async () => {
     await using broker = await startBroker();
     const one = await rawClient(broker);
     const other = await rawClient(broker);
@@ -113,7 +113,7 @@ describe('a share group', () => {
     );
   });
 
-  it('is one of its own under each mount point, so that nobody takes the messages of others', async () => {
+  it('is separate under each mount point, so that no member receives messages of another tenant', async () => {
     await using broker = await startBroker({
       sharedSubscriptionStrategy: 'round_robin',
       zones: { tenant: { mountpoint: 't/' } }
@@ -135,7 +135,7 @@ describe('a share group', () => {
     assert.deepEqual([...broker.routes()], [], 'and left, wherever its member is now');
   });
 
-  it('takes handlers of the app in', async () => {
+  it('accepts handlers of the app as members', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const [client] = await members(broker, 1);
     const seen: string[] = [];
@@ -153,7 +153,7 @@ describe('a share group', () => {
     assert.deepEqual(await payloads(client), ['4']);
   });
 
-  it('prefers members that are online', async () => {
+  it('prefers online members', async () => {
     for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
       await using broker = await startBroker({ sharedSubscriptionStrategy });
       const clients = await members(broker, 3, '$share/g/a', 1);
@@ -165,7 +165,7 @@ describe('a share group', () => {
     }
   });
 
-  it('has one member keep the message in its queue when all are offline', async () => {
+  it('queues the message for one member when all are offline', async () => {
     for (const sharedSubscriptionStrategy of ['random', 'round_robin', 'sticky', 'hash'] as SharedStrategy[]) {
       await using broker = await startBroker({ sharedSubscriptionStrategy });
       const clients = await members(broker, 3, '$share/g/a', 1);
@@ -183,7 +183,7 @@ describe('a share group', () => {
     }
   });
 
-  it('with acknowledged dispatch passes over members whose window is full, while another can take the message', async () => {
+  it('skips members whose window is full with acknowledged dispatch, if another can accept the message', async () => {
     const spread = async (sharedDispatchAckEnabled: boolean) => {
       await using broker = await startBroker({ sharedSubscriptionStrategy: 'sticky', sharedDispatchAckEnabled });
       const clients = await members(broker, 3, '$share/g/a', 1); // a window of one message each
@@ -195,10 +195,10 @@ describe('a share group', () => {
       return (await shares(clients)).map(({ length }) => length).sort();
     };
     assert.deepEqual(await spread(true), [1, 1, 1]);
-    assert.deepEqual(await spread(false), [0, 0, 1]); // two wait for the first one's PUBACK
+    assert.deepEqual(await spread(false), [0, 0, 1]); // two messages wait for the PUBACK of the first one
   });
 
-  it('is left when the session of a member ends', async () => {
+  it('loses a member when its session ends', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const clients = await members(broker, 2);
     broker.session('m0').kick();
@@ -208,7 +208,7 @@ describe('a share group', () => {
     assert.equal(broker.metrics.gauge('subscriptions.shared'), 1);
   });
 
-  it('gives no retained message to a new member', async () => {
+  it('sends no retained message to a new member', async () => {
     await using broker = await startBroker();
     await broker.publish('a', 'kept', { retain: true });
     const client = await rawClient(broker);
@@ -219,7 +219,7 @@ describe('a share group', () => {
     assert.deepEqual(seen, []);
   });
 
-  it("has RETAIN and the publisher's properties as any subscription has them", async () => {
+  it("forwards RETAIN and the publisher's properties like any subscription", async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, { topic: '$share/g/a', qos: 1, retainAsPublished: true }, { subscriptionIdentifier: [4] });

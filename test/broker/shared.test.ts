@@ -26,7 +26,7 @@ const source = randomSource('shared');
 const random = () => source.below(2 ** 31) / 2 ** 31;
 
 describe('ShareGroup', () => {
-  it('keeps its members in the order of subscription, each once', () => {
+  it('keeps its members in the order of subscription, without duplicates', () => {
     const [a, b, c] = [member('a'), member('b'), member('c')];
     const shared = group(b, a, c, a);
     assert.deepEqual(shared.members.map(id), ['b', 'a', 'c']);
@@ -36,7 +36,7 @@ describe('ShareGroup', () => {
     assert.equal(shared.remove(member('stranger')), false);
   });
 
-  it('says when its last member leaves, and then picks nobody', () => {
+  it('reports when its last member leaves, and then chooses none', () => {
     const a = member('a');
     const shared = group(a);
     assert.equal(shared.remove(a), true);
@@ -48,7 +48,7 @@ describe('ShareGroup', () => {
     assert.equal(shared.pick('round_robin', undefined, false, never), a);
   });
 
-  it('keeps the order of a plain list through random joins and leaves', () => {
+  it('has the order of a plain list after random joins and leaves', () => {
     const shared = group();
     const list: TestMember[] = [];
     for (let round = 0; round < 3000; round++) {
@@ -75,7 +75,7 @@ describe('ShareGroup', () => {
 });
 
 describe('ShareGroup random', () => {
-  it('gives every online member about the same share and the offline ones nothing', () => {
+  it('chooses online members about equally often and offline ones never', () => {
     const shared = group(member('a'), member('off', false), member('b'), member('c'));
     const shares: Record<string, number> = {};
     for (let i = 0; i < 30_000; i++) {
@@ -86,7 +86,7 @@ describe('ShareGroup random', () => {
     for (const share of Object.values(shares)) assert.ok(Math.abs(share - 10_000) < 500, `share ${share}`);
   });
 
-  it('shares evenly among the few online members of a large group, wherever they stand', () => {
+  it('chooses evenly among the few online members of a large group, wherever they are in the list', () => {
     const online = new Set([3, 4, 900]);
     const shared = group(...Array.from({ length: 1000 }, (_, at) => member(String(at), online.has(at))));
     const shares = new Map<string | undefined, number>();
@@ -100,7 +100,7 @@ describe('ShareGroup random', () => {
 });
 
 describe('ShareGroup round_robin', () => {
-  it('begins with the first subscriber for every publisher and goes on in order of subscription', () => {
+  it('starts with the first subscriber for every publisher and continues in order of subscription', () => {
     const shared = group(member('a'), member('b'), member('c'));
     const [p, q] = [publisher('p'), publisher('q')];
     const next = (from: Publisher | undefined) => id(shared.pick('round_robin', from, false, never));
@@ -108,14 +108,14 @@ describe('ShareGroup round_robin', () => {
     assert.deepEqual([next(undefined), next(undefined)], ['a', 'b']);
   });
 
-  it('passes over offline members without giving their neighbour a double share', () => {
+  it('skips offline members without choosing their neighbour twice as often', () => {
     const shared = group(member('a', false), member('b'), member('c'));
     const p = publisher('p');
     const picks = Array.from({ length: 4 }, () => id(shared.pick('round_robin', p, false, never)));
     assert.deepEqual(picks, ['b', 'c', 'b', 'c']);
   });
 
-  it('goes on in range when members left', () => {
+  it('stays within the list when members have left', () => {
     const [a, b, c] = [member('a'), member('b'), member('c')];
     const shared = group(a, b, c);
     const p = publisher('p');
@@ -127,7 +127,7 @@ describe('ShareGroup round_robin', () => {
 });
 
 describe('ShareGroup sticky', () => {
-  it('keeps the first random pick of each publisher until that member leaves', () => {
+  it('keeps the first random choice of each publisher until that member leaves', () => {
     const members = Array.from({ length: 10 }, (_, at) => member(String(at)));
     const shared = group(...members);
     const p = publisher('p');
@@ -140,7 +140,7 @@ describe('ShareGroup sticky', () => {
     assert.equal(id(shared.pick('sticky', p, false, never)), '0');
   });
 
-  it('moves to an online member when its own goes offline, and stays where it is when all are', () => {
+  it('moves to an online member when its member goes offline, and keeps it if all are offline', () => {
     const [a, b] = [member('a'), member('b')];
     const shared = group(a, b);
     const p = publisher('p');
@@ -162,7 +162,7 @@ describe('ShareGroup sticky', () => {
 });
 
 describe('ShareGroup hash', () => {
-  it('sends one client id always to the same member, whichever object publishes', () => {
+  it('chooses the same member for a client id, whichever object publishes', () => {
     const shared = group(...Array.from({ length: 7 }, (_, at) => member(String(at))));
     for (let i = 0; i < 50; i++) {
       const first = shared.pick('hash', publisher(`client-${i}`), false, never);
@@ -170,7 +170,7 @@ describe('ShareGroup hash', () => {
     }
   });
 
-  it('spreads client ids over the members', () => {
+  it('distributes client ids over the members', () => {
     const shared = group(...Array.from({ length: 4 }, (_, at) => member(String(at))));
     const shares = new Map<string | undefined, number>();
     for (let i = 0; i < 4000; i++) {
@@ -181,7 +181,7 @@ describe('ShareGroup hash', () => {
     for (const share of shares.values()) assert.ok(Math.abs(share - 1000) < 200, `share ${share}`);
   });
 
-  it('falls to the next member in order while its own is offline, and comes back', () => {
+  it('chooses the next member in order while its member is offline, and returns to it afterwards', () => {
     const members = [member('a'), member('b'), member('c')];
     const shared = group(...members);
     const p = publisher('p');
@@ -196,13 +196,13 @@ describe('ShareGroup hash', () => {
 
 describe('ShareGroup dispatch', () => {
   for (const strategy of ['random', 'round_robin', 'sticky', 'hash'] as const) {
-    it(`${strategy}: picks one all the same when all members are offline`, () => {
+    it(`${strategy}: chooses a member even when all are offline`, () => {
       const shared = group(member('a', false), member('b', false));
       assert.ok(shared.pick(strategy, publisher('p'), false, random));
       assert.ok(shared.pick(strategy, publisher('p'), true, random));
     });
 
-    it(`${strategy}: passes over full members only for acknowledged dispatch`, () => {
+    it(`${strategy}: skips full members only for acknowledged dispatch`, () => {
       const shared = group(member('full', true, false), member('off', false), member('free'));
       for (let i = 0; i < 20; i++) {
         assert.equal(id(shared.pick(strategy, publisher(`p${i}`), true, random)), 'free');
@@ -214,7 +214,7 @@ describe('ShareGroup dispatch', () => {
       assert.deepEqual([...picks].sort(), ['free', 'full']);
     });
 
-    it(`${strategy}: prefers a full member to an offline one when nobody has room`, () => {
+    it(`${strategy}: prefers a full member to an offline one when no member has room`, () => {
       const shared = group(member('off1', false), member('full', true, false), member('off2', false));
       for (let i = 0; i < 20; i++) {
         assert.equal(id(shared.pick(strategy, publisher(`p${i}`), true, random)), 'full');
@@ -222,7 +222,7 @@ describe('ShareGroup dispatch', () => {
     });
   }
 
-  it('looks at one member only in the usual case', () => {
+  it('examines only one member in the usual case', () => {
     let looks = 0;
     const watched = (clientId: string): GroupMember => ({
       get subscriber() {

@@ -19,7 +19,7 @@ interface Published {
   readonly retain: boolean;
 }
 
-/** Topics with subscribers of the filters given, and what they get. */
+/** Creates SysTopics with subscribers of the given filters, and records what they receive. */
 const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}) => {
   const clock = new ManualClock(START);
   const wheel = new TimingWheel(clock, 100, (error) => assert.fail(error as Error));
@@ -49,7 +49,7 @@ const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}
     nodes: () => nodes,
     startedAtMs: 0
   });
-  /** What was published since the last look. */
+  /** Returns what was published since the last call. */
   const take = () => {
     const taken = published;
     published = [];
@@ -60,7 +60,7 @@ const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}
 };
 
 describe('SysTopics periods', () => {
-  it('publishes node list, version and description, retained, at the start', () => {
+  it('publishes the node list, version and description, retained, at the start', () => {
     const { sys, take } = setUp([]);
     sys.start();
     assert.deepEqual(take(), [
@@ -70,7 +70,7 @@ describe('SysTopics periods', () => {
     ]);
   });
 
-  it('publishes uptime and datetime with every heartbeat, not retained, the first one period after start', () => {
+  it('publishes uptime and datetime with every heartbeat, not retained, the first time one period after the start', () => {
     const { sys, take, clock } = setUp(['$SYS/#']);
     sys.start();
     take();
@@ -83,7 +83,7 @@ describe('SysTopics periods', () => {
     ]);
   });
 
-  it('publishes everything else with every interval', () => {
+  it('publishes all other topics with every interval', () => {
     const { sys, take, clock } = setUp(['$SYS/brokers', '$SYS/brokers/+/version', '$SYS/brokers/+/stats/#']);
     sys.start();
     take();
@@ -100,7 +100,7 @@ describe('SysTopics periods', () => {
     assert.ok(published.slice(2).every(({ qos, retain }) => qos === 0 && !retain));
   });
 
-  it('publishes the node list again when it changes, though nobody listens', () => {
+  it('publishes the node list again when it changes, even if nobody is subscribed', () => {
     const { sys, take, clock, nodes } = setUp([]);
     sys.start();
     take();
@@ -111,10 +111,10 @@ describe('SysTopics periods', () => {
     assert.deepEqual(take(), [{ topic: '$SYS/brokers', payload: 'n1@host,n2@host', qos: 0, retain: true }]);
   });
 
-  it('keeps its periods without drift, and makes up for no missed one after a standstill', () => {
+  it('keeps its periods without drift, and does not make up for missed ones after a standstill', () => {
     const { sys, take, clock } = setUp([`${PREFIX}uptime`], { sysHeartbeat: 10_050, sysInterval: 0 });
     sys.start();
-    // every other one rings half a tick late; from there on it would be 199
+    // Every second timer rings half a tick late; counting from there would give 199.
     clock.advance(200 * 10_050);
     assert.equal(take().length, 200);
     clock.stall(DAY_MS);
@@ -125,7 +125,7 @@ describe('SysTopics periods', () => {
     assert.equal(take().length, 1);
   });
 
-  it('switches off what has an interval of 0', () => {
+  it('publishes no topics whose interval is 0', () => {
     const off = setUp(['$SYS/#'], { sysInterval: 0, sysHeartbeat: 0 });
     off.sys.start();
     off.clock.advance(DAY_MS);
@@ -137,7 +137,7 @@ describe('SysTopics periods', () => {
     assert.deepEqual(Object.keys(beat.texts()), ['uptime', 'datetime']);
   });
 
-  it('is silent once stopped, and begins anew when started again', () => {
+  it('publishes nothing once stopped, and starts anew when started again', () => {
     const { sys, take, clock } = setUp(['$SYS/#']);
     sys.start();
     sys.stop();
@@ -150,7 +150,7 @@ describe('SysTopics periods', () => {
     assert.equal(take().length, 2);
   });
 
-  it('makes nothing and asks for no topic while nobody listens', () => {
+  it('creates no message while nobody is subscribed', () => {
     const { sys, asked, clock, metrics } = setUp([]);
     let reads = 0;
     metrics.gauge = () => reads++;
@@ -171,7 +171,7 @@ describe('SysTopics figures', () => {
     return texts();
   };
 
-  it('has every documented topic in the documented spelling, as decimal text', () => {
+  it('has every documented topic in the documented spelling, as decimal strings', () => {
     const published = figures();
     const documented = `
       stats/connections stats/sessions stats/sessions/persistent stats/suboptions stats/subscribers stats/subscriptions
@@ -195,7 +195,7 @@ describe('SysTopics figures', () => {
     for (const topic of documented) assert.match(published[topic] ?? 'missing', /^\d+$/, topic);
   });
 
-  it('tells each figure from its own counter or gauge', () => {
+  it('publishes each value from its own counter or gauge', () => {
     const published = figures();
     const at = (name: keyof typeof Metric) => String(Metric[name] + 1000);
     assert.equal(published['metrics/bytes/received'], at('bytesReceived'));
@@ -210,7 +210,7 @@ describe('SysTopics figures', () => {
     });
   });
 
-  it('tells the present and the highest value of a gauge', () => {
+  it('publishes the present and the highest value of a gauge', () => {
     const { sys, clock, texts, gauges } = setUp([`${PREFIX}stats/connections/+`]);
     sys.start();
     gauges.connections = 50;
@@ -222,7 +222,7 @@ describe('SysTopics figures', () => {
     assert.equal(published['stats/connections/max'], '50');
   });
 
-  it('has the later spellings only beside them, on request', () => {
+  it('adds the later spellings only on request', () => {
     const [plain, dotted] = [figures(), figures({ sysDottedTopics: true })];
     const later = [
       'stats/connections.count',
@@ -262,7 +262,7 @@ describe('SysTopics presence', () => {
     disconnectedAt: START + 5000
   });
 
-  it('tells at once that a client has connected', () => {
+  it('reports at once that a client has connected', () => {
     const { sys, take, clock } = setUp(['$SYS/brokers/+/clients/#']);
     clock.advance(1);
     sys.connected(client);
@@ -284,7 +284,7 @@ describe('SysTopics presence', () => {
     });
   });
 
-  it('tells at once that a client has disconnected, and why', () => {
+  it('reports at once that a client has disconnected, and why', () => {
     const { sys, take } = setUp(['$SYS/brokers/+/clients/#'], { presenceQos: 2 });
     sys.disconnected(client, 'keepalive_timeout');
     const [{ topic, payload, qos }] = take();
@@ -298,7 +298,7 @@ describe('SysTopics presence', () => {
     });
   });
 
-  it('has texts for what is absent, and the words of older versions', () => {
+  it('has strings for absent values, and the words of older versions', () => {
     const { sys, texts } = setUp(['$SYS/#']);
     const local = clientInfo({ protocolVersion: 3, connection: { transport: 'local' } });
     sys.connected(local, 0x87);
@@ -311,7 +311,7 @@ describe('SysTopics presence', () => {
     assert.equal(notice.connected_at, START);
   });
 
-  it('shows an IPv4 address as such, also from an IPv6 socket', () => {
+  it('writes an IPv4 address as such, even from an IPv6 socket', () => {
     const { sys, texts } = setUp(['$SYS/#']);
     for (const [remoteAddress, shown] of [
       ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -323,7 +323,7 @@ describe('SysTopics presence', () => {
     }
   });
 
-  it('spells wildcards in a client id so that the topic stays a topic name', () => {
+  it('escapes wildcards in a client id so that the topic remains a topic name', () => {
     const { sys, take } = setUp(['$SYS/brokers/+/clients/+/connected']);
     sys.connected(clientInfo({ clientId: '+#' }));
     const [{ topic, payload }] = take();
@@ -331,14 +331,14 @@ describe('SysTopics presence', () => {
     assert.equal(JSON.parse(payload).clientid, '+#');
   });
 
-  it('leaves out a client id that makes no topic name', () => {
+  it('omits a client id that cannot be part of a topic name', () => {
     const { sys, take } = setUp(['$SYS/#']);
     sys.connected(clientInfo({ clientId: 'x'.repeat(65_535) }));
     sys.disconnected(clientInfo({ clientId: 'a\0b' }), 'normal');
     assert.deepEqual(take(), []);
   });
 
-  it('makes nothing where nobody listens to that client', () => {
+  it('creates nothing if nobody is subscribed for that client', () => {
     const { sys, take, asked } = setUp([`${PREFIX}clients/other/#`]);
     sys.connected(client);
     assert.deepEqual(take(), []);
@@ -355,7 +355,7 @@ describe('SysTopics alarms and warnings', () => {
     desc: { severity: 'warning', title: 'CPU', summary: '88 %', timestamp: START }
   } as const;
 
-  it('tells of an alarm and of its end', () => {
+  it('reports an alarm and its end', () => {
     const { sys, take } = setUp(['$SYS/#']);
     sys.alarm('alert', alarm);
     sys.alarm('clear', alarm);
@@ -370,7 +370,7 @@ describe('SysTopics alarms and warnings', () => {
     );
   });
 
-  it('repeats no warning of one kind about one thing within two seconds', () => {
+  it('does not repeat a warning of one kind about one subject within two seconds', () => {
     const { sys, take, clock } = setUp(['$SYS/#']);
     sys.warn('long_gc', 'process', 'took 300 ms');
     sys.warn('long_gc', 'process', 'took 400 ms');
@@ -403,11 +403,11 @@ describe('uptimeText', () => {
     [100 * DAY_MS, '100 days, 0 hours, 0 minutes, 0 seconds'],
     [-5, '0 seconds']
   ];
-  for (const [ms, text] of cases) it(`says "${text}"`, () => assert.equal(uptimeText(ms), text));
+  for (const [ms, text] of cases) it(`returns "${text}"`, () => assert.equal(uptimeText(ms), text));
 });
 
 describe('dateTimeText', () => {
-  it('is local time with two digits each', () => {
+  it('returns local time with two digits for each part', () => {
     assert.equal(dateTimeText(new Date(2026, 0, 2, 3, 4, 5, 999).getTime()), '2026-01-02 03:04:05');
     assert.equal(dateTimeText(new Date(2026, 11, 31, 23, 59, 59).getTime()), '2026-12-31 23:59:59');
   });

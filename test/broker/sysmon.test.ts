@@ -11,8 +11,8 @@ function setUp() {
   return { clock, wheel };
 }
 
-describe('the system monitor', () => {
-  it('tells of a turn that took long, and not of one that was in time', () => {
+describe('The system monitor', () => {
+  it('reports a turn that took too long, and no other', () => {
     const { clock, wheel } = setUp();
     const told: string[] = [];
     const monitor = new SystemMonitor(wheel, 1, (...warning) => told.push(warning.join(' ')));
@@ -26,8 +26,8 @@ describe('the system monitor', () => {
   });
 });
 
-describe('the memory watch', () => {
-  it('is short from the mark on, and relieved below nine tenths of it', () => {
+describe('The memory watch', () => {
+  it('reports a shortage at the limit, and its end below nine tenths of it', () => {
     const { clock, wheel } = setUp();
     let used = 99;
     const changes: boolean[] = [];
@@ -47,7 +47,7 @@ describe('the memory watch', () => {
     assert.deepEqual(changes, [true, false]);
   });
 
-  it('is short also where the buffer that begins a collection can not be allocated [RangeError]', (t) => {
+  it('reports a shortage even if the buffer that triggers a collection cannot be allocated [RangeError]', (t) => {
     const { clock, wheel } = setUp();
     t.mock.method(MessagePort.prototype, 'postMessage', () => {
       throw new RangeError('Array buffer allocation failed');
@@ -60,7 +60,7 @@ describe('the memory watch', () => {
     assert.deepEqual([memory.isShort, memory.isExhausted], [true, true]);
   });
 
-  it('is never short without a mark', () => {
+  it('never reports a shortage without a limit', () => {
     const { wheel } = setUp();
     new Memory(0, wheel, () => assert.fail('short')).start();
     assert.equal(wheel.size, 0);

@@ -19,7 +19,7 @@ import {
 const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
 
 describe('$delayed', () => {
-  it('publishes to the inner topic when the time has come, to whoever is there by then', async () => {
+  it('publishes to the inner topic when the delay has passed, to the clients subscribed at that time', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const client = await rawClient(broker);
@@ -37,14 +37,14 @@ describe('$delayed', () => {
     assert.equal(broker.metrics.gauge('messages.delayed'), 0);
   });
 
-  it('keeps the order of equal delays, retains when released, and counts expiry from then', async () => {
+  it('keeps the order of equal delays, retains on release, and starts the message expiry then', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const client = await rawClient(broker);
     await granted(client, 1, 'a');
     for (const payload of ['1', '2', '3']) client.send(publish('$delayed/5/a', payload, { retain: true }));
     await nothing(client);
-    assert.equal(broker.metrics.gauge('retained'), 3); // those of $SYS alone
+    assert.equal(broker.metrics.gauge('retained'), 3); // retained messages of $SYS only
     await clock.advance('5s');
     assert.deepEqual(await payloads(client), ['1', '2', '3']);
     client.send(publish('$delayed/5/a', 'short', { properties: { messageExpiryInterval: 2 } }));
@@ -52,7 +52,7 @@ describe('$delayed', () => {
     assert.equal((await client.next('publish')).properties?.messageExpiryInterval, 2);
   });
 
-  it('refuses what it cannot keep: 0x90 without seconds or topic, 0x97 past the bound, 0x87 for $SYS', async () => {
+  it('refuses a message it cannot delay: 0x90 without seconds or topic, 0x97 above the limit, 0x87 for $SYS', async () => {
     await using broker = await startBroker({ maxDelayedMessages: 1 });
     const reasons: string[] = [];
     broker.on('message.dropped', ({ reason }) => reasons.push(reason));
@@ -74,7 +74,7 @@ describe('$delayed', () => {
     assert.equal((await other.next('puback')).reasonCode, 0x90);
   });
 
-  it('asks for the rights of the inner topic when the message comes', async () => {
+  it('checks the permission for the inner topic when the message arrives', async () => {
     const asked: string[] = [];
     await using broker = await startBroker({
       hooks: {
@@ -109,7 +109,7 @@ describe('$delayed', () => {
     assert.deepEqual(await payloads(watcher), ['gone']);
   });
 
-  it('tells the app what is wrong: the topic, the bound, or that it is switched off', async () => {
+  it('reports to the app what is wrong: the topic, the limit, or that the feature is off', async () => {
     await using broker = await startBroker({ maxDelayedMessages: 1 });
     await broker.publish('$delayed/5/a', '1');
     await assert.rejects(broker.publish('$delayed/5/a', '2'), {
@@ -121,7 +121,7 @@ describe('$delayed', () => {
     await assert.rejects(off.publish('$delayed/5/a', '1'), { code: 'DELAYED_OFF', message: /delayedPublish/ });
   });
 
-  it('tells of the messages that still wait when the broker stops', async () => {
+  it('reports the messages that still wait when the broker stops', async () => {
     const broker = await startBroker();
     const dropped: string[] = [];
     broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic} ${reason}`));
@@ -134,7 +134,7 @@ describe('$delayed', () => {
     assert.equal(metrics.gauge('messages.delayed'), 0);
   });
 
-  it('may be delayed once more by a publish hook when its time has come', async () => {
+  it('may be delayed once more by a publish hook on release', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const seen: string[] = [];
@@ -165,7 +165,7 @@ describe('$delayed', () => {
   });
 });
 
-describe('rewrite rules', () => {
+describe('Rewrite rules', () => {
   const rewrite = [
     'x/# ^x/y/(.+)$ z/y/$1',
     { filter: 'in/+', pattern: '^in/(.+)$', target: 'out/$1', on: 'publish' as const }
@@ -188,7 +188,7 @@ describe('rewrite rules', () => {
     assert.equal((await watcher.next('publish')).topic, 'z/y/will');
   });
 
-  it('hold for topics behind an alias, for retained messages and for the runs of QoS 0', async () => {
+  it('apply to topics behind an alias, to retained messages and to runs of QoS 0', async () => {
     await using broker = await startBroker({ rewrite });
     const client = await rawClient(broker);
     await granted(client, 1, 'z/#');
@@ -212,8 +212,8 @@ describe('rewrite rules', () => {
   });
 });
 
-describe('mount points', () => {
-  it('keep clients apart, with %c and %u, and nobody sees the prefix', async () => {
+describe('Mount points', () => {
+  it('separate clients, with %c and %u, and are not visible to them', async () => {
     await using broker = await startBroker({ mountpoint: 'm/%c/%u/' });
     const seen: string[] = [];
     broker.subscribe('#', ({ topic }) => seen.push(topic));
@@ -233,7 +233,7 @@ describe('mount points', () => {
     assert.equal((await two.next('publish')).topic, 'b');
   });
 
-  it('stand behind the share prefix, before wills, and in front of $SYS', async () => {
+  it('come after the share prefix, and apply to wills and to filters of $SYS', async () => {
     await using broker = await startBroker({ zones: { tenant: { mountpoint: 't/' } } });
     const meta = { zone: 'tenant' };
     const client = await rawClient(broker, { meta, clientId: 'c', will: WILL });
@@ -267,7 +267,7 @@ describe('mount points', () => {
     assert.equal((await refusedConnect(broker, { version: 4, clientId: '#' })).reasonCode, 0x85);
   });
 
-  it('refuse a name with wildcards that the authenticate hook gives, too', async () => {
+  it('also refuse a user name with wildcards from the authenticate hook', async () => {
     await using broker = await startBroker({
       mountpoint: '%u/',
       hooks: { authenticate: async () => ({ allow: true, username: '#' }) }
@@ -275,7 +275,7 @@ describe('mount points', () => {
     assert.equal((await refusedConnect(broker, { username: 'good' })).reasonCode, 0x86);
   });
 
-  it("take the listener's word over the zone's, and the hook's user name over the client's", async () => {
+  it('take the value of the listener before that of the zone, and the user name of the hook before that of the client', async () => {
     await using broker = await startBroker({
       mountpoint: 'zone/',
       hooks: { authenticate: () => ({ allow: true, username: 'real' }) }
@@ -288,7 +288,7 @@ describe('mount points', () => {
     assert.deepEqual(seen, ['listener/real/a']);
   });
 
-  it('take names literally, whatever they look like', async () => {
+  it('insert names literally, whatever characters they have', async () => {
     await using broker = await startBroker({ mountpoint: '%c/%u/' });
     const seen: string[] = [];
     broker.subscribe('#', ({ topic }) => seen.push(topic));
@@ -298,7 +298,7 @@ describe('mount points', () => {
     assert.deepEqual(seen, ['%u/$&/a']);
   });
 
-  it('refuse a topic that becomes too long under them, alone', async () => {
+  it('refuse only the topic that they make too long', async () => {
     await using broker = await startBroker({ mountpoint: `${'m'.repeat(100)}/`, maxPacketSize: '256KB' });
     const client = await rawClient(broker, { clientId: 'c' });
     const long = 'x'.repeat(65_500);
@@ -309,8 +309,8 @@ describe('mount points', () => {
   });
 });
 
-describe('subscriptions made at connect', () => {
-  it('take the short spellings of documented settings files, too (nl, rap, rh)', async () => {
+describe('Subscriptions made at connect', () => {
+  it('accept the short spellings of documented settings files (nl, rap, rh)', async () => {
     const given = [
       { topic: 'a', nl: true, rap: true, rh: 2 },
       { topic: 'b', no_local: true, retain_as_published: true, retain_handling: 2 }
@@ -324,7 +324,7 @@ describe('subscriptions made at connect', () => {
     );
   });
 
-  it('are there after CONNACK for every client, with its names in them, and send retained messages', async () => {
+  it('exist after CONNACK for every client, with its names inserted, and send retained messages', async () => {
     await using broker = await startBroker({
       autoSubscriptions: [
         { topic: 'to/%c', qos: 1 },
@@ -344,7 +344,7 @@ describe('subscriptions made at connect', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('take names literally, and refuse those with wildcards with an error event', async () => {
+  it('insert names literally, and refuse those with wildcards with an error event', async () => {
     await using broker = await startBroker({ autoSubscriptions: [{ topic: 'to/%c' }, { topic: 'for/%u' }] });
     const errors: string[] = [];
     broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? ''));
@@ -367,7 +367,7 @@ describe('subscriptions made at connect', () => {
 describe('$SYS', () => {
   const remote = { transport: 'tcp', remoteAddress: '192.0.2.1' } as const;
 
-  it('may be subscribed by clients of this machine alone, unless told otherwise', async () => {
+  it('may be subscribed by clients of this machine only, unless configured otherwise', async () => {
     await using broker = await startBroker();
     const filters = ['$SYS/#', '$SYS', '$share/g/$SYS/#', '$queue/$SYS/a', '$SYSTEM/a', '#'];
     const open = [0, 0, 0, 0, 0, 0];
@@ -393,7 +393,7 @@ describe('$SYS', () => {
     assert.deepEqual(await granted(await rawClient(knowing, { meta: remote }), 1, filters), open);
   });
 
-  it('may not be published by clients, wills and delayed messages, and 3.x is told nothing', async () => {
+  it('may not be published to by clients, wills and delayed messages, and a 3.x client is not notified', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const watcher = await rawClient(broker);
@@ -414,7 +414,7 @@ describe('$SYS', () => {
     await nothing(watcher);
   });
 
-  it('counts what goes on, and a client of the same machine reads it', async () => {
+  it('counts traffic, which a client of the same machine can read', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, sysInterval: '60s' });
     const prefix = '$SYS/brokers/embermq@127.0.0.1';
@@ -452,7 +452,7 @@ describe('$SYS', () => {
     assert.ok(Number(figures.get('metrics/messages/sent')) >= 1);
   });
 
-  it('tells of clients that come and go', async () => {
+  it('reports clients that connect and disconnect', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker, { clientId: 'w' });
     await granted(watcher, 1, '$SYS/brokers/+/clients/#');
@@ -467,8 +467,8 @@ describe('$SYS', () => {
   });
 });
 
-describe('what is not on offer', () => {
-  it('is told in CONNACK, and refused with its code', async () => {
+describe('Features that are switched off', () => {
+  it('are announced in CONNACK, and refused with their code', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       retainAvailable: false,
@@ -511,15 +511,15 @@ describe('what is not on offer', () => {
     assert.equal((await refusedConnect(broker, { will: { ...WILL, retain: true } })).reasonCode, 0x9a);
   });
 
-  it('is not told where all is on offer', async () => {
+  it('are not announced if all are available', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     assert.deepEqual(client.connack?.properties, { maximumPacketSize: 1_048_576, topicAliasMaximum: 64 });
   });
 });
 
-describe('server redirection', () => {
-  it('goes by 0x9C and 0x9D with a Server Reference, from hooks and while connected; 3.x is told unavailable', async () => {
+describe('Server redirection', () => {
+  it('uses 0x9C and 0x9D with a Server Reference, from hooks and for connected clients; 3.x clients receive "unavailable"', async () => {
     const refusal = { allow: false, reasonCode: 0x9c, serverReference: 'b.example:1883 c.example' } as const;
     for (const name of ['preConnect', 'authenticate'] as const) {
       await using broker = await startBroker();
@@ -539,8 +539,8 @@ describe('server redirection', () => {
   });
 });
 
-describe('request and response', () => {
-  it('gives Response Information to who asks for it, with names in it', async () => {
+describe('Request and response', () => {
+  it('sends Response Information to clients that request it, with names inserted', async () => {
     await using broker = await startBroker({ responseInformation: 'reply/%c/%u' });
     const asked = { requestResponseInformation: 1 as const };
     const told = async (properties: object, username?: string) =>
@@ -553,7 +553,7 @@ describe('request and response', () => {
     assert.equal(client.connack?.properties?.responseInformation, undefined);
   });
 
-  it('carries Response Topic and Correlation Data there and back', async () => {
+  it('forwards Response Topic and Correlation Data in both directions', async () => {
     await using broker = await startBroker();
     const server = await rawClient(broker);
     const client = await rawClient(broker);
@@ -572,11 +572,11 @@ describe('request and response', () => {
   });
 });
 
-describe('the payload format check', () => {
+describe('The payload format check', () => {
   const bad = Buffer.from('c328', 'hex');
   const properties = { payloadFormatIndicator: 1 as const };
 
-  it('is off by default: the indicator is forwarded as it came', async () => {
+  it('is off by default: the indicator is forwarded unchanged', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, 'a');
@@ -584,7 +584,7 @@ describe('the payload format check', () => {
     assert.deepEqual((await client.next('publish')).properties, properties);
   });
 
-  it('refuses payloads that claim to be UTF-8 and are not with 0x99, wills in CONNECT among them', async () => {
+  it('refuses payloads that claim to be UTF-8 and are not with 0x99, including wills in CONNECT', async () => {
     await using broker = await startBroker({ payloadFormatCheck: true });
     const client = await rawClient(broker);
     await granted(client, 1, 'a');

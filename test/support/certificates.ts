@@ -11,31 +11,34 @@ export interface Identity {
   readonly keyFile: string;
 }
 
-/** A little authority and what it has issued, made anew for each run: nothing in the repository can expire. */
+/**
+ * A small certificate authority and the certificates it has issued. They are created in each run, so that none in the repository can
+ * expire.
+ */
 export interface Certificates extends Disposable {
   readonly directory: string;
   readonly ca: Identity;
   /** For `localhost` and `127.0.0.1`. */
   readonly server: Identity;
-  /** Another of the same names, to be put in the place of the first. */
+  /** Another certificate for the same names, to replace the first. */
   readonly renewed: Identity;
   /** O=Plant, CN=device-1 */
   readonly client: Identity;
-  /** O=Plant, CN=device-2; it stands in the revocation list. */
+  /** O=Plant, CN=device-2; it is in the revocation list. */
   readonly revoked: Identity;
   /** O=Plant, without a common name. */
   readonly nameless: Identity;
-  /** CN=device-1, from an authority nobody believes. */
+  /** CN=device-1, from an untrusted authority. */
   readonly stranger: Identity;
-  /** From before anything was revoked. */
+  /** The revocation list before the first revocation. */
   readonly emptyCrl: string;
   readonly crl: string;
   readonly crlFile: string;
 }
 
 /**
- * Make certificates with the `openssl` command.
- * @throws where there is no such command
+ * Creates the certificates with the `openssl` command.
+ * @throws if there is no such command
  */
 export function makeCertificates(): Certificates {
   const directory = mkdtempSync(join(tmpdir(), 'certificates-'));

@@ -1,6 +1,6 @@
 import type { ClientInfo } from '../../lib/client-info.ts';
 
-/** A client as hooks and events see it, with what a test changes. */
+/** A client as hooks and events receive it, with the fields that a test changes. */
 export function clientInfo(changes: Partial<ClientInfo> = {}): ClientInfo {
   return {
     clientId: 'c1',

@@ -1,4 +1,4 @@
-/** What an app in TypeScript writes. */
+/** Code as an app in TypeScript would write it. */
 export const CONSUMER = `
   import { createServer as createHttpServer } from 'node:http';
   import { createServer } from 'node:net';

@@ -11,7 +11,7 @@ import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, type RawClientOptions, rawClient } from './raw-client.ts';
 import { subscribe } from './wire.ts';
 
-/** A started broker whose time stands still until `clock.advance`; stopped when disposed. */
+/** Starts a broker on a virtual clock that only `clock.advance` moves; disposing of it stops the broker. */
 export async function timedBroker(
   options: BrokerOptions = {}
 ): Promise<{ broker: Broker; clock: VirtualClock } & AsyncDisposable> {
@@ -36,7 +36,7 @@ export async function timedBroker(
   };
 }
 
-/** A client that has subscribed to one filter. */
+/** Connects a client and subscribes it to one filter. */
 export async function subscriber(
   broker: Broker,
   filter: { topic: string } & Partial<SubscriptionRequest>,
@@ -48,28 +48,26 @@ export async function subscriber(
   return client;
 }
 
-/** Cut a client off, and wait until the broker knows. */
+/** Cuts the connection of a client, and waits until the broker has noticed. */
 export async function cutOff(broker: Broker, client: RawClient): Promise<void> {
   const gone = broker.nextEvent('client.disconnected');
   client.cut();
   await gone;
 }
 
-/** What a client says whose session outlives its connections. */
+/** CONNECT fields of a client whose session outlives its connections. */
 export function persistent(clientId: string, version: ProtocolVersion = 5): RawClientOptions {
   return version === 5
     ? { clientId, version, clean: false, properties: { sessionExpiryInterval: 3600 } }
     : { clientId, version, clean: false };
 }
 
-/** An acknowledgement. */
+/** Builds an acknowledgement. */
 export function ack(cmd: AckPacket['cmd'], messageId: number, reasonCode = 0): AckPacket {
   return { cmd, messageId, reasonCode };
 }
 
-/**
- * Packets in short, for comparing sequences: `publish 7 q1 dup retain a/b=payload`, `pubrel 7`, `pubrec 7 0x92`.
- */
+/** Formats packets as short strings, for comparing sequences: `publish 7 q1 dup retain a/b=payload`, `pubrel 7`, `pubrec 7 0x92`. */
 export function told(packets: readonly Packet[]): string[] {
   return packets.map((packet) => {
     if (packet.cmd === 'publish') {
@@ -83,7 +81,7 @@ export function told(packets: readonly Packet[]): string[] {
   });
 }
 
-/** The one PUBLISH that came since the last packet handed out. */
+/** Returns the only PUBLISH received since the last returned packet. */
 export async function onlyPublish(client: RawClient): Promise<PublishPacket> {
   const packets = await client.rest();
   const [first] = packets;

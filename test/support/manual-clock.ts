@@ -5,9 +5,9 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that moves only when told to, and runs what is due at once, in order of due time. */
+/** A clock that moves only when told to, and calls due timers synchronously, in order of due time. */
 export class ManualClock implements Clock {
-  /** How often `setTimeout` was asked. */
+  /** The number of calls of `setTimeout`. */
   timersSet = 0;
   /** Wall time minus monotonic time. */
   wallOffsetMs: number;
@@ -37,7 +37,7 @@ export class ManualClock implements Clock {
     this.#timers.delete(timer as Timer);
   }
 
-  /** Timers that wait. */
+  /** The number of pending timers. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -52,7 +52,7 @@ export class ManualClock implements Clock {
     this.#nowMs = untilMs;
   }
 
-  /** Let time pass without running anything, as when the event loop is blocked. */
+  /** Lets time pass without calling timers, as when the event loop is blocked. */
   stall(ms: number): void {
     this.#nowMs += ms;
   }

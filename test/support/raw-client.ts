@@ -6,25 +6,25 @@ import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { ConnackPacket, ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 
-/** Real milliseconds after which a packet that does not come is a failure: on a busy machine a process may stand still for seconds. */
+/** Milliseconds of real time after which a missing packet is a failure. On a busy machine a process may be suspended for seconds. */
 const PATIENCE_MS = 30_000;
 
 /** AckPacket has four values of `cmd`, so Extract would not find it. */
 type PacketOf<C extends Packet['cmd'], P = Packet> = P extends { cmd: infer K } ? (C extends K ? P : never) : never;
 
-/** What a client says in CONNECT, and how it comes to the broker. */
+/** The content of CONNECT, and the connection it is sent on. */
 export interface RawClientOptions extends Partial<Omit<ConnectPacket, 'cmd' | 'protocolVersion'>> {
   /** Default 5. */
   readonly version?: ProtocolVersion;
   /** `false`: open the stream and send nothing. */
   readonly connect?: boolean;
-  /** What the listener would tell of the connection. */
+  /** What the listener reports about the connection. */
   readonly meta?: Partial<ConnectionMeta>;
 }
 
 let lastClient = 0;
 
-/** A CONNECT with what a test does not care for filled in. */
+/** Builds a CONNECT with defaults for every field that the test does not set. */
 export function connectPacket(options: RawClientOptions = {}): ConnectPacket {
   const { version = 5, connect: _connect, meta: _meta, ...rest } = options;
   return {
@@ -38,7 +38,7 @@ export function connectPacket(options: RawClientOptions = {}): ConnectPacket {
   };
 }
 
-/** A client that sends what it is told to, right or wrong, over `broker.stream()`. Unless told otherwise it has its CONNACK. */
+/** Connects a client that sends any packet, valid or invalid, over `broker.stream()`. By default it has received its CONNACK. */
 export async function rawClient(broker: Broker, options: RawClientOptions = {}): Promise<RawClient> {
   const client = new RawClient(broker.stream(options.meta), options.version ?? 5);
   if (options.connect === false) return client;
@@ -47,15 +47,15 @@ export async function rawClient(broker: Broker, options: RawClientOptions = {}):
   return client;
 }
 
-/** Packets over a stream, one by one. */
+/** A client that reads and writes single packets on a stream. */
 export class RawClient {
   readonly stream: Duplex;
   readonly version: ProtocolVersion;
-  /** Everything that came, in order. */
+  /** All received packets, in order. */
   readonly received: Packet[] = [];
   /** Set by `rawClient`. */
   connack: ConnackPacket | undefined;
-  /** The broker has ended or cut the stream. */
+  /** Whether the broker has ended or destroyed the stream. */
   isClosed = false;
   readonly #reader: PacketReader;
   readonly #waiting = new Set<() => void>();
@@ -72,18 +72,18 @@ export class RawClient {
     stream.on('close', () => this.#close());
   }
 
-  /** Send packets in one write. */
+  /** Sends packets in one write. */
   send(...packets: readonly (Packet | Buffer)[]): void {
     const parts = packets.map((packet) => (Buffer.isBuffer(packet) ? packet : encode(packet, this.version)));
     this.stream.write(Buffer.concat(parts));
   }
 
-  /** Send bytes, written in hexadecimal; blanks do not matter. */
+  /** Sends bytes given in hexadecimal; spaces are ignored. */
   sendBytes(hex: string): void {
     this.stream.write(Buffer.from(hex.replaceAll(/\s/g, ''), 'hex'));
   }
 
-  /** The packet after the last one handed out; it must be of that kind. */
+  /** Returns the packet after the last returned one, which must be of this type. */
   async next<C extends Packet['cmd']>(cmd: C): Promise<PacketOf<C>>;
   async next(): Promise<Packet>;
   async next(cmd?: string): Promise<Packet> {
@@ -96,7 +96,7 @@ export class RawClient {
     return packet;
   }
 
-  /** Come to the end of what the broker has to say: a PINGREQ is answered, and these packets came before the answer. */
+  /** Sends PINGREQ and returns the packets that arrived before PINGRESP. */
   async rest(): Promise<Packet[]> {
     this.send({ cmd: 'pingreq' });
     const packets: Packet[] = [];
@@ -104,12 +104,15 @@ export class RawClient {
     return packets;
   }
 
-  /** Nothing came since the last packet handed out, and the connection lives. */
+  /** Checks that no packet has arrived since the last returned one, and that the connection is open. */
   async nothing(): Promise<void> {
     assert.deepEqual(await this.rest(), []);
   }
 
-  /** The broker closes the connection; v5 is told why, 3.x nothing. @returns what came before that */
+  /**
+   * Checks that the broker closes the connection, with this DISCONNECT for 5.0 and without one for 3.x.
+   * @returns the packets before that
+   */
   async refused(reasonCode: number): Promise<Packet[]> {
     await this.closed();
     const packets = this.received.slice(this.#at);
@@ -125,14 +128,17 @@ export class RawClient {
     return packets.slice(0, -1);
   }
 
-  /** The broker has closed the connection. @returns all that came */
+  /**
+   * Waits until the broker has closed the connection.
+   * @returns all received packets
+   */
   async closed(): Promise<Packet[]> {
     await this.#until(() => this.isClosed, 'the close');
     if (this.#error !== undefined) throw this.#error;
     return this.received;
   }
 
-  /** Cut the connection, without DISCONNECT. */
+  /** Destroys the connection without DISCONNECT. */
   cut(): void {
     this.stream.destroy();
   }

@@ -1,16 +1,16 @@
-/** Whom a statement binds: the server, the client, or both. */
+/** The party that a statement binds: the server, the client, or both. */
 export type Side = 'S' | 'B' | 'C';
 
 /** One normative statement. */
 export interface Statement {
-  /** `MQTT-...` for 5.0, `MQTT3-...` for 3.1.1, `MQTT31-...` for 3.1, which numbers nothing itself. */
+  /** `MQTT-...` for 5.0, `MQTT3-...` for 3.1.1, `MQTT31-...` for 3.1, whose text numbers no statements. */
   readonly id: string;
   readonly side: Side;
-  /** What it asks of a server, in short. */
+  /** A short description of what the statement requires. */
   readonly meaning: string;
 }
 
-/** Statements of a section. */
+/** The statements of a section. */
 export interface Chapter {
   readonly title: string;
   readonly statements: readonly Statement[];
@@ -22,7 +22,7 @@ function chapter(title: string, prefix: string, rows: readonly Row[]): Chapter {
   return { title, statements: rows.map(([id, side, meaning]) => ({ id: `${prefix}-${id}`, side, meaning })) };
 }
 
-/** Every numbered statement of MQTT 5.0 and 3.1.1 that a server meets, and the rules of MQTT 3.1 that differ. */
+/** Every numbered statement of MQTT 5.0 and 3.1.1 that concerns a server, and the rules of MQTT 3.1 that differ. */
 export const CHAPTERS: readonly Chapter[] = [
   chapter('MQTT 5.0, 1 Data representation', 'MQTT', [
     ['1.5.4-1', 'B', 'ill-formed UTF-8 in a string ends the connection'],
@@ -372,8 +372,8 @@ export const STATEMENTS: ReadonlyMap<string, Statement> = new Map(
 );
 
 /**
- * The ids that a test name begins with: `[MQTT-3.1.2-16, -17] ...`, `[MQTT-3.4.2-1] [MQTT-3.5.2-1] ...`, `[MQTT-4.3.3-1 .. -3] ...`.
- * A part that is only a number goes with the id before it.
+ * Returns the ids at the beginning of a test name: `[MQTT-3.1.2-16, -17] ...`, `[MQTT-3.4.2-1] [MQTT-3.5.2-1] ...`, `[MQTT-4.3.3-1 .. -3]
+ * ...`. A part that is only a number continues the id before it.
  */
 export function idsOf(name: string): string[] {
   const [head] = /^(\s*\[[^\]]*\])*/.exec(name) ?? [''];

@@ -1,4 +1,4 @@
-/** A string with its two length bytes, or binary data with its own; text is taken as UTF-8, bytes as they are. */
+/** Encodes a string or binary data with its two length bytes; a string is encoded as UTF-8, bytes are unchanged. */
 export function field(value: string | Buffer): Buffer {
   const bytes = Buffer.from(value as string);
   return Buffer.concat([u16(bytes.length), bytes]);
@@ -14,7 +14,7 @@ export function u32(value: number): Buffer {
   return bytes;
 }
 
-/** Bytes with their length as a variable byte integer in front. */
+/** Prefixes bytes with their length as a variable byte integer. */
 export function sized(...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
   const length: number[] = [];
@@ -26,29 +26,29 @@ export function sized(...parts: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from(length), body]);
 }
 
-/** A packet with this first byte. */
+/** Builds a packet with this first byte. */
 export function frame(first: number, ...body: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from([first]), sized(...body)]);
 }
 
-/** The parts of a CONNECT, each of which may be wrong. */
+/** The parts of a CONNECT, each of which may be invalid. */
 export interface ConnectParts {
   /** First byte of the fixed header. Default 0x10. */
   readonly first?: number;
   readonly name?: string | Buffer;
   /** Default 5. */
   readonly level?: number;
-  /** Connect flags. Default 0x02: clean start and nothing else. */
+  /** Connect flags. Default 0x02: Clean Start only. */
   readonly flags?: number;
   readonly keepalive?: number;
-  /** The property block without its length; left out altogether below level 5. */
+  /** The property block without its length. Omitted below level 5. */
   readonly properties?: Buffer;
-  /** What follows the client id, complete with its lengths. */
+  /** The fields after the client id, including their lengths. */
   readonly payload?: readonly Buffer[];
   readonly clientId?: string | Buffer;
 }
 
-/** The bytes of a CONNECT, right or wrong. */
+/** Encodes a CONNECT, valid or invalid. */
 export function connectBytes(parts: ConnectParts = {}): Buffer {
   const { first = 0x10, name = 'MQTT', level = 5, flags = 2, keepalive = 0 } = parts;
   const { properties = Buffer.alloc(0), clientId = 'raw', payload = [] } = parts;

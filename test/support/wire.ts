@@ -19,7 +19,7 @@ import { type RawClient, rawClient } from './raw-client.ts';
 
 type Filter = string | ({ readonly topic: string } & Partial<SubscriptionRequest>);
 
-/** A started broker with timers to the millisecond, blind to the memory of the process. A virtual clock waits for its work. */
+/** Starts a broker with millisecond timers and without the memory watch. A virtual clock is told to wait for its pending work. */
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
   const broker = new Broker({ timerResolution: 1, memoryHighWatermark: 0, ...options });
   if (options.clock instanceof VirtualClock) options.clock.attach(broker.work);
@@ -28,13 +28,13 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
 
 let lastClient = 0;
 
-/** A CONNECT with what a test does not care for filled in: clean start, no keep alive, a client id of its own. */
+/** Builds a CONNECT with defaults: clean start, no keep alive, a unique client id. */
 export function connect(version: ProtocolVersion, given: Partial<ConnectPacket> = {}): ConnectPacket {
   const clientId = `wire${++lastClient}`;
   return { cmd: 'connect', protocolVersion: version, bridge: false, clientId, clean: true, keepalive: 0, ...given };
 }
 
-/** A SUBSCRIBE; a filter given as text is asked for at QoS 0 without options. */
+/** Builds a SUBSCRIBE; a filter given as a string is requested at QoS 0 without options. */
 export function subscribe(
   messageId: number,
   filters: Filter | readonly Filter[],
@@ -47,12 +47,12 @@ export function subscribe(
   return { cmd: 'subscribe', messageId, subscriptions, properties };
 }
 
-/** An UNSUBSCRIBE. */
+/** Builds an UNSUBSCRIBE. */
 export function unsubscribe(messageId: number, ...unsubscriptions: string[]): UnsubscribePacket {
   return { cmd: 'unsubscribe', messageId, unsubscriptions };
 }
 
-/** A PUBLISH; QoS 0 and not retained unless told otherwise. */
+/** Builds a PUBLISH; QoS 0 and not retained by default. */
 export function publish(
   topic: string,
   payload: string | Buffer = '',
@@ -61,18 +61,18 @@ export function publish(
   return { cmd: 'publish', topic, payload: Buffer.from(payload), qos: 0, dup: false, retain: false, ...more };
 }
 
-/** Send packets in one write. */
+/** Sends packets in one write. */
 export function sendAll(client: RawClient, ...packets: readonly Packet[]): void {
   client.send(Buffer.concat(packets.map((packet) => encode(packet, client.version))));
 }
 
-/** Subscribe and read the SUBACK. */
+/** Subscribes and returns the codes of the SUBACK. */
 export async function granted(client: RawClient, ...args: Parameters<typeof subscribe>): Promise<number[]> {
   client.send(subscribe(...args));
   return (await client.next('suback')).granted;
 }
 
-/** Send CONNECT and read the refusing CONNACK, behind which the connection is closed. */
+/** Sends CONNECT and returns the refusing CONNACK, after which the connection is closed. */
 export async function refusedConnect(
   broker: Broker,
   options: Partial<ConnectPacket> & { version?: ProtocolVersion; meta?: Partial<ConnectionMeta> } = {}
@@ -87,7 +87,7 @@ export async function refusedConnect(
   return connack;
 }
 
-/** Come to the end of what the broker has to say: a PINGREQ is answered, and these packets came before the answer. */
+/** Sends PINGREQ and returns the packets that arrived before PINGRESP. */
 export async function rest(client: RawClient): Promise<Packet[]> {
   client.send({ cmd: 'pingreq' });
   const packets: Packet[] = [];
@@ -95,17 +95,20 @@ export async function rest(client: RawClient): Promise<Packet[]> {
   return packets;
 }
 
-/** Nothing came since the last packet read, and the connection lives. */
+/** Checks that no packet has arrived since the last one read, and that the connection is open. */
 export async function nothing(client: RawClient): Promise<void> {
   assert.deepEqual(await rest(client), []);
 }
 
-/** Payloads, as text, of the PUBLISH packets that came since the last packet read. */
+/** Returns the payloads, as strings, of the PUBLISH packets received since the last packet read. */
 export async function payloads(client: RawClient): Promise<string[]> {
   return (await rest(client)).flatMap((packet) => (packet.cmd === 'publish' ? [String(packet.payload)] : []));
 }
 
-/** The broker closes the connection: v5 is told why just before, 3.x is told nothing. @returns the Reason String */
+/**
+ * Checks that the broker closes the connection: after a DISCONNECT with this code for 5.0, without one for 3.x.
+ * @returns the Reason String
+ */
 export async function refused(client: RawClient, reasonCode: number): Promise<string | undefined> {
   await client.closed();
   const last = client.received.at(-1);
@@ -119,12 +122,12 @@ export async function refused(client: RawClient, reasonCode: number): Promise<st
   return last.properties?.reasonString;
 }
 
-/** Let everything happen that does not wait for a hook or a timer. */
+/** Waits until everything has happened that needs neither a hook nor a timer. */
 export async function turns(count = 20): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** A promise and what settles it: the answer of a hook that a test holds back. */
+/** Creates a promise and the functions that settle it, for a hook whose answer the test defers. */
 export function held<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T | PromiseLike<T>) => void } {
   let resolve!: (value: T | PromiseLike<T>) => void;
   const promise = new Promise<T>((settle) => {
