@@ -101,6 +101,8 @@ export interface Arrival {
   acceptedAt: number | undefined;
 }
 
+type Counted = Duplex & CountedStream;
+
 /** One step between accept and broker. It passes the arrival to the next stage, or refuses it through the gate. */
 export type Stage = (arrival: Arrival) => void;
 
@@ -122,8 +124,10 @@ export class Gate {
   readonly clock: Clock;
   readonly #acceptor: Acceptor;
   readonly #arriving = new Map<Duplex, Arrival>();
-  /** Sockets that count towards `maxConnections`: from accept until the broker begins to close the connection, or the socket closes. */
-  readonly #places = new Set<Duplex>();
+  /** Sockets that were accepted and have not closed. */
+  #sockets = 0;
+  /** Those of them that no longer count towards `maxConnections`, because the broker has begun to close the connection. */
+  readonly #leaving = new Set<Duplex>();
   readonly #placeFreed: (this: Duplex) => void;
   readonly #onClose: (this: Duplex) => void;
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
@@ -146,15 +150,22 @@ export class Gate {
     this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
     this.#placeFreed = function placeFreed() {
-      gate.#places.delete(this);
+      gate.#leaving.add(this);
     };
     // one function for all sockets, because a closure for each would cost about 100 bytes per connection
     this.#onClose = function left() {
-      gate.#places.delete(this);
+      gate.#sockets--;
+      (this as Counted).placeFreed = ignore; // the broker may close the connection later
+      gate.#leaving.delete(this);
       gate.#descriptors.remove();
       const arrival = gate.#arriving.get(this);
       if (arrival !== undefined) gate.refuse(arrival, arrival.reason);
     };
+  }
+
+  /** Connections that count towards `maxConnections`. */
+  get #placesTaken(): number {
+    return this.#sockets - this.#leaving.size;
   }
 
   /**
@@ -170,10 +181,10 @@ export class Gate {
   ): Arrival | undefined {
     socket.on('error', ignore);
     const { maxConnections } = this.settings;
-    if (maxConnections > 0 && this.#places.size >= maxConnections) return this.#reject(socket, 'max_connections');
+    if (maxConnections > 0 && this.#placesTaken >= maxConnections) return this.#reject(socket, 'max_connections');
     if (!this.#hasToken()) return this.#reject(socket, 'max_conn_rate');
     if (!this.#descriptors.admits()) return this.#reject(socket, 'descriptors_short');
-    this.#places.add(socket);
+    this.#sockets++;
     this.#descriptors.add();
     socket.on('close', this.#onClose);
     const { remoteAddress, remotePort } = socket as Socket;
@@ -225,10 +236,11 @@ export class Gate {
       return;
     }
     this.#settle(arrival);
-    const { stream, socket } = arrival;
-    const counted = stream as Duplex & CountedStream;
-    counted.placeFreed = stream === socket ? this.#placeFreed : this.#placeFreed.bind(socket);
-    if (arrival.acceptedAt !== undefined) counted.acceptedAt = arrival.acceptedAt;
+    const stream = arrival.stream as Counted;
+    const socket = arrival.socket as Counted;
+    socket.placeFreed = this.#placeFreed;
+    if (stream !== socket) stream.placeFreed = () => socket.placeFreed?.();
+    if (arrival.acceptedAt !== undefined) stream.acceptedAt = arrival.acceptedAt;
     const { zone, mountpoint, protocolVersions } = this.settings;
     try {
       this.#acceptor.handle(stream, {
@@ -271,7 +283,7 @@ export class Gate {
     return {
       acceptors: 1,
       maxConnections: settings.maxConnections,
-      currentConnections: this.#places.size,
+      currentConnections: this.#placesTaken,
       shutdownCount: { ...shutdownCount }
     };
   }

@@ -108,6 +108,21 @@ describe('maxConnections of a listener', () => {
     assert.equal(listener.info().currentConnections, 2);
   });
 
+  for (const [name, open] of Object.entries(TRANSPORTS)) {
+    it(`frees one place for a connection over ${name} whose socket closes before the broker closes it`, async () => {
+      const listener = await open();
+      for (let time = 0; time < 3; time++) {
+        await client(listener);
+        assert.equal(listener.info().currentConnections, 1);
+        const gone = broker.nextEvent('client.disconnected');
+        sockets[time].destroy();
+        await gone;
+        await new Promise(setImmediate); // the listener may see the socket close in the next turn
+        assert.equal(listener.info().currentConnections, 0);
+      }
+    });
+  }
+
   it('admits a client that disconnects and reconnects at once a hundred times', async () => {
     const listener = await listen(broker, { port: 0, maxConnections: 1 });
     for (let time = 0; time < 100; time++) {
