@@ -32,12 +32,12 @@ const refuses = (given: object, field: string, message: RegExp, code = 'OPTION_I
   );
 };
 
-describe('Option tables', () => {
+describe('option tables', () => {
   for (const [title, table] of [
     ['ZONE_OPTIONS', ZONE_OPTIONS],
     ['BROKER_OPTIONS', BROKER_OPTIONS]
   ] as [string, OptionTable][]) {
-    it(`${title}: every default is valid for its own row, and every row has a description with a unit`, () => {
+    it(`${title}: every default is accepted by its own row, and every row has a description and a unit`, () => {
       for (const [name, row] of Object.entries(table)) {
         assert.ok(row.about.length > 10 && row.about.endsWith('.'), `${name}: about`);
         if (row.kind === 'duration') assert.ok(row.unit === 'ms' || row.unit === 's', `${name}: unit`);
@@ -62,7 +62,7 @@ describe('Option tables', () => {
 });
 
 describe('readBrokerOptions', () => {
-  it('has a default for every option', () => {
+  it('returns a default for every option', () => {
     const settings = readBrokerOptions();
     assert.equal(settings.clock, systemClock);
     assert.equal(settings.node, 'embermq@127.0.0.1');
@@ -74,7 +74,7 @@ describe('readBrokerOptions', () => {
     }
   });
 
-  // Documented item, a value for it as in a settings file, and the value that is read.
+  // Documented item, a value for it as a settings file has it, and what it reads as.
   const documented: [item: string, written: unknown, value: unknown][] = [
     ['idle_timeout', '15s', 15_000],
     ['allow_anonymous', 'true', true],
@@ -115,7 +115,7 @@ describe('readBrokerOptions', () => {
     ['bypass_auth_plugins', 'true', true]
   ];
   for (const [item, written, value] of documented) {
-    it(`accepts ${item} at the top level, in a zone and by the names of a settings file`, () => {
+    it(`accepts ${item} at the top level, in a zone and under the names of a settings file`, () => {
       const name = item.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
       const key = Object.keys(ZONE_OPTIONS).find((known) => known.toLowerCase() === name.toLowerCase()) as string;
       assert.ok(key, `${item} is not carried`);
@@ -142,7 +142,7 @@ describe('readBrokerOptions', () => {
     it(`accepts ${item}`, () => assert.deepEqual(read({ [item]: written })[name], value));
   }
 
-  it('lets a zone override the top level in any spelling, for that zone only', () => {
+  it('lets a zone override the top level for itself only, in every spelling', () => {
     const { zones } = read({
       maxInflight: 10,
       max_mqueue_len: 50,
@@ -156,7 +156,7 @@ describe('readBrokerOptions', () => {
     ]);
   });
 
-  it('returns keys that no table contains', () => {
+  it('returns options that have no row in a table unchanged', () => {
     const clock = new ManualClock();
     const hooks = { deliver: () => true };
     const rewrite = ['a ^a$ b'];
@@ -168,7 +168,7 @@ describe('readBrokerOptions', () => {
     );
   });
 
-  it('treats undefined as absent', () => {
+  it('treats undefined as not given', () => {
     assert.equal(external({ maxInflight: undefined }).maxInflight, 128);
   });
 
@@ -286,7 +286,7 @@ describe('parseDuration', () => {
   });
 });
 
-describe('rejects a long invalid string in linear time', () => {
+describe('durationMs', () => {
   it('reads plain numbers in the requested unit, and names what it expects in errors', () => {
     assert.equal(durationMs(5, 'within'), 5);
     assert.equal(durationMs(5, 'within', 's'), 5000);
@@ -296,7 +296,7 @@ describe('rejects a long invalid string in linear time', () => {
   });
 });
 
-describe('reads plain numbers in the given unit, and names that unit in errors', () => {
+describe('parseSize', () => {
   const cases: [text: string, bytes: number | undefined][] = [
     ['100', 100],
     ['64KB', 65_536],
@@ -312,7 +312,7 @@ describe('reads plain numbers in the given unit, and names that unit in errors',
 });
 
 describe('nearest', () => {
-  it('finds the known word with the fewest changes, and none when all differ too much', () => {
+  it('finds the known name with the fewest changes, and none if no name is similar', () => {
     const known = ['maxInflight', 'maxMqueueLen', 'node'];
     assert.equal(nearest('maxinflight', known), 'maxInflight');
     assert.equal(nearest('nod', known), 'node');
