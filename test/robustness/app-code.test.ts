@@ -23,7 +23,7 @@ const MISBEHAVIOURS: readonly Misbehaviour[] = [
     'answers with a thenable that throws',
     () => {
       const broken = {
-        // biome-ignore lint/suspicious/noThenProperty: an app may have such things
+        // biome-ignore lint/suspicious/noThenProperty: an app may return such an object
         then: () => {
           throw new Error('hook broke');
         }
@@ -34,14 +34,14 @@ const MISBEHAVIOURS: readonly Misbehaviour[] = [
   ]
 ];
 
-/** Let what a hook does come to its end. */
+/** Waits until the work of the hooks is complete. */
 async function wait({ pass }: Bed, waitMs: number): Promise<void> {
   await turns(3);
   await pass(waitMs);
   await turns(3);
 }
 
-describe('a hook that misbehaves', () => {
+describe('A hook that misbehaves', () => {
   for (const [how, answer, waitMs] of MISBEHAVIOURS) {
     for (const hook of ['preConnect', 'authenticate'] as const) {
       it(`refuses that one CONNECT: ${hook} ${how}`, async () => {
@@ -140,7 +140,7 @@ describe('a hook that misbehaves', () => {
     assert.equal(it.failures.length, 1);
   });
 
-  it('keeps no more of a connection than maxHeldBytes while it decides', async () => {
+  it('buffers no more than maxHeldBytes of a connection while it decides', async () => {
     await using it = await bed({
       maxHeldBytes: 10_000,
       maxPacketSize: 10_000,
@@ -158,9 +158,9 @@ describe('a hook that misbehaves', () => {
   });
 });
 
-describe('a listener that throws', () => {
+describe('A listener that throws', () => {
   for (const isAsync of [false, true]) {
-    it(`disturbs nobody, whatever the event${isAsync ? ', as a promise' : ''}`, async (context) => {
+    it(`disturbs nothing, whatever the event${isAsync ? ', as a promise' : ''}`, async (context) => {
       context.mock.method(process, 'emitWarning', () => {});
       await using it = await bed({ maxInflight: 1, maxMqueueLen: 1 });
       const { broker, pass } = it;
@@ -173,7 +173,7 @@ describe('a listener that throws', () => {
         });
       }
       await everything(it);
-      const { events } = coreOf(broker); // they have no store here that could fail
+      const { events } = coreOf(broker); // no store that could fail is configured here
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       await pass(10);
@@ -183,7 +183,7 @@ describe('a listener that throws', () => {
     });
   }
 
-  it('disturbs nobody as an inspector of actors', async () => {
+  it('disturbs nothing as an inspector of actors', async () => {
     await using it = await bed();
     it.broker.inspect(() => {
       throw new Error('inspector broke');
@@ -202,7 +202,7 @@ describe('a listener that throws', () => {
     assert.ok(it.failures.length > 0, 'it is told of');
   });
 
-  it('disturbs nobody as a handler of the app, or by ending clients from inside', async () => {
+  it('disturbs nothing as a handler of the app, or when it disconnects clients', async () => {
     await using it = await bed();
     const { broker, failures } = it;
     broker.subscribe('a', () => {
@@ -234,7 +234,7 @@ describe('a listener that throws', () => {
   });
 });
 
-/** Make every event happen. */
+/** Causes every event. */
 async function everything({ broker, pass }: Bed): Promise<void> {
   const options = { clientId: 'same', clean: false, properties: { sessionExpiryInterval: 5, receiveMaximum: 1 } };
   const first = await client(broker, options);

@@ -4,15 +4,15 @@ import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, connect, isServed, memory, payloads, publish, subscribe } from './support.ts';
 
-/** A CONNECT whose packet has exactly so many bytes. */
+/** Encodes a CONNECT of exactly this many bytes. */
 function connectOf(bytes: number, version: 4 | 5): Buffer {
   const sized = (length: number) =>
     encode(connect({ version, clientId: 'large', username: 'u', password: Buffer.alloc(length) }), version);
   return sized(bytes - sized(bytes - 100).length + bytes - 100);
 }
 
-describe('a CONNECT', () => {
-  it('of maxConnectSize bytes is accepted, and later packets may have maxPacketSize', async () => {
+describe('A CONNECT', () => {
+  it('is accepted with maxConnectSize bytes, and later packets may have maxPacketSize bytes', async () => {
     await using it = await bed({ maxConnectSize: 2_000, maxPacketSize: 100_000 });
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, 'a'));
@@ -24,7 +24,7 @@ describe('a CONNECT', () => {
     assert.ok(await isServed(peer));
   });
 
-  it('of more than maxConnectSize bytes is refused with CONNACK 0x95 before its body has come', async () => {
+  it('is refused with CONNACK 0x95 before its body arrives if it has more than maxConnectSize bytes', async () => {
     await using it = await bed();
     const peer = new Peer(it.broker, 5);
     peer.say(connectOf(65_537, 5).subarray(0, 20));
@@ -35,7 +35,7 @@ describe('a CONNECT', () => {
     assert.ok(peer.isClosed);
   });
 
-  it('of more than maxConnectSize bytes ends the connection without CONNACK under 3.1.1, which has no code for it', async () => {
+  it('ends the connection without CONNACK if it has more than maxConnectSize bytes under 3.1.1, which has no code for it', async () => {
     await using it = await bed();
     const peer = new Peer(it.broker, 4);
     peer.say(connectOf(65_537, 4));
@@ -44,13 +44,13 @@ describe('a CONNECT', () => {
     assert.ok(peer.isClosed);
   });
 
-  it('that comes byte by byte takes less than maxConnectSize of memory from each of 50 connections', async () => {
+  it('uses less than maxConnectSize of memory for each of 50 connections when it arrives byte by byte', async () => {
     await using it = await bed();
     const bytes = connectOf(20_000, 5);
     const peers = Array.from({ length: 50 }, () => new Peer(it.broker, 5));
-    await turns(1); // they are read
+    await turns(1); // the bytes are read
     const before = memory();
-    // each its own memory, as a socket's reads are
+    // Each byte has its own memory, like the chunks that a socket reads.
     for (const peer of peers)
       for (let at = 0; at < 19_999; at++) peer.wire.say(Buffer.allocUnsafeSlow(1).fill(bytes[at]));
     const taken = (memory() - before) / 50;
@@ -61,8 +61,8 @@ describe('a CONNECT', () => {
   });
 });
 
-describe('what a client sends behind its CONNECT without waiting', () => {
-  it('is no reason to refuse it, however much it is, and is read in order once a hook has let it in', async () => {
+describe('Packets that a client sends after its CONNECT without waiting', () => {
+  it('are no reason to refuse the client, however many they are, and are processed in order once a hook has accepted it', async () => {
     let decide = (_: boolean) => {};
     const decision = new Promise<boolean>((resolve) => {
       decide = resolve;
@@ -89,7 +89,7 @@ describe('what a client sends behind its CONNECT without waiting', () => {
     assert.equal(peer.take()[0]?.cmd, 'connack');
   });
 
-  it('does not hide that it has gone, while it is little', async () => {
+  it('do not hide that the client has disconnected, while they are few', async () => {
     const signals: AbortSignal[] = [];
     const never = new Promise<boolean>(() => {});
     await using it = await bed({
@@ -111,8 +111,8 @@ describe('what a client sends behind its CONNECT without waiting', () => {
   });
 });
 
-describe('memory above memoryHighWatermark', () => {
-  it('closes the connections whose CONNECT is not accepted, with 0x89 where they have sent one, and no others', async () => {
+describe('Memory above memoryHighWatermark', () => {
+  it('closes the connections whose CONNECT has not been accepted, with 0x89 if one was sent, and no others', async () => {
     let used = 0;
     await using it = await bed({
       memoryHighWatermark: 1_000,
@@ -137,7 +137,7 @@ describe('memory above memoryHighWatermark', () => {
     assert.ok(await isServed(admitted));
   });
 
-  it('lets clients that return to a stored session wait for an authenticate hook, and refuses new ones and clean starts [0x89]', async () => {
+  it('lets clients that resume a stored session wait for an authenticate hook, and refuses new ones and clean starts [0x89]', async () => {
     let used = 0;
     let decide: ((isAllowed: boolean) => void) | undefined;
     let decision: Promise<boolean> | boolean = true;

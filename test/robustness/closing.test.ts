@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, isServed, subscribe } from './support.ts';
 
-describe('a connection that the broker has decided to close', () => {
-  it('does not count for maxConnections: its client may come back at once', async () => {
+describe('A connection that the broker is closing', () => {
+  it('does not count towards maxConnections: its client may reconnect at once', async () => {
     await using it = await bed({ maxConnections: 1 });
     const first = await client(it.broker, { autoDestroy: false, emitClose: false });
     first.say({ cmd: 'disconnect', reasonCode: 0 });
@@ -14,7 +14,7 @@ describe('a connection that the broker has decided to close', () => {
     assert.ok(third.wire.isCut, 'one that is open counts');
   });
 
-  it('frees one place in maxConnections, however many ways of closing come together', async () => {
+  it('frees one place in maxConnections, even if it is closed in several ways at the same time', async () => {
     await using it = await bed({ maxConnections: 2 });
     await client(it.broker);
     const first = await client(it.broker);
@@ -28,7 +28,7 @@ describe('a connection that the broker has decided to close', () => {
     assert.ok(beyond.wire.isCut, 'two are open');
   });
 
-  it('is cut off when its client goes on sending', async () => {
+  it('is destroyed when its client continues to send', async () => {
     await using it = await bed();
     const flooder = await client(it.broker, { autoDestroy: false, emitClose: false });
     flooder.say({ cmd: 'disconnect', reasonCode: 0 });
@@ -40,8 +40,8 @@ describe('a connection that the broker has decided to close', () => {
   });
 });
 
-describe('a connection whose client has ended it', () => {
-  it('does not count for maxConnections while its last packets wait for a hook', async () => {
+describe('A connection that its client has ended', () => {
+  it('does not count towards maxConnections while its last packets wait for a hook', async () => {
     await using it = await bed({
       maxConnections: 1,
       aclNomatch: 'allow',
@@ -56,7 +56,7 @@ describe('a connection whose client has ended it', () => {
   });
 });
 
-describe('a connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () => {
+describe('A connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () => {
   const cases: readonly (readonly [name: string, bytes: Buffer])[] = [
     ['is a PINGREQ', Buffer.from([0xc0, 0])],
     ['is an HTTP request', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
@@ -65,7 +65,7 @@ describe('a connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () =
     ['has a protocol name that cannot be read', Buffer.from([0x10, 2, 0xff, 0xff])]
   ];
   for (const [name, bytes] of cases) {
-    it(`is cut off at once, nothing sent, where it ${name}`, async () => {
+    it(`is destroyed at once without an answer when it ${name}`, async () => {
       await using it = await bed();
       const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
       await turns(1);
@@ -76,7 +76,7 @@ describe('a connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () =
     });
   }
 
-  it('is ended behind its CONNACK where that tells why: cutting it off could lose the CONNACK', async () => {
+  it('is ended after a refusing CONNACK, because destroying it could lose the CONNACK', async () => {
     await using it = await bed();
     const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
     peer.say(Buffer.concat([Buffer.from([0x10, 12, 0, 4]), Buffer.from('MQTT'), Buffer.from([9, 2, 0, 0, 0, 0])]));

@@ -4,11 +4,11 @@ import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, connect, isServed, kinds, memory, publish, subscribe } from './support.ts';
 
-/** A fixed header that announces the most that can be announced. */
+/** A fixed header with the largest possible remaining length. */
 const ANNOUNCED = Buffer.from('10ffffff7f', 'hex');
 
 describe('1,000 connections that announce 256 MB', () => {
-  it('are refused at the fixed header where the packet is too large', async () => {
+  it('are refused at the fixed header if the packet is too large', async () => {
     await using it = await bed();
     const peers = Array.from({ length: 1_000 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(ANNOUNCED);
@@ -16,7 +16,7 @@ describe('1,000 connections that announce 256 MB', () => {
     assert.ok(peers.every(({ isClosed, wire }) => isClosed && wire.heardBytes === 0));
   });
 
-  it('take no memory and are closed by the CONNECT timeout, trickling or silent', async () => {
+  it('use no memory and are closed by the CONNECT timeout, whether they send bytes slowly or none', async () => {
     await using it = await bed({ maxPacketSize: 268_435_460, maxConnectSize: 268_435_460 });
     const { broker, pass, failures } = it;
     const observer = await client(broker);
@@ -46,12 +46,12 @@ describe('1,000 connections that announce 256 MB', () => {
   });
 });
 
-describe('the beginning of a packet', () => {
+describe('The beginning of a packet', () => {
   for (const [name, length] of [
     ['its header', 2],
     ['its body', 100]
   ] as const) {
-    it(`keeps nothing else of its chunk in memory, cut in ${name}`, async () => {
+    it(`does not retain the rest of its chunk in memory when it is split in ${name}`, async () => {
       await using it = await bed();
       const peers = await Promise.all(Array.from({ length: 300 }, () => client(it.broker)));
       const whole = encode(publish('a', Buffer.alloc(60_000)), 5);
@@ -65,8 +65,8 @@ describe('the beginning of a packet', () => {
   }
 });
 
-describe('a packet that comes byte by byte', () => {
-  it('takes little more memory than its bytes', async () => {
+describe('A packet that arrives byte by byte', () => {
+  it('uses little more memory than its bytes', async () => {
     await using it = await bed();
     const { broker } = it;
     const observer = await client(broker);
@@ -75,7 +75,7 @@ describe('a packet that comes byte by byte', () => {
     const frame = encode(publish('a', Buffer.alloc(200_000, 'x')), 5);
     peer.say(frame.subarray(0, 4));
     const before = memory();
-    // each its own memory, as a socket's reads are
+    // Each byte has its own memory, like the chunks that a socket reads.
     for (let at = 4; at < frame.length - 1; at++) peer.say(Buffer.from(frame.subarray(at, at + 1)));
     assert.ok(memory() - before < 2 * 2 ** 20, `${memory() - before} bytes`);
     peer.say(frame.subarray(frame.length - 1));
@@ -103,8 +103,8 @@ describe('a packet that comes byte by byte', () => {
   });
 });
 
-describe('a flood of CONNECTs', () => {
-  it('is held to maxSessions by 30,000 fresh persistent client ids', async () => {
+describe('A flood of CONNECT packets', () => {
+  it('is limited to maxSessions for 30,000 new persistent client ids', async () => {
     await using it = await bed({ maxSessions: 500 });
     const { broker, failures } = it;
     const observer = await client(broker);
@@ -134,7 +134,7 @@ describe('a flood of CONNECTs', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('is held to maxConnections, and there is room again when some have gone', async () => {
+  it('is limited to maxConnections, and there is room again when some have disconnected', async () => {
     await using it = await bed({ maxConnections: 50 });
     const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(connect());
@@ -183,7 +183,7 @@ describe('a flood of CONNECTs', () => {
     });
   }
 
-  it('of one client id leaves the last one that a hook lets in', async () => {
+  it('of one client id leaves the last one that a hook accepts', async () => {
     await using it = await bed({ hooks: { authenticate: async () => true } });
     const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(connect({ clientId: 'same' }));
@@ -195,7 +195,7 @@ describe('a flood of CONNECTs', () => {
     assert.equal(it.broker.work.count, 0);
   });
 
-  it('that begins an authentication and never answers keeps nobody of that client id out', async () => {
+  it('of one client id does not block others if it starts an authentication exchange and never answers', async () => {
     await using it = await bed({
       hooks: { authenticate: ({ method }) => (method === undefined ? true : { challenge: undefined }) }
     });

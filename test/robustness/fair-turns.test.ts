@@ -8,7 +8,7 @@ import { bed, client, connect, payloads, publish, subscribe } from './support.ts
 
 const MB = 2 ** 20;
 
-/** The same packet many times, in one chunk. */
+/** Repeats a packet many times in one chunk. */
 interface Flood {
   readonly bytes: Buffer;
   readonly count: number;
@@ -34,20 +34,20 @@ const FLOODS: Readonly<Record<string, Flood>> = {
   UNSUBSCRIBE: flood(MB / 4, { cmd: 'unsubscribe', messageId: 1, unsubscriptions: ['a'] })
 };
 
-/** Packets of a client that the broker has looked at since its CONNECT. */
+/** Returns the number of packets of a client that the broker has processed since its CONNECT. */
 function read(broker: Broker, clientId: string): number {
   return broker.session(clientId).figures().recvPkt - 1;
 }
 
-/** What the broker has taken off the stream and not looked at, as a number of packets. */
+/** Returns what the broker has read from the stream and not processed, as a number of packets. */
 function held(broker: Broker, clientId: string, one: number): number {
   const { recvOct, recvPkt } = broker.session(clientId).figures();
   return recvOct / one - recvPkt;
 }
 
-describe('a connection that sends more than its share of a turn', () => {
+describe('A connection that sends more than its share of a turn', () => {
   for (const [name, { bytes, count }] of Object.entries(FLOODS)) {
-    it(`is served behind the others: a bystander has its answer before a flood of ${name} is read`, async () => {
+    it(`is processed after the others: another client is answered before a flood of ${name} is read`, async () => {
       await using it = await bed();
       const { broker } = it;
       const flooder = await client(broker, { clientId: 'flooder' });
@@ -71,7 +71,7 @@ describe('a connection that sends more than its share of a turn', () => {
     UNSUBSCRIBE: { cmd: 'unsubscribe', messageId: 1, unsubscriptions: filters }
   };
   for (const [name, packet] of Object.entries(wide)) {
-    it(`has ${name} counted by its filters, not by its packets`, async () => {
+    it(`is charged for ${name} by the number of filters, not of packets`, async () => {
       await using it = await bed();
       const flooder = await client(it.broker, { clientId: 'flooder' });
       const { bytes, count } = flood(65_536, packet);
@@ -83,7 +83,7 @@ describe('a connection that sends more than its share of a turn', () => {
     });
   }
 
-  it('is read in rotation with others that do so', async () => {
+  it('takes turns with other such connections', async () => {
     await using it = await bed();
     const { broker } = it;
     const names = ['one', 'two', 'three'];
@@ -95,7 +95,7 @@ describe('a connection that sends more than its share of a turn', () => {
       await turns(1);
       const counts = names.map((name) => read(broker, name));
       const spread = Math.max(...counts) - Math.min(...counts);
-      assert.ok(spread <= 10_500, `they are at ${counts}`); // what the first may take beyond its share
+      assert.ok(spread <= 10_500, `they are at ${counts}`); // what the first one may process beyond its share
     }
     for (const flooder of flooders) await quiet(flooder);
     assert.deepEqual(
@@ -104,7 +104,7 @@ describe('a connection that sends more than its share of a turn', () => {
     );
   });
 
-  it('shares a turn with few others when 60 do so, and has all of it when it is alone', async () => {
+  it('shares a turn with few others when 60 send a flood, and has all of it when it is alone', async () => {
     await using it = await bed();
     const { broker } = it;
     const names = Array.from({ length: 60 }, (_, at) => `flooder${at}`);
@@ -132,7 +132,7 @@ describe('a connection that sends more than its share of a turn', () => {
     assert.ok(atOnce >= most * 0.8 && atOnce <= most * 1.2, `${atOnce} of one, ${perTurn} of all 60`);
   });
 
-  it('has the bytes of one large PUBLISH counted as they come, not when it is complete', async () => {
+  it('is charged for one large PUBLISH as its bytes arrive, not when it is complete', async () => {
     await using it = await bed();
     const flooder = await client(it.broker, { clientId: 'flooder' });
     const one = encode(publish('flood', Buffer.alloc(1_000_000)), 5);
@@ -162,7 +162,7 @@ describe('a connection that sends more than its share of a turn', () => {
     assert.deepEqual(gaps, [33, 33], `served in the turns ${servedIn}`);
   });
 
-  it('has its stream paused meanwhile: what it goes on sending is not taken into memory', async () => {
+  it('has its stream paused in the meantime, so that further data is not read into memory', async () => {
     await using it = await bed();
     const { broker } = it;
     const flooder = await client(broker, { clientId: 'flooder' });
@@ -179,7 +179,7 @@ describe('a connection that sends more than its share of a turn', () => {
   });
 
   for (const isFailure of [false, true])
-    it(`is closed by a stop in that turn, though its stream has ${isFailure ? 'failed' : 'closed'} before: nothing of it is read afterwards`, async () => {
+    it(`is closed by a stop in that turn even if its stream has ${isFailure ? 'failed' : 'closed'} before, and nothing is read afterwards`, async () => {
       const { broker, reasons, [Symbol.asyncDispose]: end } = await bed();
       const heard: string[] = [];
       broker.subscribe('#', ({ topic }) => heard.push(topic));
@@ -201,7 +201,7 @@ describe('a connection that sends more than its share of a turn', () => {
       await end();
     });
 
-  it('[MQTT-3.14.4-3] has its DISCONNECT read, and leaves no will, where the stream ends or fails before its turn comes', async () => {
+  it('[MQTT-3.14.4-3] has its DISCONNECT processed, and its will dropped, when the stream ends or fails before its turn', async () => {
     for (const isFailure of [false, true]) {
       await using it = await bed();
       const { broker } = it;
@@ -222,7 +222,7 @@ describe('a connection that sends more than its share of a turn', () => {
     }
   });
 
-  it('is told apart from one whose stream fails without DISCONNECT', async () => {
+  it('is distinguished from one whose stream fails without DISCONNECT', async () => {
     await using it = await bed();
     const flooder = await client(it.broker, { clientId: 'flooder' });
     flooder.say(FLOODS.PINGREQ.bytes);

@@ -15,8 +15,8 @@ function kept(topic: string, payload: string | Buffer): Packet {
   return { ...publish(topic, payload), retain: true } as Packet;
 }
 
-describe('quotas', () => {
-  it('hold the number and the bytes of retained messages, and known topics go on', async () => {
+describe('Quotas', () => {
+  it('limit the number and the bytes of retained messages, and existing topics can be updated', async () => {
     await using it = await bed({ maxRetainedMessages: 100, maxRetainedBytes: '1MB', maxRetainedPayloadSize: '100KB' });
     const { broker } = it;
     const publisher = await client(broker);
@@ -42,7 +42,7 @@ describe('quotas', () => {
     assert.ok(await isServed(publisher));
   });
 
-  it('tell of what they do not retain, and leave what the broker says of itself out of account', async () => {
+  it("report messages that are not retained, and do not count the broker's own $SYS messages", async () => {
     await using it = await bed({ maxRetainedMessages: 2, maxRetainedPayloadSize: 5 });
     const { broker } = it;
     const dropped: string[] = [];
@@ -66,7 +66,7 @@ describe('quotas', () => {
     assert.equal(metrics.gauge('retained'), 1 + 3, 'those of $SYS are there');
   });
 
-  it('hold the filters of a session and of all sessions', async () => {
+  it('limit the filters of a session and of all sessions', async () => {
     await using it = await bed({ maxSubscriptions: 100, maxTotalSubscriptions: 250 });
     const { broker } = it;
     const granted: number[] = [];
@@ -91,12 +91,12 @@ describe('quotas', () => {
   });
 });
 
-describe('rates', () => {
+describe('Rates', () => {
   for (const [name, options] of [
     ['publishLimit', { publishLimit: '100,1s' }],
     ['rateLimit', { rateLimit: '1000,1s' }]
   ] as const) {
-    it(`pause reading past ${name}, resume it in time, and keep the order`, async () => {
+    it(`pause reading above ${name}, resume it in time, and keep the order`, async () => {
       await using it = await bed({ zones: { slow: options } });
       const { broker, pass, failures } = it;
       const observer = await client(broker);
@@ -136,8 +136,8 @@ describe('rates', () => {
   }
 });
 
-describe('memory above memoryHighWatermark', () => {
-  it('lets no new client in and no QoS 0 into backlogs, until it is over', async () => {
+describe('Memory above memoryHighWatermark', () => {
+  it('accepts no new client and no QoS 0 into backlogs until it is below the limit again', async () => {
     let used = 0;
     await using it = await bed({ memoryHighWatermark: '100MB', memoryUsage: () => used });
     const { broker, pass, failures } = it;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { turns } from '../fuzz/wire.ts';
 import { bed, client, publish, subscribe } from './support.ts';
 
-describe('a listener that has the broker read other packets meanwhile', () => {
+describe('A listener that makes the broker read other packets', () => {
   for (const version of [4, 5] as const) {
     it(`[MQTT-4.3.3-8] does not change the packet id of a PUBREL, version ${version}`, async () => {
       await using it = await bed();

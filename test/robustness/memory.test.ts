@@ -5,8 +5,8 @@ import { bed, client, memory } from './support.ts';
 
 const MOST_BYTES = 12 * 2 ** 20;
 
-describe('Messages that replace each other while nothing is sent', () => {
-  it('are forgotten, when an app publishes them and waits for nothing but its calls', async () => {
+describe('Messages that replace each other before any is sent', () => {
+  it('are released when an app publishes them and waits for its calls only', async () => {
     await using it = await bed();
     const before = memory();
     for (let at = 0; at < 60_000; at++) await it.broker.publish('sensors/attic', String(at), { retain: true });
@@ -18,7 +18,7 @@ describe('Messages that replace each other while nothing is sent', () => {
     ['retained', 'kept/a'],
     ['in the full queue of one that is away', 'queue/a']
   ] as const)
-    it(`are forgotten, ${what}, when a client publishes them at QoS 0`, async () => {
+    it(`are released, ${what}, when a client publishes them at QoS 0`, async () => {
       await using it = await bed({ maxMqueueLen: 10 });
       const away = await client(it.broker, { clientId: 'away', properties: { sessionExpiryInterval: 3_600 } });
       away.say({

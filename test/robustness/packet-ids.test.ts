@@ -5,9 +5,9 @@ import type { Packet } from '../../lib/packets/types.ts';
 import { quiet, turns } from '../fuzz/wire.ts';
 import { bed, client, isServed, memory, publish, subscribe } from './support.ts';
 
-describe('65,535 QoS 2 ids without PUBREL', () => {
+describe('65,535 QoS 2 packet ids without PUBREL', () => {
   for (const version of [4, 5] as const) {
-    it(`are all remembered, in little memory, version ${version}`, async () => {
+    it(`are all remembered in little memory, version ${version}`, async () => {
       await using it = await bed();
       const { broker } = it;
       const observer = await client(broker);
@@ -47,7 +47,7 @@ describe('65,535 QoS 2 ids without PUBREL', () => {
     });
   }
 
-  it('are held to maxAwaitingRel and to the Receive Maximum', async () => {
+  it('are limited by maxAwaitingRel and by the Receive Maximum', async () => {
     await using it = await bed({ maxAwaitingRel: 10, zones: { narrow: { maxAwaitingRel: 0, receiveMaximum: 10 } } });
     const old = await client(it.broker, { version: 4 });
     const current = await client(it.broker, { version: 5 });
@@ -60,9 +60,9 @@ describe('65,535 QoS 2 ids without PUBREL', () => {
   });
 });
 
-describe('a subscriber that never acknowledges', () => {
+describe('A subscriber that never acknowledges', () => {
   for (const qos of [1, 2] as const) {
-    it(`gets no id a second time while it is in flight, QoS ${qos}`, async () => {
+    it(`never receives a packet id that is in flight a second time, QoS ${qos}`, async () => {
       await using it = await bed({ maxInflight: 200, maxMqueueLen: 100_000 });
       const { broker } = it;
       const options = { version: 4, clientId: 'mute', clean: false } as const;
@@ -80,7 +80,7 @@ describe('a subscriber that never acknowledges', () => {
         }
         assert.ok(inFlight.size <= 200);
       };
-      // the ids go round more than once: all but a few stubborn ones are acknowledged
+      // The ids wrap around more than once: all but a few messages are acknowledged.
       let peer = mute;
       for (let round = 0; round < 345; round++) {
         for (let count = 0; count < 200; count++) void broker.publish('a', `${round}/${count}`, { qos });
@@ -104,7 +104,7 @@ describe('a subscriber that never acknowledges', () => {
       assert.ok(inflight <= 200);
     });
 
-    it(`keeps all 65,535 ids of an unbounded window apart, QoS ${qos}`, async () => {
+    it(`receives all 65,535 packet ids of an unlimited window once each, QoS ${qos}`, async () => {
       await using it = await bed({ maxInflight: 0, maxMqueueLen: 50 });
       const { broker } = it;
       const mute = await client(broker, { clientId: 'mute' });

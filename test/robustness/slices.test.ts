@@ -6,12 +6,12 @@ import { encode } from '../../lib/packets/encode.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, memory, publish, subscribe } from './support.ts';
 
-/** Let turns pass until `isDone`, and see to it that another client is answered in every one of them. */
+/** Lets turns pass until `isDone`, and checks that another client is answered in each of them. */
 async function watched(other: Peer, isDone: () => boolean, mostTurns: number): Promise<number> {
   other.take();
   for (let turn = 1; turn <= mostTurns; turn++) {
     other.say({ cmd: 'pingreq' });
-    await turns(2); // read in one, written in the next
+    await turns(2); // read in one turn, written in the next
     assert.deepEqual(
       other.take().map(({ cmd }) => cmd),
       ['pingresp'],
@@ -32,7 +32,7 @@ describe('100,000 retained messages', () => {
     [0, 100_000],
     [1, 30_000]
   ] as const) {
-    it(`go out to one subscriber in slices, QoS ${qos}`, async () => {
+    it(`are sent to one subscriber in slices, QoS ${qos}`, async () => {
       await using it = await bed();
       const { broker } = it;
       for (let at = 0; at < count; at++) void broker.publish(`kept/${at % 1_000}/${at}`, 'x', { retain: true, qos });
@@ -64,7 +64,7 @@ describe('100,000 retained messages', () => {
     });
   }
 
-  it('go out in slices no greater for a subscriber that asks many times in one chunk', async () => {
+  it('are sent in slices of the same size to a subscriber that requests them many times in one chunk', async () => {
     await using it = await bed();
     await retain(it.broker, 5_000);
     const subscriber = await client(it.broker);
@@ -98,7 +98,7 @@ describe('100,000 retained messages', () => {
     assert.equal(get.mock.callCount(), 1);
   });
 
-  it('are no burden when their subscriber goes in the middle, and come on when it is back', async () => {
+  it('use no resources when their subscriber disconnects partway, and continue when it reconnects', async () => {
     await using it = await bed();
     const { broker } = it;
     for (let at = 0; at < 20_000; at++) void broker.publish(`kept/${at}`, String(at), { retain: true, qos: 1 });
@@ -133,8 +133,8 @@ describe('100,000 retained messages', () => {
   });
 });
 
-describe('a SUBSCRIBE of very many filters', () => {
-  it('that all match the same retained messages takes little memory and holds nobody up', async () => {
+describe('A SUBSCRIBE with very many filters', () => {
+  it('uses little memory and delays nobody if all of them match the same retained messages', async () => {
     await using it = await bed();
     const { broker } = it;
     await retain(broker, 2_000);
@@ -142,7 +142,7 @@ describe('a SUBSCRIBE of very many filters', () => {
     const greedy = await client(broker, { clientId: 'greedy' });
     greedy.wire.listen(false);
     const before = memory();
-    // `#` twenty thousand times, and then all the ways to write the same with `+`
+    // Twenty thousand times `#`, and then all equivalent filters written with `+`.
     const filters = Array.from({ length: 20_000 }, () => '#');
     for (let at = 0; at < 1_000; at++) filters.push(`kept/${at}/#`, `+/${at}/+`);
     greedy.say(subscribe(1, 1, ...filters));
@@ -153,7 +153,7 @@ describe('a SUBSCRIBE of very many filters', () => {
     await watched(other, () => true, 1);
   });
 
-  it('is granted in slices, and given up in slices', async () => {
+  it('is granted in slices, and its subscriptions are removed in slices', async () => {
     await using it = await bed();
     const { broker } = it;
     const other = await client(broker);
@@ -194,7 +194,7 @@ describe('a SUBSCRIBE of very many filters', () => {
     assert.ok(answer.cmd === 'unsuback' && answer.granted.every((code) => code === 0));
   });
 
-  it('is given up in the middle with its connection', async () => {
+  it('is abandoned partway when its connection ends', async () => {
     await using it = await bed();
     const { broker, failures } = it;
     const filters = Array.from({ length: 50_000 }, (_, at) => `f/${at}/+`);
@@ -208,8 +208,8 @@ describe('a SUBSCRIBE of very many filters', () => {
   });
 });
 
-describe('100,000 filters that leave at once', () => {
-  it('leave in slices', async () => {
+describe('100,000 filters that are removed at once', () => {
+  it('are removed in slices', async () => {
     await using it = await bed();
     const { broker } = it;
     const other = await client(broker);
@@ -237,7 +237,7 @@ describe('100,000 filters that leave at once', () => {
     assert.equal(broker.work.count, 0);
   });
 
-  it('are no longer delivered to while they leave', async () => {
+  it('do not match messages while they are being removed', async () => {
     await using it = await bed();
     const { broker, failures } = it;
     const peer = await client(broker, { clientId: 'leaving' });

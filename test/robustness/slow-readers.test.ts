@@ -17,7 +17,7 @@ interface Carried {
   readonly close: () => unknown;
 }
 
-/** Ways to a broker over a socket of the machine, whose other end a test reads as slowly as it likes. */
+/** Connections to a broker over a local socket whose other end the test reads as slowly as it likes. */
 const CARRIERS: Readonly<Record<string, (broker: Broker) => Promise<Carried>>> = {
   async TCP(broker) {
     const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
@@ -34,15 +34,15 @@ const CARRIERS: Readonly<Record<string, (broker: Broker) => Promise<Carried>>> =
     for (let answer = ''; !answer.endsWith('\r\n\r\n'); )
       answer += String(((await once(socket, 'data')) as [Buffer])[0]);
     const say = (bytes: Buffer) => {
-      socket.write(Buffer.concat([Buffer.from([0x82, 0x80 | bytes.length, 0, 0, 0, 0]), bytes])); // masked with zeroes
+      socket.write(Buffer.concat([Buffer.from([0x82, 0x80 | bytes.length, 0, 0, 0, 0]), bytes])); // masked with zeros
     };
     return { socket, say, close: () => listener.close() };
   }
 };
 
-describe('a client that never reads', () => {
+describe('A client that never reads', () => {
   for (const qos of [0, 1] as const) {
-    it(`loses messages alone while publishers run at full speed, QoS ${qos}`, async () => {
+    it(`loses messages while publishers run at full speed, and affects no other client, QoS ${qos}`, async () => {
       await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
       const { broker } = it;
       const dropped = new Map<string, number>();
@@ -79,7 +79,7 @@ describe('a client that never reads', () => {
       assert.ok(mqueueLen <= 100);
       assert.ok(sendPend <= 65_536 + 131_072 + 60 * 1024, `${sendPend} bytes unsent`);
       assert.equal(mqueueDropped, dropped.get('slow queue_full'));
-      // what was not dropped waits, is in flight, or has been written
+      // A message that was not dropped waits, is in flight, or has been written.
       assert.ok(10_000 - mqueueDropped - mqueueLen <= Math.max(inflight, 260));
     });
   }
@@ -96,7 +96,7 @@ describe('a client that never reads', () => {
     await pass(0);
     await pass(9_000);
     assert.ok(broker.session('slow').state === 'connected');
-    slow.wire.listen(true); // a sign of life
+    slow.wire.listen(true); // some progress
     await pass(0);
     slow.wire.listen(false);
     for (let count = 0; count < 50; count++) publisher.say(publish('a', KIB));
@@ -108,7 +108,7 @@ describe('a client that never reads', () => {
     assert.ok(slow.wire.destroyed, 'cut off: there is no use in telling it');
   });
 
-  it('is not closed while it takes something, though its output never drains', async () => {
+  it('is not closed while it reads a little, even if its output never drains', async () => {
     await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass, reasons } = it;
     const publisher = await client(broker);
@@ -131,7 +131,7 @@ describe('a client that never reads', () => {
   });
 
   for (const [name, carrier] of Object.entries(CARRIERS)) {
-    it(`is not closed while it takes something over ${name}, be it all one message`, async () => {
+    it(`is not closed while it reads a little over ${name}, even if the output is a single message`, async () => {
       await using it = await bed({ slowConsumerTimeout: '10s' });
       const { broker, pass } = it;
       const { socket, say, close } = await carrier(broker);
@@ -139,7 +139,7 @@ describe('a client that never reads', () => {
         say(Buffer.concat([encode(connect({ version: 4, clientId: 'slow' }), 4), encode(subscribe(1, 0, 'a'), 4)]));
         for (let heard = 0; heard < 9; ) heard += ((await once(socket, 'data')) as [Buffer])[0].length;
         socket.pause();
-        // each step is more than the kernel holds for the two, so the broker has to write for it
+        // Each step is more than the kernel buffers for both ends, so the broker has to write.
         const step = 16 * 2 ** 20;
         await broker.publish('a', Buffer.alloc(4 * step));
         for (let left = 3 * step; left > 0; ) {
@@ -158,7 +158,7 @@ describe('a client that never reads', () => {
     });
   }
 
-  it('is told of what is lost with it as slow_consumer, where its session ends with the connection', async () => {
+  it('has its lost messages reported as slow_consumer if its session ends with the connection', async () => {
     await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass } = it;
     const lost: string[] = [];
@@ -185,7 +185,7 @@ describe('a client that never reads', () => {
     assert.deepEqual(lost.slice(mqueueLen), new Array(mqueueLen).fill('lasting session_terminated'));
   });
 
-  it('over TCP loses messages alone, too', async () => {
+  it('over TCP also loses only its own messages', async () => {
     await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
     const { broker } = it;
     const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
@@ -215,7 +215,7 @@ describe('a client that never reads', () => {
       const publisher = await client(broker, { version: 4 });
       const frame = encode(publish('a', Buffer.alloc(10_000, 'x')), 4);
       let sent = 0;
-      // sockets buffer in the kernel, so go on until it shows
+      // Sockets buffer in the kernel, so continue until messages are dropped.
       while ((broker.session('slow').figures().mqueueDropped ?? 0) < 500 && sent < 20_000) {
         publisher.say(Buffer.concat([frame, frame, frame, frame]));
         sent += 4;
@@ -232,7 +232,7 @@ describe('a client that never reads', () => {
     }
   });
 
-  it('is not read either while it floods PINGREQs, until it reads the answers', async () => {
+  it('is not read from either while it floods PINGREQ packets, until it reads the answers', async () => {
     await using it = await bed();
     const { broker } = it;
     const peer = await client(broker, { clientId: 'flood' });
@@ -290,7 +290,7 @@ describe('a client that never reads', () => {
     }
   });
 
-  it('is not given up by keep alive while the broker does not read it', async () => {
+  it('is not closed by keep alive while the broker does not read from it', async () => {
     await using it = await bed({ slowConsumerTimeout: 0 });
     const peer = await client(it.broker, { clientId: 'paused', keepalive: 10 });
     peer.wire.listen(false);
@@ -309,7 +309,7 @@ describe('a client that never reads', () => {
     assert.equal(it.reasons.get('paused'), 'keepalive_timeout', 'afterwards the time counts again');
   });
 
-  it('gets no copy after copy of what it does not acknowledge (retryInterval)', async () => {
+  it('does not receive repeated copies of messages it does not acknowledge (retryInterval)', async () => {
     await using it = await bed({ retryInterval: '1s', slowConsumerTimeout: 0, outputHighWaterMark: 10_000 });
     const publisher = await client(it.broker, { version: 4 });
     const slow = await client(it.broker, { version: 4, clientId: 'slow' });
@@ -324,7 +324,7 @@ describe('a client that never reads', () => {
     assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'what is not read is not said again');
   });
 
-  it('is sent no more than it takes of what it left unacknowledged, however often it comes back', async () => {
+  it('is sent no more of its unacknowledged messages than it reads, however often it reconnects', async () => {
     await using it = await bed({ outputHighWaterMark: 100_000, maxInflight: 100 });
     const { broker } = it;
     const publisher = await client(broker, { version: 4 });

@@ -5,8 +5,8 @@ import { Peer, turns } from '../fuzz/wire.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { bed, client, connect, isServed, publish, subscribe } from './support.ts';
 
-describe('a process that was stopped', () => {
-  it('[MQTT-3.1.2-22] keeps a client whose PINGREQ waits in its socket, and ends one that is silent', async () => {
+describe('A suspended process', () => {
+  it('[MQTT-3.1.2-22] keeps a client whose PINGREQ waits in its socket, and closes one that is silent', async () => {
     await using it = await bed();
     const { broker, clock, reasons } = it;
     const alive = await client(broker, { clientId: 'alive', keepalive: 10 });
@@ -23,7 +23,7 @@ describe('a process that was stopped', () => {
     assert.equal(reasons.get('alive'), 'keepalive_timeout', 'later its silence counts again');
   });
 
-  it('takes a CONNECT that waits in its socket, and gives a slow reader that reads again its time', async () => {
+  it('accepts a CONNECT that waits in its socket, and gives a slow reader that reads again its full time', async () => {
     await using it = await bed({
       connectTimeout: '5s',
       idleTimeout: '3s',
@@ -53,8 +53,8 @@ describe('a process that was stopped', () => {
   });
 });
 
-describe('TimingWheel that can catch up', () => {
-  it('puts a late turn off once, and rings what is still due', () => {
+describe('A TimingWheel that can catch up', () => {
+  it('defers a late turn once, and calls the timers that are still due', () => {
     const clock = new ManualClock();
     const rung: string[] = [];
     const waiting: (() => void)[] = [];
@@ -77,7 +77,7 @@ describe('TimingWheel that can catch up', () => {
     clock.stall(60_000);
     clock.advance(0);
     assert.deepEqual([rung, waiting.length], [[], 1]);
-    wheel.arm(moved, 500); // it has been heard of
+    wheel.arm(moved, 500); // the timer has been armed again
     clock.advance(0);
     assert.equal(waiting.length, 1);
     waiting[0]();

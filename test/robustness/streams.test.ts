@@ -7,7 +7,7 @@ import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } f
 
 const METHOD = { authenticationMethod: 'rounds' };
 
-/** Every place in the life of a connection at which a stream can break. */
+/** Every point in the life of a connection at which a stream can break. */
 const STATES: readonly [name: string, begin: (peer: Peer) => void][] = [
   ['before a byte', () => {}],
   ['inside CONNECT', (peer) => peer.say(encode(connect(), 5).subarray(0, 9))],
@@ -34,7 +34,7 @@ const ENDS: readonly [name: string, end: (peer: Peer) => void][] = [
   ]
 ];
 
-describe('a stream that breaks', () => {
+describe('A stream that breaks', () => {
   for (const [state, begin] of STATES) {
     for (const [name, end] of ENDS) {
       it(`leaves nothing behind: ${name} ${state}`, async () => {
@@ -51,7 +51,7 @@ describe('a stream that breaks', () => {
         await turns(2);
         end(peer);
         await pass(0);
-        await pass(10_000); // lingering, hook
+        await pass(10_000); // closing, hook pending
         assert.ok(peer.wire.destroyed);
         assert.deepEqual(
           [...broker.sessions()].map(({ client: { clientId } }) => clientId),
@@ -67,7 +67,7 @@ describe('a stream that breaks', () => {
   }
 
   for (const version of [4, 5] as const) {
-    it(`that throws in write ends its own connection alone, version ${version}`, async () => {
+    it(`ends only its own connection when it throws in write, version ${version}`, async () => {
       await using it = await bed();
       const { broker, failures, pass } = it;
       const publisher = await client(broker, { version });
@@ -80,7 +80,7 @@ describe('a stream that breaks', () => {
       for (const peer of [broken, healthy]) peer.say(subscribe(1, 0, 'a'));
       await turns(2);
       isBroken = true;
-      // the first is written at the end of the turn, the second at once, in the middle of routing
+      // The first packet is written at the end of the turn, the second at once, during routing.
       publisher.say(publish('a', 'small'), publish('a', Buffer.alloc(200_000, 'x')), publish('a', 'after'));
       await pass(5_000);
       assert.deepEqual(
@@ -94,11 +94,11 @@ describe('a stream that breaks', () => {
     });
   }
 
-  it('is destroyed though its peer only half closes and reads no more', async () => {
+  it('is destroyed even if its peer only half closes and no longer reads', async () => {
     await using it = await bed();
     const peer = await client(it.broker, { clientId: 'half', highWaterMark: 10 });
     peer.wire.listen(false);
-    peer.say({ cmd: 'pingresp' }); // a DISCONNECT goes out and nobody takes it
+    peer.say({ cmd: 'pingresp' }); // DISCONNECT is sent and nobody reads it
     await turns(2);
     peer.wire.leave();
     await turns(2);
@@ -106,7 +106,7 @@ describe('a stream that breaks', () => {
     assert.ok(peer.wire.destroyed, 'it does not linger for ever');
   });
 
-  it('is given up though no close event comes', async () => {
+  it('is dropped even if no close event is emitted', async () => {
     await using it = await bed({ maxConnections: 2 });
     for (let count = 0; count < 5; count++) {
       const peer = await client(it.broker, { emitClose: false, clientId: `silent${count}` });
@@ -121,7 +121,7 @@ describe('a stream that breaks', () => {
     }
   });
 
-  it('is given up though it does not destroy itself after an error', async () => {
+  it('is dropped even if it does not destroy itself after an error', async () => {
     await using it = await bed({ maxConnections: 1 });
     for (const state of ['before CONNECT', 'connected']) {
       const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
@@ -136,8 +136,8 @@ describe('a stream that breaks', () => {
   });
 });
 
-describe('a connection', () => {
-  it('reads nothing behind DISCONNECT', async () => {
+describe('A connection', () => {
+  it('reads nothing after DISCONNECT', async () => {
     await using it = await bed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, '#'));
@@ -152,11 +152,11 @@ describe('a connection', () => {
     assert.ok(peer.wire.isEnded);
   });
 
-  it('routes a run of messages once, even if that fails on the way', async (t) => {
+  it('routes a run of messages once, even if that fails partway', async (t) => {
     await using it = await bed();
     const core = coreOf(it.broker);
     const observer = await client(it.broker);
-    observer.say(subscribe(1, 0, '#'), publish('a', ''), publish('a', '')); // known, so that what follows is one run
+    observer.say(subscribe(1, 0, '#'), publish('a', ''), publish('a', '')); // known, so that the following messages are one run
     await turns(2);
     observer.take();
     for (const behind of [[], [publish('b', '')], [publish('a', '', 1, 1)], [Buffer.from([0x30, 9])]]) {
@@ -179,7 +179,7 @@ describe('a connection', () => {
     }
   });
 
-  it('waits a while for a peer that does not read its DISCONNECT, then cuts it off', async () => {
+  it('waits a limited time for a peer that does not read its DISCONNECT, then destroys the stream', async () => {
     await using it = await bed();
     const peer = await client(it.broker);
     peer.wire.listen(false);
@@ -190,7 +190,7 @@ describe('a connection', () => {
     assert.ok(peer.wire.destroyed);
   });
 
-  it('hands its DISCONNECT to a peer that reads it late', async () => {
+  it('delivers its DISCONNECT to a peer that reads it late', async () => {
     await using it = await bed();
     const peer = await client(it.broker);
     peer.wire.listen(false);

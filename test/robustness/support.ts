@@ -6,18 +6,18 @@ import type { ConnectPacket, Packet, ProtocolVersion, QoS } from '../../lib/pack
 import { Peer, turns, type WireOptions } from '../fuzz/wire.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-/** A broker, the time it lives in, and what it reported as failed. */
+/** A broker, its virtual clock, and the failures it reported. */
 export interface Bed extends AsyncDisposable {
   readonly broker: Broker;
   readonly clock: ManualClock;
   readonly failures: { readonly error: Error; readonly during: string }[];
-  /** How clients ended, by client id. */
+  /** The reason for which each client disconnected, by client id. */
   readonly reasons: Map<string, string>;
-  /** Let time pass, then the turns of the broker. */
+  /** Lets time pass, and then waits for the turns of the broker. */
   pass(ms: number): Promise<void>;
 }
 
-/** A started broker in virtual time. */
+/** Starts a broker in virtual time. */
 export async function bed(options: BrokerOptions = {}): Promise<Bed> {
   const clock = new ManualClock(Date.UTC(2026, 0, 1));
   const broker = new Broker({ clock, timerResolution: 10, memoryHighWatermark: 0, ...options });
@@ -50,7 +50,7 @@ export interface ClientOptions extends WireOptions, Partial<Omit<ConnectPacket, 
 
 let lastClient = 0;
 
-/** A client that has its CONNACK, or what came in its place: see `received`. */
+/** Connects a client. `received` contains its CONNACK or another answer. */
 export async function client(broker: Broker, options: ClientOptions = {}): Promise<Peer> {
   const { version = 5, highWaterMark, isListening, emitClose, autoDestroy, onWrite, ...rest } = options;
   const wire: Record<string, unknown> = { highWaterMark, isListening, emitClose, autoDestroy, onWrite };
@@ -62,7 +62,7 @@ export async function client(broker: Broker, options: ClientOptions = {}): Promi
   return peer;
 }
 
-/** A CONNECT with what a test does not care for filled in. */
+/** Builds a CONNECT with defaults for every field that the test does not set. */
 export function connect(options: ClientOptions = {}): ConnectPacket {
   const { version = 5, ...rest } = options;
   const clientId = `client${++lastClient}`;
@@ -84,12 +84,12 @@ export function subscribe(messageId: number, qos: QoS, ...filters: readonly stri
   return { cmd: 'subscribe', messageId, subscriptions };
 }
 
-/** Names of the packets that came since the last look. */
+/** Returns the names of the packets received since the last call. */
 export function kinds(peer: Peer): string[] {
   return peer.take().map(({ cmd }) => cmd);
 }
 
-/** Payloads of the messages that came since the last look. */
+/** Returns the payloads of the messages received since the last call. */
 export function payloads(peer: Peer): string[] {
   return peer.take().flatMap((packet) => (packet.cmd === 'publish' ? [packet.payload.toString()] : []));
 }
@@ -97,15 +97,15 @@ export function payloads(peer: Peer): string[] {
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Bytes of heap and buffers in use after a collection. */
+/** Returns the bytes of heap and buffers in use after a collection. */
 export function memory(): number {
   collect();
-  collect(); // the memory of buffers is given back in the background, at the latest by the next collection
+  collect(); // the memory of buffers is released in the background, at the latest by the next collection
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** Whether a client is still served: its PINGREQ is answered in the next turn. */
+/** Whether the connection of a client works: its PINGREQ is answered in the next turn. */
 export async function isServed(peer: Peer): Promise<boolean> {
   peer.take();
   peer.say({ cmd: 'pingreq' });

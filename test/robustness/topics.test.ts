@@ -8,7 +8,7 @@ import { bed, client, isServed, kinds, memory, payloads, publish, subscribe } fr
 
 const SLASHES = '/'.repeat(65_535);
 
-/** How many levels a topic is cut into while something runs: what the work of a look-up goes by. */
+/** Counts the levels that topics are split into while a function runs, as a measure of the work of a lookup. */
 function levelsCut(run: () => void): number {
   const { slice } = String.prototype;
   let count = 0;
@@ -24,8 +24,8 @@ function levelsCut(run: () => void): number {
   return count;
 }
 
-describe('a topic of 65,535 slashes', () => {
-  it('is refused past maxTopicLevels, in PUBLISH, SUBSCRIBE and wills', async () => {
+describe('A topic of 65,535 slashes', () => {
+  it('is refused above maxTopicLevels, in PUBLISH, SUBSCRIBE and wills', async () => {
     await using it = await bed();
     const { broker } = it;
     const publisher = await client(broker);
@@ -40,14 +40,14 @@ describe('a topic of 65,535 slashes', () => {
     assert.deepEqual(answer.cmd === 'suback' && answer.granted, [0x8f, 0x8f]);
   });
 
-  it('costs no more than the filters are deep', () => {
+  it('costs no more than the depth of the filters', () => {
     const index = new FilterIndex<{ id: number }>();
     for (let id = 0; id < 10_000; id++) index.add(`+/${id}/+/#`, { id });
     const value = { id: -1 };
     index.add('+/+/#', value);
     const cut = levelsCut(() => assert.equal(index.match(SLASHES, []), 1));
     assert.ok(cut <= 4, `cut into ${cut} levels`);
-    // the most a trie can be made to do: both ways at each of 16 levels
+    // The most work for a trie: both branches at each of 16 levels.
     const forks = new FilterIndex<{ id: number }>();
     for (let id = 0; id < 4_096; id++) {
       const levels = Array.from({ length: 12 }, (_, at) => ((id >> at) & 1 ? 'a' : '+'));
@@ -59,7 +59,7 @@ describe('a topic of 65,535 slashes', () => {
     assert.equal(found.length, 0);
   });
 
-  it('is routed where it is allowed, and not kept in the route cache', async () => {
+  it('is routed if it is allowed, and not stored in the route cache', async () => {
     await using it = await bed({ maxTopicLevels: 0 });
     const { broker } = it;
     const subscriber = await client(broker);
@@ -80,7 +80,7 @@ describe('a topic of 65,535 slashes', () => {
 });
 
 describe('10,000 filters with wildcards', () => {
-  it('of one client give it one copy of a message, in one look-up', async () => {
+  it('of one client deliver one copy of a message, in one lookup', async () => {
     await using it = await bed();
     const { broker } = it;
     const greedy = await client(broker, { version: 4, clientId: 'greedy' });
@@ -113,7 +113,7 @@ describe('10,000 filters with wildcards', () => {
     assert.ok(await isServed(publisher));
   });
 
-  it('and topics that never come again leave the route cache within its bound', async () => {
+  it('and topics that are published once leave the route cache within its limit', async () => {
     const caches = new Set<RouteCache<CachedRoute>>();
     const { set } = RouteCache.prototype;
     RouteCache.prototype.set = function (...given) {
@@ -131,7 +131,7 @@ describe('10,000 filters with wildcards', () => {
     const sent = 5_000;
     for (let count = 0; count < sent; count++) {
       const frame = encode(publish(`never/${count}/again`, ''), 5);
-      publisher.say(frame, frame, frame); // often enough to be worth a place
+      publisher.say(frame, frame, frame); // often enough to be cached
       if (count % 100 === 0) await turns(1);
     }
     await turns(2);
@@ -141,8 +141,8 @@ describe('10,000 filters with wildcards', () => {
   });
 });
 
-describe('names that carry wildcards', () => {
-  it('get no mount point', async () => {
+describe('Names that contain wildcards', () => {
+  it('have no mount point', async () => {
     await using it = await bed({ mountpoint: 'home/%c/%u/' });
     for (const [clientId, username, code] of [
       ['#', 'u', 0x85],

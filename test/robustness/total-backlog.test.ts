@@ -6,7 +6,7 @@ import { type Bed, bed, client, isServed, payloads, publish, subscribe } from '.
 
 const KB = 1024;
 
-/** A session that is away and subscribes to a filter. */
+/** Creates an offline session that is subscribed to a filter. */
 async function leave({ broker }: Bed, clientId: string, filter: string, qos: 0 | 1 | 2 = 2): Promise<void> {
   const away = await client(broker, { version: 4, clientId, clean: false });
   away.say(subscribe(1, qos, filter));
@@ -20,13 +20,13 @@ async function codes(peer: Peer): Promise<number[]> {
   return peer.take().map((packet) => (packet as AckPacket).reasonCode);
 }
 
-/** Memory above the watermark for three looks. */
+/** Keeps memory above the watermark for three checks. */
 async function exhaust({ pass }: Bed): Promise<void> {
   for (let look = 0; look < 3; look++) await pass(1_100);
 }
 
-describe('the backlogs of all sessions together', () => {
-  it('stay within maxTotalMqueueBytes: the largest lose their oldest messages, publishers are told success', async () => {
+describe('The backlogs of all sessions together', () => {
+  it('stay within maxTotalMqueueBytes: the largest lose their oldest messages, and publishers receive success', async () => {
     await using it = await bed({ maxTotalMqueueBytes: '300KB', maxMqueueBytes: 0 });
     const { broker } = it;
     const dropped = new Map<string, number>();
@@ -42,7 +42,7 @@ describe('the backlogs of all sessions together', () => {
     for (const [name, count] of Object.entries(counts))
       for (let n = 0; n < count; n++) publisher.say(publish(`${name}/${n}`, Buffer.alloc(KB), 1, ++id));
     const answers: Packet[] = [];
-    // a connection has its share of each turn only
+    // A connection has only its share of each turn.
     for (let left = 100; left > 0 && answers.length < 1220; left--) {
       await turns(1);
       answers.push(...publisher.take());
@@ -59,7 +59,7 @@ describe('the backlogs of all sessions together', () => {
     assert.equal(back.received.filter(({ cmd }) => cmd === 'publish').length, 20);
   });
 
-  it('are bounded by half of memoryHighWatermark by default', async () => {
+  it('are limited to half of memoryHighWatermark by default', async () => {
     await using it = await bed({ memoryHighWatermark: '1MB', memoryUsage: () => 0 });
     await leave(it, 'away', '#');
     for (let n = 0; n < 20; n++) void it.broker.publish(`t${n}`, Buffer.alloc(100 * KB), { qos: 1 });
@@ -67,14 +67,14 @@ describe('the backlogs of all sessions together', () => {
   });
 });
 
-describe('memory that stays above memoryHighWatermark', () => {
+describe('Memory that stays above memoryHighWatermark', () => {
   const above = { memoryHighWatermark: '100MB', memoryUsage: () => 105_000_000 } as const;
 
   for (const [qos, wanted] of [
     [1, 'puback'],
     [2, 'pubrec']
   ] as const) {
-    it(`refuses a QoS ${qos} message that would have to wait with 0x97, before any receiver gets it`, async () => {
+    it(`refuses a QoS ${qos} message that would have to be queued with 0x97, before any receiver gets it`, async () => {
       await using it = await bed(above);
       const { broker } = it;
       const dropped: string[] = [];
@@ -113,7 +113,7 @@ describe('memory that stays above memoryHighWatermark', () => {
   }
 
   for (const version of [3, 4] as ProtocolVersion[]) {
-    it(`closes the connection of a publisher of version ${version}, that sends it again later`, async () => {
+    it(`closes the connection of a publisher of version ${version}, which can send the message again later`, async () => {
       await using it = await bed(above);
       await leave(it, 'away', '#');
       const publisher = await client(it.broker, { version, clientId: 'publisher' });
@@ -126,7 +126,7 @@ describe('memory that stays above memoryHighWatermark', () => {
     });
   }
 
-  it('rejects what the app publishes with QUOTA_EXCEEDED, and takes QoS 0 as before', async () => {
+  it('rejects messages of the app with QUOTA_EXCEEDED, and accepts QoS 0 as before', async () => {
     await using it = await bed(above);
     await leave(it, 'away', '#');
     await exhaust(it);
@@ -135,7 +135,7 @@ describe('memory that stays above memoryHighWatermark', () => {
     assert.equal(it.broker.session('away').figures().mqueueLen, 0);
   });
 
-  it('drops and counts a delayed message and a will that would have to wait', async () => {
+  it('drops and counts a delayed message and a will that would have to be queued', async () => {
     let used = 0;
     await using it = await bed({ ...above, memoryUsage: () => used });
     const { broker } = it;
@@ -153,7 +153,7 @@ describe('memory that stays above memoryHighWatermark', () => {
     assert.deepEqual(dropped.sort(), ['later quota', 'will quota']);
   });
 
-  it('lets the client of a session in that is kept, and nobody else', async () => {
+  it('accepts the client of a stored session, and no other', async () => {
     await using it = await bed(above);
     await leave(it, 'away', '#');
     await it.broker.publish('a', 'x', { qos: 1 });
@@ -167,7 +167,7 @@ describe('memory that stays above memoryHighWatermark', () => {
     assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89);
   });
 
-  it('gives what is shared to a member that can take it at once', async () => {
+  it('delivers a shared message to a member that can receive it at once', async () => {
     await using it = await bed(above);
     const { broker } = it;
     const strategy = '$share/g/a';

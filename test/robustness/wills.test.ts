@@ -4,7 +4,7 @@ import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, connect, isServed, subscribe } from './support.ts';
 
-/** A CONNECT with a will to this topic, as a client sends it that does not care. */
+/** Encodes a CONNECT with a will to this topic, without checking it. */
 function withWill(version: 4 | 5, topic: string): Buffer {
   const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: true };
   const good = encode(connect({ version, clientId: `w${version}`, will }), version);
@@ -18,7 +18,7 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 }
 
-describe('a will', () => {
+describe('A will', () => {
   for (const version of [4, 5] as const) {
     for (const topic of ['', '#', '+', 'a/+/b', 'a/#', 'a\u0000']) {
       it(`to ${JSON.stringify(topic)} is refused with its CONNECT, version ${version}`, async () => {
@@ -35,7 +35,7 @@ describe('a will', () => {
     }
 
     for (const topic of ['$SYS/brokers', '$SYS', '$SYS/brokers/embermq@127.0.0.1/version']) {
-      it(`to ${topic} goes nowhere, version ${version}`, async () => {
+      it(`to ${topic} is delivered to nobody, version ${version}`, async () => {
         await using it = await bed();
         const { broker, failures } = it;
         const observer = await client(broker);
@@ -58,7 +58,7 @@ describe('a will', () => {
     }
   }
 
-  it('to a delayed topic keeps the rules of what is inside', async () => {
+  it('to a delayed topic follows the rules of the inner topic', async () => {
     await using it = await bed();
     const { broker, failures, pass } = it;
     const observer = await client(broker);
@@ -87,7 +87,7 @@ describe('a will', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('of 1,000 clients that vanish at once reaches all who subscribed, and nobody twice', async () => {
+  it('of each of 1,000 clients that disconnect together reaches every subscriber once', async () => {
     await using it = await bed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 1, 'gone/+'));

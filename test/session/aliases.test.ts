@@ -4,7 +4,7 @@ import { TopicAliases } from '../../lib/session/aliases.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 describe('TopicAliases', () => {
-  it('sets an alias with the message of a topic that the option names, and uses it from the next on', () => {
+  it('sets an alias with the message that the option specifies, and uses it from the next one on', () => {
     for (const after of [1, 2, 3]) {
       const aliases = new TopicAliases(4, after);
       const expected = [...new Array(after - 1).fill(0), -1, 1, 1];
@@ -21,7 +21,7 @@ describe('TopicAliases', () => {
     assert.deepEqual(set, [1, 2, 3, 0, 1, 0, 2]);
   });
 
-  it('gives away the alias that has not been used for longest, to a topic that has come twice since', () => {
+  it('reassigns the least recently used alias to a topic that was used twice since', () => {
     const aliases = new TopicAliases(2, 1);
     for (const topic of ['a', 'b', 'a']) aliases.choose(topic);
     assert.equal(aliases.choose('c'), 0);
@@ -31,7 +31,7 @@ describe('TopicAliases', () => {
     assert.equal(aliases.choose('a'), 0, 'a begins again');
   });
 
-  it('keeps the aliases where more topics come in turn than there are aliases', () => {
+  it('keeps its aliases if there are more topics in rotation than aliases', () => {
     for (const topics of [9, 12, 16, 17, 100]) {
       const aliases = new TopicAliases(8, 1);
       const choices = Array.from({ length: topics * 10 }, (_, at) => aliases.choose(`t${at % topics}`));
@@ -40,14 +40,14 @@ describe('TopicAliases', () => {
     }
   });
 
-  it('moves the aliases to other topics when those come instead', () => {
+  it('reassigns the aliases when other topics are used instead', () => {
     const aliases = new TopicAliases(8, 1);
     for (let at = 0; at < 80; at++) aliases.choose(`old${at % 8}`);
     const choices = Array.from({ length: 24 }, (_, at) => Math.sign(aliases.choose(`new${at % 8}`)));
     assert.deepEqual(choices, [...new Array(8).fill(0), ...new Array(8).fill(-1), ...new Array(8).fill(1)]);
   });
 
-  it('sets an alias anew when the packet that was to set it was not sent', () => {
+  it('sets an alias again if the packet that was to set it was not sent', () => {
     const aliases = new TopicAliases(1, 1);
     assert.equal(aliases.choose('a'), -1);
     aliases.forget('a');
@@ -55,7 +55,7 @@ describe('TopicAliases', () => {
     assert.equal(aliases.choose('a'), 1);
   });
 
-  it('keeps the other aliases where they are when one is forgotten', () => {
+  it('leaves the other aliases unchanged when one is removed', () => {
     const aliases = new TopicAliases(3, 1);
     for (const topic of ['a', 'b']) aliases.choose(topic);
     aliases.forget('a');
@@ -65,7 +65,7 @@ describe('TopicAliases', () => {
     aliases.forget('never seen');
   });
 
-  it('never means another topic than the client would take it for', () => {
+  it('never uses an alias for another topic than the client knows it for', () => {
     const { below } = randomSource('TopicAliases');
     for (let round = 0; round < 50; round++) {
       const max = 1 + below(5);

@@ -6,7 +6,7 @@ import { randomSource } from '../topics/slow-matcher.ts';
 class Item extends Sized {}
 
 describe('BySize', () => {
-  it('gives one of the largest, to a factor of two, whatever the sizes become', () => {
+  it('returns one of the largest, to a factor of two, however the sizes change', () => {
     const { below, pick } = randomSource('sizes');
     const list = new BySize<Item>();
     const items = Array.from({ length: 50 }, () => new Item());
@@ -26,7 +26,7 @@ describe('BySize', () => {
     }
   });
 
-  it('gives those of about the same size in turn', () => {
+  it('returns entries of about the same size in turn', () => {
     const list = new BySize<Item>();
     const items = [new Item(), new Item(), new Item(), new Item()];
     for (const [at, item] of items.entries()) list.resize(item, at === 3 ? 100 : 1000 + at);

@@ -6,12 +6,12 @@ import { ack, cutOff, persistent, subscriber, timedBroker, told } from '../suppo
 import { rawClient } from '../support/raw-client.ts';
 import { publish, subscribe } from '../support/wire.ts';
 
-/** A session that is away and has a subscription to everything. */
+/** Creates an offline session that is subscribed to everything. */
 async function away(broker: Broker, qos: QoS = 2): Promise<void> {
   await cutOff(broker, await subscriber(broker, { topic: '#', qos, retainHandling: 2 }, persistent('away')));
 }
 
-/** What an absent session gets when it comes back, all of it acknowledged. */
+/** Returns what an offline session receives when it reconnects; everything is acknowledged. */
 async function waiting(broker: Broker): Promise<string[]> {
   const client = await rawClient(broker, persistent('away'));
   const got: string[] = [];
@@ -27,8 +27,8 @@ async function waiting(broker: Broker): Promise<string[]> {
   return got;
 }
 
-describe('the backlog of a session', () => {
-  it('is emptied in order, through a small window too', async () => {
+describe('The backlog of a session', () => {
+  it('is sent in order, even through a small window', async () => {
     await using test = await timedBroker({ maxInflight: 2 });
     await away(test.broker);
     for (let n = 0; n < 10; n++) await test.broker.publish('a', String(n), { qos: ((n % 2) + 1) as QoS });
@@ -40,7 +40,7 @@ describe('the backlog of a session', () => {
     assert.equal(test.broker.session('away').figures().mqueueLen, 0);
   });
 
-  it('is bounded and ordered by the zone in which its client was last', async () => {
+  it('is limited and ordered by the zone that its client was last in', async () => {
     const zones = { wide: {}, narrow: { maxMqueueLen: 2, mqueuePriorities: 'high=1' } };
     await using test = await timedBroker({ zones });
     const { broker } = test;
@@ -59,7 +59,7 @@ describe('the backlog of a session', () => {
     assert.deepEqual(await waiting(broker), ['a 3', 'high 5', 'a 4'], '3 was in flight');
   });
 
-  it('leaves by priority', async () => {
+  it('is sent by priority', async () => {
     await using test = await timedBroker({ mqueuePriorities: 'high=10,low=2' });
     await away(test.broker);
     for (const topic of ['other', 'low', 'high', 'other', 'low', 'high'])
@@ -67,7 +67,7 @@ describe('the backlog of a session', () => {
     assert.deepEqual(await waiting(test.broker), ['high x', 'high x', 'low x', 'low x', 'other x', 'other x']);
   });
 
-  it('drops the oldest when it is full, counts and tells it, and the publisher’s acknowledgement stays as it was', async () => {
+  it('drops the oldest message when it is full, counts and reports it, and leaves the publisher’s acknowledgement unchanged', async () => {
     await using test = await timedBroker({ maxMqueueLen: 2 });
     const { broker } = test;
     await away(broker);
@@ -87,14 +87,14 @@ describe('the backlog of a session', () => {
     assert.deepEqual(await waiting(broker), ['a 4', 'a 5']);
   });
 
-  it('is bounded for each priority', async () => {
+  it('has a limit for each priority', async () => {
     await using test = await timedBroker({ maxMqueueLen: 1, mqueuePriorities: { high: 1 } });
     await away(test.broker);
     for (const topic of ['high', 'a', 'b']) await test.broker.publish(topic, 'x', { qos: 1 });
     assert.deepEqual(await waiting(test.broker), ['high x', 'b x']);
   });
 
-  it('does not take a message that has more bytes than it may hold', async () => {
+  it('does not accept a message with more bytes than it may contain', async () => {
     await using test = await timedBroker({ maxMqueueBytes: 1000 });
     await away(test.broker);
     assert.equal((await test.broker.publish('a', 'x'.repeat(2000), { qos: 1 })).receivers, 0);
@@ -102,7 +102,7 @@ describe('the backlog of a session', () => {
     assert.deepEqual(await waiting(test.broker), ['a y']);
   });
 
-  it('keeps QoS 0 for a session that is away, or drops it as qos0_msg without mqueueStoreQos0', async () => {
+  it('contains QoS 0 for an offline session, or drops it as qos0_msg without mqueueStoreQos0', async () => {
     for (const mqueueStoreQos0 of [true, false]) {
       await using test = await timedBroker({ mqueueStoreQos0 });
       const { broker } = test;
@@ -115,14 +115,14 @@ describe('the backlog of a session', () => {
     }
   });
 
-  it('takes by the granted QoS, not by the published one', async () => {
+  it('decides by the granted QoS, not by the published one', async () => {
     await using test = await timedBroker({ mqueueStoreQos0: false });
     await away(test.broker, 0);
     await test.broker.publish('a', 'x', { qos: 2 });
     assert.deepEqual(await waiting(test.broker), []);
   });
 
-  it('keeps the newest for a client that is there and does not read, QoS 0 too', async () => {
+  it('contains the newest messages for a connected client that does not read, including QoS 0', async () => {
     await using test = await timedBroker({ maxMqueueLen: 3, mqueueStoreQos0: false, outputHighWaterMark: 1 });
     const { broker } = test;
     const client = await subscriber(broker, { topic: '#', qos: 1 });
@@ -139,7 +139,7 @@ describe('the backlog of a session', () => {
     assert.equal(broker.metrics.counter('delivery.dropped.queue_full'), 3);
   });
 
-  it('goes with its session, and tells so', async () => {
+  it('is dropped with its session, and reported', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     await away(broker);
@@ -151,7 +151,7 @@ describe('the backlog of a session', () => {
     assert.deepEqual(drops, ['session_terminated']);
   });
 
-  it('keeps the retained messages that a new subscription did not get before the connection went', async () => {
+  it('contains the retained messages that a new subscription did not receive before the connection ended', async () => {
     await using test = await timedBroker({ maxInflight: 1 });
     const { broker } = test;
     broker.hook('deliver', ({ message }) => message.topic !== 'r/3');
@@ -165,7 +165,7 @@ describe('the backlog of a session', () => {
     assert.deepEqual(told(await client.rest()), ['publish 3 q1 retain r/4=x']);
   });
 
-  it('does not keep a retained message that went ahead of its turn, because a newer one of its topic came', async () => {
+  it('does not contain a retained message that was sent early because a newer one for its topic arrived', async () => {
     await using test = await timedBroker({ maxInflight: 1 });
     const { broker } = test;
     for (let n = 1; n <= 3; n++) await broker.publish(`r/${n}`, 'old', { qos: 1, retain: true });
@@ -188,7 +188,7 @@ describe('the backlog of a session', () => {
 });
 
 describe('upgradeQos', () => {
-  it('delivers at the higher of published and granted QoS: live, queued and retained', async () => {
+  it('delivers at the higher of the published and the granted QoS: live, queued and retained', async () => {
     await using test = await timedBroker({ upgradeQos: true });
     const { broker } = test;
     await away(broker, 2);
@@ -207,7 +207,7 @@ describe('upgradeQos', () => {
 });
 
 describe('ignoreLoopDeliver', () => {
-  it('is No Local for every subscription, of 3.x clients too', async () => {
+  it('sets No Local for every subscription, including those of 3.x clients', async () => {
     await using test = await timedBroker({ ignoreLoopDeliver: true });
     const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, { version: 4 });
     const other = await subscriber(test.broker, { topic: 'a', qos: 1 }, { version: 4 });
@@ -220,7 +220,7 @@ describe('ignoreLoopDeliver', () => {
 });
 
 describe('maxAwaitingRel', () => {
-  it('refuses by PUBREC 0x97 what comes beyond it, and takes it when PUBREL made room', async () => {
+  it('refuses further messages with PUBREC 0x97, and accepts them when PUBREL has made room', async () => {
     await using test = await timedBroker({ maxAwaitingRel: 2 });
     const { broker } = test;
     const witness = await subscriber(broker, { topic: '#' });
@@ -236,14 +236,14 @@ describe('maxAwaitingRel', () => {
     assert.deepEqual(told(await witness.rest()), ['publish q0 a=1', 'publish q0 a=2', 'publish q0 a=3']);
   });
 
-  it('ends the connection of a 3.x client, which can not be told', async () => {
+  it('ends the connection of a 3.x client, which cannot receive a reason', async () => {
     await using test = await timedBroker({ maxAwaitingRel: 1 });
     const client = await rawClient(test.broker, { version: 4 });
     for (const id of [1, 2]) client.send(publish('a', '', { qos: 2, messageId: id }));
     assert.deepEqual(told(await client.refused(0)), ['pubrec 1']);
   });
 
-  it('is every id there is without a bound', async () => {
+  it('allows every packet id if it is unlimited', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker, { version: 4, clientId: 'c' });
     const burst = Buffer.alloc(65_535 * 7);
@@ -262,7 +262,7 @@ describe('maxAwaitingRel', () => {
 });
 
 describe('awaitRelTimeout', () => {
-  it('forgets an id that got no PUBREL for so long, and not one that is younger or done', async () => {
+  it('removes a packet id that received no PUBREL in this time, and not one that is newer or complete', async () => {
     await using test = await timedBroker({ awaitRelTimeout: '10s' });
     const { broker, clock } = test;
     const client = await rawClient(broker, { clientId: 'c' });
@@ -285,7 +285,7 @@ describe('awaitRelTimeout', () => {
 });
 
 describe('retryInterval', () => {
-  it('sends again to a connected 3.x client what has waited for an interval, and not what has just gone out', async () => {
+  it('sends again to a connected 3.x client what has waited for an interval, and not what was just sent', async () => {
     await using test = await timedBroker({ retryInterval: '10s' });
     const { broker, clock } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 2 }, { version: 4 });
@@ -309,7 +309,7 @@ describe('retryInterval', () => {
     await client.nothing();
   });
 
-  it('does not send again because keep alive was checked', async () => {
+  it('does not send again when keep alive is checked', async () => {
     await using test = await timedBroker({ retryInterval: '10m' });
     const { broker, clock } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 1 }, { version: 4, keepalive: 10 });
@@ -321,7 +321,7 @@ describe('retryInterval', () => {
     }
   });
 
-  it('is nothing to MQTT 5.0', async () => {
+  it('does not apply to MQTT 5.0', async () => {
     await using test = await timedBroker({ retryInterval: '1s' });
     const { broker, clock } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 1 });

@@ -8,7 +8,7 @@ function idsIn(set: IdSet): number[] {
 }
 
 describe('IdSet', () => {
-  it('says whether an id was new, and whether it was there', () => {
+  it('reports whether a packet id was new and whether it was present', () => {
     const ids = new IdSet();
     assert.equal(ids.has(7), false);
     assert.equal(ids.add(7), true);
@@ -21,14 +21,14 @@ describe('IdSet', () => {
     assert.equal(ids.size, 0);
   });
 
-  it('tells neighbours in one byte apart', () => {
+  it('distinguishes packet ids that share a byte', () => {
     const ids = new IdSet();
     for (let id = 8; id < 16; id++) assert.equal(ids.add(id), true);
     ids.delete(11);
     assert.deepEqual(idsIn(ids), [8, 9, 10, 12, 13, 14, 15]);
   });
 
-  it('holds every id there is, and lets go of all of them', () => {
+  it('stores all packet ids, and removes all of them', () => {
     const ids = new IdSet();
     for (let id = 65_535; id > 0; id--) assert.equal(ids.add(id), true);
     assert.equal(ids.size, 65_535);
@@ -38,7 +38,7 @@ describe('IdSet', () => {
     assert.deepEqual(idsIn(ids), []);
   });
 
-  it('begins as a copy of another one, and goes its own way', () => {
+  it('can be copied, and the copy is independent', () => {
     const ids = new IdSet();
     ids.add(3);
     ids.add(60_000);
@@ -50,7 +50,7 @@ describe('IdSet', () => {
     assert.deepEqual([ids.size, copy.size], [2, 2]);
   });
 
-  it('does as a Set does', () => {
+  it('behaves like a Set', () => {
     const { below } = randomSource('IdSet');
     const ids = new IdSet();
     const slow = new Set<number>();

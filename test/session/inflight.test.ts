@@ -9,7 +9,7 @@ const take = (inflight: Inflight, topic?: string) =>
   inflight.take(Awaiting.puback, topic === undefined ? undefined : message(topic), 1, undefined);
 
 describe('Inflight', () => {
-  it('hands out ids in sequence, from 1, and goes on behind the last one when some are free again', () => {
+  it('allocates packet ids in sequence from 1, and continues after the last one when some are free again', () => {
     const inflight = new Inflight();
     assert.deepEqual([take(inflight), take(inflight), take(inflight)], [1, 2, 3]);
     inflight.free(1);
@@ -18,7 +18,7 @@ describe('Inflight', () => {
     assert.equal(inflight.count, 2);
   });
 
-  it('keeps with an id what it waits for, its message, flags and subscription identifiers', () => {
+  it('stores with a packet id what it waits for, its message, flags and subscription identifiers', () => {
     const inflight = new Inflight();
     const kept = message('a');
     const id = inflight.take(Awaiting.pubrec, kept, 6, [3, 9]);
@@ -34,13 +34,13 @@ describe('Inflight', () => {
     assert.equal(inflight.count, 0);
   });
 
-  it('does not take an id for another one with the same low bits', () => {
+  it('distinguishes packet ids with the same low bits', () => {
     const inflight = new Inflight();
     const id = take(inflight);
     for (const other of [id + 16, id + 32, id + 4096]) assert.equal(inflight.stateOf(other), Awaiting.nothing);
   });
 
-  it('gives up the message once PUBREC came, and waits for PUBCOMP under the same id', () => {
+  it('releases the message at PUBREC, and waits for PUBCOMP with the same packet id', () => {
     const inflight = new Inflight();
     const kept = message('a');
     const id = inflight.take(Awaiting.pubrec, kept, 2, [1]);
@@ -51,7 +51,7 @@ describe('Inflight', () => {
     assert.equal(inflight.count, 1, 'the id is in use until PUBCOMP');
   });
 
-  it('counts the bytes of the messages that it has, until they are acknowledged or released', () => {
+  it('counts the bytes of its messages until they are acknowledged or released', () => {
     const inflight = new Inflight();
     const [first, second] = [message('a'), message('a/longer/topic')];
     const id = inflight.take(Awaiting.puback, first, 1, undefined);
@@ -65,7 +65,7 @@ describe('Inflight', () => {
     assert.equal(inflight.bytes, 0);
   });
 
-  it('lists ids in the order their messages went out, those with PUBREC in the order of the PUBRECs', () => {
+  it('lists packet ids in the order their messages were sent, those with PUBREC in the order of PUBREC', () => {
     const inflight = new Inflight();
     for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
     inflight.free(2);
@@ -74,7 +74,7 @@ describe('Inflight', () => {
     assert.deepEqual(inflight.inOrder(), [3, 5, 4, 1]);
   });
 
-  it('lists those alone that were sent before a mark', () => {
+  it('lists only messages sent before a mark', () => {
     const inflight = new Inflight();
     for (let i = 0; i < 3; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
     const { mark } = inflight;
@@ -84,7 +84,7 @@ describe('Inflight', () => {
     assert.deepEqual(inflight.inOrder(), [1, 3, 4, 2]);
   });
 
-  it('keeps the order of sending when the ids begin again at 1', () => {
+  it('keeps the order of sending when the packet ids wrap around to 1', () => {
     const inflight = new Inflight();
     for (let i = 0; i < 65_533; i++) inflight.free(take(inflight));
     assert.deepEqual(
@@ -94,7 +94,7 @@ describe('Inflight', () => {
     assert.deepEqual(inflight.inOrder(), [65_534, 65_535, 1, 2]);
   });
 
-  it('can have every id in flight at once, each of them once', () => {
+  it('can have every packet id in flight at once, each of them once', () => {
     const inflight = new Inflight();
     const ids = new Set<number>();
     for (let i = 0; i < 65_535; i++) ids.add(take(inflight));
@@ -104,7 +104,7 @@ describe('Inflight', () => {
     assert.equal(take(inflight), 40_000);
   });
 
-  it('does as a Map does, and never hands out an id that is in use', () => {
+  it('behaves like a Map, and never allocates a packet id that is in use', () => {
     const { below, pick } = randomSource('Inflight');
     const inflight = new Inflight();
     const slow = new Map<number, { state: number; topic: string; ids: readonly number[] | undefined }>();

@@ -6,7 +6,7 @@ import { replay } from '../../lib/replay.ts';
 import type { SessionDeeds } from '../../lib/session/deeds.ts';
 import { sessionMachine } from '../../lib/session/session.machine.ts';
 
-/** Where each event leads from each state, and the deeds done on the way. What is not named changes nothing. */
+/** The target of each event in each state, and the actions on the way. An event that is not listed changes nothing. */
 const SESSION: Record<string, Record<string, [to: string, ...deeds: string[]]>> = {
   'idle.awaitingConnect': {
     connect: ['idle.authenticating', 'authenticate'],
@@ -46,7 +46,7 @@ const BROKER: typeof SESSION = {
   disconnected: { start: ['idle.starting'] }
 };
 
-/** An object that can do any deed and writes down which it did. */
+/** Returns an object that implements every action by recording its name. */
 function scribe(): { done: string[]; deeds: SessionDeeds } {
   const done: string[] = [];
   const deeds = new Proxy({}, { get: (_, deed) => () => done.push(String(deed)) }) as SessionDeeds;
@@ -82,10 +82,10 @@ for (const [name, machine, key, table] of [
   ['session', sessionMachine, 'session', SESSION],
   ['broker', brokerMachine, 'broker', BROKER]
 ] as [string, AnyStateMachine, string, typeof SESSION][]) {
-  describe(`the chart of the ${name}`, () => {
+  describe(`The chart of the ${name}`, () => {
     const input = { [key]: scribe().deeds };
 
-    it('begins as the table says', () => {
+    it('starts as the table says', () => {
       const [snapshot] = (
         initialTransition as unknown as (machine: AnyStateMachine, input: unknown) => [{ value: unknown }]
       )(machine, input);
@@ -95,7 +95,7 @@ for (const [name, machine, key, table] of [
     for (const [from, row] of Object.entries(table)) {
       for (const event of eventsOf(table)) {
         const [to, ...deeds] = row[event] ?? [from];
-        it(`goes from ${from} on ${event} to ${to}${deeds.length > 0 ? `, doing ${deeds.join(', ')}` : ', doing nothing'}`, () => {
+        it(`goes from ${from} on ${event} to ${to}${deeds.length > 0 ? `, with the actions ${deeds.join(', ')}` : ', without an action'}`, () => {
           const at = machine.resolveState({ value: nested(from), context: input } as never);
           const [snapshot, actions] = transition(machine, at, { type: event } as never);
           assert.equal(joined(snapshot.value), to);
@@ -105,7 +105,7 @@ for (const [name, machine, key, table] of [
           );
         });
 
-        it(`is replayed alike from ${from} on ${event}`, () => {
+        it(`is replayed the same from ${from} on ${event}`, () => {
           const { done, deeds: doer } = scribe();
           const logic = replay(machine, key, (_deeds, error) => assert.fail(String(error)));
           const snapshot = {
@@ -129,8 +129,8 @@ for (const [name, machine, key, table] of [
   });
 }
 
-describe('a replayed actor', () => {
-  it('stays alive when a deed throws, does the other deeds, and tells of the error', () => {
+describe('A replayed actor', () => {
+  it('stays active when an action throws, performs the other actions, and reports the error', () => {
     const failures: string[] = [];
     const { done, deeds } = scribe();
     const faulty = new Proxy(deeds, {

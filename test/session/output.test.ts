@@ -10,7 +10,7 @@ interface Entry {
   readonly mark: number;
 }
 
-/** What an output is to be on the wire, entry by entry. */
+/** Returns the bytes that an output should write, entry by entry. */
 function slowBytes(entries: readonly Entry[]): Buffer {
   return Buffer.concat(
     entries.map(({ frame, mark }) => {
@@ -28,7 +28,7 @@ function slowBytes(entries: readonly Entry[]): Buffer {
   );
 }
 
-/** A stream that keeps what is written: the buffers themselves, which nobody may change later. */
+/** A stream that stores the written buffers themselves, which must not change later. */
 class Written {
   readonly buffers: Buffer[] = [];
   corked = 0;
@@ -53,7 +53,7 @@ class Written {
   }
 }
 
-/** Those that have been used. */
+/** The outputs that have been used. */
 const outputs = new Set<Output>();
 
 function write(entries: readonly Entry[]): Written {
@@ -74,7 +74,7 @@ function write(entries: readonly Entry[]): Written {
   return stream;
 }
 
-/** Packets that lie one behind the other in one buffer. */
+/** Encodes packets one after the other into one buffer. */
 function framesOf(sizes: readonly number[], hasId: boolean, fill = 1): Frame[] {
   const gap = 3;
   const buf = Buffer.alloc(gap + sizes.reduce((sum, size) => sum + size, 0));
@@ -91,14 +91,14 @@ const marked = (frame: Frame, id: number, first = 0x32): Entry => ({ frame, mark
 const plain = (frame: Frame): Entry => ({ frame, mark: -1 });
 
 describe('writeOutput', () => {
-  it('hands on a single untouched frame where it lies', () => {
+  it('writes a single unchanged frame without copying it', () => {
     const [frame] = framesOf([20], false) as [Frame];
     const { buffers } = write([plain(frame)]);
     assert.equal(buffers.length, 1);
     assert.equal(buffers[0]?.buffer, frame.buf.buffer);
   });
 
-  it('gathers small entries into one buffer, with their own first byte and packet id', () => {
+  it('copies small entries into one buffer, with their own first byte and packet id', () => {
     const [a, b, c] = framesOf([12, 60, 12], true) as [Frame, Frame, Frame];
     const before = Buffer.from(a.buf);
     const ack = { frame: undefined, mark: 0x4002_0007 };
@@ -106,14 +106,14 @@ describe('writeOutput', () => {
     assert.deepEqual(a.buf, before, 'the frames are shared, and stay as they are');
   });
 
-  it('writes acknowledgements with the highest first byte and id as they are', () => {
+  it('writes acknowledgements with the highest first byte and packet id correctly', () => {
     write([
       { frame: undefined, mark: (0x7002_ffff | 0) as number },
       { frame: undefined, mark: 0x6202_ffff }
     ]);
   });
 
-  it('does not copy large payloads, only their heads', () => {
+  it('does not copy large payloads, only their headers', () => {
     const [large] = framesOf([9000], true) as [Frame];
     const [small] = framesOf([30], false) as [Frame];
     const { buffers, wasCorked } = write([plain(small), marked(large, 77), plain(small), plain(large)]);
@@ -122,7 +122,7 @@ describe('writeOutput', () => {
     assert.equal(shared.length, 2);
   });
 
-  it('gives connections that send the same frames their own ids', () => {
+  it('gives each connection its own packet ids for the same frames', () => {
     endTurn();
     const frames = framesOf([20, 20, 20], true);
     const streams = [100, 200, 300].map((from) => write(frames.map((frame, i) => marked(frame, from + i))));
@@ -132,7 +132,7 @@ describe('writeOutput', () => {
     );
   });
 
-  it('shares one buffer between connections that send the very same bytes', () => {
+  it('shares one buffer between connections that send exactly the same bytes', () => {
     endTurn();
     const entries = framesOf([20, 20], false).map((frame) => marked(frame, 0, 0x30));
     const [one, two] = [write(entries), write(entries)];
@@ -142,7 +142,7 @@ describe('writeOutput', () => {
     assert.notEqual(write(entries).buffers[0]?.byteOffset, one.buffers[0]?.byteOffset, 'not over the end of a turn');
   });
 
-  it('writes what a slow version writes, whatever comes together', () => {
+  it('writes the same bytes as a slow version, for random entries', () => {
     const { below, pick } = randomSource('writeOutput');
     const written: [Written, Buffer][] = [];
     let entries: Entry[] = [];
@@ -162,7 +162,7 @@ describe('writeOutput', () => {
         }
         if (below(4) === 0) entries.reverse();
       } else if (choice < 8) {
-        // the next connection: the same frames, other ids
+        // The next connection: the same frames with other packet ids.
         entries = entries.map(({ frame, mark }) => ({ frame, mark: mark === -1 ? -1 : (mark & ~0xff) | below(256) }));
       } else if (choice === 8) {
         entries = entries.slice(0, 1 + below(entries.length));

@@ -20,7 +20,7 @@ function push(backlog: Backlog, ...topics: string[]): void {
   for (const topic of topics) backlog.push(message(topic), 1, false, undefined);
 }
 
-/** Topics in the order in which they leave. */
+/** Returns the topics in the order in which they leave. */
 function drain(backlog: Backlog, windowOpen = true): string[] {
   const topics: string[] = [];
   for (let next = backlog.shift(windowOpen); next !== undefined; next = backlog.shift(windowOpen))
@@ -34,7 +34,7 @@ const PRIORITIES = new Map([
 ]);
 
 describe('Backlog', () => {
-  it('is one queue without a table of priorities', () => {
+  it('is one queue without a priority table', () => {
     const { backlog } = backlogOf({ mqueueDefaultPriority: 'highest' });
     push(backlog, 'c', 'a', 'b', 'a');
     assert.deepEqual(drain(backlog), ['c', 'a', 'b', 'a']);
@@ -42,20 +42,20 @@ describe('Backlog', () => {
     assert.equal(backlog.bytes, 0);
   });
 
-  it('keeps what delivery will need', () => {
+  it('stores what delivery needs', () => {
     const { backlog } = backlogOf();
     backlog.push(message('a'), 2, true, [4, 5]);
     const { qos, retain, ids } = backlog.shift(true)!;
     assert.deepEqual({ qos, retain, ids }, { qos: 2, retain: true, ids: [4, 5] });
   });
 
-  it('lets higher priorities leave first, each in its order, unnamed topics last by default', () => {
+  it('returns higher priorities first, each in its order, and unlisted topics last by default', () => {
     const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
     push(backlog, 'other', 'low', 'high', 'low', 'high', 'other');
     assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low', 'other', 'other']);
   });
 
-  it('keeps lower priorities but for QoS 0 back while a message of a higher one has no room', () => {
+  it('keeps lower priorities, except QoS 0, while a message of a higher one has no room', () => {
     const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
     const large = message('high', 1, 'x'.repeat(1000));
     backlog.push(large, 1, false, undefined);
@@ -70,7 +70,7 @@ describe('Backlog', () => {
     assert.deepEqual([leave(500), leave(500), leave(500), leave(500)], ['high 1', 'low 1', 'other 1', undefined]);
   });
 
-  it('lets unnamed topics leave first when their priority is the highest', () => {
+  it('returns unlisted topics first if their priority is the highest', () => {
     const { backlog } = backlogOf({
       mqueuePriorities: new Map([
         ['top', 255],
@@ -82,13 +82,13 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['other', 'top', 'zero']);
   });
 
-  it('tells unnamed topics and those of priority 0 apart', () => {
+  it('distinguishes unlisted topics from those of priority 0', () => {
     const { backlog } = backlogOf({ mqueuePriorities: new Map([['zero', 0]]) });
     push(backlog, 'other', 'zero');
     assert.deepEqual(drain(backlog), ['zero', 'other']);
   });
 
-  it('drops the oldest of the same priority when that one is full, and takes the new one', () => {
+  it('drops the oldest message of the same priority when that one is full, and adds the new one', () => {
     const { backlog, drops } = backlogOf({ maxMqueueLen: 2, mqueuePriorities: PRIORITIES });
     for (const n of [1, 2, 3]) backlog.push(message('low', 1, String(n)), 1, false, undefined);
     for (const n of [1, 2]) backlog.push(message('high', 1, String(n)), 1, false, undefined);
@@ -96,7 +96,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low']);
   });
 
-  it('drops the oldest by age, whichever QoS it has', () => {
+  it('drops the oldest message by age, whatever its QoS', () => {
     const { backlog, drops } = backlogOf({ maxMqueueLen: 2 });
     backlog.push(message('zero', 0), 0, false, undefined);
     push(backlog, 'one', 'two');
@@ -105,14 +105,14 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['two', 'nought']);
   });
 
-  it('is unlimited with a bound of 0', () => {
+  it('is unlimited with a limit of 0', () => {
     const { backlog, drops } = backlogOf();
     for (let n = 0; n < 5000; n++) backlog.push(message('a'), 1, false, undefined);
     assert.equal(backlog.length, 5000);
     assert.deepEqual(drops, []);
   });
 
-  it('drops the oldest of the lowest priority when it holds too many bytes', () => {
+  it('drops the oldest message of the lowest priority when it contains too many bytes', () => {
     const { bytes } = message('high', 1, 'x'.repeat(100));
     const { backlog, drops } = backlogOf({ maxMqueueBytes: bytes * 2, mqueuePriorities: PRIORITIES });
     const big = (topic: string) => backlog.push(message(topic, 1, 'x'.repeat(100)), 1, false, undefined);
@@ -124,7 +124,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'high']);
   });
 
-  it('does not keep a message that alone has too many bytes', () => {
+  it('does not accept a message that alone has too many bytes', () => {
     const { backlog, drops } = backlogOf({ maxMqueueBytes: 100 });
     assert.equal(backlog.push(message('a'), 1, false, undefined), true);
     assert.equal(backlog.push(message('a', 1, 'x'.repeat(200)), 1, false, undefined), false);
@@ -132,7 +132,7 @@ describe('Backlog', () => {
     assert.equal(drops.length, 2);
   });
 
-  it('lets only QoS 0 leave while the window is closed', () => {
+  it('returns only QoS 0 while the window is closed', () => {
     const { backlog } = backlogOf({ mqueuePriorities: PRIORITIES });
     push(backlog, 'high', 'low');
     backlog.push(message('low', 0), 0, false, undefined);
@@ -143,7 +143,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'low']);
   });
 
-  it('sheds its QoS 0 messages alone', () => {
+  it('can drop only its QoS 0 messages', () => {
     const { backlog, drops } = backlogOf();
     push(backlog, 'one');
     backlog.push(message('zero', 0), 0, false, undefined);
@@ -153,7 +153,7 @@ describe('Backlog', () => {
     assert.equal(backlog.bytes, message('one').bytes);
   });
 
-  it('tells of everything it is cleared of', () => {
+  it('reports every message that it is cleared of', () => {
     const { backlog, drops } = backlogOf();
     push(backlog, 'a', 'b');
     backlog.clear('session_terminated');
@@ -161,7 +161,7 @@ describe('Backlog', () => {
     assert.equal(backlog.bytes, 0);
   });
 
-  it('does as a sorted list does', () => {
+  it('behaves like a sorted list', () => {
     const { below, pick } = randomSource('Backlog');
     for (let round = 0; round < 30; round++) {
       const maxMqueueLen = pick([0, 1, 3, 20]);

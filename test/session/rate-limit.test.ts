@@ -3,13 +3,13 @@ import { describe, it } from 'node:test';
 import { RateLimit } from '../../lib/session/rate-limit.ts';
 
 describe('RateLimit', () => {
-  it('lets the whole amount through at once, then asks to pause', () => {
+  it('allows the whole amount at once, then requests a pause', () => {
     const limit = new RateLimit({ amount: 100, perMs: 10_000 });
     for (let i = 0; i < 100; i++) assert.equal(limit.take(1, 5000), 0);
     assert.equal(limit.take(1, 5000), 100);
   });
 
-  it('lets go on once the pause it named is over, and not before', () => {
+  it('continues when the requested pause has passed, not earlier', () => {
     const limit = new RateLimit({ amount: 10, perMs: 1000 });
     limit.take(10, 0);
     const pauseMs = limit.take(3, 0);
@@ -18,13 +18,13 @@ describe('RateLimit', () => {
     assert.equal(limit.take(0, pauseMs), 0);
   });
 
-  it('asks for the longer pauses the deeper the debt', () => {
+  it('requests longer pauses for a larger excess', () => {
     const limit = new RateLimit({ amount: 1024, perMs: 1000 });
     assert.equal(limit.take(1024 + 32_768, 0), 32_000);
     assert.equal(limit.take(1024, 0), 33_000);
   });
 
-  it('asks for no pause longer than a minute, or than the time of the rate, however much came at once', () => {
+  it('requests no pause longer than a minute or the period of the rate, whatever the excess', () => {
     const brief = new RateLimit({ amount: 1024, perMs: 1000 });
     assert.equal(brief.take(1_048_576, 0), 60_000);
     assert.equal(brief.take(0, 60_000), 0, 'what is past that is forgiven');
@@ -33,14 +33,14 @@ describe('RateLimit', () => {
     assert.equal(daily.take(10_000, 0), 86_400_000);
   });
 
-  it('saves up no more than the amount, however long it rested', () => {
+  it('accumulates no more than the amount, however long it was idle', () => {
     const limit = new RateLimit({ amount: 10, perMs: 1000 });
     limit.take(10, 0);
     assert.equal(limit.take(10, 3_600_000), 0);
     assert.equal(limit.take(1, 3_600_000), 100);
   });
 
-  it('holds a client that obeys its pauses to the rate', () => {
+  it('keeps a client that observes its pauses within the rate', () => {
     const limit = new RateLimit({ amount: 100, perMs: 10_000 });
     let nowMs = 0;
     let taken = 0;
@@ -48,7 +48,7 @@ describe('RateLimit', () => {
       nowMs += limit.take(1, nowMs);
       taken++;
     }
-    // 10 a second for 600 s, and the first burst
+    // 10 per second for 600 s, and the first burst
     assert.ok(Math.abs(taken - 6100) <= 2, `${taken} messages`);
   });
 });

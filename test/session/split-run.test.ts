@@ -8,8 +8,8 @@ import { Peer } from '../fuzz/wire.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { connect, granted, payloads, publish, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
 
-describe('a run of QoS 0 messages', () => {
-  it('ends where the packet begins that the chunk does not have whole, wherever it is cut', async () => {
+describe('A run of QoS 0 messages', () => {
+  it('ends before the packet that the chunk does not contain completely, wherever it is split', async () => {
     await using broker = await startBroker();
     const subscriber = await rawClient(broker);
     await granted(subscriber, 1, ['a', 'b']);
@@ -29,9 +29,9 @@ describe('a run of QoS 0 messages', () => {
   });
 });
 
-describe('bytes of a client', () => {
+describe('The bytes of a client', () => {
   for (const version of [4, 5] as const) {
-    it(`mean the same wherever they are cut in two, version ${version}`, async () => {
+    it(`have the same effect wherever they are split in two, version ${version}`, async () => {
       const random = seeded(`cut in two, version ${version}`);
       const bytes = encodeAll(somePackets(random, 24, [0, 1, 20, 130, 300]), version);
       await using broker = await startBroker();
@@ -47,7 +47,7 @@ describe('bytes of a client', () => {
       ['', {}],
       [', with a hook that takes its time', { hooks: { publish: async () => true }, maxHeldBytes: 1_000_000 }]
     ] as [string, BrokerOptions][]) {
-      it(`mean the same in chunks of any sizes, version ${version}${name}`, async () => {
+      it(`have the same effect in chunks of any size, version ${version}${name}`, async () => {
         const random = seeded(`chunks of any sizes, version ${version}${name}`);
         await using broker = await startBroker({ ...options, maxPacketSize: 1_000_000 });
         for (let round = 0; round < 20; round++) {
@@ -60,7 +60,7 @@ describe('bytes of a client', () => {
       });
     }
 
-    it(`mean the same one by one, version ${version}`, async () => {
+    it(`have the same effect one by one, version ${version}`, async () => {
       const random = seeded(`one by one, version ${version}`);
       const bytes = encodeAll(somePackets(random, 40, [0, 1, 100, 127, 1_024, 20_000]), version);
       await using broker = await startBroker();
@@ -74,7 +74,7 @@ describe('bytes of a client', () => {
     });
   }
 
-  it('are joined only as far as the packet goes that the chunk before them began', async (t) => {
+  it('are joined only up to the end of the packet that the previous chunk began', async (t) => {
     await using broker = await startBroker();
     const peer = new Peer(broker, 4);
     peer.say(connect(4));
@@ -95,7 +95,7 @@ function seeded(name: string): Random {
   return new Random(seed);
 }
 
-/** What a client may say: every QoS, acknowledgements that fit or not, subscriptions that change who gets what follows. */
+/** The packets of the client: every QoS, valid and invalid acknowledgements, and subscriptions that change who receives later messages. */
 function somePackets(random: Random, count: number, sizes: readonly number[]): Packet[] {
   return Array.from({ length: count }, (_, at): Packet => {
     const messageId = 1 + random.below(4);
@@ -115,7 +115,7 @@ function encodeAll(packets: readonly Packet[], version: ProtocolVersion): Buffer
   return Buffer.concat(packets.map((packet) => encode(packet, version)));
 }
 
-/** Memory of its own, as what is read from a socket has. */
+/** Copies bytes into memory of their own, like bytes read from a socket. */
 function copy(bytes: Buffer): Buffer {
   return Buffer.from(bytes);
 }
@@ -130,7 +130,7 @@ function cutAnywhere(random: Random, bytes: Buffer): Buffer[] {
   return chunks;
 }
 
-/** What the client and another one, which subscribed to everything, are told when `chunks` come. */
+/** Returns what the client and another one, which is subscribed to everything, receive for `chunks`. */
 async function outcome(
   broker: Awaited<ReturnType<typeof startBroker>>,
   version: ProtocolVersion,
@@ -143,7 +143,7 @@ async function outcome(
   await turns(5);
   for (const peer of peers) peer.take();
   for (const chunk of chunks) peers[0].say(chunk);
-  // what a hook holds back goes on turn by turn
+  // Packets that a hook defers are processed turn by turn.
   for (let quiet = 0; quiet < 3; ) {
     const before = peers[0].wire.heardBytes + peers[1].wire.heardBytes;
     await turns(2);

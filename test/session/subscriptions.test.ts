@@ -8,7 +8,7 @@ const filters = (subscriptions: Subscriptions) => Array.from(subscriptions.value
 
 describe('Subscriptions', () => {
   for (const count of [1, 10, 16, 17, 100])
-    it(`finds and forgets each of ${count}, in the order in which they were made`, () => {
+    it(`finds and removes each of ${count}, in the order in which they were made`, () => {
       const subscriptions = new Subscriptions();
       const all = Array.from({ length: count }, (_, i) => to(`filter/${i}`));
       for (const [i, one] of all.entries()) {
@@ -32,7 +32,7 @@ describe('Subscriptions', () => {
     });
 
   for (const count of [10, 100])
-    it(`shows all of ${count} to who goes through them while they are deleted`, () => {
+    it(`iterates over all of ${count} even if they are deleted meanwhile`, () => {
       const subscriptions = new Subscriptions();
       for (let i = 0; i < count; i++) subscriptions.add(to(`filter/${i}`));
       let seen = 0;
