@@ -3,48 +3,48 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, type ClientOptions, InvalidInput, type QoS } from '../../lib/index.ts';
 import type { Spread } from './spread.ts';
 
-/** What a bench is told. */
+/** The parameters of a benchmark. */
 export interface BenchPlan {
   readonly clients: number;
-  /** Connections to make, of the connect bench. */
+  /** The number of connections of the benchmark `connect`. */
   readonly count: number;
-  /** Messages a second of all clients together; 0: as fast as it goes. */
+  /** Messages per second of all clients together; 0: as fast as possible. */
   readonly rate: number;
   readonly qos: QoS;
-  /** Bytes of a payload. */
+  /** The size of a payload in bytes. */
   readonly size: number;
-  /** Messages with QoS 1 or 2 that a client has on the way. */
+  /** The number of unacknowledged QoS 1 and 2 messages per client. */
   readonly window: number;
-  /** First levels of the topics. */
+  /** The first levels of the topic names. */
   readonly topic: string;
   /** Connect a client. */
   dial(options?: ClientOptions): Promise<Client>;
-  /** Aborts when the time is over. */
+  /** Aborts when the duration has elapsed. */
   readonly ended: AbortSignal;
-  /** Clients are connected: what is counted from here on counts. */
+  /** Call this when the clients are connected and the measurement begins. */
   begun(): void;
   readonly tally: Tally;
 }
 
-/** What a bench counts while it runs. */
+/** The counters of a running benchmark. */
 export interface Tally {
-  /** Connections or messages. */
+  /** The number of connections or messages. */
   count: number;
   /** Milliseconds from CONNECT to CONNACK, from PUBLISH to its acknowledgement, or from publisher to subscriber. */
   readonly spread: Spread;
-  /** Messages that did not arrive; undefined where nobody receives. */
+  /** The number of messages that did not arrive; undefined if there are no subscribers. */
   lost?: number;
-  /** Messages that came twice or behind a later one. */
+  /** The number of messages that arrived twice or after a later one. */
   outOfOrder?: number;
 }
 
-/** The time of sending and a sequence number stand in front. */
+/** A payload begins with the time of sending (8 bytes) and a sequence number (4 bytes). */
 const HEADER_BYTES = 12;
-/** Messages on their way at the end may still arrive. */
+/** The time that messages in flight have to arrive at the end. */
 const SETTLE_MS = 2_000;
 const TICK_MS = 5;
 
-/** Connect and disconnect: `count` times, `clients` at a time. */
+/** Connect and disconnect `count` times, with `clients` connections at a time. */
 export async function benchConnect({ clients, count, dial, ended, begun, tally }: BenchPlan): Promise<void> {
   let left = count;
   begun();
@@ -59,7 +59,7 @@ export async function benchConnect({ clients, count, dial, ended, begun, tally }
   });
 }
 
-/** Publish from many clients to topics nobody subscribes. */
+/** Publish from many clients to topics without subscribers. */
 export async function benchPublish(plan: BenchPlan): Promise<void> {
   const publishers = await dialAll(plan, plan.clients);
   const payload = randomBytes(plan.size);
@@ -73,12 +73,12 @@ export async function benchPublish(plan: BenchPlan): Promise<void> {
   await disconnectAll(publishers);
 }
 
-/** One publisher, many subscribers to its topic. */
+/** Publish from one client to many subscribers. */
 export function benchSubscribe(plan: BenchPlan): Promise<void> {
   return receive(plan, 1, () => plan.topic);
 }
 
-/** Pairs of a publisher and a subscriber. */
+/** Publish between pairs of a publisher and a subscriber. */
 export function benchLatency(plan: BenchPlan): Promise<void> {
   return receive(plan, plan.clients, (at) => `${plan.topic}/${at}`);
 }
@@ -86,7 +86,12 @@ export function benchLatency(plan: BenchPlan): Promise<void> {
 async function receive(plan: BenchPlan, publishing: number, topicOf: (at: number) => string): Promise<void> {
   const { clients, qos, size, tally } = plan;
   if (size < HEADER_BYTES) {
-    throw new InvalidInput('OPTION_INVALID', '--size', `${HEADER_BYTES} bytes at least, for time and number`, size);
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      '--size',
+      `at least ${HEADER_BYTES} bytes, for a timestamp and a sequence number`,
+      size
+    );
   }
   const subscribers = await dialAll(plan, clients);
   const publishers = await dialAll(plan, publishing);
@@ -106,7 +111,7 @@ async function receive(plan: BenchPlan, publishing: number, topicOf: (at: number
   await disconnectAll([...publishers, ...subscribers]);
 }
 
-/** A subscriber's handler: counts, takes the time, sees that numbers rise. */
+/** Create the handler of a subscriber. It counts messages, measures their latency, and checks that the sequence numbers increase. */
 function arrivals(tally: Tally) {
   let last = 0;
   return ({ payload }: { readonly payload: Buffer }) => {
@@ -135,7 +140,7 @@ async function publishUntilEnd(plan: BenchPlan, publishers: readonly Client[], s
   );
 }
 
-/** Messages fall due by the clock, not by the answers, so that a slow broker does not lower the rate. */
+/** Publish at a fixed rate by the clock, independent of the acknowledgements, so that a slow broker does not lower the rate. */
 async function publishAtRate({ rate, ended }: BenchPlan, publishers: readonly Client[], send: Send): Promise<void> {
   const onTheWay = new Set<Promise<void>>();
   const failures: unknown[] = [];
@@ -156,7 +161,7 @@ async function publishAtRate({ rate, ended }: BenchPlan, publishers: readonly Cl
 
 let lastBreathMs = 0;
 
-/** QoS 0 into a stream with room resolves at once: without a pause nothing would ever be read. */
+/** Let the event loop read. QoS 0 publishes resolve immediately while the stream has room, so without a pause nothing would be read. */
 async function breath(): Promise<void> {
   if (performance.now() - lastBreathMs < 1) return;
   await new Promise((resolve) => setImmediate(resolve));
@@ -165,7 +170,7 @@ async function breath(): Promise<void> {
 
 async function dialAll({ dial }: BenchPlan, number: number): Promise<Client[]> {
   const dialled: Client[] = [];
-  // In groups: thousands at once would only meet the accept queue.
+  // Connect in groups, because thousands of simultaneous connections would overflow the accept queue.
   while (dialled.length < number) {
     const group = Array.from({ length: Math.min(50, number - dialled.length) }, () => dial());
     dialled.push(...(await Promise.all(group)));

@@ -9,15 +9,24 @@ import { clientOptions, qosFlag } from './session-flags.ts';
 import { Spread } from './spread.ts';
 
 const OWN_FLAGS = {
-  clients: flag('integer', 10, 'clients at one time; pairs of them for latency', { short: 'n', value: 'N', min: 1 }),
-  count: flag('integer', 1_000, 'connections to make, for connect', { value: 'N', min: 1 }),
-  duration: timeFlag(10_000, 'how long to measure, but for connect', { short: 'd' }),
-  rate: flag('integer', undefined as number | undefined, 'messages a second of all clients; 0: as fast as it goes', {
-    value: 'N'
+  clients: flag('integer', 10, 'number of concurrent clients; for latency, of pairs of clients', {
+    short: 'n',
+    value: 'N',
+    min: 1
   }),
+  count: flag('integer', 1_000, 'for connect: number of connections', { value: 'N', min: 1 }),
+  duration: timeFlag(10_000, 'duration of the measurement, except for connect', { short: 'd' }),
+  rate: flag(
+    'integer',
+    undefined as number | undefined,
+    'messages per second of all clients together; 0: as fast as possible',
+    {
+      value: 'N'
+    }
+  ),
   qos: qosFlag('QoS of messages and subscriptions'),
-  size: flag('size', 64, 'bytes of a payload', { short: 's', value: 'BYTES' }),
-  window: flag('integer', 20, 'messages a client has unacknowledged, QoS 1 and 2', { value: 'N', min: 1 }),
+  size: flag('size', 64, 'size of the payload', { short: 's', value: 'BYTES' }),
+  window: flag('integer', 20, 'number of unacknowledged QoS 1 and 2 messages per client', { value: 'N', min: 1 }),
   topic: flag('text', 'embermq-bench', 'first levels of the topics', { short: 't', value: 'TOPIC' }),
   json: flag('boolean', false, 'print the result as JSON, also on a terminal')
 };
@@ -25,17 +34,27 @@ const OWN_FLAGS = {
 const BENCH_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
 type BenchFlags = FlagValues<typeof BENCH_FLAGS>;
 
-/** The benches: what each does, its rate unless told, what it counts. */
+/** The benchmarks, with their default rate and the unit that they count. */
 const BENCHES = {
-  connect: { run: benchConnect, rate: 0, unit: 'connections', about: 'connect and disconnect again and again' },
-  publish: { run: benchPublish, rate: 0, unit: 'messages', about: 'publish from many clients; nobody listens' },
-  subscribe: { run: benchSubscribe, rate: 1_000, unit: 'messages', about: 'one publisher, all clients subscribe' },
-  latency: { run: benchLatency, rate: 1_000, unit: 'messages', about: 'pairs of publisher and subscriber' }
+  connect: { run: benchConnect, rate: 0, unit: 'connections', about: 'connect and disconnect repeatedly' },
+  publish: { run: benchPublish, rate: 0, unit: 'messages', about: 'publish from many clients, without subscribers' },
+  subscribe: {
+    run: benchSubscribe,
+    rate: 1_000,
+    unit: 'messages',
+    about: 'publish from one client to many subscribers'
+  },
+  latency: {
+    run: benchLatency,
+    rate: 1_000,
+    unit: 'messages',
+    about: 'measure the latency between pairs of publisher and subscriber'
+  }
 } as const;
 
 type BenchName = keyof typeof BENCHES;
 
-/** What a bench prints with `--json`. Times are milliseconds. */
+/** The result that `--json` prints. Latencies are in milliseconds. */
 interface BenchResult {
   readonly bench: BenchName;
   readonly broker: string;
@@ -50,7 +69,7 @@ interface BenchResult {
   readonly outOfOrder?: number;
 }
 
-/** `embermq bench`: measure any broker. */
+/** `embermq bench`: measure the performance of any broker. */
 export const bench: Command = {
   summary: 'measure a broker: connect, publish, subscribe, latency',
   help: () => `usage: embermq bench <what> [flags]
@@ -59,8 +78,8 @@ ${Object.entries(BENCHES)
   .map(([name, { about }]) => `  ${name.padEnd(10)} ${about}`)
   .join('\n')}
 
-A line on the terminal shows how it goes; where standard output is no terminal, or with --json, the result is one line of JSON.
-This command shares its processor with the broker it measures, and is a Node process itself: compare, do not quote.
+On a terminal, one line shows the progress. If standard output is not a terminal, or with --json, the result is one line of JSON.
+This command is a Node process itself and may share the CPU with the broker: use the results for comparisons only.
 
 ${describeFlags(OWN_FLAGS)}
 
@@ -85,7 +104,7 @@ function benchName(words: readonly string[]): BenchName {
       'bench',
       'one bench',
       words,
-      `bench takes one name, not "${words.join(' ')}"`
+      `bench accepts one benchmark, not "${words.join(' ')}"`
     );
   if (Object.hasOwn(BENCHES, name)) return name as BenchName;
   const near = nearest(name, Object.keys(BENCHES));
@@ -98,7 +117,7 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   const { run, rate, unit } = BENCHES[name];
   const tally: Tally = { count: 0, spread: new Spread() };
   const over = new AbortController();
-  setMaxListeners(0, signal); // every client that connects listens
+  setMaxListeners(0, signal); // every connecting client adds a listener
   signal.addEventListener('abort', () => over.abort());
   let beganMs = performance.now();
   let endedMs = beganMs;
@@ -110,7 +129,7 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
     qos: flags.qos as QoS,
     rate: flags.rate ?? rate,
     dial(options) {
-      // A client id of one's own can only be used once: the broker gives them.
+      // A client id can only be used by one connection at a time, so the broker assigns them.
       const connecting = { ...clientOptions({ ...flags, id: undefined }, endpoint), ...options };
       const dialling = dialEndpoint(endpoint, connecting, flags.connectTimeout, signal);
       dials.add(dialling);
@@ -127,7 +146,7 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   };
   try {
     await run(plan).catch((error) => {
-      if (!signal.aborted) throw error; // interrupted: what there is is told
+      if (!signal.aborted) throw error; // after an interrupt, report the results so far
     });
     endedMs = performance.now();
   } finally {
@@ -144,12 +163,12 @@ async function measure(name: BenchName, flags: BenchFlags, shell: Shell, signal:
   return { bench: name, broker: nameOf(endpoint), clients, qos, size, ...figures, lost, outOfOrder };
 }
 
-/** A bench that fails leaves connections, also some that are still being made: each would keep the process alive. */
+/** Close all connections, including those that are still being opened, because each would keep the process alive. */
 async function leaveAll(dials: Iterable<Promise<Client>>): Promise<void> {
   await Promise.all([...dials].map((dialling) => dialling.then(leave, () => {})));
 }
 
-/** A line on the terminal, renewed each second. @returns a function that takes it away */
+/** Show the progress in one line of the terminal, updated every second. @returns a function that removes the line */
 function showProgress({ stdout, stderr }: Shell, tally: Tally, unit: string): () => void {
   if (stdout.isTTY !== true) return () => {};
   let before = 0;

@@ -1,44 +1,48 @@
 import type { Readable, Writable } from 'node:stream';
 import { BrokerError } from '../../lib/index.ts';
 
-/** What a command can reach of the process it runs in; tests hand it something else. */
+/** The parts of the process that a command uses. Tests pass replacements. */
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   readonly stdin: Readable;
-  /** How long standard input is, where it is a file; undefined: nobody knows. */
+  /** Length of standard input in bytes if it is a file, otherwise undefined. */
   readonly stdinBytes: number | undefined;
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
-  /** Contents of a file; with `maxBytes`, only of a regular one that is no longer. */
+  /** Read a file. With `maxBytes`, it must be a regular file of at most this size. */
   readFile(path: string, maxBytes?: number): Promise<Buffer>;
-  /** Import a package that need not be installed. */
+  /** Import an optional package. */
   importPackage(name: string): Promise<unknown>;
-  /** Hear SIGINT and SIGTERM instead of ending by them. @returns a function that goes back */
+  /** Handle SIGINT and SIGTERM, which then no longer end the process. @returns a function that removes the handler */
   onSignal(listener: (signal: 'SIGINT' | 'SIGTERM') => void): () => void;
-  /** From now on call the listener at SIGHUP, which no longer ends the process. @returns a function that takes it away: then nothing happens */
+  /** Handle SIGHUP, which then no longer ends the process. @returns a function that removes the handler; SIGHUP is ignored afterwards */
   onHangup(listener: () => void): () => void;
-  /** From now on give memory back after a burst. @returns a function that ends that */
+  /** Return memory to the system whenever the process is idle after a burst. @returns a function that ends this */
   collectWhenIdle(): () => void;
-  /** Wait, until the signal aborts at the latest. */
+  /** Wait for `ms` milliseconds, or until the signal aborts. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
-  /** End the process at once. */
+  /** End the process immediately. */
   exit(code: number): void;
 }
 
 /** A subcommand of `embermq`. */
 export interface Command {
-  /** One line for the list of commands. */
+  /** One line for the overview of the commands. */
   readonly summary: string;
-  /** It goes on when standard output can no longer be written to. Any other command ends then, as a process does that knows SIGPIPE. */
+  /** Whether the command continues if standard output can no longer be written to. Other commands then end, as on SIGPIPE. */
   readonly outlivesOutput?: boolean;
-  /** What `embermq help <command>` prints. */
+  /** The output of `embermq help <command>`. */
   help(): string;
-  /** @returns the exit code. Throws BrokerError for what the user can mend: its message is printed, without a stack. */
+  /**
+   * Run the command.
+   * @returns the exit code
+   * @throws BrokerError for errors that the user can resolve; only its message is printed, without a stack
+   */
   run(args: readonly string[], shell: Shell): Promise<number>;
 }
 
-/** Bytes that wait to be written to standard error from which further lines are dropped: its reader may have stopped reading. */
+/** While standard error has this many unwritten bytes, further lines are dropped, because its reader may have stopped reading. */
 const MAX_UNREAD_BYTES = 1_048_576;
 
 /** Write a line to standard error. */
@@ -46,9 +50,9 @@ export function tell(shell: Shell, line: string): void {
   if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${line}\n`);
 }
 
-/** Read a file that the command line names. @throws BrokerError FILE_UNREADABLE */
+/** Read a file that the user has named. @throws BrokerError FILE_UNREADABLE */
 export function readFileFor(shell: Shell, path: string, maxBytes?: number): Promise<Buffer> {
   return shell.readFile(path, maxBytes).catch((cause: Error) => {
-    throw new BrokerError('FILE_UNREADABLE', `can not read ${path}: ${cause.message}`, { cause });
+    throw new BrokerError('FILE_UNREADABLE', `cannot read ${path}: ${cause.message}`, { cause });
   });
 }

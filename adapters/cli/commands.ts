@@ -3,7 +3,7 @@ import { BrokerError, InvalidInput, nearest } from '../../lib/index.ts';
 import type { Command, Shell } from './command.ts';
 import { tell } from './command.ts';
 
-/** Loaded when asked for, so that `pub` does not wait for the broker to load. */
+/** The commands, loaded on demand so that `pub` does not have to load the broker. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   pub: async () => (await import('./pub.ts')).pub,
@@ -14,20 +14,20 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 
 /**
  * Run `embermq <command> ...`.
- * @returns the exit code: 0, 1 where something failed, 2 where the command line or the configuration is wrong
+ * @returns the exit code: 0 for success, 1 after an error, 2 if the command line or the configuration is invalid
  */
 export async function runCommand(args: readonly string[], shell: Shell): Promise<number> {
   const running: { command?: Command } = {};
-  // An error event without a listener would end the process.
+  // Without a listener, an error event would end the process.
   shell.stderr.on('error', () => {});
   shell.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    if (running.command?.outlivesOutput) tell(shell, `standard output can not be written to: ${message}`);
-    else shell.exit(code === 'EPIPE' ? 141 : 1); // as `embermq sub ... | head` has it
+    if (running.command?.outlivesOutput) tell(shell, `cannot write to standard output: ${message}`);
+    else shell.exit(code === 'EPIPE' ? 141 : 1); // 141 is the exit code of a process that SIGPIPE ended, as in `embermq sub ... | head`
   });
   try {
     return await dispatch(args, shell, running);
   } catch (error) {
-    // a broker that stops tells all that went wrong
+    // broker.stop() reports all its errors together
     const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
     if (!errors.every((one) => one instanceof BrokerError)) throw error;
     for (const { message } of errors) tell(shell, `embermq: ${message}`);
@@ -67,8 +67,8 @@ async function overview(): Promise<string> {
   for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(9)}${(await load()).summary}`);
   return [
     ...lines,
-    '  help     what a command takes: embermq help serve; all options: embermq help options',
-    '  version  the version; also embermq -v'
+    '  help     describe a command (embermq help serve) or all options (embermq help options)',
+    '  version  print the version; also embermq -v'
   ].join('\n');
 }
 
@@ -79,7 +79,7 @@ async function find(name: string): Promise<Command> {
   throw new InvalidInput('COMMAND_UNKNOWN', 'command', 'a known command', name, `unknown command "${name}"; ${hint}`);
 }
 
-/** By its own name the package finds its package.json both from source and from `dist`. */
+/** The package refers to itself by name, which works both from the sources and from `dist`. */
 function version(): string {
   return (createRequire(import.meta.url)('embermq/package.json') as { version: string }).version;
 }

@@ -2,22 +2,22 @@ import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { InvalidInput } from '../../lib/index.ts';
 
-/** A config file is read whole, and every key is looked at: a longer one is hardly one. */
+/** The maximum size of a config file. The file is read as a whole, and all its keys are checked. */
 export const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Contents of a file.
- * @param maxBytes with a bound, only a regular file within it is read: reading a pipe or a device may never end
+ * Read a file.
+ * @param maxBytes if set, the file must be a regular file of at most this size, because reading from a pipe or a device may never end
  */
 export async function readFileUpTo(path: string, maxBytes = Infinity): Promise<Buffer> {
   if (maxBytes === Infinity) return readFile(path);
-  // Opening a named pipe would wait for somebody who writes to it.
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const found = await file.stat();
     if (found.isDirectory()) throw new Error('it is a directory');
-    if (!found.isFile()) throw new Error('it is a pipe, a socket or a device; a regular file is needed');
-    if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes; at most ${maxBytes} are read`);
+    if (!found.isFile()) throw new Error('it is a pipe, a socket or a device; use a regular file');
+    if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes; the maximum is ${maxBytes}`);
     return await file.readFile();
   } finally {
     await file.close();
@@ -25,8 +25,8 @@ export async function readFileUpTo(path: string, maxBytes = Infinity): Promise<B
 }
 
 /**
- * The text of a config file, without a byte order mark.
- * @throws InvalidInput CONFIG_INVALID for what is not UTF-8
+ * Decode the text of a config file, without a byte order mark.
+ * @throws InvalidInput CONFIG_INVALID if it is not UTF-8
  */
 export function configText(path: string, bytes: Buffer): string {
   const refuse = (fault: string) =>
@@ -40,9 +40,9 @@ export function configText(path: string, bytes: Buffer): string {
   }
 }
 
-/** A key that stands twice in one object of a JSON text that is well-formed. `JSON.parse` would keep the last without a word. */
+/** Find a key that occurs twice in one object of a valid JSON text. `JSON.parse` silently uses the last value of such a key. */
 export function repeatedKey(json: string): string | undefined {
-  const open: Set<string>[] = []; // of an array empty
+  const open: Set<string>[] = []; // the keys of each open object; empty for an array
   let text = '';
   for (const [token] of json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:]/g)) {
     if (token === '{' || token === '[') open.push(new Set());

@@ -4,12 +4,12 @@ import { ENDPOINT_FLAGS, type Endpoint, nameOf, openStream, readEndpoint } from 
 import type { FlagValues } from './flags.ts';
 import { clientOptions, SESSION_FLAGS } from './session-flags.ts';
 
-/** Flags of every command that connects. */
+/** The flags of all commands that connect to a broker. */
 export const DIAL_FLAGS = { ...ENDPOINT_FLAGS, ...SESSION_FLAGS };
 
 /**
- * Connect to a broker as the flags say.
- * @param signal gives connecting up
+ * Connect to the broker that the flags describe.
+ * @param signal aborts connecting
  * @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED; the signal's reason
  */
 export async function dial(
@@ -24,7 +24,7 @@ export async function dial(
 
 /**
  * Connect to a broker.
- * @param signal gives connecting up; it leaves alone what is connected
+ * @param signal aborts connecting; it has no effect on an established connection
  * @throws BrokerError BROKER_UNREACHABLE, CONNECT_TIMEOUT; Refused CONNECT_REFUSED; the signal's reason
  */
 export async function dialEndpoint(
@@ -49,7 +49,7 @@ export async function dialEndpoint(
   }
 }
 
-/** Wait for something, but not past a signal. Rejects with its reason. */
+/** Wait for a promise, or reject with the reason of the signal when it aborts. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason);
@@ -58,10 +58,10 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
   return Promise.race([promise, aborted]);
 }
 
-/** Exit code of a command that SIGINT ended, as shells have it. */
+/** The exit code of a command that SIGINT ended, as in shells. */
 export const INTERRUPTED = 130;
 
-/** Aborts at SIGINT or SIGTERM; the next one ends the process as if nobody listened. */
+/** A signal that aborts on SIGINT or SIGTERM. After that, the next SIGINT or SIGTERM ends the process. */
 export function interrupted(shell: Shell): AbortSignal {
   const interruption = new AbortController();
   const release = shell.onSignal(() => {
@@ -71,7 +71,7 @@ export function interrupted(shell: Shell): AbortSignal {
   return interruption.signal;
 }
 
-/** Aborts when the connection is gone; the reason says why. */
+/** A signal that aborts when the connection of a client is closed. The reason of the signal is BrokerError CONNECTION_CLOSED. */
 export function closed(client: Client): AbortSignal {
   const closing = new AbortController();
   client.on('close', ({ error }) => {
@@ -81,7 +81,7 @@ export function closed(client: Client): AbortSignal {
   return closing.signal;
 }
 
-/** Disconnect in good order; a broker that does not close its side is left to itself. */
+/** Disconnect gracefully, or destroy the connection if the broker does not close its side within 5 s. */
 export async function leave(client: Client): Promise<void> {
   const late = setTimeout(() => client.destroy(), LEAVE_TIMEOUT_MS);
   await client.disconnect();

@@ -5,19 +5,19 @@ import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
 import { type FlagValues, flag } from './flags.ts';
 
-/** Flags of the commands that talk to a broker: where it is. The letters are those of mosquitto_pub. */
+/** The flags that give the address of the broker. The letters are those of mosquitto_pub. */
 export const ENDPOINT_FLAGS = {
   url: flag(
     'text',
     undefined as string | undefined,
-    'mqtt://, mqtts://, ws:// or wss:// user:password@host:port/path, unix:/path',
+    'URL of the broker: mqtt://, mqtts://, ws:// or wss:// user:password@host:port/path, or unix:/path',
     {
       short: 'L',
       value: 'URL'
     }
   ),
-  host: flag('text', 'localhost', 'where the broker is', { short: 'h', value: 'HOST' }),
-  port: flag('integer', undefined as number | undefined, 'its port; 1883, with TLS 8883, unless said otherwise', {
+  host: flag('text', 'localhost', 'host of the broker', { short: 'h', value: 'HOST' }),
+  port: flag('integer', undefined as number | undefined, 'port of the broker; default 1883, with TLS 8883', {
     short: 'p',
     value: 'PORT',
     max: 65_535
@@ -32,22 +32,22 @@ export const ENDPOINT_FLAGS = {
     value: 'PASSWORD',
     aliases: ['pw']
   }),
-  tls: flag('boolean', false, 'use TLS, trusting the authorities this machine knows'),
-  ca: flag('text', undefined as string | undefined, 'use TLS, trusting the authorities in this PEM file', {
+  tls: flag('boolean', false, 'use TLS and trust the certificate authorities of the system'),
+  ca: flag('text', undefined as string | undefined, 'use TLS and trust the certificate authorities in this PEM file', {
     value: 'FILE',
     aliases: ['cafile']
   }),
-  cert: flag('text', undefined as string | undefined, 'client certificate, PEM', { value: 'FILE' }),
-  key: flag('text', undefined as string | undefined, 'key of the client certificate, PEM', { value: 'FILE' }),
+  cert: flag('text', undefined as string | undefined, 'client certificate (PEM)', { value: 'FILE' }),
+  key: flag('text', undefined as string | undefined, 'private key of the client certificate (PEM)', { value: 'FILE' }),
   insecure: flag('boolean', false, 'do not check the certificate of the broker')
 };
 
-/** A broker to talk to. */
+/** The address of a broker, and the credentials to connect with. */
 export interface Endpoint {
   readonly kind: 'mqtt' | 'mqtts' | 'ws' | 'wss' | 'unix';
   readonly host: string;
   readonly port: number;
-  /** Path of a WebSocket, with its query, or of a Unix socket. */
+  /** The path of the WebSocket, including its query, or of the Unix socket. */
   readonly path: string;
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -64,7 +64,7 @@ interface TlsFiles {
 const PORTS = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443, unix: 0 } as const;
 
 /**
- * Find out where to connect to, and read the files that it takes.
+ * Read the endpoint from the flags, including the certificate files.
  * @throws InvalidInput URL_INVALID; BrokerError FILE_UNREADABLE
  */
 export async function readEndpoint(flags: FlagValues<typeof ENDPOINT_FLAGS>, shell: Shell): Promise<Endpoint> {
@@ -100,7 +100,7 @@ function fromUrl(text: string): Place {
   };
 }
 
-/** How an endpoint is written in messages. */
+/** The name of an endpoint in messages. */
 export function nameOf({ kind, host, port, path }: Endpoint): string {
   if (kind === 'unix') return `unix:${path}`;
   return `${kind}://${isIP(host) === 6 ? `[${host}]` : host}:${port}${path}`;
@@ -108,7 +108,7 @@ export function nameOf({ kind, host, port, path }: Endpoint): string {
 
 /**
  * Open a stream to a broker.
- * @throws BrokerError BROKER_UNREACHABLE; the signal's reason when it aborts
+ * @throws BrokerError BROKER_UNREACHABLE; the reason of the signal if it aborts
  */
 export async function openStream(endpoint: Endpoint, signal: AbortSignal): Promise<Duplex> {
   const { kind } = endpoint;
@@ -118,20 +118,20 @@ export async function openStream(endpoint: Endpoint, signal: AbortSignal): Promi
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
     const { message, code } = cause as Error & { code?: string };
-    throw new BrokerError('BROKER_UNREACHABLE', `can not reach ${nameOf(endpoint)}: ${message || code}`, { cause });
+    throw new BrokerError('BROKER_UNREACHABLE', `cannot reach ${nameOf(endpoint)}: ${message || code}`, { cause });
   }
 }
 
 function openSocket({ kind, host, port, path, tls }: Endpoint, signal: AbortSignal): Promise<Duplex> {
   return new Promise((resolve, reject) => {
-    const servername = isIP(host) === 0 ? host : ''; // an address is no server name [RFC 6066, section 3]
+    const servername = isIP(host) === 0 ? host : ''; // an IP address is not a valid server name [RFC 6066, section 3]
     const socket =
       kind === 'mqtts'
         ? connectTls({ host, port, servername, ...tls })
         : connectSocket(kind === 'unix' ? { path } : { host, port, noDelay: true });
     const abort = () => socket.destroy(signal.reason);
     signal.addEventListener('abort', abort);
-    // It stays: an error may come before the client listens, and is then found on the stream.
+    // This listener is not removed: an error may occur before the client adds its own, which then reads it from `stream.errored`.
     socket.on('error', reject);
     socket.once(kind === 'mqtts' ? 'secureConnect' : 'connect', () => {
       signal.removeEventListener('abort', abort);
@@ -150,7 +150,7 @@ async function openWebSocket(endpoint: Endpoint, signal: AbortSignal): Promise<D
     socket.once('open', () => {
       signal.removeEventListener('abort', abort);
       const stream = createWebSocketStream(socket, { readableObjectMode: false });
-      stream.on('error', reject); // as above
+      stream.on('error', reject); // not removed either, as in openSocket
       resolve(stream);
     });
   });

@@ -2,16 +2,17 @@ import { BlockList, isIP } from 'node:net';
 import { type BrokerOptions, InvalidInput, optionName, readOptions, ZONE_OPTIONS } from '../../lib/index.ts';
 import type { Transport } from '../net/index.ts';
 
-/** The settings of a zone that say whether anybody may connect. No default: what counts is what was written. */
+/** The zone settings that let anyone connect. `allowAnonymous` has no default here, because only an explicit value counts. */
 const ADMISSION = {
   allowAnonymous: { ...ZONE_OPTIONS.allowAnonymous, default: undefined },
   bypassAuthPlugins: ZONE_OPTIONS.bypassAuthPlugins
 };
 
 /**
- * Refuse a listener that other machines can reach and that lets anybody in, unless somebody has written that this is wanted. Decided
- * on options as they were read, so that no spelling passes by it.
- * @param place how messages name where the listener was written
+ * Refuse a listener that other machines can reach and that lets anyone connect, unless the configuration allows this explicitly.
+ *
+ * The check uses the options after reading, so it applies to every spelling.
+ * @param place the place where the listener is configured, for messages
  * @throws InvalidInput ANONYMOUS_EXPOSED
  */
 export function checkExposure(place: string, { place: bound, common, tls }: Transport, broker: BrokerOptions): void {
@@ -19,14 +20,14 @@ export function checkExposure(place: string, { place: bound, common, tls }: Tran
   const zone = common.zone ?? 'external';
   const { allowAnonymous, bypassAuthPlugins } = admissionOf(broker, zone);
   if (allowAnonymous === true || (allowAnonymous === false && !bypassAuthPlugins)) return;
-  const why = bypassAuthPlugins ? `its zone "${zone}" has bypassAuthPlugins, so` : 'and';
+  const why = bypassAuthPlugins ? `and its zone "${zone}" has bypassAuthPlugins, so` : 'and';
   throw new InvalidInput(
     'ANONYMOUS_EXPOSED',
     'host',
-    'loopback, or allowAnonymous written out',
+    'a loopback address, or an explicit allowAnonymous',
     bound.host,
-    `${place}: ${bound.host} can be reached from other machines, ${why} anybody could connect: bind a loopback address, ask for client ` +
-      'certificates (--ca), or write allowAnonymous: true (--allow-anonymous) if that is wanted'
+    `${place}: ${bound.host} can be reached from other machines, ${why} anyone could connect: bind a loopback address, require client ` +
+      'certificates (--ca), or set allowAnonymous: true (--allow-anonymous) to allow this'
   );
 }
 
@@ -40,24 +41,24 @@ function admissionOf(broker: BrokerOptions, zone: string): { allowAnonymous?: bo
   return read as ReturnType<typeof admissionOf>;
 }
 
-/** Client certificates that must verify against authorities of our own, or nothing but pre-shared keys. */
+/** Whether clients must authenticate in TLS: with a certificate of the configured authorities, or with a pre-shared key only. */
 function asksForIdentity(tls: NonNullable<Transport['tls']>): boolean {
   const { ca, caFile, requestCert, rejectUnauthorized, psk, pskFile, cert, certFile, ciphers } = tls;
-  // Without authorities those that Node knows are believed, which give anybody a certificate.
+  // Without configured authorities, Node trusts the public ones, which issue certificates to anyone.
   const hasAuthorities = caFile.length > 0 || (ca !== undefined && ca.length > 0);
   if (requestCert && rejectUnauthorized && hasAuthorities) return true;
   const hasOnlyKeys = (psk ?? pskFile) !== undefined && (cert ?? certFile) === undefined;
   return hasOnlyKeys && (ciphers === undefined || ciphers.split(/[:, ]/).every((part) => KEY_CIPHER.test(part)));
 }
 
-/** A part of a list of ciphers that needs a pre-shared key where there is no certificate, or takes ciphers away. */
+/** An entry of a cipher list that requires a pre-shared key if there is no certificate, or that removes ciphers. */
 const KEY_CIPHER = /^([!-].*|@.*|TLS_\w+|([A-Z]+-)?PSK(-[A-Z0-9-]+)?)$/;
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Of an IPv4 address also where it is mapped into IPv6. Of all names only `localhost`: where another leads may change. */
+/** Includes IPv4-mapped IPv6 addresses. The only accepted name is `localhost`, because other names may later resolve to other addresses. */
 function isLoopback(host: string): boolean {
   const version = isIP(host);
   if (version === 0) return host.toLowerCase() === 'localhost';

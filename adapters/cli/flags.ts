@@ -1,22 +1,22 @@
 import { parseArgs } from 'node:util';
 import { documentedName, durationMs, InvalidInput, nearest, type OptionRow, readOptions } from '../../lib/index.ts';
 
-/** A flag: an option that can also be written on the command line, `maxPacketSize` as `--max-packet-size`. */
+/** A flag: an option that can be given on the command line, for example `maxPacketSize` as `--max-packet-size`. */
 export interface FlagRow<T = unknown> extends OptionRow<T> {
-  /** One letter: `p` for `-p`. */
+  /** The short form: `p` for `-p`. */
   readonly short?: string;
-  /** What stands for the value in the help: `PORT`. Flags of kind boolean have none. */
+  /** The placeholder for the value in the help, such as `PORT`. Flags of the kind boolean have none. */
   readonly value?: string;
-  /** May be given more than once; the value is a list. */
+  /** Whether the flag may be given several times; its value is a list. */
   readonly isList?: boolean;
 }
 
 export type FlagTable = Readonly<Record<string, FlagRow>>;
 
-/** Values of a table of flags. */
+/** The values of the flags of a table. */
 export type FlagValues<T> = { readonly [N in keyof T]: T[N] extends FlagRow<infer V> ? V : never };
 
-/** Make a flag that takes a value. */
+/** Create the row of a flag. */
 export function flag<V>(
   kind: OptionRow['kind'],
   value: V,
@@ -27,8 +27,8 @@ export function flag<V>(
 }
 
 /**
- * Make a flag for a length of time: a number counts in seconds and may have a fraction, text is `250ms` or `2m`.
- * @param valueMs default, in milliseconds; so is what is read
+ * Create a flag for a duration: a number of seconds, which may have a fraction, or a string such as `250ms` or `2m`.
+ * @param valueMs the default in milliseconds; values are also read as milliseconds
  */
 export function timeFlag(
   valueMs: number,
@@ -43,22 +43,22 @@ function checkTime(value: unknown, field: string): number {
   return durationMs(Number.isNaN(seconds) ? (value as string) : seconds, field, 's');
 }
 
-/** Make a flag that can be given several times. */
+/** Create a flag that may be given several times. */
 export function listFlag(about: string, more: Partial<Omit<FlagRow, 'default'>> = {}): FlagRow<readonly string[]> {
   return { kind: 'object', default: [], about, isList: true, ...more };
 }
 
-/** `maxPacketSize` -> `--max-packet-size` */
+/** The spelling of an option as a flag: `--max-packet-size` for `maxPacketSize`. */
 export function spelledAsFlag(name: string): string {
   return `--${documentedName(name).replaceAll('_', '-')}`;
 }
 
 /**
- * What the command line says, unread: texts, `true` and `false` for switches, lists. Keys are the names in the table.
+ * Parse a command line, without checking the values: strings, lists of strings, and `true` for a boolean flag without a value.
  *
- * A switch may have `true`, `false`, `on` or `off` behind it, after `=` or a space, and can be turned off by `--no-<flag>`; `--` ends
- * the flags.
- * @throws InvalidInput FLAG_UNKNOWN with the nearest flag, or FLAG_INVALID
+ * A boolean flag may be followed by `true`, `false`, `on` or `off`, after `=` or a space. `--no-<flag>` turns it off. `--` ends the flags.
+ * @returns the values by the names of the table, and the words that are not flags
+ * @throws InvalidInput FLAG_UNKNOWN with the most similar flag, or FLAG_INVALID
  */
 export function gatherFlags(
   table: FlagTable,
@@ -73,11 +73,11 @@ export function gatherFlags(
       ...(short === undefined ? {} : { short })
     };
   }
-  // Not strict: parseArgs would refuse an unknown flag itself, without a suggestion.
+  // In strict mode, parseArgs would refuse an unknown flag itself, without a suggestion.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const given: Record<string, unknown> = {};
   const words: string[] = [];
-  let open: string | undefined; // the switch that stands before
+  let open: string | undefined; // the boolean flag just before this token, which may take it as its value
   for (const token of tokens) {
     if (token.kind === 'positional') {
       if (open !== undefined && SWITCH_VALUE.test(token.value)) given[open] = token.value;
@@ -98,11 +98,11 @@ export function gatherFlags(
 
 const SWITCH_VALUE = /^(true|false|on|off)$/;
 
-/** Refuse words that are no flags. @throws InvalidInput FLAG_INVALID */
+/** Refuse arguments that are not flags. @throws InvalidInput FLAG_INVALID */
 export function refuseWords(words: readonly string[], command: string): void {
   const [word] = words;
   if (word === undefined) return;
-  const message = `${command} takes no "${word}", only flags; a value with spaces needs quotes`;
+  const message = `${command} accepts only flags, not "${word}"; put a value that contains spaces in quotes`;
   throw new InvalidInput('FLAG_INVALID', word, 'flags only', word, message);
 }
 
@@ -121,8 +121,8 @@ function unknownFlag(spelling: string, known: readonly string[]): InvalidInput {
 }
 
 /**
- * Read a command line by a table of flags.
- * @returns a value for every flag, given or default, and the words that are no flags
+ * Parse a command line and check the values.
+ * @returns a value for every flag, given or default, and the words that are not flags
  * @throws InvalidInput FLAG_UNKNOWN, FLAG_INVALID or OPTION_INVALID
  */
 export function readFlags<T extends FlagTable>(
@@ -133,7 +133,7 @@ export function readFlags<T extends FlagTable>(
   return { values: readAs(table, given, spelledAsFlag) as FlagValues<T>, words };
 }
 
-/** Read values by a table; an error names an option as `spelled` writes it, because that is what the user wrote. */
+/** Read and check the values of a table. Errors name an option in the spelling of the user, which `spelled` returns. */
 export function readAs(
   table: FlagTable,
   given: Readonly<Record<string, unknown>>,
@@ -151,7 +151,7 @@ export function readAs(
   return values;
 }
 
-/** The flags of a table as lines of help. */
+/** Describe the flags of a table, one line per flag. */
 export function describeFlags(table: FlagTable): string {
   const rows = Object.entries(table).map(([name, row]) => {
     const short = row.short === undefined ? '    ' : `-${row.short}, `;

@@ -3,27 +3,27 @@ import { setImmediate } from 'node:timers';
 import { getHeapStatistics } from 'node:v8';
 
 const LOOK_EVERY_MS = 1_000;
-/** A look finds the process idle if it was at work for less than this share of the time since the one before. */
+/** The process is idle if it was busy for less than this share of the time since the last check. */
 const IDLE_SHARE = 0.3;
-/** Looks in a row that must find it idle before each step. */
+/** The number of consecutive checks that must find the process idle before each step. */
 const IDLE_LOOKS = 2;
-/** What the heap must have grown by: so many bytes, and this share of what it was. */
+/** The heap must have grown by at least this many bytes and by this share of its size. */
 const GROWN_BYTES = 32 * 2 ** 20;
 const GROWN_SHARE = 0.25;
-/** A heap with at most this much in use is compacted. It stops the process meanwhile, the longer the more is in use. */
+/** A heap with at most this many bytes in use is always compacted. Compaction stops the process, for longer the more is in use. */
 const QUICKLY_COMPACTED_BYTES = 48 * 2 ** 20;
-/** One with more than that, and at most this much in use, only if so many times as much is resident and not in use. */
+/** A heap with up to this many bytes in use is compacted only if the unused resident memory is `SPARE_RATIO` times as large. */
 const MOST_COMPACTED_BYTES = 128 * 2 ** 20;
 const SPARE_RATIO = 4;
-/** Looks from the beginning of a collection until what is in use counts as needed: V8 collects beside other work, of other processes too. */
+/** The number of checks after the start of a collection until the memory in use counts as needed, because V8 collects concurrently. */
 const COLLECTING_LOOKS = 10;
-/** V8 begins a collection where this much memory outside the heap comes at once (64 MB at the time of writing). */
+/** V8 starts a collection when this much memory outside the heap is added at once (its threshold is 64 MB at the time of writing). */
 const PROMPT_BYTES = 96 * 2 ** 20;
 
-/** `collect`: garbage, beside the work. `compact`: give back all pages that are not needed; stops the process meanwhile. */
+/** `collect`: start a concurrent garbage collection. `compact`: release all unused pages, which stops the process for a moment. */
 export type Step = 'collect' | 'compact';
 
-/** Decides what to do about memory: once the heap has grown and the process is idle, and not again before it has grown once more. */
+/** Decides when to collect and compact: once after the heap has grown, while the process is idle. */
 export class IdlePolicy {
   #floor = Number.POSITIVE_INFINITY;
   #idleLooks = 0;
@@ -31,10 +31,12 @@ export class IdlePolicy {
   #done: Step | undefined;
 
   /**
-   * @param totalBytes size of the heap and of buffers outside it
-   * @param usedBytes bytes of the heap in use; after a collection, those that are needed
-   * @param share share of the time since the last look in which the process was busy
-   * @param spareBytes resident, and neither in use by the heap nor by buffers
+   * Check the memory, once a second.
+   * @param totalBytes size of the heap and of the buffers outside it
+   * @param usedBytes bytes of the heap in use
+   * @param share share of the time since the last check in which the process was busy
+   * @param spareBytes resident memory that neither the heap nor buffers use
+   * @returns the step to take now, if any
    */
   look(totalBytes: number, usedBytes: number, share: number, spareBytes = 0): Step | undefined {
     this.#looksSinceDone++;
@@ -42,7 +44,7 @@ export class IdlePolicy {
     this.#floor = Math.min(this.#floor, totalBytes);
     if (this.#done === 'compact') return this.#settle(totalBytes);
     if (totalBytes <= this.#floor + Math.max(GROWN_BYTES, this.#floor * GROWN_SHARE)) {
-      if (this.#done === undefined) return undefined; // else the collection has made it small again
+      if (this.#done === undefined) return undefined; // otherwise the collection has made the heap small again
     }
     if (this.#idleLooks < IDLE_LOOKS) return undefined;
     if (this.#done === 'collect' && !isWorthCompacting(usedBytes, spareBytes))
@@ -52,7 +54,7 @@ export class IdlePolicy {
     return this.#done;
   }
 
-  /** What is left is in use. */
+  /** Finish: all remaining memory counts as needed. */
   #settle(totalBytes: number): undefined {
     this.#floor = totalBytes;
     this.#done = undefined;
@@ -65,9 +67,11 @@ function isWorthCompacting(usedBytes: number, spareBytes: number): boolean {
 }
 
 /**
- * V8 collects garbage when something is allocated, and an idle broker allocates nothing: what a burst left would stay for hours. So look
- * once a second. This is for the command's own process: what an app's heap does is not the library's to decide.
- * @returns a function that ends it
+ * Return memory to the system when the process becomes idle after a burst.
+ *
+ * V8 collects garbage when memory is allocated, but an idle broker allocates nothing, so the garbage of a burst would stay for hours. Only
+ * the command uses this; the library does not interfere with the heap of an app.
+ * @returns a function that ends the checks
  */
 export function collectWhenIdle(): () => void {
   const policy = new IdlePolicy();
@@ -77,7 +81,7 @@ export function collectWhenIdle(): () => void {
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
     const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
-    // Node 22 and later keep pages of the heap that a collection has emptied, and count them nowhere
+    // Node 22 and later keep heap pages that a collection has emptied, but do not count them as part of the heap.
     const spare = process.memoryUsage.rss() - used_heap_size - external_memory;
     const step = policy.look(total_heap_size + external_memory, used_heap_size, utilization, spare);
     if (step === 'collect') collect();
@@ -87,19 +91,19 @@ export function collectWhenIdle(): () => void {
   return () => clearInterval(timer);
 }
 
-/** V8 marks in other threads and at idle times. The buffer is never written to, so it takes no memory, and is freed at once. */
+/** Make V8 start a concurrent collection. The buffer is never written to, so it uses no memory, and it is freed immediately. */
 function collect(): void {
   const { port1, port2 } = new MessageChannel();
   try {
     port1.postMessage(null, [new ArrayBuffer(PROMPT_BYTES)]);
   } catch {
-    // the address space is bounded: the collection comes when V8 needs it
+    // The address space is limited; V8 then collects when it needs memory.
   }
   port1.close();
   port2.close();
 }
 
-/** The one way to ask V8 for all it can give back that is documented and needs no flag. */
+/** Make V8 release all unused memory. This is the only way that is documented and needs no flag. */
 async function compact(): Promise<void> {
   try {
     const { Session } = await import('node:inspector');
@@ -107,6 +111,6 @@ async function compact(): Promise<void> {
     session.connect();
     session.post('HeapProfiler.collectGarbage', () => setImmediate(() => session.disconnect()));
   } catch {
-    // a node that was built without the inspector
+    // This Node was built without the inspector.
   }
 }

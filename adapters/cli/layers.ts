@@ -4,26 +4,26 @@ import { readFileFor, type Shell } from './command.ts';
 import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';
 
-/** Options as they were written in one place, by camelCase name. */
+/** The options of one source (flags, environment or config file), by camelCase name. */
 export interface Layer {
   readonly given: Readonly<Record<string, unknown>>;
-  /** How that place writes a name, for messages. */
+  /** Returns the spelling of a name in this source, for messages. */
   readonly spelled: (name: string) => string;
 }
 
 const PREFIX = 'EMBERMQ_';
-/** Options of the library that are functions or objects with some. */
+/** Options of the library that are functions, or objects with functions. */
 const IN_CODE = new Set(['clock', 'hooks', 'memoryUsage', 'store']);
-/** A service named `embermq` makes Kubernetes set these in every container of its namespace: no options of ours. */
+/** For a service named `embermq`, Kubernetes sets these variables in every container of the namespace. They are not options. */
 const FROM_KUBERNETES = /^EMBERMQ_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d.*)?)$/;
 
-/** `maxPacketSize` -> `EMBERMQ_MAX_PACKET_SIZE` */
+/** The spelling of an option as an environment variable: `EMBERMQ_MAX_PACKET_SIZE` for `maxPacketSize`. */
 export function spelledAsVariable(name: string): string {
   return PREFIX + documentedName(name).toUpperCase();
 }
 
 /**
- * Options in the environment.
+ * Read the options from the environment.
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function environmentLayer(env: Shell['env'], table: FlagTable): Layer {
@@ -38,7 +38,7 @@ export function environmentLayer(env: Shell['env'], table: FlagTable): Layer {
   return { given, spelled: spelledAsVariable };
 }
 
-/** Options on the command line, after `gatherFlags`. */
+/** Read the options from the command line, after `gatherFlags`. */
 export function flagLayer(table: FlagTable, flags: Readonly<Record<string, unknown>>): Layer {
   const given: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(flags)) {
@@ -47,7 +47,7 @@ export function flagLayer(table: FlagTable, flags: Readonly<Record<string, unkno
   return { given, spelled: spelledAsFlag };
 }
 
-/** Lists and objects come as JSON where a text is all one can write. */
+/** Parse lists and objects, which flags and environment variables give as JSON. */
 function fromText(table: FlagTable, name: string, text: string, place: string): unknown {
   if (!['object', 'rate'].includes(table[name].kind) || !/^\s*[[{]/.test(text)) return text;
   try {
@@ -58,8 +58,8 @@ function fromText(table: FlagTable, name: string, text: string, place: string): 
 }
 
 /**
- * Options in a config file: JSON, or YAML where the name ends in `.yaml` or `.yml`. Names may have their documented spelling
- * (`max_packet_size`, `mqtt.max_packet_size`, `zone.external.max_inflight`).
+ * Read the options from a config file: YAML if the file name ends in `.yaml` or `.yml`, otherwise JSON. The documented spellings of names
+ * (`max_packet_size`, `mqtt.max_packet_size`, `zone.external.max_inflight`) are also accepted.
  * @throws BrokerError FILE_UNREADABLE, PACKAGE_MISSING; InvalidInput CONFIG_INVALID, OPTION_UNKNOWN
  */
 export async function fileLayer(shell: Shell, path: string, table: FlagTable): Promise<Layer> {
@@ -72,7 +72,7 @@ export async function fileLayer(shell: Shell, path: string, table: FlagTable): P
   const given: Record<string, unknown> = {};
   const zones = new Map<string, object>();
   for (const [key, value] of Object.entries(parsed)) {
-    // The documented settings file has one name for each setting: zone.external.max_inflight
+    // Documented settings files use one flat name for each setting: zone.external.max_inflight
     const [, zone, setting] = /^zone\.([^.]+)\.(.+)$/.exec(key) ?? [];
     if (zone !== undefined) zones.set(zone, { ...zones.get(zone), [setting]: value });
     else place(given, spelled, table, path, key, value);
@@ -95,40 +95,40 @@ function place(
     throw new InvalidInput(
       'OPTION_UNKNOWN',
       key,
-      'an option that can be written down',
+      'an option that a config file can contain',
       key,
-      `${path}: "${key}" can only be given in code`
+      `${path}: "${key}" can only be set in code`
     );
   }
   if (name === undefined) throw unknownKey(key, Object.keys(table), path);
   const other = spelled.get(name);
-  if (other !== undefined) throw repeated(path, `"${key}" and "${other}" are one option`);
+  if (other !== undefined) throw repeated(path, `"${key}" and "${other}" are the same option`);
   given[name] = value;
   spelled.set(name, key);
 }
 
-/** Both ways to write settings of zones, whichever stands first. */
+/** Merge the two forms of zone settings: the object `zones`, and names such as `zone.external.max_inflight`. */
 function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: string): unknown {
-  if (given !== undefined && !isObject(given)) return given; // refused where options are read
+  if (given !== undefined && !isObject(given)) return given; // readBrokerOptions refuses it
   const zones = new Map(Object.entries(given ?? {}));
   for (const [name, settings] of dotted) {
     const table = zones.get(name);
-    if (table !== undefined && !isObject(table)) continue; // refused likewise
+    if (table !== undefined && !isObject(table)) continue; // readBrokerOptions refuses it
     const twice = Object.keys(settings).find((setting) => Object.hasOwn(table ?? {}, setting));
-    if (twice !== undefined) throw repeated(path, `"${twice}" of zone "${name}" is written twice`);
+    if (twice !== undefined) throw repeated(path, `"${twice}" of zone "${name}" is set twice`);
     zones.set(name, { ...table, ...settings });
   }
   return Object.fromEntries(zones);
 }
 
-/** In a zone an option may have two spellings as well. */
+/** Refuse an option that is given in two spellings in the same zone. */
 function checkZones(zones: unknown, path: string): void {
   for (const [zone, settings] of Object.entries(isObject(zones) ? zones : {})) {
     const spelled = new Map<string, string>();
     for (const key of Object.keys(isObject(settings) ? settings : {})) {
       const name = optionName(ZONE_OPTIONS, key) ?? key;
       const other = spelled.get(name);
-      if (other !== undefined) throw repeated(path, `"${key}" and "${other}" of zone "${zone}" are one option`);
+      if (other !== undefined) throw repeated(path, `"${key}" and "${other}" of zone "${zone}" are the same option`);
       spelled.set(name, key);
     }
   }
@@ -139,11 +139,17 @@ function isObject(value: unknown): value is object {
 }
 
 function repeated(path: string, fault: string): InvalidInput {
-  return new InvalidInput('CONFIG_INVALID', path, 'every option once', undefined, `${path}: ${fault}; leave one out`);
+  return new InvalidInput(
+    'CONFIG_INVALID',
+    path,
+    'every option once',
+    undefined,
+    `${path}: ${fault}; remove one of them`
+  );
 }
 
 async function parse(shell: Shell, path: string, text: string): Promise<unknown> {
-  const isYaml = /^\.ya?ml$/.test(extname(path)); // whose parser refuses a key that is repeated
+  const isYaml = /^\.ya?ml$/.test(extname(path)); // the YAML parser itself refuses repeated keys
   const { parse } = isYaml ? await yaml(shell) : JSON;
   let parsed: unknown;
   try {
@@ -152,7 +158,7 @@ async function parse(shell: Shell, path: string, text: string): Promise<unknown>
     throw new InvalidInput('CONFIG_INVALID', path, 'JSON or YAML', undefined, `${path}: ${(error as Error).message}`);
   }
   const key = isYaml ? undefined : repeatedKey(text);
-  if (key !== undefined) throw repeated(path, `"${key.slice(0, 80)}" is written twice in one object`);
+  if (key !== undefined) throw repeated(path, `"${key.slice(0, 80)}" occurs twice in one object`);
   return parsed;
 }
 

@@ -3,11 +3,11 @@ import type { Shell } from './command.ts';
 const WIDTH = 24;
 const PAUSE_MS = 100;
 
-/** How far something is, on a terminal: a line of standard error that is written again and again. Elsewhere nothing. */
+/** Shows the progress of an operation in one line of standard error, if that is a terminal. */
 export class ProgressBar {
   readonly #shell: Shell;
   readonly #title: string;
-  /** Bytes that are expected, roughly; 0: nobody knows. */
+  /** The approximate number of bytes to process; 0 if unknown. */
   readonly #expected: number;
   #shownAtMs = 0;
   #width = 0;
@@ -18,6 +18,7 @@ export class ProgressBar {
     this.#expected = expectedBytes;
   }
 
+  /** Update the line, at most every 100 ms. */
   readonly show = ({ records, bytes }: { readonly records: number; readonly bytes: number }): void => {
     const nowMs = performance.now();
     if (this.#shell.stderr.isTTY !== true || nowMs - this.#shownAtMs < PAUSE_MS) return;
@@ -29,13 +30,13 @@ export class ProgressBar {
 
   #bar(bytes: number): string {
     if (this.#expected === 0) return '';
-    // what lies on a disk is compressed, or not cleared up yet: an estimate never says that all is done
+    // The expected size is only an estimate (files are compressed and may contain garbage), so never show 100 %.
     const share = Math.min(bytes / this.#expected, 0.99);
     const filled = Math.round(share * WIDTH);
     return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}] ${Math.floor(share * 100)} % `;
   }
 
-  /** Take the line away. */
+  /** Remove the line. */
   end(): void {
     if (this.#width > 0) this.#shell.stderr.write(`\r${' '.repeat(this.#width)}\r`);
     this.#width = 0;

@@ -9,31 +9,33 @@ import { MESSAGE_PROPERTY_FLAGS, messageProperties, qosFlag } from './session-fl
 
 const OWN_FLAGS = {
   topic: flag('text', undefined as string | undefined, 'topic to publish to', { short: 't', value: 'TOPIC' }),
-  message: flag('text', undefined as string | undefined, 'the payload', {
+  message: flag('text', undefined as string | undefined, 'payload of the message', {
     short: 'm',
     value: 'TEXT',
     max: Number.MAX_SAFE_INTEGER
   }),
-  file: flag('text', undefined as string | undefined, 'the payload is what this file holds', {
+  file: flag('text', undefined as string | undefined, 'publish the contents of this file', {
     short: 'f',
     value: 'FILE'
   }),
   stdinLine: flag('boolean', false, 'publish each line of standard input', { short: 'l' }),
-  stdinFile: flag('boolean', false, 'the payload is all of standard input', { short: 's' }),
-  nullMessage: flag('boolean', false, 'an empty payload (with -r: forget the retained message)', { short: 'n' }),
+  stdinFile: flag('boolean', false, 'publish all of standard input as one message', { short: 's' }),
+  nullMessage: flag('boolean', false, 'publish an empty payload (with -r: delete the retained message)', {
+    short: 'n'
+  }),
   qos: qosFlag('QoS to publish with'),
-  retain: flag('boolean', false, 'keep it as the retained message of the topic', { short: 'r' }),
-  repeat: flag('integer', 1, 'publish so many times', { value: 'N', min: 1 }),
-  repeatDelay: timeFlag(0, 'wait between repetitions')
+  retain: flag('boolean', false, 'publish as the retained message of the topic', { short: 'r' }),
+  repeat: flag('integer', 1, 'how many times to publish', { value: 'N', min: 1 }),
+  repeatDelay: timeFlag(0, 'time between repetitions')
 };
 
 const PUB_FLAGS = { ...OWN_FLAGS, ...MESSAGE_PROPERTY_FLAGS, ...DIAL_FLAGS };
 type PubFlags = FlagValues<typeof PUB_FLAGS>;
 
-/** Messages with QoS 1 or 2 that may wait for their acknowledgement while further lines are read. */
+/** Maximum number of unacknowledged QoS 1 and 2 messages while further input is read. */
 const WINDOW = 100;
 
-/** `embermq pub`: publish to any broker. Ends when the broker has taken everything. */
+/** `embermq pub`: publish messages to any broker. It ends when the broker has received everything. */
 export const pub: Command = {
   summary: 'publish messages to a broker',
   help: () => `usage: embermq pub -t TOPIC (-m TEXT | -f FILE | -l | -s | -n) [flags]
@@ -62,7 +64,7 @@ ${describeFlags(DIAL_FLAGS)}`,
       const lost = closed(client);
       const payloads = source(AbortSignal.any([signal, lost]));
       await publishAll(payloads, (payload) => client.publish(topic, payload, options));
-      lost.throwIfAborted(); // then not everything has been read
+      lost.throwIfAborted(); // the source ends early if the connection is lost
       if (flags.qos === 0) await unlessAborted(client.ping(), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -76,7 +78,7 @@ ${describeFlags(DIAL_FLAGS)}`,
 type Payload = Buffer | string;
 type Source = (signal: AbortSignal) => AsyncIterable<Payload>;
 
-/** Where payloads come from: exactly one of the flags says it. What can not be read is found out before connecting. */
+/** The source of the payloads, which exactly one flag sets. Files are read before connecting, so that read errors are reported first. */
 async function payloadSource(flags: PubFlags, shell: Shell): Promise<Source> {
   const { message, file } = flags;
   const sources: (() => Promise<Source>)[] = [];
@@ -86,7 +88,13 @@ async function payloadSource(flags: PubFlags, shell: Shell): Promise<Source> {
   if (flags.stdinFile) sources.push(async () => repeated(await buffer(shell.stdin), flags));
   if (flags.stdinLine) sources.push(async () => (signal) => lines(shell, signal));
   if (sources.length === 1) return sources[0]();
-  throw new InvalidInput('OPTION_MISSING', 'message', 'one', sources.length, 'pub needs one of -m, -f, -l, -s and -n');
+  throw new InvalidInput(
+    'OPTION_MISSING',
+    'message',
+    'one',
+    sources.length,
+    'pub needs exactly one of -m, -f, -l, -s and -n'
+  );
 }
 
 function repeated(payload: Payload, { repeat, repeatDelay }: PubFlags): Source {
@@ -103,7 +111,7 @@ async function* lines(shell: Shell, signal: AbortSignal): AsyncIterable<string> 
   yield* createInterface({ input: shell.stdin, crlfDelay: Infinity, signal });
 }
 
-/** Publish one after the other, with a bounded number on the way; the first failure ends it. */
+/** Publish all payloads in order, with at most `WINDOW` of them in flight. @throws the first error, which ends publishing */
 async function publishAll(
   payloads: AsyncIterable<Payload>,
   publish: (payload: Payload) => Promise<unknown>

@@ -3,15 +3,15 @@ import { type Listening, listen } from '../net/index.ts';
 import { type Shell, tell } from './command.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
-/** A listener of the settings that the broker has. */
+/** A listener that has been added to the broker. */
 export interface Opened {
   readonly plan: PlannedListener;
   readonly listening: Listening;
 }
 
 /**
- * Have the certificates of all listeners read again at SIGHUP, which ends nothing from now on.
- * @returns a function that has SIGHUP ignored
+ * Reload the certificates of all listeners on SIGHUP, which then no longer ends the process.
+ * @returns a function that stops this; SIGHUP is ignored afterwards
  */
 export function reloadAtHangup(shell: Shell, opened: readonly Opened[]): () => void {
   let isReloading = false;
@@ -32,19 +32,19 @@ export function reloadAtHangup(shell: Shell, opened: readonly Opened[]): () => v
 
 async function reloadCertificates(shell: Shell, opened: readonly Opened[]): Promise<void> {
   const secure = opened.filter(({ plan }) => plan.transport.tls !== undefined);
-  if (secure.length === 0) tell(shell, 'SIGHUP: there is no TLS listener whose certificates could be reloaded');
+  if (secure.length === 0) tell(shell, 'SIGHUP: there are no TLS listeners, so no certificates were reloaded');
   for (const { listening } of secure) {
     const told = await listening.reload().then(
       () => `certificates of listener ${listening.name} reloaded`,
-      (error: Error) => `${error.message}; the previous ones stay in force`
+      (error: Error) => `${error.message}; the previous certificates stay in use`
     );
     tell(shell, `SIGHUP: ${told}`);
   }
 }
 
 /**
- * Open the listeners on default ports that nobody asked for. One whose port is in use is left out with a warning.
- * @throws BrokerError LISTENER_BIND_FAILED where another reason keeps one from opening, or no listener is left; the broker has stopped then
+ * Open the listeners on default ports that the user has not set. If a port is in use, print a warning and continue without its listener.
+ * @throws BrokerError LISTENER_BIND_FAILED for another error, or if no listener is left; the broker has then been stopped
  */
 export async function openOptional(
   planned: readonly PlannedListener[],
@@ -64,12 +64,12 @@ export async function openOptional(
         await broker.stop();
         throw error;
       }
-      tell(shell, `warning: going on without the ${plan.label} listener: ${message}`);
+      tell(shell, `warning: continuing without the ${plan.label} listener: ${message}`);
     }
   }
 }
 
-/** What the `ready` line says, in the order of the settings. */
+/** The ports and paths for the `ready` line, in the order of the settings. */
 export function places(planned: readonly PlannedListener[], opened: readonly Opened[]): Record<string, unknown> {
   const inOrder = opened.toSorted((a, b) => planned.indexOf(a.plan) - planned.indexOf(b.plan));
   return Object.fromEntries(

@@ -8,17 +8,17 @@ import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './serve-options.ts'
 
 /** A listener to open. */
 export interface PlannedListener {
-  /** Its name in the `ready` line; undefined: it has its own name there. */
+  /** Its name in the `ready` line. Default: the name of the listener. */
   readonly label?: string;
-  /** How a message names the place where it was written. */
+  /** The place where it is configured, for messages. */
   readonly place: string;
-  /** Its options, read and checked. */
+  /** Its options, after reading. */
   readonly transport: Transport;
-  /** On a default port that nobody asked for: left out where another program has it. */
+  /** Whether it uses a default port that the user has not set. It is then omitted if the port is in use. */
   readonly isOptional?: boolean;
 }
 
-/** What `embermq serve` is to do. */
+/** The settings of `embermq serve`. */
 export interface ServeSettings {
   readonly own: FlagValues<typeof SERVE_OPTIONS>;
   readonly broker: BrokerOptions;
@@ -31,8 +31,8 @@ const IN_FILE = { ...ALL, ...LISTENERS };
 const WITH_CONFIG = { ...ALL, ...CONFIG_FLAG };
 
 /**
- * Gather the options of `embermq serve`: flags over environment over config file over defaults.
- * @throws InvalidInput or BrokerError, whose message names the place where the mistake was made
+ * Read the settings of `embermq serve`. Flags override the environment, which overrides the config file, which overrides the defaults.
+ * @throws InvalidInput or BrokerError, whose message names the source of the invalid setting
  */
 export async function readServeSettings(args: readonly string[], shell: Shell): Promise<ServeSettings> {
   const { given: flags, words } = gatherFlags(WITH_CONFIG, args);
@@ -52,28 +52,29 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
   const listeners = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
   if (listeners.length === 0) {
-    const message = 'nothing to listen on: every port is off, and no config file names listeners';
+    const message =
+      'nothing to listen on: all ports are off, and no config file defines listeners; turn on a port, for example --mqtt-port 1883';
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
   for (const { place, transport } of listeners) checkExposure(place, transport, broker);
   return { own, broker, listeners };
 }
 
-/** The config file that flags or environment name. */
+/** The config file that the flags or the environment name. */
 function readConfigFlag(layers: readonly Layer[]): FlagValues<typeof CONFIG_FLAG> {
   const { given, spelled } = layers.find(({ given }) => 'config' in given) ?? layers[0];
   return readAs(CONFIG_FLAG, pick(given, CONFIG_FLAG), spelled) as FlagValues<typeof CONFIG_FLAG>;
 }
 
-/** What `memory` leaves nothing to do for: whoever gives one wants state to be kept. */
+/** Options that have no effect with `memory`. Setting one means that the state is to be persisted. */
 const KEEPING = ['dataDir', 'durability', 'verifyStore', 'reserve'] as const;
 
-/** Each layer is read by itself, so that an error can name it. */
+/** Check the options of one source, so that errors can name the source. */
 function checkLayer({ given, spelled }: Layer): void {
   const { memory } = readAs(SERVE_OPTIONS, pick(given, SERVE_OPTIONS), spelled);
   const keeping = memory ? KEEPING.find((name) => name in given) : undefined;
   if (keeping !== undefined) {
-    const message = `${spelled('memory')} keeps nothing, so ${spelled(keeping)} means nothing: leave one of them out`;
+    const message = `${spelled('memory')} persists nothing, so ${spelled(keeping)} has no effect: remove one of them`;
     throw new InvalidInput('OPTION_INVALID', 'memory', `no ${spelled(keeping)}`, true, message);
   }
   for (const [name, value] of Object.entries(pick(given, LIBRARY_OPTIONS))) {
@@ -110,15 +111,15 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
   const mqttsPort = isTlsImplied ? MQTTS_PORT : own.mqttsPort;
   const hasTls = mqttsPort !== 'off' || own.wssPort !== 'off';
   if (hasTls && (cert === undefined || key === undefined)) {
-    const message = 'a TLS listener needs --cert FILE and --key FILE';
+    const message = 'a TLS listener needs both --cert FILE and --key FILE';
     throw new InvalidInput('OPTION_MISSING', 'cert', '--cert and --key', cert, message);
   }
   if (!hasTls && (cert ?? key ?? ca) !== undefined) {
     const message =
-      '--cert, --key and --ca are for a TLS listener: give --cert and --key, and turn --mqtts-port or --wss-port on';
+      '--cert, --key and --ca need a TLS listener: give both --cert and --key, and turn on --mqtts-port or --wss-port';
     throw new InvalidInput('OPTION_MISSING', 'mqttsPort', 'a TLS port', 'off', message);
   }
-  // A renewed certificate is put in the place of the old one: it is taken without a restart.
+  // A renewed certificate usually replaces the file, and is then loaded without a restart.
   const secure = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
   const pages = own.wsOrigins === undefined ? {} : { origins: own.wsOrigins };
   const plans = [
@@ -137,7 +138,7 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
 
 const KINDS = { tcp, tls, ws, wss, unix } as Readonly<Record<string, (options: unknown) => Transport>>;
 
-/** `listeners` of the config file: options of `embermq/net`, and `kind`. */
+/** Read `listeners` of the config file: options of `embermq/net`, and `kind`. */
 function furtherListeners(list: unknown, config: string | undefined): PlannedListener[] {
   if (list === undefined) return [];
   if (!Array.isArray(list)) throw new InvalidInput('OPTION_INVALID', `${config}: listeners`, 'a list', list);

@@ -9,27 +9,27 @@ import { type Opened, openOptional, places, reloadAtHangup } from './serve-liste
 import { CONFIG_FLAG, SERVE_OPTIONS } from './serve-options.ts';
 import { readServeSettings, type ServeSettings } from './serve-settings.ts';
 
-/** On smaller file systems a flood of messages can outrun LevelDB's compactions. */
+/** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
 const SMALL_DISK_BYTES = 67_108_864;
 const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** `embermq serve`: a broker with listeners, until a signal ends it. */
+/** `embermq serve`: run a broker with listeners until a signal ends it. */
 export const serve: Command = {
   summary: 'run a broker',
   help: () => `usage: embermq serve [flags]
 
-Runs an MQTT broker. When everything accepts, one line goes to standard output: "ready" and, as JSON, the real ports and the
-process id.
-All else goes to standard error. SIGTERM and SIGINT drain and end with code 0; a second one ends at once. SIGHUP reloads the certificates
-of the TLS listeners; where the new ones are not valid, the error is reported and the previous ones stay in force.
-Sessions, queued and retained messages are kept in --data-dir and are there again after any end, kill -9 included; --memory keeps nothing.
+Runs an MQTT broker. When all listeners accept connections, it prints one line on standard output: "ready" and a JSON object with the
+actual ports and the process id. All other output goes to standard error. On SIGTERM or SIGINT it stops gracefully and exits with code 0;
+a second signal ends it immediately. SIGHUP reloads the certificates of the TLS listeners; if a new certificate is invalid, the error is
+reported and the previous one stays in use. Sessions, queued and retained messages are persisted in --data-dir and survive every kind of
+exit, including kill -9. With --memory, nothing is persisted.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
 
-Each can also stand in the config file (mqttPort) and in the environment (${spelledAsVariable('mqttPort')}). So can every option of the
-library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags go over the
-environment, the environment over the file; so goes --data-dir, --durability, --verify-store or --reserve over a "memory" of these, and
---memory over theirs. The file may hold "listeners": [{ "kind": "unix", "path": ... }] besides.`,
+Each flag can also be set in the config file (mqttPort) and in the environment (${spelledAsVariable('mqttPort')}). So can every option of
+the library (maxPacketSize, ${spelledAsVariable('maxPacketSize')}, --max-packet-size); "embermq help options" lists them. Flags override the
+environment, and the environment overrides the file. This also applies to --memory against --data-dir, --durability, --verify-store or
+--reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }].`,
   outlivesOutput: true,
   async run(args, shell) {
     const opened: Opened[] = [];
@@ -47,7 +47,7 @@ environment, the environment over the file; so goes --data-dir, --durability, --
       await openOptional(settings.listeners, broker, opened, shell);
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {
-        tell(shell, `state is kept in ${store.name}`);
+        tell(shell, `state is persisted in ${store.name}`);
         await warnOfSmallDisk(store.name, shell);
       }
       tell(shell, `${await first}: draining`);
@@ -61,15 +61,15 @@ environment, the environment over the file; so goes --data-dir, --durability, --
   }
 };
 
-/** Tell the user if the disk of the data folder is smaller than README recommends. */
+/** Warn if the file system of the data folder is smaller than the README recommends. */
 async function warnOfSmallDisk(folder: string, shell: Shell): Promise<void> {
   const { blocks, bsize } = await statfs(folder);
   if (blocks * bsize >= SMALL_DISK_BYTES) return;
-  const text = 'when queues fill it, messages are refused and the store may fail: use 64 MB or more';
+  const text = 'if queues fill it, messages are refused and the store may fail; use 64 MB or more';
   tell(shell, `warning: the file system of ${folder} is smaller than 64 MB; ${text}`);
 }
 
-/** The first signal; the second ends the process. */
+/** Resolve on the first SIGINT or SIGTERM, and end the process on the second. */
 function hearSignals(shell: Shell): { first: Promise<string>; release: () => void } {
   let release = () => {};
   const first = new Promise<string>((resolve) => {
@@ -86,7 +86,7 @@ function hearSignals(shell: Shell): { first: Promise<string>; release: () => voi
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
   const broker = createBroker({ ...settings.broker, ...(store === undefined ? {} : { store }) });
   broker.on('error', ({ error, during }) => tell(shell, `error in ${during}: ${error.stack ?? error.message}`));
-  broker.on('store.recovered', () => tell(shell, 'the store is written again'));
+  broker.on('store.recovered', () => tell(shell, 'the store can be written again'));
   if (settings.own.verbose) tellClients(broker, shell);
   return broker;
 }

@@ -11,37 +11,37 @@ import {
 import type { Endpoint } from './endpoint.ts';
 import { type FlagValues, flag, listFlag, timeFlag } from './flags.ts';
 
-/** Flags of the commands that connect: as whom, and what is left behind. The letters are those of mosquitto_pub. */
+/** The flags that describe the session and the will of a client. The letters are those of mosquitto_pub. */
 export const SESSION_FLAGS = {
-  id: flag('text', undefined as string | undefined, 'client id; the broker gives one if it is left out', {
+  id: flag('text', undefined as string | undefined, 'client id; by default the broker assigns one', {
     short: 'i',
     value: 'ID'
   }),
-  mqttVersion: flag('object', 5 as ProtocolVersion, '3.1, 3.1.1 or 5', {
+  mqttVersion: flag('object', 5 as ProtocolVersion, 'MQTT version: 3.1, 3.1.1 or 5', {
     short: 'V',
     value: 'VERSION',
     check: checkVersion,
     aliases: ['protocolVersion']
   }),
-  keepalive: flag('duration', 60, 'seconds without a packet after which a PINGREQ is sent', {
+  keepalive: flag('duration', 60, 'time without a packet after which a PINGREQ is sent; 0: never', {
     short: 'k',
     value: 'SECONDS',
     unit: 's',
     max: 65_535
   }),
   willTopic: flag('text', undefined as string | undefined, 'topic of the will', { value: 'TOPIC' }),
-  willPayload: flag('text', undefined as string | undefined, 'its payload', { value: 'TEXT' }),
-  willQos: flag('integer', 0, 'its QoS', { value: 'QOS', max: 2 }),
-  willRetain: flag('boolean', false, 'it is retained'),
-  connectTimeout: timeFlag(30_000, 'how long connecting may take')
+  willPayload: flag('text', undefined as string | undefined, 'payload of the will', { value: 'TEXT' }),
+  willQos: flag('integer', 0, 'QoS of the will', { value: 'QOS', max: 2 }),
+  willRetain: flag('boolean', false, 'publish the will as a retained message'),
+  connectTimeout: timeFlag(30_000, 'maximum time for connecting')
 };
 
-/** A flag for a QoS. */
+/** Create a flag for a QoS. */
 export function qosFlag(about: string) {
   return flag('integer', 0, about, { short: 'q', value: 'QOS', max: 2 });
 }
 
-/** Flags for properties that a message has in MQTT 5.0. */
+/** The flags for the MQTT 5.0 properties of a message. */
 export const MESSAGE_PROPERTY_FLAGS = {
   contentType: flag('text', undefined as string | undefined, 'Content Type', { value: 'TEXT' }),
   responseTopic: flag('text', undefined as string | undefined, 'Response Topic', { value: 'TOPIC' }),
@@ -54,7 +54,7 @@ export const MESSAGE_PROPERTY_FLAGS = {
   userProperty: listFlag('User Property; may be given several times', { value: 'NAME=VALUE' })
 };
 
-/** The options to connect with. */
+/** The client options that the flags describe. */
 export function clientOptions(flags: FlagValues<typeof SESSION_FLAGS>, endpoint: Endpoint): ClientOptions {
   return {
     clientId: flags.id ?? (flags.mqttVersion === 3 ? ownId() : undefined),
@@ -66,7 +66,7 @@ export function clientOptions(flags: FlagValues<typeof SESSION_FLAGS>, endpoint:
   };
 }
 
-/** MQTT 3.1 knows no client id given by the broker, and none above 23 characters. */
+/** In MQTT 3.1 the broker does not assign client ids, and client ids have at most 23 characters. */
 function ownId(): string {
   return `embermq-${randomBytes(7).toString('hex')}`;
 }
@@ -84,8 +84,8 @@ function will({
 }
 
 /**
- * The properties of a message; undefined where none is given.
- * @throws InvalidInput OPTION_INVALID for MQTT versions that know no properties
+ * The properties of a message that the flags describe; undefined if there are none.
+ * @throws InvalidInput OPTION_INVALID for MQTT versions without properties
  */
 export function messageProperties(
   flags: FlagValues<typeof MESSAGE_PROPERTY_FLAGS>,
@@ -99,13 +99,7 @@ export function messageProperties(
   if (flags.userProperty.length > 0) properties.userProperties = flags.userProperty.map(userProperty);
   if (Object.keys(properties).length === 0) return undefined;
   if (version !== 5) {
-    throw new InvalidInput(
-      'OPTION_INVALID',
-      'mqttVersion',
-      '5',
-      version,
-      'messages have properties only in MQTT 5.0 (-V 5)'
-    );
+    throw new InvalidInput('OPTION_INVALID', 'mqttVersion', '5', version, 'message properties need MQTT 5.0 (-V 5)');
   }
   return properties;
 }

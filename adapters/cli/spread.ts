@@ -1,14 +1,14 @@
-/** Neighbouring buckets differ by two percent, which is more than a latency is worth. */
+/** Adjacent buckets differ by two percent, which is precise enough for latencies. */
 const STEP = Math.log(1.02);
 
-/** How durations are spread: any number of them in bounded room, quantiles to within two percent. */
+/** The distribution of any number of durations, in bounded memory. Its quantiles are accurate to two percent. */
 export class Spread {
   readonly #buckets = new Map<number, number>();
   #count = 0;
   #sumMs = 0;
   #maxMs = 0;
 
-  /** @param durationMs milliseconds */
+  /** Add a duration. */
   add(durationMs: number): void {
     const bucket = Math.round(Math.log(Math.max(durationMs, 0.001)) / STEP);
     this.#buckets.set(bucket, (this.#buckets.get(bucket) ?? 0) + 1);
@@ -21,7 +21,7 @@ export class Spread {
     return this.#count;
   }
 
-  /** Milliseconds that a share of all durations, 0 to 1, does not exceed; 0 where there is none. */
+  /** The quantile of a share from 0 to 1, in milliseconds; 0 if there are no durations. */
   quantile(share: number): number {
     let left = Math.ceil(share * this.#count);
     for (const [bucket, count] of [...this.#buckets].sort(([a], [b]) => a - b)) {
@@ -31,7 +31,7 @@ export class Spread {
     return 0;
   }
 
-  /** What is worth telling, in milliseconds to three digits. */
+  /** The mean, the main quantiles and the maximum, in milliseconds with three significant digits. */
   summary(): { mean: number; p50: number; p90: number; p99: number; max: number } {
     const mean = this.#count === 0 ? 0 : this.#sumMs / this.#count;
     const [p50, p90, p99] = [0.5, 0.9, 0.99].map((share) => rounded(this.quantile(share)));

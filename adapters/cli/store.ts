@@ -19,33 +19,37 @@ import { describeFlags, type FlagValues, flag, readFlags } from './flags.ts';
 import { ProgressBar } from './progress-bar.ts';
 
 const STORE_FLAGS = {
-  repair: flag('boolean', false, 'check: take out or mend what is bad, so that a broker can go on with the rest'),
-  json: flag('boolean', false, 'check, stats: print JSON; where that fails, {"error": {"code", "message"}}'),
+  repair: flag(
+    'boolean',
+    false,
+    'check: remove or repair damaged records, so that a broker can continue with the rest'
+  ),
+  json: flag('boolean', false, 'check, stats: print JSON; after an error {"error": {"code", "message"}}'),
   scratch: flag(
     'text',
     undefined as string | undefined,
-    'check, stats, export: write what opening a folder takes to DIR, on another disk; for a folder that is full or read-only',
+    'check, stats, export: write the files that opening a folder needs to DIR; for a folder that is read-only or on a full disk',
     { value: 'DIR' }
   )
 };
 
 type StoreFlags = FlagValues<typeof STORE_FLAGS>;
 
-/** What can be done with a folder. */
+/** The actions on a folder. */
 const DEEDS = { check, stats, export: exportFolder, import: importFolder } as const;
 
-/** `embermq store`: look after the folder of a broker that does not run. */
+/** `embermq store`: maintain the data folder of a broker that is not running. */
 export const store: Command = {
-  summary: 'check, count, export and import what a broker keeps',
+  summary: 'check, count, export and import the data folder of a broker',
   help: () => `usage: embermq store check|stats|export|import DIR [flags]
 
-For the folder of a broker that has stopped (serve --data-dir DIR).
+DIR is the data folder of a broker that has stopped (serve --data-dir DIR).
 
-  check   read every record; print what is damaged or missing, one line each. Ends with 1 if anything is, repaired or not
+  check   read every record and print what is damaged or missing, one line each; the exit code is 1 if anything is, even if repaired
   stats   count records and bytes by kind, and name the ten largest sessions
-  export  write all records to standard output, each a line of JSON; payloads and keys are in base64
-  import  read such lines from standard input into a folder that is empty, new, or left by an
-          import that was killed
+  export  write all records to standard output, one line of JSON each, with payloads and keys in base64
+  import  read such lines from standard input into a folder that is new, empty, or left by an import
+          that was killed
 
 ${describeFlags(STORE_FLAGS)}`,
   async run(args, shell) {
@@ -67,7 +71,7 @@ ${describeFlags(STORE_FLAGS)}`,
         flags.scratch,
         flags.scratch === ''
           ? '--scratch needs a folder'
-          : `--scratch is for reading alone, not for ${flags.repair ? 'check --repair' : 'import'}`
+          : `--scratch is only for reading, not for ${flags.repair ? 'check --repair' : 'import'}`
       );
     try {
       return await carryOut(name, folder, flags, shell);
@@ -99,7 +103,9 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS
     const near = name === undefined ? undefined : nearest(name, names);
     const hint = near === undefined ? 'see embermq help store' : `did you mean "${near}"?`;
     const message =
-      name === undefined ? `store needs one of ${names.join(', ')}; ${hint}` : `store can not "${name}"; ${hint}`;
+      name === undefined
+        ? `store needs one of ${names.join(', ')}; ${hint}`
+        : `unknown action "${name}" of store; ${hint}`;
     throw new InvalidInput('COMMAND_UNKNOWN', 'command', `one of ${names.join(', ')}`, name, message);
   }
   if (!folder || more !== undefined)
@@ -113,14 +119,14 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS
   return [name as keyof typeof DEEDS, folder];
 }
 
-/** Only an import makes a folder. */
+/** Check that a folder contains a store, because only an import may create one. @throws BrokerError STORE_UNUSABLE */
 async function checkThere(folder: string): Promise<void> {
-  const remedy = 'Name the folder that a broker was given (serve --data-dir).';
+  const remedy = 'Name the data folder of a broker (serve --data-dir).';
   const names = await readdir(folder).catch((cause: Error) => {
-    throw new BrokerError('STORE_UNUSABLE', `${folder}: can not be read: ${cause.message}. ${remedy}`, { cause });
+    throw new BrokerError('STORE_UNUSABLE', `${folder}: cannot be read: ${cause.message}. ${remedy}`, { cause });
   });
   if (!names.some((name) => /^CURRENT$|^MANIFEST-|\.(ldb|sst|log)$/.test(name)))
-    throw new BrokerError('STORE_UNUSABLE', `${folder}: there is no store in it. ${remedy}`);
+    throw new BrokerError('STORE_UNUSABLE', `${folder}: this folder contains no store. ${remedy}`);
 }
 
 async function sizeOf(folder: string): Promise<number> {
@@ -148,7 +154,7 @@ async function check(given: Store, { repair, json }: StoreFlags, shell: Shell, b
     shell.stdout.write(`${report.name}: ${verdict} (${records} records, ${bytes} bytes, ${commits} commits)\n`);
   }
   if (findings.length > 0 && !isRepaired)
-    tell(shell, 'embermq: restore a copy, or go on without what is lost: embermq store check DIR --repair');
+    tell(shell, 'embermq: restore a backup, or continue without the lost records: embermq store check DIR --repair');
   return findings.length === 0 ? 0 : 1;
 }
 
@@ -178,7 +184,7 @@ function table({ name, kinds, largestSessions, records, bytes }: StoreStatistics
   return `${name}\n${aligned(rows)}${ofSessions}`;
 }
 
-/** The first column to the left, numbers to the right. */
+/** Align the first column to the left, and the numbers to the right. */
 function aligned(rows: readonly (readonly string[])[]): string {
   const widths = rows[0].map((_, at) => Math.max(...rows.map((cells) => cells[at].length)));
   const lines = rows.map((cells) =>
@@ -206,7 +212,7 @@ async function importFolder(given: Store, _: StoreFlags, shell: Shell, bar: Prog
   return 0;
 }
 
-/** Lines of standard input; nothing of it is read before the first is asked for. */
+/** The lines of standard input. Nothing is read before the first line is requested. */
 async function* linesOf({ stdin }: Shell, onLine: (line: string) => void): AsyncGenerator<string, void> {
   for await (const line of createInterface({ input: stdin, crlfDelay: Infinity })) {
     onLine(line);

@@ -17,22 +17,22 @@ import { qosFlag } from './session-flags.ts';
 
 const OWN_FLAGS = {
   topic: listFlag('topic filter; may be given several times', { short: 't', value: 'FILTER' }),
-  qos: qosFlag('highest QoS to receive with'),
-  keepSession: flag('boolean', false, 'go on with the session of this id, and leave it behind; needs -i', {
+  qos: qosFlag('maximum QoS of the messages received'),
+  keepSession: flag('boolean', false, 'resume the session of this client id, and keep it afterwards; needs -i', {
     short: 'c'
   }),
-  sessionExpiry: flag('duration', Infinity, 'with -c: how long the session is kept (MQTT 5.0)', {
+  sessionExpiry: flag('duration', Infinity, 'with -c: session expiry (MQTT 5.0)', {
     short: 'x',
     value: 'SECONDS',
     unit: 's',
     max: Infinity
   }),
-  count: flag('integer', 0, 'end after so many messages', { short: 'C', value: 'N' }),
-  wait: timeFlag(0, 'end after this time, with code 27', { short: 'W' }),
+  count: flag('integer', 0, 'end after this number of messages', { short: 'C', value: 'N' }),
+  wait: timeFlag(0, 'end after this time, with exit code 27', { short: 'W' }),
   verbose: flag('boolean', false, 'print the topic before the payload', { short: 'v' }),
   noNewline: flag('boolean', false, 'print nothing between payloads', { short: 'N' }),
   json: flag('boolean', false, 'print each message as a line of JSON, with its properties'),
-  noRetained: flag('boolean', false, 'pass over retained messages', { short: 'R' }),
+  noRetained: flag('boolean', false, 'do not print retained messages', { short: 'R' }),
   noLocal: flag('boolean', false, 'No Local (MQTT 5.0)'),
   retainAsPublished: flag('boolean', false, 'Retain As Published (MQTT 5.0)'),
   retainHandling: flag('integer', 0, 'Retain Handling (MQTT 5.0)', { value: '0|1|2', max: 2 })
@@ -41,13 +41,13 @@ const OWN_FLAGS = {
 const SUB_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
 type SubFlags = FlagValues<typeof SUB_FLAGS>;
 
-/** Exit code of mosquitto_sub for the same. */
+/** The exit code when the time of `--wait` has elapsed, as for mosquitto_sub. */
 const TIME_IS_UP = 27;
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 30_000;
 
-/** What a broker may say that another attempt can change. */
+/** Reason codes after which another attempt may succeed. */
 const PASSING: ReadonlySet<number> = new Set([
   ReasonCode.success,
   ReasonCode.unspecifiedError,
@@ -61,12 +61,12 @@ const PASSING: ReadonlySet<number> = new Set([
   ReasonCode.connectionRateExceeded
 ]);
 
-/** `embermq sub`: print what a broker sends. When the broker goes away, connect again as soon as it is back. */
+/** `embermq sub`: print the messages that a broker sends. If the connection is lost, connect again. */
 export const sub: Command = {
-  summary: 'subscribe to a broker and print what comes',
+  summary: 'subscribe to topics and print the messages',
   help: () => `usage: embermq sub -t FILTER [flags]
 
-When the connection goes, it is made again after 1, 2, 4 and so on up to 30 seconds, unless the broker has said that it is not wanted.
+If the connection is lost, sub reconnects after 1, 2, 4 and up to 30 seconds, unless the broker has refused the client permanently.
 
 ${describeFlags(OWN_FLAGS)}
 
@@ -102,7 +102,7 @@ ${describeFlags(DIAL_FLAGS)}`,
   }
 };
 
-/** What goes on from one connection to the next: how many messages are left to print, and that there is a subscription. */
+/** The state that lasts across connections: the number of messages left to print, and whether the subscriptions were made. */
 class Reception {
   readonly #flags: SubFlags;
   readonly #shell: Shell;
@@ -117,7 +117,10 @@ class Reception {
     this.#left = flags.count === 0 ? Infinity : flags.count;
   }
 
-  /** Subscribe, and print until nothing is left to print. @throws BrokerError SUBSCRIBE_REFUSED, CONNECTION_CLOSED; the signal's reason */
+  /**
+   * Subscribe, and print messages until `--count` is reached.
+   * @throws BrokerError SUBSCRIBE_REFUSED, CONNECTION_CLOSED; the reason of the signal
+   */
   async receive(client: Client): Promise<void> {
     const lost = closed(client);
     const messages = client.messages({ signal: this.#ended });
@@ -126,7 +129,7 @@ class Reception {
       this.#isSubscribed = true;
       await this.#print(messages);
     } catch (error) {
-      lost.throwIfAborted(); // that says more
+      lost.throwIfAborted(); // this error is more specific
       throw error;
     }
     if (this.#left > 0) lost.throwIfAborted();
@@ -142,7 +145,7 @@ class Reception {
     const { stdout } = this.#shell;
     for await (const message of messages) {
       if (this.#flags.noRetained && message.retain) continue;
-      // Waiting for room holds up reading, and so in the end the broker, instead of filling this process.
+      // While standard output is full, nothing is read from the broker, so messages do not accumulate in this process.
       if (!stdout.write(shown(message, this.#flags))) await once(stdout, 'drain', { signal: this.#ended });
       if (--this.#left === 0) return;
     }
@@ -150,8 +153,8 @@ class Reception {
 }
 
 /**
- * Connect again after the connection has gone, with growing delays between the attempts.
- * @throws what ended the connection or an attempt, where another attempt would change nothing; the signal's reason
+ * Connect again after the connection was lost, with increasing delays between the attempts.
+ * @throws the error of the connection or of an attempt, if another attempt would not succeed; the reason of the signal
  */
 async function dialAgain(
   { session }: Client,
@@ -204,7 +207,7 @@ function checkFlags({
       'id',
       'a client id',
       undefined,
-      '-c needs -i ID: a session is kept under its client id'
+      '-c needs -i ID, because a session belongs to a client id'
     );
   }
   if (mqttVersion !== 5 && (noLocal || retainAsPublished || retainHandling > 0)) {
@@ -213,7 +216,7 @@ function checkFlags({
       'mqttVersion',
       '5',
       mqttVersion,
-      'subscriptions have options only in MQTT 5.0 (-V 5)'
+      '--no-local, --retain-as-published and --retain-handling need MQTT 5.0 (-V 5)'
     );
   }
 }
@@ -238,7 +241,7 @@ function shown(message: ReceivedMessage, { json, verbose, noNewline }: SubFlags)
   return Buffer.concat([topic, message.payload, Buffer.from(noNewline ? '' : '\n')]);
 }
 
-/** A payload that is text as text, any other in base64. */
+/** The message as a JSON object. The payload is a string if it is valid UTF-8, otherwise base64. */
 function asJson({ topic, payload, qos, retain, dup, properties }: ReceivedMessage): object {
   const text = payload.toString('utf8');
   const body = Buffer.from(text).equals(payload) ? { payload: text } : { payloadBase64: payload.toString('base64') };

@@ -28,19 +28,19 @@ describe('bench', () => {
     return JSON.parse(shell.out());
   }
 
-  it('connects as often as it is told and gives the time to CONNACK', async () => {
+  it('makes the given number of connections and reports the time to CONNACK', async () => {
     const { count, latencyMs, perSecond } = await measured(['connect', '--count', '20', '-n', '3']);
     assert.equal(count, 20);
     assert.ok(latencyMs.p50 > 0 && latencyMs.p50 <= latencyMs.max && perSecond > 0);
   });
 
-  it('publishes for as long as it is told', async () => {
+  it('publishes for the given duration', async () => {
     const { count, seconds, latencyMs } = await measured(['publish', '-n', '2', '-d', '0.2', '-q', '1']);
     assert.ok(count > 0 && seconds >= 0.19 && latencyMs.mean > 0);
     assert.equal((await measured(['publish', '-n', '1', '-d', '0.1'])).latencyMs, null, 'QoS 0 is not acknowledged');
   });
 
-  it('counts what each subscriber gets, what is lost and what is out of order', async () => {
+  it('counts the messages that subscribers receive, and those that are lost or out of order', async () => {
     const { count, lost, outOfOrder } = await measured([
       'subscribe',
       '-n',
@@ -56,14 +56,14 @@ describe('bench', () => {
     assert.deepEqual([lost, outOfOrder], [0, 0]);
   });
 
-  it('measures from publisher to subscriber at a rate', async () => {
+  it('measures the latency from publisher to subscriber at a rate', async () => {
     const { count, latencyMs, lost } = await measured(['latency', '-n', '2', '-d', '0.3', '--rate', '300']);
     assert.ok(count > 20 && count <= 110, String(count));
     assert.ok(latencyMs.p99 > 0);
     assert.equal(lost, 0);
   });
 
-  it('connects many clients without a warning of Node', async () => {
+  it('connects many clients without a warning from Node', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);
     process.on('warning', note);
@@ -72,7 +72,7 @@ describe('bench', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('writes for people on a terminal, and JSON there with --json', async () => {
+  it('prints readable text on a terminal, and JSON with --json', async () => {
     const shell = testShell();
     shell.stdout.isTTY = true;
     await runCommand(['bench', 'connect', '--count', '2', '-p', port], shell);
@@ -81,7 +81,7 @@ describe('bench', () => {
     assert.equal(JSON.parse(shell.out()).count, 2);
   });
 
-  it('ends early at SIGINT with what it has', async () => {
+  it('ends early at SIGINT and prints the results so far', async () => {
     const shell = testShell();
     const connected = broker.nextEvent('client.connected');
     const code = runCommand(['bench', 'publish', '-n', '1', '-d', '10m', '-p', port], shell);
@@ -91,7 +91,7 @@ describe('bench', () => {
     assert.equal(JSON.parse(shell.out()).bench, 'publish');
   });
 
-  it('ends at SIGINT also while it connects', async () => {
+  it('also ends at SIGINT while it connects', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const accepted = once(silent, 'connection');
@@ -107,7 +107,7 @@ describe('bench', () => {
   });
 
   for (const name of ['latency', 'subscribe', 'publish']) {
-    it(`ends ${name} with code 1, and leaves no connection, when a message is not taken`, {
+    it(`exits ${name} with code 1 and leaves no connection open if a message is refused`, {
       timeout: 20_000
     }, async () => {
       const shell = testShell();
@@ -118,17 +118,17 @@ describe('bench', () => {
     });
   }
 
-  it('refuses an unknown bench with a suggestion, and payloads without room for time and number', async () => {
+  it('refuses an unknown benchmark with a suggestion, and payloads that are too small for a timestamp and a number', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['bench', 'publsh', '-p', port], shell), 2);
     assert.match(shell.err(), /unknown bench "publsh": did you mean publish/);
     assert.equal(await runCommand(['bench', 'latency', '-s', '4', '-p', port], shell), 2);
-    assert.match(shell.err(), /--size: expected 12 bytes at least/);
+    assert.match(shell.err(), /--size: expected at least 12 bytes/);
   });
 });
 
 describe('Spread', () => {
-  it('gives quantiles to within two percent', () => {
+  it('returns quantiles that are accurate to two percent', () => {
     const spread = new Spread();
     for (let ms = 1; ms <= 10_000; ms++) spread.add(ms);
     for (const share of [0.1, 0.5, 0.9, 0.99, 1]) {
@@ -138,7 +138,7 @@ describe('Spread', () => {
     assert.equal(spread.summary().mean, 5000);
   });
 
-  it('is all zero while empty', () => {
+  it('returns zeros while it is empty', () => {
     assert.deepEqual(new Spread().summary(), { mean: 0, p50: 0, p90: 0, p99: 0, max: 0 });
   });
 });

@@ -10,18 +10,18 @@ const TABLE = {
 };
 
 describe('readFlags', () => {
-  it('gives every flag a value: given or default', () => {
+  it('returns a value for every flag, given or default', () => {
     const { values, words } = readFlags(TABLE, ['-h', 'a', '--max-count=7', 'word', '-r', '-t', 'x', '--topic', 'y']);
     assert.deepEqual(values, { host: 'a', maxCount: 7, retain: true, topic: ['x', 'y'] });
     assert.deepEqual(words, ['word']);
     assert.deepEqual(readFlags(TABLE, []).values, { host: 'localhost', maxCount: 5, retain: false, topic: [] });
   });
 
-  it('turns a switch off by --no-, also after it has been turned on', () => {
+  it('turns a boolean flag off with --no-, even after it has been turned on', () => {
     assert.equal(readFlags(TABLE, ['--retain', '--no-retain']).values.retain, false);
   });
 
-  it('takes the value of a switch behind = or a space, and leaves other words alone', () => {
+  it('reads the value of a boolean flag after = or a space, and leaves other words alone', () => {
     for (const [text, value] of [
       ['true', true],
       ['on', true],
@@ -39,7 +39,7 @@ describe('readFlags', () => {
     assert.deepEqual(readFlags(TABLE, ['-h', 'a', 'false']).words, ['false']);
   });
 
-  it('refuses an unknown flag and names the nearest one', () => {
+  it('refuses an unknown flag and suggests the most similar one', () => {
     assert.throws(() => readFlags(TABLE, ['--max-cuont', '7']), {
       code: 'FLAG_UNKNOWN',
       message: /--max-cuont; did you mean --max-count\?/
@@ -55,14 +55,14 @@ describe('readFlags', () => {
     });
   });
 
-  it('names the flag, what it expects and what it got when a value is wrong', () => {
+  it('names the flag, the expected value and the given value if a value is invalid', () => {
     assert.throws(() => readFlags(TABLE, ['--max-count', '11']), {
       code: 'OPTION_INVALID',
       message: '--max-count: expected a whole number from 1 to 10, got "11"'
     });
   });
 
-  it('takes everything behind -- as words', () => {
+  it('treats everything after -- as words', () => {
     assert.deepEqual(readFlags(TABLE, ['--', '-r']).words, ['-r']);
   });
 });

@@ -36,7 +36,7 @@ async function run(...args: string[]) {
 }
 
 describe('A data folder on a disk without a free byte', () => {
-  it('is checked, counted and exported with the help of its reserve', async (t) => {
+  it('can be checked, counted and exported, because it has a reserve', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = await fullDisk(disk.path);
@@ -49,7 +49,7 @@ describe('A data folder on a disk without a free byte', () => {
     assert.match(exported.out, /"clientId":"away"/);
   });
 
-  it('is checked, counted and exported through links in --scratch where it has none, and stays as it is', async (t) => {
+  it('can be checked, counted and exported unchanged through links in --scratch if it has no reserve', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = await fullDisk(disk.path, 0);
@@ -71,7 +71,7 @@ describe('A data folder on a disk without a free byte', () => {
     }
   });
 
-  it('has no reserve where serve was started with --reserve 0, and serve warns that the disk is small', async (t) => {
+  it('has no reserve if serve was started with --reserve 0, and serve warns that the disk is small', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const files = async (...flags: string[]) => {
@@ -88,7 +88,7 @@ describe('A data folder on a disk without a free byte', () => {
     assert.ok((await files()).includes('RESERVE'));
   });
 
-  it('is served, and drained by its session', async (t) => {
+  it('can be served, and its session receives its messages', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = await fullDisk(disk.path);
@@ -107,7 +107,7 @@ describe('A data folder on a disk without a free byte', () => {
     assert.match((await run('stats', folder)).out, /"away" +1 +0 /);
   });
 
-  it('FLAG_INVALID: is not repaired, and nothing imported, through links', async () => {
+  it('FLAG_INVALID: cannot be repaired or imported to with --scratch', async () => {
     for (const args of [
       ['check', 'data', '--repair', '--scratch', 'x'],
       ['import', 'data', '--scratch', 'x'],

@@ -5,7 +5,7 @@ import { listen } from '../../adapters/net/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { CommandProcess } from './process.ts';
 
-describe('the command in a process of its own', () => {
+describe('the command in a separate process', () => {
   let broker: Broker;
   let port: string;
 
@@ -18,7 +18,7 @@ describe('the command in a process of its own', () => {
 
   after(() => broker.stop());
 
-  it('pub -l ends at SIGINT though standard input stays open', async () => {
+  it('ends pub -l at SIGINT although standard input stays open', async () => {
     const connected = broker.nextEvent('client.connected');
     const pub = new CommandProcess(['pub', '-p', port, '-t', 'a', '-l']);
     await connected;
@@ -29,7 +29,7 @@ describe('the command in a process of its own', () => {
     assert.equal(await pub.end(), 130);
   });
 
-  it('sub ends when nobody reads its output any more', async () => {
+  it('ends sub when nobody reads its output any more', async () => {
     const subscribed = broker.nextEvent('session.subscribed');
     const sub = new CommandProcess(['sub', '-p', port, '-t', 'b']);
     await subscribed;

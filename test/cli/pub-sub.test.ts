@@ -37,7 +37,7 @@ function pub(args: string[], shell = testShell()): Promise<number> {
 describe('pub and sub', () => {
   for (const version of ['3.1', '3.1.1', '5']) {
     for (const qos of ['0', '1', '2']) {
-      it(`carry a message with QoS ${qos} over MQTT ${version}`, async () => {
+      it(`transfer a message with QoS ${qos} over MQTT ${version}`, async () => {
         const topic = `a/${version}/${qos}`;
         const { shell, code } = await startSub(['-t', topic, '-q', qos, '-V', version, '-C', '1', '-v']);
         assert.equal(await pub(['-t', topic, '-m', 'hello', '-q', qos, '-V', version]), 0);
@@ -47,7 +47,7 @@ describe('pub and sub', () => {
     }
   }
 
-  it('carry every line of standard input, in order', async () => {
+  it('transfer every line of standard input, in order', async () => {
     const { shell, code } = await startSub(['-t', 'lines', '-q', '1', '-C', '300']);
     const feeder = testShell();
     const lines = Array.from({ length: 300 }, (_, at) => `line ${at}`);
@@ -57,7 +57,7 @@ describe('pub and sub', () => {
     assert.equal(shell.out(), `${lines.join('\n')}\n`);
   });
 
-  it('carry a file, all of standard input, and nothing', async () => {
+  it('transfer a file, all of standard input, and an empty payload', async () => {
     const { shell, code } = await startSub(['-t', 'b', '-C', '3', '-N']);
     const feeder = testShell();
     feeder.files.set('payload', 'from file,');
@@ -69,7 +69,7 @@ describe('pub and sub', () => {
     assert.equal(shell.out(), 'from file,from\nstdin');
   });
 
-  it('carry properties, shown as JSON', async () => {
+  it('transfer properties, which sub prints as JSON', async () => {
     const { shell, code } = await startSub(['-t', 'p', '-C', '1', '--json']);
     const properties = [
       '--user-property',
@@ -102,14 +102,14 @@ describe('pub and sub', () => {
     });
   });
 
-  it('show a payload that is no text in base64', async () => {
+  it('print a payload that is not valid UTF-8 in base64', async () => {
     const { shell, code } = await startSub(['-t', 'binary', '-C', '1', '--json']);
     await broker.publish({ topic: 'binary', payload: Buffer.from([0xff, 0]) });
     await code;
     assert.equal(JSON.parse(shell.out()).payloadBase64, '/wA=');
   });
 
-  it('go over WebSocket and Unix sockets by URL', async () => {
+  it('connect over WebSocket and Unix sockets by URL', async () => {
     const path = `/tmp/embermq-test-${process.pid}.sock`;
     const unixListener = await listen(broker, unix({ path }));
     const { shell, code } = await startSub(['-t', 'url', '-C', '1', '-L', `ws://localhost:${wsPort}`]);
@@ -119,7 +119,7 @@ describe('pub and sub', () => {
     await unixListener.close();
   });
 
-  it('send the path and the query of a WebSocket URL as they are written', async () => {
+  it('send the path and the query of a WebSocket URL unchanged', async () => {
     const urls: (string | undefined)[] = [];
     const origins = (_origin: string | undefined, { url }: { url?: string }) => urls.push(url) > 0;
     const listener = await listen(broker, ws({ port: 0, path: '/a%20b', origins }));
@@ -129,7 +129,7 @@ describe('pub and sub', () => {
     await listener.close();
   });
 
-  it('leave a session behind with -c and go on with it', async () => {
+  it('keep a session with -c and resume it', async () => {
     const args = ['-t', 'kept', '-q', '1', '-c', '-i', 'keeper'];
     const first = await startSub(args);
     first.shell.signal('SIGINT');
@@ -140,7 +140,7 @@ describe('pub and sub', () => {
     assert.equal(second.out(), 'while away\n');
   });
 
-  it('publish the will when the connection is cut, and not when pub ends by itself', async () => {
+  it('have the will published when the connection is lost, and not when pub ends normally', async () => {
     const { shell, code } = await startSub(['-t', 'wills', '-C', '1']);
     const feeder = testShell();
     const will = ['--will-topic', 'wills', '--will-payload'];
@@ -157,7 +157,7 @@ describe('pub and sub', () => {
 });
 
 describe('sub', () => {
-  it('passes over retained messages with -R', async () => {
+  it('does not print retained messages with -R', async () => {
     await broker.publish({ topic: 'r/1', payload: 'old', retain: true });
     const { shell, code } = await startSub(['-t', 'r/#', '-R', '-C', '1']);
     await broker.publish({ topic: 'r/2', payload: 'new' });
@@ -165,7 +165,7 @@ describe('sub', () => {
     assert.equal(shell.out(), 'new\n');
   });
 
-  it('ends with code 27 when its time is up, and with 0 at SIGINT', async () => {
+  it('exits with code 27 when its time has elapsed, and with 0 at SIGINT', async () => {
     assert.equal(await runCommand(['sub', '-p', String(port), '-t', 'q', '-W', '0.01'], testShell()), 27);
     const { shell, code } = await startSub(['-t', 'q']);
     shell.signal('SIGINT');
@@ -173,7 +173,7 @@ describe('sub', () => {
     assert.equal(shell.signalListeners.size, 0, 'a second signal would end the process');
   });
 
-  it('ends with code 1 when the broker sends it away for good', async () => {
+  it('exits with code 1 if the broker disconnects it permanently', async () => {
     const { shell, code } = await startSub(['-t', 'q', '-i', 'cut']);
     await broker.session('cut').kick();
     assert.equal(await code, 1);
@@ -182,7 +182,7 @@ describe('sub', () => {
   });
 
   for (const version of ['3.1.1', '5']) {
-    it(`connects again when the broker comes back, more slowly each time, over MQTT ${version}`, async () => {
+    it(`reconnects when the broker is back, with increasing delays, over MQTT ${version}`, async () => {
       const path = `/tmp/embermq-test-sub-${process.pid}-${version}.sock`;
       const away = createBroker();
       listen(away, unix({ path }));
@@ -206,13 +206,13 @@ describe('sub', () => {
       assert.equal(shell.out(), 'afterwards\n');
       const lines = shell.err().split('\n');
       assert.match(lines[0], /^embermq: the connection was closed: .+; trying again in 1 s$/);
-      assert.match(lines[1], /^embermq: can not reach unix:.+; trying again in 2 s$/);
+      assert.match(lines[1], /^embermq: cannot reach unix:.+; trying again in 2 s$/);
       assert.equal(lines.at(-2), 'embermq: connected again');
       await away.stop();
     });
   }
 
-  it('goes on with its session when the broker is there again, and subscribes no second time', async () => {
+  it('resumes its session after a reconnect and does not subscribe again', async () => {
     const { shell, code } = await startSub(['-t', 'kept/#', '-q', '1', '-c', '-i', 'again', '-C', '2', '-V', '3.1.1']);
     const acked = broker.nextEvent('message.acked', { where: ({ client }) => client.clientId === 'again' });
     await broker.publish({ topic: 'kept/old', payload: 'retained', retain: true, qos: 1 });
@@ -228,7 +228,7 @@ describe('sub', () => {
     await broker.session('again').discard();
   });
 
-  it('prints all that it had received when the connection goes', async () => {
+  it('prints all messages received before the connection was lost', async () => {
     const shell = testShell();
     const { code } = await startSub(['-t', 'many', '-q', '1', '-i', 'many'], shell);
     const payload = 'x'.repeat(1000);
@@ -247,7 +247,7 @@ describe('sub', () => {
     assert.equal(received.length, 100 * 1001);
   });
 
-  it('gives up where the broker refuses it when it comes back', async () => {
+  it('gives up if the broker refuses the reconnect', async () => {
     const { shell, code } = await startSub(['-t', 'q', '-i', 'refused', '-V', '3.1.1']);
     const remove = broker.hook('authenticate', () => ({ allow: false, reasonCode: 0x86 }));
     await broker.session('refused').kick();
@@ -256,7 +256,7 @@ describe('sub', () => {
     remove();
   });
 
-  it('ends at SIGINT also while it connects, waits to connect again, or its output has no room', async () => {
+  it('also ends at SIGINT while it connects, waits to reconnect, or cannot write its output', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const connecting = testShell();
@@ -288,7 +288,7 @@ describe('sub', () => {
     assert.equal(await full.code, 0);
   });
 
-  it('stops reading while its output has no room', async () => {
+  it('stops reading while its output is full', async () => {
     const { shell, code } = await startSub(['-t', 'big', '-C', '40', '-q', '1']);
     for (let at = 0; at < 40; at++) await broker.publish({ topic: 'big', payload: Buffer.alloc(100_000, 'x'), qos: 1 });
     let bytes = 0;
@@ -300,45 +300,45 @@ describe('sub', () => {
   });
 });
 
-describe('what is wrong with a command line of pub or sub', () => {
+describe('an error of pub or sub', () => {
   const refusals: [string[], RegExp][] = [
     [['pub', '-m', 'x'], /pub needs -t TOPIC/],
     [['pub', '-t', 'a/#', '-m', 'x'], /topic name "a\/#"/],
     [['pub', '-t', '', '-m', 'x'], /topic name ""/],
     [['pub', '-t', 'a'], /one of -m, -f, -l, -s and -n/],
     [['pub', '-t', 'a', '-m', 'x', '-n'], /one of -m, -f, -l, -s and -n/],
-    [['pub', '-t', 'a', '-m', 'x', '-V', '3.1.1', '--content-type', 'x'], /only in MQTT 5\.0/],
+    [['pub', '-t', 'a', '-m', 'x', '-V', '3.1.1', '--content-type', 'x'], /message properties need MQTT 5\.0/],
     [['pub', '-t', 'a', '-m', 'x', '--user-property', 'x'], /NAME=VALUE/],
     [['pub', '-t', 'a', '-m', 'x', '--will-payload', 'x'], /a will needs --will-topic/],
     [['pub', '-t', 'a', '-m', 'x', '-V', '6'], /--mqtt-version: expected 3\.1, 3\.1\.1 or 5/],
     [['pub', '-t', 'a', '-m', 'x', '-L', 'http://x'], /expected a URL such as mqtt/],
-    [['pub', '-t', 'a', '-m', 'hello', 'world'], /pub takes no "world", only flags/],
-    [['pub', 'a', '-m', 'x'], /pub takes no "a", only flags/],
-    [['sub', 'a'], /sub takes no "a", only flags/],
+    [['pub', '-t', 'a', '-m', 'hello', 'world'], /pub accepts only flags, not "world"/],
+    [['pub', 'a', '-m', 'x'], /pub accepts only flags, not "a"/],
+    [['sub', 'a'], /sub accepts only flags, not "a"/],
     [['sub'], /sub needs -t FILTER/],
     [['sub', '-t', 'ok', '-t', 'a/#/b'], /topic filter "a\/#\/b": "#" may only be the last level/],
     [['sub', '-t', ''], /topic filter ""/],
     [['sub', '-t', 'a', '-c'], /-c needs -i ID/],
-    [['sub', '-t', 'a', '-V', '3.1', '--no-local'], /only in MQTT 5\.0/],
+    [['sub', '-t', 'a', '-V', '3.1', '--no-local'], /--no-local.* need MQTT 5\.0/],
     [['subb'], /unknown command "subb"; did you mean "sub"/]
   ];
   for (const [args, message] of refusals) {
-    it(`is told without connecting: ${args.join(' ')}`, async () => {
+    it(`is reported before connecting: ${args.join(' ')}`, async () => {
       const shell = testShell();
       assert.equal(await runCommand(args, shell), 2);
       assert.match(shell.err(), message);
     });
   }
 
-  it('is told apart from a broker that is not there, by the code', async () => {
+  it('has exit code 1 instead of 2 if the broker is unreachable', async () => {
     const shell = testShell();
     const free = listen(createBroker(), 0);
     await free.close();
     assert.equal(await runCommand(['pub', '-t', 'a', '-m', 'x', '-L', 'unix:/nowhere.sock'], shell), 1);
-    assert.match(shell.err(), /^embermq: can not reach unix:\/nowhere\.sock: /);
+    assert.match(shell.err(), /^embermq: cannot reach unix:\/nowhere\.sock: /);
   });
 
-  it('is told with a broker that refuses', async () => {
+  it('is reported if the broker refuses the connection', async () => {
     const remove = broker.hook('authenticate', () => ({ allow: false, reasonCode: 0x86 }));
     const shell = testShell();
     assert.equal(await pub(['-t', 'a', '-m', 'x'], shell), 1);
@@ -347,8 +347,8 @@ describe('what is wrong with a command line of pub or sub', () => {
   });
 });
 
-describe('a subscription the broker does not grant', () => {
-  it('is told with its reason, and ends sub with code 1 where there is no other', async () => {
+describe('a subscription that the broker refuses', () => {
+  it('is reported with its reason, and exits sub with code 1 if there is no other subscription', async () => {
     const remove = broker.hook('authorizeSubscribe', () => false);
     const shell = testShell();
     assert.equal(await runCommand(['sub', '-t', 'a', '-p', String(port)], shell), 1);
@@ -357,9 +357,9 @@ describe('a subscription the broker does not grant', () => {
   });
 });
 
-describe('a message the broker does not take', () => {
+describe('a message that the broker refuses', () => {
   for (const version of ['3.1', '3.1.1', '5']) {
-    it(`ends pub with code 1 and a text, also with QoS 0 over MQTT ${version}`, async () => {
+    it(`exits pub with code 1 and a message, including QoS 0 over MQTT ${version}`, async () => {
       const shell = testShell();
       shell.files.set('large', 'x'.repeat(2_000_000));
       assert.equal(await pub(['-t', 'a', '-f', 'large', '-V', version], shell), 1);
@@ -370,14 +370,14 @@ describe('a message the broker does not take', () => {
 
 describe('help', () => {
   for (const name of [[], ['serve'], ['pub'], ['sub'], ['bench'], ['options']]) {
-    it(`is there for ${name[0] ?? 'the whole command'}`, async () => {
+    it(`exists for ${name[0] ?? 'the whole command'}`, async () => {
       const shell = testShell();
       assert.equal(await runCommand(['help', ...name], shell), 0);
       assert.match(shell.out(), /^(embermq|usage|options)/);
     });
   }
 
-  it('is also what --help prints', async () => {
+  it('is also printed by --help', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['pub', '--help'], shell), 0);
     assert.match(shell.out(), /^usage: embermq pub/);

@@ -24,7 +24,7 @@ function outlined(listeners: readonly PlannedListener[]): unknown[] {
 }
 
 describe('options of serve', () => {
-  it('opens MQTT on 1883 and WebSocket on 8083 of loopback when nothing is said', async () => {
+  it('opens MQTT on 1883 and WebSocket on 8083 of loopback by default', async () => {
     const { listeners, broker } = await read([]);
     assert.deepEqual(outlined(listeners), [
       ['tcp', 'mqtt', '127.0.0.1', 1883],
@@ -33,7 +33,7 @@ describe('options of serve', () => {
     assert.deepEqual(broker, {});
   });
 
-  it('takes 0 for a free port and off for none', async () => {
+  it('accepts 0 for any free port and off for none', async () => {
     const { listeners } = await read(['--mqtt-port', '0', '--ws-port', 'off']);
     assert.deepEqual(outlined(listeners), [['tcp', 'mqtt', '127.0.0.1', 0]]);
     await assert.rejects(read(['--mqtt-port', '70000']), {
@@ -41,7 +41,7 @@ describe('options of serve', () => {
     });
   });
 
-  it('lets more web pages connect over WebSocket by wsOrigins, and names the flag that is wrong [OPTION_INVALID]', async () => {
+  it('lets more web pages connect over WebSocket with wsOrigins, and names the flag if it is invalid [OPTION_INVALID]', async () => {
     const isLetIn = async (origin: string, args: string[], more: Parameters<typeof read>[1] = {}) => {
       const { listeners } = await read(args, more);
       const { webSocket } = listeners.find(({ label }) => label === 'ws')?.transport ?? {};
@@ -62,14 +62,14 @@ describe('options of serve', () => {
     });
   });
 
-  it('refuses to run without any listener', async () => {
+  it('refuses to start without a listener', async () => {
     await assert.rejects(read(['--mqtt-port', 'off', '--ws-port', 'off']), {
       code: 'OPTION_MISSING',
       message: /^nothing to listen on: /
     });
   });
 
-  it('takes flags over the environment, that over the config file, and every option of the library in each', async () => {
+  it('lets flags override the environment, which overrides the config file, for every option of the library', async () => {
     const file = { max_packet_size: '1KB', maxInflight: 7, mqttPort: 1, node: 'a@file' };
     const env = { EMBERMQ_MAX_INFLIGHT: '8', EMBERMQ_MQTT_PORT: '2', EMBERMQ_NODE: 'a@env' };
     const { broker, listeners } = await read(['--mqtt-port', '3', '--node', 'a@flag'], { env, file });
@@ -93,7 +93,7 @@ describe('options of serve', () => {
     });
   });
 
-  it('refuses what it does not know, with the place and a suggestion', async () => {
+  it('refuses unknown options, and names the source and a suggestion', async () => {
     await assert.rejects(read([], { file: { maxInflihgt: 7 } }), {
       code: 'OPTION_UNKNOWN',
       message: 'unknown option "maxInflihgt" in e.json; did you mean "maxInflight"?'
@@ -110,10 +110,10 @@ describe('options of serve', () => {
       code: 'OPTION_UNKNOWN',
       message: /zones\.a.*did you mean "maxInflight"/
     });
-    await assert.rejects(read(['start']), { code: 'FLAG_INVALID', message: /serve takes no "start"/ });
+    await assert.rejects(read(['start']), { code: 'FLAG_INVALID', message: /serve accepts only flags, not "start"/ });
   });
 
-  it('says where a wrong value stands', async () => {
+  it('names the source of an invalid value', async () => {
     await assert.rejects(read([], { file: { max_inflight: -1 } }), {
       code: 'OPTION_INVALID',
       message: /^e\.json: max_inflight: expected a whole number from 0 to 65535/
@@ -128,21 +128,21 @@ describe('options of serve', () => {
     await assert.rejects(read([], { env: { EMBERMQ_ZONES: '{bad' } }), { message: /^EMBERMQ_ZONES: .*JSON/ });
   });
 
-  it('says of options that are functions that they can only be given in code', async () => {
+  it('reports that options that are functions can only be set in code', async () => {
     for (const name of ['hooks', 'clock', 'store', 'memoryUsage'])
       await assert.rejects(read([], { file: { [name]: {} } }), {
         code: 'OPTION_UNKNOWN',
-        message: `e.json: "${name}" can only be given in code`
+        message: `e.json: "${name}" can only be set in code`
       });
   });
 
-  it('reports a config file that is not there, is no JSON or is no object', async () => {
+  it('reports a config file that does not exist, is not JSON or is not an object', async () => {
     await assert.rejects(read(['--config', 'none.json']), { code: 'FILE_UNREADABLE', message: /none\.json.*ENOENT/ });
     await assert.rejects(read([], { file: '{' }), { code: 'CONFIG_INVALID', message: /^e\.json: / });
     await assert.rejects(read([], { file: '[]' }), { code: 'CONFIG_INVALID' });
   });
 
-  it('CONFIG_INVALID: takes a config file in UTF-8, with a byte order mark or without, and names any other encoding', async () => {
+  it('CONFIG_INVALID: accepts a config file in UTF-8, with or without a byte order mark, and names any other encoding', async () => {
     const text = '{"node":"a@b"}';
     const readBytes = (bytes: Buffer, name = 'e.json') => {
       const shell = testShell();
@@ -165,12 +165,12 @@ describe('options of serve', () => {
     await assert.rejects(readBytes(Buffer.alloc(0)), { code: 'CONFIG_INVALID', message: /^e\.json: / });
   });
 
-  it('FILE_UNREADABLE: says what a config file is that it does not read: too long, a folder, a pipe, a device', async () => {
+  it('FILE_UNREADABLE: says why it does not read a config file that is too long, a folder, a pipe or a device', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-config-'));
     const unreadable = async (path: string, fault: RegExp) =>
       assert.rejects(read(['--config', path]), ({ code, message }: Error & { code: string }) => {
         assert.equal(code, 'FILE_UNREADABLE');
-        assert.ok(message.startsWith(`can not read ${path}: `), message);
+        assert.ok(message.startsWith(`cannot read ${path}: `), message);
         assert.match(message, fault);
         return true;
       });
@@ -178,7 +178,7 @@ describe('options of serve', () => {
       const long = join(folder, 'long.json');
       writeFileSync(long, '');
       truncateSync(long, 600 * 1024 * 1024); // sparse; longer than any string may be (ERR_STRING_TOO_LONG)
-      await unreadable(long, /it has 629145600 bytes; at most 16777216 are read/);
+      await unreadable(long, /it has 629145600 bytes; the maximum is 16777216/);
       await unreadable(folder, /it is a directory/);
       if (process.platform !== 'win32') {
         execFileSync('mkfifo', [join(folder, 'pipe')]);
@@ -190,17 +190,17 @@ describe('options of serve', () => {
     }
   });
 
-  it('CONFIG_INVALID: refuses an option that is written twice, whatever its spelling', async () => {
+  it('CONFIG_INVALID: refuses an option that is set twice, in any spelling', async () => {
     const twice = {
-      '{"host":"127.0.0.1","node":"a@b","host":"0.0.0.0"}': /"host" is written twice in one object/,
-      '{"zones":{"a":{"maxInflight":1},"a":{}}}': /"a" is written twice/,
-      '{"zones":{"a":{"maxInflight":1,"max\\u0049nflight":2}}}': /"maxInflight" is written twice/,
-      '{"maxInflight":1,"max_inflight":2}': /"max_inflight" and "maxInflight" are one option/,
+      '{"host":"127.0.0.1","node":"a@b","host":"0.0.0.0"}': /"host" occurs twice in one object/,
+      '{"zones":{"a":{"maxInflight":1},"a":{}}}': /"a" occurs twice/,
+      '{"zones":{"a":{"maxInflight":1,"max\\u0049nflight":2}}}': /"maxInflight" occurs twice/,
+      '{"maxInflight":1,"max_inflight":2}': /"max_inflight" and "maxInflight" are the same option/,
       '{"zones":{"inner":{"maxInflight":1,"max_inflight":2}}}':
-        /"max_inflight" and "maxInflight" of zone "inner" are one option/,
+        /"max_inflight" and "maxInflight" of zone "inner" are the same option/,
       '{"zone.inner.maxInflight":1,"zone.inner.max_inflight":2}':
-        /"max_inflight" and "maxInflight" of zone "inner" are one option/,
-      '{"zone.a.maxInflight":1,"zones":{"a":{"maxInflight":2}}}': /"maxInflight" of zone "a" is written twice/
+        /"max_inflight" and "maxInflight" of zone "inner" are the same option/,
+      '{"zone.a.maxInflight":1,"zones":{"a":{"maxInflight":2}}}': /"maxInflight" of zone "a" is set twice/
     };
     for (const [file, message] of Object.entries(twice))
       await assert.rejects(read([], { file }), { code: 'CONFIG_INVALID', message });
@@ -210,7 +210,7 @@ describe('options of serve', () => {
     assert.deepEqual(broker.zones, { a: { upgradeQos: true, maxInflight: 1 }, b: { maxInflight: 2 } });
   });
 
-  it('answers texts and nesting out of all proportion with an error that can be read', async () => {
+  it('reports huge strings and deep nesting with a short error message', async () => {
     const long = 'n'.repeat(15 * 1024 * 1024);
     const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     const wrong: [file: string, code: string, message: RegExp][] = [
@@ -237,10 +237,10 @@ describe('options of serve', () => {
         /^e\.json: sysInterval: expected a string of at most 65535 bytes/
       ],
       [`{"${long}":1}`, 'OPTION_UNKNOWN', /^unknown option "n+\.\.\." in e\.json$/],
-      [`{"${long}":1,"${long}":1}`, 'CONFIG_INVALID', /^e\.json: "n{80}" is written twice/],
+      [`{"${long}":1,"${long}":1}`, 'CONFIG_INVALID', /^e\.json: "n{80}" occurs twice/],
       [`{"zones":${deep}}`, 'OPTION_INVALID', /zones: expected an object/],
       [`{"autoSubscriptions":${deep}}`, 'OPTION_INVALID', /autoSubscriptions/],
-      [`{"listeners":${deep}}`, 'OPTION_INVALID', /listeners\[0\]\.kind/]
+      [`{"listeners":${deep}}`, 'OPTION_INVALID', /listeners\[0\]: expected an object with "kind"/]
     ];
     for (const [file, code, message] of wrong) {
       await assert.rejects(read([], { file }), (error: Error & { code: string }) => {
@@ -252,7 +252,7 @@ describe('options of serve', () => {
     }
   });
 
-  it('reads YAML, and names the package to add where yaml is not installed', async () => {
+  it('reads YAML, and names the package to install if yaml is missing', async () => {
     const shell = testShell();
     shell.files.set('e.yaml', 'node: a@b\nzones:\n  inner: { maxInflight: 3 } # few\n');
     const { broker } = await readServeSettings(['-c', 'e.yaml'], shell);
@@ -264,7 +264,7 @@ describe('options of serve', () => {
     });
   });
 
-  it('leaves alone what Kubernetes sets for a service of this name', async () => {
+  it('ignores the variables that Kubernetes sets for a service of this name', async () => {
     const env = {
       EMBERMQ_PORT: 'tcp://1',
       EMBERMQ_PORT_1883_TCP_ADDR: '1',
@@ -274,7 +274,7 @@ describe('options of serve', () => {
     assert.deepEqual((await read([], { env })).broker, {});
   });
 
-  it('refuses to let other machines in unless somebody has said that all may', async () => {
+  it('refuses a listener that other machines can reach, unless anonymous clients are explicitly allowed', async () => {
     await assert.rejects(read(['--host', '0.0.0.0']), { code: 'ANONYMOUS_EXPOSED', message: /allowAnonymous: true/ });
     await assert.rejects(read([], { file: { listeners: [{ kind: 'tcp', port: 0, host: '::' }] } }), {
       code: 'ANONYMOUS_EXPOSED'
@@ -299,7 +299,7 @@ describe('options of serve', () => {
       });
   });
 
-  it('ANONYMOUS_EXPOSED: decides on the options of a listener as they are read, however they are written', async () => {
+  it('ANONYMOUS_EXPOSED: checks the options of a listener after reading, in any spelling', async () => {
     const files = { certFile: 'c', keyFile: 'k' };
     const withCa = { ...files, caFile: 'a' };
     const listen = (options: object, more: object = {}) =>
@@ -344,7 +344,7 @@ describe('options of serve', () => {
       await assert.doesNotReject(listen(options, more), JSON.stringify([options, more]));
   });
 
-  it('wants certificate and key for TLS, and TLS for certificate and key', async () => {
+  it('requires certificate and key for TLS, and TLS for certificate and key', async () => {
     await assert.rejects(read(['--mqtts-port', '8883']), {
       code: 'OPTION_MISSING',
       message: /--cert FILE and --key FILE/
@@ -384,7 +384,7 @@ describe('options of serve', () => {
     }
   });
 
-  it('opens MQTT over TLS on 8883 for --cert and --key alone, and only what is asked for beside another TLS port', async () => {
+  it('opens MQTT over TLS on 8883 for --cert and --key alone, and not if another TLS port is set', async () => {
     const files = ['--cert', 'c', '--key', 'k'];
     const tlsOf = async (...args: string[]) => {
       const { listeners } = await read([...files, ...args]);
@@ -399,7 +399,7 @@ describe('options of serve', () => {
     assert.deepEqual(outlined(await tlsOf('--wss-port', 'off')), [['tls', 'mqtts', '127.0.0.1', 8883]]);
   });
 
-  it('keeps state in ./data unless the flags, the environment or the file say otherwise', async () => {
+  it('persists state in ./data unless the flags, the environment or the file say otherwise', async () => {
     const { own } = await read([]);
     assert.deepEqual([own.dataDir, own.durability, own.memory], ['./data', 'process', false]);
     const told = await read(['--data-dir', 'c'], {
@@ -414,7 +414,7 @@ describe('options of serve', () => {
     await assert.rejects(read(['--data-dir=']), { code: 'OPTION_INVALID', message: /^--data-dir: expected a folder/ });
   });
 
-  it('has the files of the folder verified unless a flag, the environment or the file says that they are not to be', async () => {
+  it('verifies the files of the folder unless a flag, the environment or the file turns this off', async () => {
     const verifyOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.verifyStore;
     assert.equal(await verifyOf([]), true);
     assert.equal(await verifyOf(['--no-verify-store']), false);
@@ -424,7 +424,7 @@ describe('options of serve', () => {
     await assert.rejects(read(['--verify-store=maybe']), { code: 'OPTION_INVALID', message: /^--verify-store: / });
   });
 
-  it('reads --reserve, the disk space that the folder keeps for when the disk is full', async () => {
+  it('reads --reserve, the disk space that the folder reserves for a full disk', async () => {
     const reserveOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.reserve;
     assert.equal(await reserveOf([]), undefined);
     assert.equal(await reserveOf(['--reserve', '16MB']), 16 * 2 ** 20);
@@ -432,25 +432,25 @@ describe('options of serve', () => {
     assert.equal(await reserveOf([], { env: { EMBERMQ_RESERVE: '8MB' } }), 8 * 2 ** 20);
     assert.equal(await reserveOf([], { file: { reserve: '8MB' } }), 8 * 2 ** 20);
     await assert.rejects(read(['--reserve', 'much']), { code: 'OPTION_INVALID', message: /^--reserve: / });
-    await assert.rejects(read(['--memory', '--reserve', '8MB']), { message: /so --reserve means nothing/ });
+    await assert.rejects(read(['--memory', '--reserve', '8MB']), { message: /so --reserve has no effect/ });
   });
 
-  it('refuses --memory together with what says how state is kept, and names both', async () => {
-    const message = /^--memory keeps nothing, so --data-dir means nothing: leave one of them out$/;
+  it('refuses --memory together with an option about the data folder, and names both', async () => {
+    const message = /^--memory persists nothing, so --data-dir has no effect: remove one of them$/;
     await assert.rejects(read(['--memory', '--data-dir', 'a']), { code: 'OPTION_INVALID', message });
-    await assert.rejects(read(['--memory', '--durability', 'process']), { message: /so --durability means nothing/ });
-    await assert.rejects(read(['--memory', '--no-verify-store']), { message: /so --verify-store means nothing/ });
+    await assert.rejects(read(['--memory', '--durability', 'process']), { message: /so --durability has no effect/ });
+    await assert.rejects(read(['--memory', '--no-verify-store']), { message: /so --verify-store has no effect/ });
     await assert.rejects(read([], { env: { EMBERMQ_MEMORY: 'on', EMBERMQ_DURABILITY: 'power' } }), {
-      message: /^EMBERMQ_MEMORY keeps nothing, so EMBERMQ_DURABILITY means nothing/
+      message: /^EMBERMQ_MEMORY persists nothing, so EMBERMQ_DURABILITY has no effect/
     });
     await assert.rejects(read([], { file: { memory: true, data_dir: 'a' } }), {
-      message: /^e\.json: memory keeps nothing, so e\.json: data_dir means nothing/
+      message: /^e\.json: memory persists nothing, so e\.json: data_dir has no effect/
     });
     const { own } = await read(['--no-memory', '--data-dir', 'a']);
     assert.deepEqual([own.dataDir, own.memory], ['a', false]);
   });
 
-  it('lets the flags say whether state is kept, whatever environment and file say, and the environment over the file', async () => {
+  it('lets flags override the environment and the file in whether state is persisted, and the environment override the file', async () => {
     const memoryOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.memory;
     const inMemory = { memory: true };
     const inFolder = { dataDir: 'a', durability: 'power' };
@@ -467,7 +467,7 @@ describe('options of serve', () => {
     assert.equal(await memoryOf(['--memory'], { file: inMemory, env: { EMBERMQ_DATA_DIR: 'b' } }), true);
   });
 
-  it('takes more listeners from the config file', async () => {
+  it('reads further listeners from the config file', async () => {
     const { listeners } = await read(['--mqtt-port', 'off', '--ws-port', 'off'], {
       file: { listeners: [{ kind: 'unix', path: '/run/e.sock' }] }
     });

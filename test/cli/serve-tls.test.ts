@@ -33,18 +33,18 @@ describe('serve with TLS', () => {
     return { code: await runCommand(['pub', '-t', 'a', '-m', 'x', '-q', '1', ...args], own), err: own.err() };
   }
 
-  it('names its ports mqtts and wss', () => {
+  it('prints its ports as mqtts and wss', () => {
     assert.deepEqual(Object.keys(ready), ['mqtts', 'wss', 'pid']);
   });
 
-  it('lets in who has a certificate of the authority, over TCP and WebSocket', async () => {
+  it('accepts clients with a certificate of the authority, over TCP and WebSocket', async () => {
     const { certFile, keyFile } = certificates.client;
     const files = ['--ca', certificates.ca.certFile, '--cert', certFile, '--key', keyFile];
     assert.deepEqual(await pub(['-p', String(ready.mqtts), ...files]), { code: 0, err: '' });
     assert.deepEqual(await pub(['-L', `wss://localhost:${ready.wss}`, ...files]), { code: 0, err: '' });
   });
 
-  it('refuses who has none', async () => {
+  it('refuses clients without a certificate', async () => {
     assert.equal((await pub(['-p', String(ready.mqtts), '--ca', certificates.ca.certFile])).code, 1);
   });
 
@@ -65,13 +65,13 @@ describe('serve with TLS', () => {
     return text;
   }
 
-  it('reloads the certificates of all TLS listeners at SIGHUP; where the new ones are not valid, it says so and keeps the old', async () => {
+  it('reloads the certificates of all TLS listeners at SIGHUP, and reports invalid ones and keeps the previous ones', async () => {
     const good = readFileSync(certificates.server.certFile);
     const other = makeCertificates();
     try {
       writeFileSync(certificates.server.certFile, 'no certificate');
       shell.hangUp();
-      const fault = await reported(/^SIGHUP: certificates of listener .*; the previous ones stay in force$/gm);
+      const fault = await reported(/^SIGHUP: certificates of listener .*; the previous certificates stay in use$/gm);
       assert.deepEqual(fault.match(/listener \w+/g), ['listener tls', 'listener wss']);
       assert.equal(await isServed(), true);
       // Of an authority that the client does not know: refused, so these are the ones in force.
@@ -92,7 +92,7 @@ describe('serve with TLS', () => {
     assert.equal(await isServed(), true);
   });
 
-  /** What may have come into the place of a certificate, and what is said about it. */
+  /** Files that may replace a certificate, and the error for each. */
   const REPLACEMENTS: readonly [string, (path: string) => void, RegExp][] = [
     [
       'named pipe',
@@ -103,13 +103,13 @@ describe('serve with TLS', () => {
     ['link to itself, which cannot be opened', (path) => symlinkSync(path, path), /ELOOP: .* open '/]
   ];
   for (const [what, put, fault] of REPLACEMENTS)
-    it(`TLS_INVALID: SIGHUP names a certificate file that has become a ${what}, and the previous certificate stays in force`, async () => {
+    it(`TLS_INVALID: SIGHUP names a certificate file that has become a ${what}, and the previous certificate stays in use`, async () => {
       const { certFile } = certificates.server;
       renameSync(certFile, `${certFile}.good`);
       try {
         put(certFile);
         shell.hangUp();
-        const told = await reported(/^SIGHUP: certificates of listener .*; the previous ones stay in force$/gm);
+        const told = await reported(/^SIGHUP: certificates of listener .*; the previous certificates stay in use$/gm);
         const lines = told.trimEnd().split('\n');
         assert.equal(lines.length, 2);
         for (const line of lines) {
@@ -126,12 +126,12 @@ describe('serve with TLS', () => {
       assert.equal(await isServed(), true);
     });
 
-  it('is not believed by a client that does not know the authority, unless with --insecure', async () => {
+  it('is not trusted by a client that does not know the authority, except with --insecure', async () => {
     const { certFile, keyFile } = certificates.client;
     const own = ['-p', String(ready.mqtts), '--cert', certFile, '--key', keyFile];
     const refused = await pub(own);
     assert.equal(refused.code, 1);
-    assert.match(refused.err, /^embermq: can not reach mqtts:\/\/localhost:\d+: .*certificate/);
+    assert.match(refused.err, /^embermq: cannot reach mqtts:\/\/localhost:\d+: .*certificate/);
     assert.equal((await pub([...own, '--insecure'])).code, 0);
   });
 });

@@ -29,7 +29,7 @@ function catchesHangup(pid: number): boolean {
 }
 
 describe('serve', () => {
-  it('prints one line on standard output when everything accepts: ready, the real ports and the process id', async () => {
+  it('prints one line on standard output when all listeners accept connections: ready, the actual ports and the process id', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     const ready = await readyPorts(shell, code);
@@ -46,7 +46,7 @@ describe('serve', () => {
     assert.equal(shell.out(), '', 'nothing else goes there');
   });
 
-  it('keeps its state in --data-dir, says where, and has it again when it is started again', async () => {
+  it('persists its state in --data-dir, prints the folder, and restores the state at the next start', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
     try {
       for (const life of [1, 2]) {
@@ -62,14 +62,14 @@ describe('serve', () => {
         }
         shell.signal('SIGTERM');
         assert.equal(await code, 0);
-        assert.ok(shell.err().includes(`state is kept in ${join(folder, 'new/data')}\n`));
+        assert.ok(shell.err().includes(`state is persisted in ${join(folder, 'new/data')}\n`));
       }
     } finally {
       rmSync(folder, { recursive: true });
     }
   });
 
-  it('compares the checksums of its files first, and with --no-verify-store starts over what LevelDB does not miss', async () => {
+  it('verifies the checksums of its files first, and with --no-verify-store starts despite damage that LevelDB does not detect', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
     const runOnce = async (...flags: string[]) => {
       const shell = testShell();
@@ -90,7 +90,7 @@ describe('serve', () => {
     }
   });
 
-  it('ends with code 1, and says why without a stack, when what is left can not be written', async (t) => {
+  it('exits with code 1 and a message without a stack if pending changes cannot be written at the end', async (t) => {
     const home = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
     const folder = join(home, 'data');
     const shell = testShell();
@@ -117,16 +117,16 @@ describe('serve', () => {
     }
   });
 
-  it('keeps nothing with --memory', async () => {
+  it('persists nothing with --memory', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     await readyPorts(shell, code);
     shell.signal('SIGTERM');
     assert.equal(await code, 0);
-    assert.doesNotMatch(shell.err(), /state is kept/);
+    assert.doesNotMatch(shell.err(), /state is persisted/);
   });
 
-  it('ends with code 1, the folder and the remedy when another broker has its folder', async () => {
+  it('exits with code 1 and names the folder and the remedy if another broker uses the folder', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
     const first = testShell();
     const firstCode = runCommand(['serve', ...PORTS, '--data-dir', folder], first);
@@ -145,7 +145,7 @@ describe('serve', () => {
     }
   });
 
-  it('ends with code 1 and the address when a port is taken, and leaves nothing open', async () => {
+  it('exits with code 1 and names the address if a port is in use, and leaves nothing open', async () => {
     const first = testShell();
     const firstCode = runCommand(['serve', ...FREE], first);
     const { mqtt } = await readyPorts(first, firstCode);
@@ -157,7 +157,7 @@ describe('serve', () => {
     assert.equal(await firstCode, 0);
   });
 
-  it('leaves out a listener on a default port that is in use, with a warning, unless none is left', async () => {
+  it('omits a listener on a default port that is in use, with a warning, unless no listener is left', async () => {
     await using broker = createBroker();
     const taken = listen(broker, 0);
     await broker.start();
@@ -170,12 +170,12 @@ describe('serve', () => {
     await openOptional([plan, other], second, opened, shell);
     assert.deepEqual(Object.keys(places([plan, other], opened)), ['mqtt']);
     const address = `127.0.0.1:${taken.port}`;
-    assert.ok(shell.err().startsWith(`warning: going on without the ws listener: cannot listen on ${address}: `));
+    assert.ok(shell.err().startsWith(`warning: continuing without the ws listener: cannot listen on ${address}: `));
     await assert.rejects(openOptional([plan, other], second, [], shell), { code: 'LISTENER_BIND_FAILED' });
     assert.equal(second.state, 'disconnected');
   });
 
-  it('drops lines for standard error, and keeps none, while nobody reads it', async () => {
+  it('drops lines for standard error, instead of queuing them, while nobody reads it', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     await readyPorts(shell, code);
@@ -185,7 +185,7 @@ describe('serve', () => {
     assert.equal(await code, 0);
   });
 
-  it('says at SIGHUP that it has no certificates to reload, and is not ended by it from its first moment to its last', async () => {
+  it('reports at SIGHUP that there are no certificates to reload, and is never ended by SIGHUP', async () => {
     const shell = testShell();
     const code = serve.run(FREE, shell);
     shell.hangUp();
@@ -195,11 +195,11 @@ describe('serve', () => {
     shell.hangUp();
     assert.equal(await code, 0);
     shell.hangUp();
-    const told = shell.err().match(/^SIGHUP: there is no TLS listener whose certificates could be reloaded$/gm);
+    const told = shell.err().match(/^SIGHUP: there are no TLS listeners, so no certificates were reloaded$/gm);
     assert.equal(told?.length, 3);
   });
 
-  it('ends at once at a second signal', async () => {
+  it('exits immediately at a second signal', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     await readyPorts(shell, code);
@@ -210,7 +210,7 @@ describe('serve', () => {
     await code;
   });
 
-  it('tells of clients that come and go with --verbose', async () => {
+  it('reports clients that connect and disconnect with --verbose', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE, '-v'], shell);
     const { mqtt } = await readyPorts(shell, code);
@@ -222,7 +222,7 @@ describe('serve', () => {
     assert.match(told, /^visitor disconnected: normal$/m);
   });
 
-  it('opens the further listeners of its config file under their own names', async () => {
+  it('opens the listeners of its config file under their own names', async () => {
     const shell = testShell();
     const path = `/tmp/embermq-serve-${process.pid}.sock`;
     const listeners = [
@@ -238,7 +238,7 @@ describe('serve', () => {
     assert.equal(await code, 0);
   });
 
-  it('lets an option of the library take effect', async () => {
+  it('applies an option of the library', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE, '--no-retain-available'], shell);
     const { mqtt } = await readyPorts(shell, code);
@@ -249,13 +249,13 @@ describe('serve', () => {
   });
 });
 
-describe('serve in a process of its own', () => {
+describe('serve in a separate process', () => {
   let command: CommandProcess | undefined;
 
   afterEach(() => command?.child.kill('SIGKILL'));
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`drains and ends with code 0 at ${signal}`, async () => {
+    it(`stops gracefully and exits with code 0 at ${signal}`, async () => {
       command = new CommandProcess(['serve', ...FREE]);
       const { mqtt } = await command.ready();
       const client = connect(mqtt, '127.0.0.1');
@@ -266,7 +266,7 @@ describe('serve in a process of its own', () => {
     });
   }
 
-  it('goes on when standard error, or standard output too, can no longer be written to (EPIPE)', async () => {
+  it('keeps running if standard error, or also standard output, can no longer be written to (EPIPE)', async () => {
     for (const gone of [['stderr'], ['stdout', 'stderr']] as const) {
       command = new CommandProcess(['serve', ...FREE, '--verbose']);
       const { mqtt } = await command.ready();
@@ -284,7 +284,7 @@ describe('serve in a process of its own', () => {
     }
   });
 
-  it('goes on when SIGHUP comes, while it starts, runs or stops', withProc, async () => {
+  it('keeps running when SIGHUP arrives while it starts, runs or stops', withProc, async () => {
     command = new CommandProcess(['serve', ...FREE]);
     const { child } = command;
     const ready = command.ready();
@@ -298,24 +298,24 @@ describe('serve in a process of its own', () => {
     child.kill('SIGTERM');
     child.kill('SIGHUP');
     assert.equal(await command.end(), 0);
-    assert.match(command.stderr, /SIGHUP: there is no TLS listener/);
+    assert.match(command.stderr, /SIGHUP: there are no TLS listeners/);
     await client.endAsync(true);
   });
 
-  it('says its process id, which ends it whatever started it', async () => {
+  it('prints its own process id, whatever program started it', async () => {
     command = new CommandProcess(['serve', ...FREE]);
     process.kill((await command.ready()).pid, 'SIGKILL');
     assert.equal(await command.end(), 'SIGKILL');
   });
 
-  it('ends with code 2 and a message on standard error when it is told something wrong', async () => {
+  it('exits with code 2 and a message on standard error if an option is invalid', async () => {
     command = new CommandProcess(['serve', '--mqtt-prot', '0']);
     assert.equal(await command.end(), 2);
     assert.equal(command.stdout, '');
     assert.equal(command.stderr, 'embermq: unknown flag --mqtt-prot; did you mean --mqtt-port?\n');
   });
 
-  it('says at once where it can make no folder for its state, and what to do', withProc, async () => {
+  it('reports immediately that it cannot create its data folder, and names the remedy', withProc, async () => {
     for (const folder of ['/proc/embermq', '/proc/embermq/data']) {
       command = new CommandProcess(['serve', ...PORTS, '--data-dir', folder]);
       const guard = setTimeout(() => command?.child.kill('SIGKILL'), PATIENCE_MS);
@@ -325,7 +325,7 @@ describe('serve in a process of its own', () => {
     }
   });
 
-  it('is served to MQTT.js in versions 3.1.1 and 5, over TCP and WebSocket', async () => {
+  it('serves MQTT.js in versions 3.1.1 and 5, over TCP and WebSocket', async () => {
     command = new CommandProcess(['serve', ...FREE]);
     const { mqtt, ws } = await command.ready();
     for (const protocolVersion of [4, 5] as const) {
@@ -342,7 +342,7 @@ describe('serve in a process of its own', () => {
     }
   });
 
-  it('is served to mosquitto_pub and mosquitto_sub in all three versions', withMosquitto, async () => {
+  it('serves mosquitto_pub and mosquitto_sub in all three versions', withMosquitto, async () => {
     command = new CommandProcess(['serve', ...FREE]);
     const port = String((await command.ready()).mqtt);
     for (const version of ['mqttv31', 'mqttv311', 'mqttv5']) {

@@ -40,7 +40,7 @@ async function run(args: readonly string[], input = '', isTTY = false, stdinByte
 }
 
 describe('store', () => {
-  it('check says that a folder is sound', async () => {
+  it('reports in check that a folder is sound', async () => {
     const folder = await filled();
     const { code, out, err } = await run(['check', folder]);
     assert.equal(code, 0, out);
@@ -48,7 +48,7 @@ describe('store', () => {
     assert.equal(err, '');
   });
 
-  it('check names what is wrong and ends with 1, and is content when it was repaired', async () => {
+  it('reports in check what is damaged with exit code 1, and that the folder is sound after a repair', async () => {
     const folder = await filled();
     const store = levelStore(folder);
     const session = (await entriesOf(store)).find(({ key }) => key[0] === 0x10)?.key as Buffer;
@@ -65,7 +65,7 @@ describe('store', () => {
     assert.deepEqual(JSON.parse(json.out).findings, []);
   });
 
-  it('check names a log that is missing, and goes on without it when it is to repair', async () => {
+  it('reports a missing log in check, and continues without it with --repair', async () => {
     const folder = await filled();
     const log = readdirSync(folder).find((name) => name.endsWith('.log')) as string;
     rmSync(join(folder, log));
@@ -78,7 +78,7 @@ describe('store', () => {
     assert.equal((await run(['check', folder])).code, 0);
   });
 
-  it('stats shows what there is by kind, and the largest sessions', async () => {
+  it('shows records by kind and the largest sessions in stats', async () => {
     const folder = await filled();
     const { code, out } = await run(['stats', folder]);
     assert.equal(code, 0);
@@ -89,7 +89,7 @@ describe('store', () => {
     assert.equal(json.kinds.retained.records, 20);
   });
 
-  it('export and import make the same store again', async () => {
+  it('restores the same store with export and import', async () => {
     const folder = await filled();
     const { code, out } = await run(['export', folder]);
     assert.equal(code, 0);
@@ -103,13 +103,13 @@ describe('store', () => {
     assert.match(again.err, /an import needs an empty place/);
   });
 
-  it('import ends with 2 at a line that is no record, and names it', async () => {
+  it('exits import with code 2 at an invalid line, and names the line', async () => {
     const { code, err } = await run(['import', newFolder()], '\nno record\n');
     assert.equal(code, 2);
     assert.match(err, /^embermq: line 2: no JSON/);
   });
 
-  it('check tells of an import that did not end, and of no repair; the next one begins anew', async () => {
+  it('reports an incomplete import in check, does not repair it, and lets the next import start again', async () => {
     const folder = newFolder();
     await change(levelStore(folder), (batch) => {
       batch.put(IMPORT_MARK.key, IMPORT_MARK.value);
@@ -126,7 +126,7 @@ describe('store', () => {
     assert.equal((await run(['check', folder])).code, 0);
   });
 
-  it('import makes no folder for what is no export', async () => {
+  it('creates no folder in import if the input is not an export', async () => {
     const lines = (await run(['export', await filled()])).out.split('\n');
     const tooNew = JSON.stringify({ key: 'AQ==', value: Buffer.from([1, 0xff, 0x7f]).toString('base64') });
     const inputs = [
@@ -144,7 +144,7 @@ describe('store', () => {
     }
   });
 
-  it('import says at once, with the place and what to do, that no folder can be made there', withProc, async () => {
+  it('reports immediately that import cannot create its folder, with the path and the remedy', withProc, async () => {
     const lines = (await run(['export', await filled()])).out;
     for (const folder of ['/proc/embermq', '/proc/embermq/data']) {
       const command = new CommandProcess(['store', 'import', folder]);
@@ -156,7 +156,7 @@ describe('store', () => {
     }
   });
 
-  it('shows a progress bar on a terminal, and takes it away at the end', async () => {
+  it('shows a progress bar on a terminal, and removes it at the end', async () => {
     const folder = await filled();
     for (const deed of ['check', 'stats', 'export']) {
       const { err } = await run([deed, folder], '', true);
@@ -165,7 +165,7 @@ describe('store', () => {
     }
   });
 
-  it('import shows how much of its file is read on a terminal, and only a count where nobody knows how long the input is', async () => {
+  it('shows how much of its file import has read on a terminal, and only a count if the length of the input is unknown', async () => {
     const lines = (await run(['export', await filled()])).out;
     const longer = await run(['import', newFolder()], lines, true, 2 * Buffer.byteLength(lines));
     assert.match(longer.err, /^\rimport: \[#{12}\.{12}\] 50 % \d+ records\r +\r.*: \d+ records\n$/);
@@ -176,7 +176,7 @@ describe('store', () => {
     assert.match(err, /^[^\r]*: \d+ records\n$/);
   });
 
-  it('says so when another store has the folder', async () => {
+  it('reports that another store uses the folder', async () => {
     const folder = await filled();
     const lines = (await run(['export', folder])).out;
     const store = levelStore(folder);
@@ -192,45 +192,45 @@ describe('store', () => {
     }
   });
 
-  it('check and stats with --json say in JSON, too, why there is nothing to be told', async () => {
+  it('also prints errors of check and stats as JSON with --json', async () => {
     const folder = await filled();
     const store = levelStore(folder);
     await store.open();
     const missing = newFolder();
     try {
-      for (const deed of ['check', 'stats'])
+      for (const action of ['check', 'stats'])
         for (const [place, why] of [
           [folder, 'STORE_LOCKED'],
           [missing, 'STORE_UNUSABLE']
         ]) {
-          const { code, out, err } = await run([deed, place, '--json']);
+          const { code, out, err } = await run([action, place, '--json']);
           assert.equal(code, 1);
           const { error } = JSON.parse(out);
           assert.equal(error.code, why);
           assert.ok(error.message.startsWith(`${place}: `));
           assert.equal(err, `embermq: ${error.message}\n`);
-          assert.equal((await run([deed, place])).out, '');
+          assert.equal((await run([action, place])).out, '');
         }
     } finally {
       await store.close();
     }
   });
 
-  it('makes no folder, and takes none for a store that is none', async () => {
+  it('creates no folder, and refuses a folder that contains no store', async () => {
     const folder = newFolder();
     const missing = await run(['check', folder]);
     assert.equal(missing.code, 1);
-    assert.match(missing.err, /can not be read: ENOENT.*Name the folder that a broker was given/);
+    assert.match(missing.err, /: cannot be read: ENOENT.*Name the data folder of a broker/);
     assert.equal(statSync(folder, { throwIfNoEntry: false }), undefined);
     mkdirSync(folder);
     writeFileSync(join(folder, 'notes.txt'), 'text');
     const other = await run(['stats', folder]);
     assert.equal(other.code, 1);
-    assert.match(other.err, /there is no store in it. Name the folder/);
+    assert.match(other.err, /contains no store\. Name the data folder/);
     assert.deepEqual(readdirSync(folder), ['notes.txt']);
   });
 
-  it('takes a database of others for none of its own', async () => {
+  it('refuses a database of another program', async () => {
     const folder = newFolder();
     await change(levelStore(folder), (batch) => batch.put(kindKey(0x61), Buffer.from('x')));
     for (const args of [
@@ -245,7 +245,7 @@ describe('store', () => {
     }
   });
 
-  it('refuses what it does not know', async () => {
+  it('refuses unknown actions and arguments', async () => {
     const wrong: [string[], RegExp][] = [
       [[], /store needs one of check, stats, export, import/],
       [['chek', 'x'], /did you mean "check"\?/],

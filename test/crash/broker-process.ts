@@ -69,7 +69,7 @@ export class BrokerProcess {
       this.#stdout += chunk;
     });
     this.child.stderr?.on('data', (chunk) => {
-      this.complaints += String(chunk).replace(/^state is kept in .*\n/m, '');
+      this.complaints += String(chunk).replace(/^state is (kept|persisted) in .*\n/m, '');
     });
   }
 
