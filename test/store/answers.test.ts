@@ -12,13 +12,16 @@ import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, sendAll, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
-/** A broker whose commits take as long as a test wants, and whose time goes on meanwhile. */
+/** A broker whose commits take as long as a test wants while its time continues. */
 async function stage(options: BrokerOptions = {}): Promise<{
   broker: Broker;
   clock: ManualClock;
-  /** Commits wait from now on. @returns lets them go on */
+  /**
+   * Defers commits from now on.
+   * @returns a function that releases them
+   */
   hold(): () => Promise<void>;
-  /** Let time pass, a second at a time. */
+  /** Lets time pass in steps of a second. */
   pass(seconds: number): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }> {
@@ -37,7 +40,7 @@ async function stage(options: BrokerOptions = {}): Promise<{
   };
   const clock = new ManualClock();
   const broker = await startBroker({ store, clock, ...options });
-  broker.on('error', () => {}); // of commits that take long
+  broker.on('error', () => {}); // warnings about slow commits
   return {
     broker,
     clock,
@@ -63,10 +66,10 @@ async function stage(options: BrokerOptions = {}): Promise<{
   };
 }
 
-describe('retryInterval, where sessions are kept', () => {
+describe('retryInterval with persisted sessions', () => {
   const subscriber = { clientId: 's', version: 4, clean: false } as const;
 
-  it('sends no QoS 2 message again that waits for its commit, so it comes once', async () => {
+  it('does not resend a QoS 2 message that waits for its commit, so it is delivered once', async () => {
     await using it = await stage({ retryInterval: '2s' });
     const client = await rawClient(it.broker, subscriber);
     await granted(client, 1, { topic: 't', qos: 2 });
@@ -86,7 +89,7 @@ describe('retryInterval, where sessions are kept', () => {
     await client.nothing();
   });
 
-  it('sends no PUBREL whose PUBREC waits for its commit', async () => {
+  it('does not resend a PUBREL whose PUBREC waits for its commit', async () => {
     await using it = await stage({ retryInterval: '2s' });
     const client = await rawClient(it.broker, subscriber);
     await granted(client, 1, { topic: 't', qos: 2 });
@@ -102,7 +105,7 @@ describe('retryInterval, where sessions are kept', () => {
     assert.equal(told(await client.rest())[0], 'pubrel 1');
   });
 
-  it('sends no message again that waits for the commit of its publisher, to a session that is not kept either', async () => {
+  it('does not resend a message that waits for the commit of its publisher, even to a session that is not persisted', async () => {
     await using it = await stage({ retryInterval: '2s' });
     const client = await rawClient(it.broker, { version: 4 });
     await granted(client, 1, { topic: 't', qos: 1 });
@@ -135,7 +138,7 @@ describe('Answers that wait for a commit', () => {
     { what: 'UNSUBSCRIBE', answer: 'unsuback', packet: (id) => unsubscribe(id, 'a'), most: 1_100, count: 5_000 }
   ];
   for (const { what, answer, packet, most, count } of floods)
-    it(`are bounded: a client that goes on with ${what} is not read until they have gone out`, async () => {
+    it(`are limited: a client that continues with ${what} is not read until they have been sent`, async () => {
       await using it = await stage();
       const flood = await rawClient(it.broker, client);
       flood.send(publish('t', '', { qos: 2, messageId: 1 }));
@@ -155,7 +158,7 @@ describe('Answers that wait for a commit', () => {
     });
 });
 
-it('Messages of QoS 0 behind one that waits for its commit are bounded as those for a client that does not read', async () => {
+it('limit the QoS 0 messages queued behind them, as for a client that does not read', async () => {
   await using it = await stage({ maxMqueueLen: 500 });
   const client = await rawClient(it.broker, { clientId: 's' });
   await granted(client, 1, { topic: 't', qos: 0 });
@@ -178,10 +181,10 @@ it('Messages of QoS 0 behind one that waits for its commit are bounded as those 
   assert.deepEqual(got, [...numbers(0, first), ...numbers(4_500, 5_000)]);
 });
 
-describe('Acknowledgements of one kind, where a commit fails', () => {
+describe('Acknowledgements of one type, when a commit fails', () => {
   const writer = { clientId: 'w', clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
 
-  /** A broker on a store that works for now, a session that is away and subscribes `kept`, and a client whose PUBREL is due. */
+  /** Starts a broker on a working store, with an offline session that is subscribed to `kept`, and a client whose PUBREL is due. */
   async function failing(): Promise<{ kit: TestBroker; store: FaultyStore; client: RawClient }> {
     const store = new FaultyStore();
     const kit = await createTestBroker({ store, leakCheck: false });
@@ -200,11 +203,11 @@ describe('Acknowledgements of one kind, where a commit fails', () => {
     [1, 'puback'],
     [2, 'pubrec']
   ] as const) {
-    it(`leave in the order in which their messages of QoS ${qos} came, refusals among them`, async () => {
+    it(`are sent in the order of their messages of QoS ${qos}, including refusals`, async () => {
       const { kit, store, client } = await failing();
       await using _ = kit;
       const fail = store.failLater();
-      // one that was kept before, and has come again, or that nobody keeps
+      // A message that was persisted before and has been sent again, or one that is not persisted.
       const unkept =
         qos === 1 ? publish('nobody', '', { qos, messageId: 3 }) : publish('nobody', '', { qos, messageId: 1 });
       sendAll(client, publish('kept', '', { qos, messageId: 2 }), unkept, publish('kept', '', { qos, messageId: 4 }));
@@ -217,7 +220,7 @@ describe('Acknowledgements of one kind, where a commit fails', () => {
       assert.deepEqual(got, [`${cmd} 2 0x97`, accepted, `${cmd} 4 0x97`]);
     });
 
-    it(`of QoS ${qos} do not wait with a PUBCOMP for the store to come back, and are not overtaken by refusals`, async () => {
+    it(`of QoS ${qos} do not wait with a PUBCOMP until the store is back, and are not overtaken by refusals`, async () => {
       const { kit, store, client } = await failing();
       await using _ = kit;
       client.send(publish('nobody', 'x', { qos: 2, messageId: 9 }));

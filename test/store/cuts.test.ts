@@ -11,7 +11,7 @@ import { publish } from '../support/wire.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
 const CUTS = 300;
-/** Messages of QoS 2 of a client that never sends PUBREL: all of them are sent again after a cut. */
+/** Receives QoS 2 messages without sending PUBREC, so that all of them are sent again after a cut. */
 const UNRELEASED = 7;
 
 function memoryLevel(): Store {
@@ -22,22 +22,22 @@ function unreleasedClient({ kit }: Lives): Promise<RawClient> {
   return rawClient(kit.broker, { clientId: 'q', clean: false, properties: { sessionExpiryInterval: 3_600 } });
 }
 
-/** @returns what the PUBREC says */
+/** @returns the reason code of the PUBREC */
 async function sendUnreleased(client: RawClient, messageId: number, dup: boolean): Promise<number> {
   client.send(publish('to/a/unreleased', `unreleased ${messageId}`, { qos: 2, messageId, dup }));
   return (await client.next('pubrec')).reasonCode;
 }
 
-/** Something a broker has promised, and by how many batches it was kept then. */
+/** A promise of the broker, and the number of batches that were committed by then. */
 interface Promised {
   readonly by: number;
   readonly what: string;
-  /** Undone by something else that was asked for, when so many batches were kept. */
+  /** The number of committed batches when another request revoked the promise. */
   undoneAt: number;
   check(lives: Lives, queues: ReadonlyMap<string, readonly string[]>): boolean;
 }
 
-/** A run with a bit of everything, in which every answer is noted with the number of batches that were kept when it came. */
+/** Runs a broker with many kinds of state, and records each answer with the number of batches committed by then. */
 async function record(seed: number): Promise<{ store: MortalStore; promises: Promised[]; now: number }> {
   const random = new Random(seed);
   const lives = new Lives();
@@ -52,7 +52,7 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
   };
   const promise = (what: string, check: Promised['check']) =>
     promises.push({ by: store.committed.length, what, undoneAt: Number.POSITIVE_INFINITY, check });
-  /** Somebody with a will, who is there when everything is cut, or has gone before. */
+  /** Connects a client with a will that is connected at the end, or has disconnected before. */
   const willed = async (what: string, options: ClientOptions, willDelayInterval = 0) => {
     const will = { topic: 'to/b/will', payload: what, qos: 2, properties: { willDelayInterval } } as const;
     const client = await lives.connect({ clientId: what, ...options, will });
@@ -135,7 +135,10 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
   return { store, promises, now };
 }
 
-/** A broker on what the first batches left. @returns what its clients get, by client id */
+/**
+ * Starts a broker on the state of the first batches.
+ * @returns the messages its clients receive, by client id
+ */
 async function openAt(store: MortalStore, count: number, now: number) {
   const lives = new Lives();
   lives.store = await MortalStore.of(store.committed.slice(0, count), memoryLevel());
@@ -147,7 +150,7 @@ async function openAt(store: MortalStore, count: number, now: number) {
     const client = await unreleasedClient(lives);
     for (let id = 1; id <= UNRELEASED; id++) assert.equal(await sendUnreleased(client, id, true), 0);
   }
-  await lives.kit.clock.advance(1_100_000); // what was delayed is due
+  await lives.kit.clock.advance(1_100_000); // delayed messages become due
   const queues = new Map<string, string[]>();
   for (const { clientId } of lives.kit.broker.sessions()) queues.set(clientId, []);
   for (const [clientId, queue] of queues) {
@@ -161,10 +164,10 @@ async function openAt(store: MortalStore, count: number, now: number) {
   return { lives, queues };
 }
 
-describe('A store of which only the first commits are left', () => {
+describe('A store that contains only the first commits', () => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
   console.log(`# cuts: SEED=${seed}`);
-  it(`opens, and has all that was promised by them, whatever their number (seed ${seed})`, async () => {
+  it(`opens and fulfils every promise made by then, whatever their number (seed ${seed})`, async () => {
     const { store, promises, now } = await record(seed);
     const total = store.committed.length;
     assert.ok(total > 50 && promises.length > 100, `${total} batches, ${promises.length} promises`);

@@ -9,8 +9,8 @@ import { granted, publish, turns } from '../support/wire.ts';
 import { acked, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
 import { FaultyStore } from './faulty-store.ts';
 
-describe('Messages of sessions that are kept, when a commit fails', () => {
-  it('leaves those connected whose queue it was reading, and goes on with it', async () => {
+describe('Messages of persistent sessions, when a commit fails', () => {
+  it('keeps the connections of clients whose queue it was reading, and continues with it', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     for (let n = 0; n < 3_000; n++) void kit.broker.publish('kept/1', `${n}`, { qos: 1 });
@@ -28,7 +28,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     );
   });
 
-  it('hands out once what was written twice, because the commit that failed was kept', async () => {
+  it('sends once a message that was written twice because the failed commit was stored', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const writer = await rawClient(kit.broker);
@@ -44,7 +44,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
   });
 
   for (const when of ['before', 'when'] as const)
-    it(`does not send what was refused to a session of memory alone whose window opens ${when} the store is back`, async () => {
+    it(`does not send a refused message to an in-memory session whose window opens ${when} the store is back`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const reader = await rawClient(kit.broker, { properties: { receiveMaximum: 1 } });
@@ -68,7 +68,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
       assert.equal(`${(await reader.next('publish')).payload}`, 'again');
     });
 
-  it('does not send again what was refused, where its client comes back before it has left memory', async () => {
+  it('does not send a refused message again if its client reconnects before it has been removed from memory', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
@@ -81,7 +81,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     await turns();
     fail();
     assert.equal(await acked(writer, 'pubrec'), 0x97);
-    // while the store is tried again something else comes for the session: its record has to be written once more
+    // While the broker retries, the session receives another message, so its record has to be written again.
     const commit = store.commit.bind(store);
     const tried = new Promise<void>((resolve) => {
       store.commit = async (batch) => {
@@ -102,7 +102,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     );
   });
 
-  it('delivers what was accepted long before and comes due in a commit that fails', async () => {
+  it('delivers a message that was accepted long before and becomes due in a commit that fails', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     await kit.broker.publish({ topic: '$delayed/5/kept/1', payload: 'due', qos: 1 });
@@ -112,7 +112,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.deepEqual(await waiting(kit), ['due']);
   });
 
-  it('delivers what waits at QoS 1 behind a message of QoS 2 that can not go out now', async () => {
+  it('delivers QoS 1 messages queued after a QoS 2 message that cannot be sent now', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     for (const [n, qos] of ([2, 1] as const).entries()) await kit.broker.publish('kept/1', `${n}`, { qos });
@@ -132,7 +132,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.equal(`${(await reader.next('publish')).payload}`, '0');
   });
 
-  it('hands out a retained message, accepted long before, whose turn came in a commit that failed', async () => {
+  it('sends a retained message, accepted long before, whose turn came in a commit that failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     for (const n of [1, 2]) await kit.broker.publish(`state/${n}`, `${n}`, { qos: 2, retain: true });
@@ -149,7 +149,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.deepEqual([`${payload}`, `${(await reader.next('publish')).payload}`], ['1', '2']);
   });
 
-  it('finishes flows that had begun when the store is back', async () => {
+  it('completes flows in progress when the store is back', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const reader = await rawClient(kit.broker, { clientId: 'reader', ...RAW_PERSISTENT });
@@ -175,7 +175,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     { name: 'was closed for the first of them', leaves: false },
     { name: 'had gone before the commit failed', leaves: true }
   ])
-    it(`takes QoS 2 messages that it could not keep as new ones from a client whose connection ${name}`, async () => {
+    it(`treats QoS 2 messages that it could not persist as new from a client whose connection ${name}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const options = { clientId: 'writer', version: 4, clean: false } as const;
@@ -197,7 +197,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
       assert.deepEqual(await waiting(kit), ['1', '2', '3']);
     });
 
-  it('does not take a QoS 2 message as new that was kept, and came again in a commit that fails', async () => {
+  it('does not treat a persisted QoS 2 message as new that was sent again in a commit that fails', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const options = { clientId: 'writer', version: 4, clean: false } as const;
@@ -220,7 +220,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.deepEqual(await waiting(kit), ['once', 'twice']);
   });
 
-  it('takes a QoS 2 message as new that it could not keep, on which a hook had decided when its client was gone', async () => {
+  it('treats as new a QoS 2 message that it could not persist, after a hook had decided on it when its client was disconnected', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     let decide = () => {};
@@ -245,7 +245,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.deepEqual(await waiting(kit), ['x']);
   });
 
-  it('delivers nothing that it refused, though another commit failed than the one that was to hold it', async () => {
+  it('delivers no message that it refused, even if a different commit failed than its own', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const writer = await rawClient(kit.broker, { clientId: 'writer' });
@@ -264,7 +264,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
 
   for (const fault of FAULTS)
     for (const version of [4, 5] as const)
-      it(`hands the app once what came by QoS 2 of version ${version}, where the first commit ${fault}`, async () => {
+      it(`delivers to the app once what was received at QoS 2 from version ${version}, when the first commit ${fault}`, async () => {
         const { kit, store } = await stage();
         await using _ = kit;
         const got: string[] = [];
@@ -288,7 +288,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
         assert.deepEqual(got, ['x']);
       });
 
-  it('leaves nothing in flight of a message that was refused when its receiver had gone', async () => {
+  it('leaves nothing in flight of a message that was refused after its receiver had disconnected', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT, acknowledge: 'manual' });
@@ -307,7 +307,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.deepEqual(await waiting(kit), []);
   });
 
-  it('does not gather what has been dropped from queues while nothing can be written', async () => {
+  it('does not accumulate messages dropped from queues while nothing can be written', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     await kit.clock.advance('1s');
@@ -322,7 +322,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     await mended(kit, store);
   });
 
-  it('does not gather what is done while nothing can be written', async () => {
+  it('does not accumulate completed messages while nothing can be written', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false, upgradeQos: true });
     const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
@@ -343,7 +343,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     await mended(kit, store);
   });
 
-  it('bounds the queue of a client that is connected and slow while nothing can be written', async () => {
+  it('limits the queue of a connected, slow client while nothing can be written', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false, maxMqueueLen: 2_500 });
     const { broker } = kit;
@@ -375,13 +375,13 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
     assert.equal(broker.session('reader').figures().mqueueLen, mqueueLen);
   });
 
-  it('reads no more from those whose states are large than maxUnwrittenBytes while a commit takes long', async () => {
+  it('stops reading from clients whose states exceed maxUnwrittenBytes while a commit is in progress', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false, maxUnwrittenBytes: 65_536 });
     const writers = await Promise.all(
       Array.from({ length: 40 }, (_, n) => rawClient(kit.broker, { clientId: `${n}`, ...RAW_PERSISTENT }))
     );
-    // every 16th of all packet ids: 8 KiB each
+    // Every 16th packet id: 8 KiB each.
     const all = (sent: number) => writers.map((_, n) => kit.broker.session(`${n}`).figures().awaitingRel === sent);
     for (const writer of writers)
       for (let id = 1; id < 65_536; id += 16) {
@@ -402,7 +402,7 @@ describe('Messages of sessions that are kept, when a commit fails', () => {
   });
 
   for (const qos of [0, 1] as const)
-    it(`reads no more from those who publish with QoS ${qos} than maxUnwrittenBytes while a commit takes long`, async () => {
+    it(`stops reading from QoS ${qos} publishers above maxUnwrittenBytes while a commit is in progress`, async () => {
       const store = new FaultyStore();
       await using kit = await createTestBroker({
         store,

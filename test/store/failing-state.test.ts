@@ -14,7 +14,7 @@ import { FaultyStore } from './faulty-store.ts';
 
 describe('Retained and delayed messages, and tables, when a commit fails', () => {
   for (const fault of FAULTS)
-    it(`retains what was retained before, not what it refused, when a commit ${fault}`, async () => {
+    it(`retains the previous message, not the refused one, when a commit ${fault}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const { broker } = kit;
@@ -32,7 +32,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       ] as const;
       for (const [n, [topic, payload]] of changes.entries())
         writer.send(publish(`state/${topic}`, payload, { qos: 1, messageId: n + 1, retain: true }));
-      writer.send(publish('state/then', 'of QoS 0', { retain: true })); // nobody is told that this one was refused
+      writer.send(publish('state/then', 'of QoS 0', { retain: true })); // no publisher is notified that this one was refused
       for (const _change of changes) assert.equal(await acked(writer, 'puback'), 0x97);
       const kept = ['both: before', 'deleted: before', 'replaced: before', 'then: of QoS 0'];
       assert.deepEqual(await retained(broker), kept);
@@ -44,7 +44,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
     });
 
   for (const fault of FAULTS)
-    it(`remembers no more topics of retained messages than it may retain, and the store comes right, when commits ${fault}`, async () => {
+    it(`stores no more topics of retained messages than the limit, and repairs the store, when commits ${fault}`, async () => {
       const store = new FaultyStore();
       await using kit = await createTestBroker({ store, leakCheck: false, maxRetainedMessages: 100 });
       const { broker } = kit;
@@ -61,14 +61,14 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       await assert.rejects(broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
       for (let round = 0; round < 10; round++) {
         for (let n = 0; n < 50; n++) writer.send(publish(`state/before/${n}`, '', { retain: true }));
-        // those of the round before go, and more come than there is room for
+        // Those of the previous round are removed, and more arrive than there is room for.
         for (let n = 0; n < 300; n++) writer.send(publish(`state/${round - 1}/${n}`, '', { retain: true }));
         for (let n = 0; n < 300; n++)
           for (const payload of ['x', '']) writer.send(publish(`state/passing/${n}`, payload, { retain: true }));
         for (let n = 0; n < 300; n++) writer.send(publish(`state/${round}/${n}`, 'x', { retain: true }));
         for (let n = 0; n < 300; n++) writer.send(publish(`state/none/${n}`, '', { retain: true }));
         writer.send({ cmd: 'pingreq' });
-        await writer.next('pingresp'); // the broker has handled all before it, for which it takes several turns
+        await writer.next('pingresp'); // the broker has processed all of the previous ones, which takes several turns
         if (round === 9) {
           const noted = queryObjects(RetainedChange, { format: 'count' });
           assert.ok(noted <= 300, `${noted} topics noted`);
@@ -84,7 +84,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
     });
 
   for (const fault of FAULTS)
-    it(`does not gather delayed messages of QoS 0 that come and go, and leaves none in the store, when commits ${fault}`, async () => {
+    it(`does not accumulate short delayed messages of QoS 0, and leaves none in the store, when commits ${fault}`, async () => {
       const store = new FaultyStore();
       await using kit = await createTestBroker({ store, leakCheck: false, maxDelayedMessages: 100 });
       const { broker } = kit;
@@ -117,7 +117,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       assert.deepEqual(await copy.read(Buffer.of(Kind.delayed), Buffer.of(Kind.delayed + 1), 1_000), []);
     });
 
-  it('acknowledges no deletion of a retained message that stays, and undoes none of QoS 0 that came later', async () => {
+  it('acknowledges no deletion of a retained message that remains, and reverts none of QoS 0 that came later', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const { broker } = kit;
@@ -139,7 +139,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
   });
 
   for (const fault of FAULTS)
-    it(`has in a table what was there before, not what it refused, when a commit ${fault}`, async () => {
+    it(`has the previous value in a table, not the refused one, when a commit ${fault}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const table = kit.broker.table('users');
@@ -155,7 +155,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       );
       refused.push(table.set('gone again', 'refused'), table.delete('gone again'));
       await turns();
-      // these wait for the commit after that one, which is not to be had either
+      // These wait for the next commit, which fails as well.
       refused.push(
         table.set('twice', 'refused, too'),
         table.delete('set and deleted'),
@@ -174,7 +174,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
         ['set', 'twice', 'deleted', 'set and deleted', 'deleted and set'].map((key) => [key, 'before'])
       );
       assert.deepEqual(new Map(table), kept);
-      await kit.clock.advance('5s'); // and what tries to write all that again fails as well
+      await kit.clock.advance('5s'); // and the attempt to write all of it again fails as well
       await assert.rejects(table.set('set', 'refused'), { code: 'STORE_FAILED' });
       assert.deepEqual(new Map(table), kept);
       await mended(kit, store);
@@ -212,7 +212,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
         assert.deepEqual((await check(store)).findings, []);
       });
 
-  it('hands out what was retained before to who is still to get it, when a newer one is refused', async () => {
+  it('sends the previous retained message to clients that have not received it when a newer one is refused', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const texts = Array.from({ length: 6 }, (_, n) => `${n}`);
@@ -239,7 +239,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
     );
   });
 
-  it('publishes a delayed message when it is kept, not while its commit is under way', async () => {
+  it('publishes a delayed message when it is committed, not while its commit is in progress', async () => {
     const store = new FaultyStore();
     const clock = new ManualClock();
     await using broker = new Broker({ store, clock, timerResolution: 1 });

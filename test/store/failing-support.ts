@@ -11,7 +11,7 @@ export const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 export const RAW_PERSISTENT = { clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
 export const FAULTS: readonly Fault[] = ['throws', 'rejects', 'applies'];
 
-/** A broker on a store that works for now, a session that is away and subscribes `kept/#`, and what is told. */
+/** Starts a broker on a working store, with an offline session that is subscribed to `kept/#`, and records its events. */
 export async function stage(): Promise<{ kit: TestBroker; store: FaultyStore; told: string[] }> {
   const store = new FaultyStore();
   const kit = await createTestBroker({ store, leakCheck: false, delayedPublish: true });
@@ -26,7 +26,7 @@ export async function stage(): Promise<{ kit: TestBroker; store: FaultyStore; to
   return { kit, store, told };
 }
 
-/** What waits for the reader: it comes, takes all and goes. */
+/** Connects the reader, returns the messages queued for it, and disconnects it. */
 export async function waiting(kit: TestBroker): Promise<string[]> {
   const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
   const got: string[] = [];
@@ -36,7 +36,7 @@ export async function waiting(kit: TestBroker): Promise<string[]> {
   return got.sort();
 }
 
-/** What is retained under `state/`. */
+/** Returns the messages retained under `state/`. */
 export async function retained(broker: Broker): Promise<string[]> {
   const found: string[] = [];
   for await (const { topic, payload } of broker.retained('state/#'))
@@ -48,14 +48,14 @@ export async function acked(client: RawClient, cmd: AckPacket['cmd']): Promise<n
   return ((await client.next(cmd)) as AckPacket).reasonCode;
 }
 
-/** The store works again, and the broker has found out. */
+/** Makes the store work again, and waits until the broker has noticed. */
 export async function mended(kit: TestBroker, store: FaultyStore): Promise<void> {
   store.fault = undefined;
   store.isShut = false;
   await kit.clock.advance('20s');
 }
 
-/** Go on until it succeeds; time passes while it is under way, and each time it does not succeed. */
+/** Retries until the operation succeeds; time passes during each attempt and after each failure. */
 export async function insist<T>(kit: TestBroker, what: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
     let isSettled = false;
@@ -80,7 +80,7 @@ export async function check(store: FaultyStore) {
   return checkStore(await copyOf(store));
 }
 
-/** What is in it now. */
+/** Returns a copy of the present contents in an in-memory store. */
 export async function copyOf(store: FaultyStore): Promise<Store> {
   const copy = memoryStore();
   const entries = await store.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);

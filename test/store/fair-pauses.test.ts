@@ -8,7 +8,7 @@ import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { publish } from '../support/wire.ts';
 import { PERSISTENT, turns } from './support.ts';
 
-/** A store whose commits are under way until they are let go. */
+/** A store that defers its commits until the test releases them. */
 class HeldStore implements Store {
   readonly name = 'the disk';
   readonly #inner = memoryStore();
@@ -46,7 +46,7 @@ class HeldStore implements Store {
 
 const MAX_BYTES = 1_000_000;
 
-/** A broker whose store takes its time, with 100 stored sessions that each get a copy of `all/...`, and one that gets `few/...`. */
+/** Starts a broker on such a store, with 100 stored sessions that each receive a copy of `all/...`, and one that receives `few/...`. */
 async function busyBroker(): Promise<{ kit: TestBroker; store: HeldStore }> {
   const store = new HeldStore();
   const kit = await createTestBroker({ store, leakCheck: false, maxUnwrittenBytes: MAX_BYTES, maxMqueueLen: 0 });
@@ -66,7 +66,7 @@ function send(client: RawClient, topic: string, count: number): void {
   for (let n = 1; n <= count; n++) client.send(publish(topic, 'x'.repeat(1_000), { qos: 1, messageId: n }));
 }
 
-/** Until it is not read any more. */
+/** Publishes until the broker stops reading from the client. */
 async function flood(kit: TestBroker): Promise<RawClient> {
   const heavy = await rawClient(kit.broker);
   send(heavy, 'all/1', 200);
@@ -76,8 +76,8 @@ async function flood(kit: TestBroker): Promise<RawClient> {
   return heavy;
 }
 
-describe('maxUnwrittenBytes, while a commit takes long', () => {
-  it('does not hold up a publisher of which nothing is kept', async () => {
+describe('maxUnwrittenBytes, while a commit is in progress', () => {
+  it('does not pause a publisher whose messages are not persisted', async () => {
     const { kit, store } = await busyBroker();
     await using _ = kit;
     const watcher = await kit.connect();
@@ -90,7 +90,7 @@ describe('maxUnwrittenBytes, while a commit takes long', () => {
     store.release();
   });
 
-  it('does not hold up a publisher of which little is kept', async () => {
+  it('does not pause a publisher that causes few bytes', async () => {
     const { kit, store } = await busyBroker();
     await using _ = kit;
     await flood(kit);
@@ -104,7 +104,7 @@ describe('maxUnwrittenBytes, while a commit takes long', () => {
     assert.equal(bystander.received.filter(({ cmd }) => cmd === 'puback').length, 300);
   });
 
-  it('reads on from the one that caused much when that is written', async () => {
+  it('resumes reading from a publisher that caused many bytes when they are written', async () => {
     const { kit, store } = await busyBroker();
     await using _ = kit;
     const heavy = await flood(kit);
@@ -114,7 +114,7 @@ describe('maxUnwrittenBytes, while a commit takes long', () => {
     assert.equal(heavy.received.filter(({ cmd }) => cmd === 'puback').length, 200);
   });
 
-  it('does not hold up publishers for what the app publishes, up to four times the bound', async () => {
+  it('does not pause publishers for messages of the app, up to four times the limit', async () => {
     const { kit, store } = await busyBroker();
     await using _ = kit;
     const { broker } = kit;
@@ -135,7 +135,7 @@ describe('maxUnwrittenBytes, while a commit takes long', () => {
     await Promise.all(kept);
   });
 
-  it('bounds what many publishers cause together, none of them much', async () => {
+  it('limits the bytes that many publishers cause together, none of them many', async () => {
     const { kit, store } = await busyBroker();
     await using _ = kit;
     const publishers = await Promise.all(Array.from({ length: 40 }, () => rawClient(kit.broker)));

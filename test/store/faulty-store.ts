@@ -2,20 +2,20 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Batch, Entry, Store } from '../../lib/store/store.ts';
 
 /**
- * How a commit fails: `throws` and `rejects` keep nothing; `applies` rejects although all of it is kept; `hangs` never comes to an end,
- * and nothing is kept; `refuses` keeps nothing, says so (`isUntouched`), and the store stays usable.
+ * How a commit fails: `throws` and `rejects` store nothing; `applies` rejects although all of it is stored; `hangs` never completes and
+ * stores nothing; `refuses` stores nothing, says so (`isUntouched`), and the store remains usable.
  */
 export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs' | 'refuses';
 
-/** A store in memory that fails when it is told to. After a fault nothing is written until it is opened again, as with LevelDB. */
+/** An in-memory store that fails on request. After a fault nothing is written until it is opened again, as with LevelDB. */
 export class FaultyStore implements Store {
   readonly name = 'the disk';
   inner: Store = memoryStore();
   /** How every commit fails from now on. */
   fault: Fault | undefined;
-  /** How that one commit fails, counted from 1. */
+  /** How single commits fail, by their number, counted from 1. */
   faultAt = new Map<number, Fault>();
-  /** It does not open. */
+  /** Whether opening fails. */
   isShut = false;
   commits = 0;
   opens = 0;
@@ -37,7 +37,7 @@ export class FaultyStore implements Store {
     return this.inner.read(from, to, limit);
   }
 
-  /** The next commit is under way until the call of what this returns, and is rejected then. */
+  /** Defers the next commit until the returned function is called, and then rejects it. */
   failLater(): () => void {
     let fail = () => {};
     this.#failure = new Promise((_, reject) => {

@@ -10,8 +10,8 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 export const ALL_KINDS: Omit<BrokerOptions, 'clock' | 'store'> = { delayedPublish: true };
 
 /**
- * What a broker that died has left behind, records of every kind: sessions `reader` and `other`, the first with 20 queued messages, retained
- * and delayed messages, a will whose client was connected, a table.
+ * Creates the store of a crashed broker with records of every kind: sessions `reader` and `other`, the first with 20 queued messages,
+ * retained and delayed messages, the will of a connected client, a table.
  */
 export async function fill(store: Store): Promise<void> {
   const living = memoryStore();
@@ -32,7 +32,7 @@ export async function fill(store: Store): Promise<void> {
   }
   for (let n = 0; n < 20; n++) await kit.broker.publish({ topic: `kept/${n}`, payload: `${n}`, qos: 1, retain: true });
   await kit.broker.publish({ topic: '$delayed/60/later', payload: 'later', qos: 1 });
-  await kit.clock.advance(100); // what nobody waits for is written, too
+  await kit.clock.advance(100); // messages that no one waits for are written as well
   const entries = await living.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);
   await kit[Symbol.asyncDispose]();
   const draft = new Draft();
@@ -50,7 +50,7 @@ export async function entriesOf(store: Store): Promise<Entry[]> {
   return entries;
 }
 
-/** Change a store behind its broker's back. */
+/** Changes a store without its broker. */
 export async function change(store: Store, how: (batch: Batch) => void): Promise<void> {
   const batch = new Batch();
   how(batch);
@@ -59,7 +59,7 @@ export async function change(store: Store, how: (batch: Batch) => void): Promise
   await store.close();
 }
 
-/** A record as a later version of this package would write it. */
+/** Encodes a record as a later version of this package would write it. */
 export function laterVersion({ key, value }: Entry): Buffer {
   const changed = Buffer.from(value);
   changed[0] = 2;

@@ -10,8 +10,8 @@ import { payloads } from '../support/wire.ts';
 import { change } from './filled-store.ts';
 
 /**
- * What the first version left behind when it died at this time. Later versions open it: this file stays as it is, and one is added for each
- * format or version of records that comes.
+ * The store of the first version, which crashed at this time. Later versions must open it: this file is never changed, and one is added for
+ * each new format or version of records.
  */
 const DIED_AT = 1_700_000_004_130;
 
@@ -30,7 +30,7 @@ async function formatOf(store: Store): Promise<number> {
   return read(entry, { nowMs: 0, wallMs: DIED_AT }).format;
 }
 
-/** The place of each retained message in their order, as it is written. */
+/** Returns the position of each retained message in their order, as it is written. */
 async function places(store: Store): Promise<Record<string, number | undefined>> {
   await store.open();
   const { kind, read } = RECORDS.retained;
@@ -40,13 +40,13 @@ async function places(store: Store): Promise<Record<string, number | undefined>>
   return Object.fromEntries(kept.map(({ message, seq }) => [message.topic, seq]));
 }
 
-describe('A store of format 1, records of version 1', () => {
+describe('A store of format 1 with records of version 1', () => {
   it('is sound', async () => {
     const { findings } = await checkStore(await filled());
     assert.deepEqual(findings, []);
   });
 
-  it('opens, with all that was in it', async () => {
+  it('opens with all of its state', async () => {
     const store = await filled();
     await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: DIED_AT + 10_000 } });
     const { broker } = kit;
@@ -99,7 +99,7 @@ describe('A store of format 1, records of version 1', () => {
     assert.equal(broker.hasSession('waiting'), false);
   });
 
-  it('has the places of its retained messages written, so that they are the same at each start from then on', async () => {
+  it('has the positions of its retained messages written, so that they are the same at each later start', async () => {
     const store = await filled();
     assert.deepEqual(await places(store), {
       'kept/1': undefined,
@@ -115,7 +115,7 @@ describe('A store of format 1, records of version 1', () => {
     }
   });
 
-  it('is of the format of today once a broker has opened it, and made when it was', async () => {
+  it('has the current format once a broker has opened it, and keeps its creation time', async () => {
     const store = await filled();
     assert.equal(await formatOf(store), 1);
     for (let round = 0; round < 2; round++) {
@@ -127,7 +127,7 @@ describe('A store of format 1, records of version 1', () => {
     assert.deepEqual((await checkStore(store)).findings, []);
   });
 
-  it('stays of its format where a broker refuses it', async () => {
+  it('keeps its format if a broker refuses it', async () => {
     const store = await filled();
     await change(store, (batch) => batch.put(numberKey(Kind.flow, 1), Buffer.from('bad bad')));
     await assert.rejects(createTestBroker({ store, leakCheck: false }), { code: 'STORE_CORRUPT' });
@@ -136,7 +136,7 @@ describe('A store of format 1, records of version 1', () => {
 });
 
 describe('A store of format 2', () => {
-  it('opens, and knows the many packet ids that wait for PUBREL', async () => {
+  it('opens, and restores the many packet ids that wait for PUBREL', async () => {
     const store = await filled(2);
     assert.deepEqual((await checkStore(store)).findings, []);
     await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: 1_700_000_001_000 } });

@@ -8,7 +8,7 @@ import { rawClient } from '../support/raw-client.ts';
 import { granted, publish } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
-/** A publish hook that answers when it is let. */
+/** A publish hook whose answer the test controls. */
 function gate(lives: Lives): () => void {
   let open: () => void = () => undefined;
   lives.kit.broker.hook(
@@ -21,7 +21,7 @@ function gate(lives: Lives): () => void {
   return () => open();
 }
 
-/** A message of QoS 2, whose client goes before there is an answer. */
+/** Sends a message of QoS 2 and disconnects before the hook answers. */
 async function sendAndGo(lives: Lives): Promise<ClientSession> {
   const session = new ClientSession();
   const writer = await lives.connect({ clientId: 'w', ...PERSISTENT, session });
@@ -31,12 +31,12 @@ async function sendAndGo(lives: Lives): Promise<ClientSession> {
   return session;
 }
 
-describe('A message on which a hook decides', () => {
-  it('of QoS 2 has never been received where the process dies meanwhile', async () => {
+describe('A message that waits for a hook', () => {
+  it('of QoS 2 has not been received if the process crashes in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     gate(lives);
-    const session = await sendAndGo(lives); // that its connection goes writes its state
+    const session = await sendAndGo(lives); // the end of its connection writes its state
     await turns(5);
     lives.kit.broker.session('a').subscribe('other');
     await turns(5);
@@ -48,7 +48,7 @@ describe('A message on which a hook decides', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('of QoS 2 has its PUBREC when it is kept, though the client came back before the hook has answered', async () => {
+  it('of QoS 2 is answered with PUBREC when it is committed, even if the client reconnects before the hook answers', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const open = gate(lives);
@@ -67,7 +67,7 @@ describe('A message on which a hook decides', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('of QoS 2 comes once, though its client came back behind the answer', async () => {
+  it('of QoS 2 is delivered once, even if its client reconnects after the answer', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const open = gate(lives);
@@ -83,7 +83,7 @@ describe('A message on which a hook decides', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('of QoS 2 that it refuses is refused to the client that came back', async () => {
+  it('of QoS 2 is refused to the client on its next connection if the hook refuses it', async () => {
     await using lives = await new Lives().begin();
     let refuse: () => void = () => undefined;
     lives.kit.broker.hook('publish', () => new Promise<false>((resolve) => (refuse = () => resolve(false))));
@@ -93,13 +93,13 @@ describe('A message on which a hook decides', () => {
     await turns(20);
     refuse();
     await turns(20);
-    refuse(); // the client has sent it again, and the first refusal reached nobody
+    refuse(); // the client has sent it again, and the first refusal was not delivered
     await turns(20);
     assert.equal(session.outgoing.size, 0);
     assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
   });
 
-  it('of QoS 2 that it refuses is acknowledged to a client of 3.1.1, as often as it comes', async () => {
+  it('of QoS 2 is acknowledged to a client of 3.1.1 if the hook refuses it, as often as it is sent', async () => {
     await using lives = await new Lives().begin();
     lives.kit.broker.hook('publish', () => turns(2).then(() => false as const));
     const options = { clientId: 'w', version: 4, clean: false } as const;
@@ -121,7 +121,7 @@ describe('A message on which a hook decides', () => {
 
   for (const version of [4, 5] as const)
     for (const isGone of [false, true])
-      it(`of QoS 2 of version ${version} that it refuses${isGone ? ' when its client has gone' : ''} keeps nothing of its session in memory`, async () => {
+      it(`of QoS 2 of version ${version} leaves nothing of its session in memory if the hook refuses it${isGone ? ' after its client has disconnected' : ''}`, async () => {
         await using lives = await new Lives().begin();
         const writer = await rawClient(lives.kit.broker, {
           clientId: 'w',
@@ -147,7 +147,7 @@ describe('A message on which a hook decides', () => {
         assert.equal(queryObjects(KeptMessage, { format: 'count' }), 0);
       });
 
-  it('that was delayed is not lost where the process dies meanwhile', async () => {
+  it('is not lost if it was delayed and the process crashes in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
@@ -165,7 +165,7 @@ describe('A message on which a hook decides', () => {
     ['a session that is kept', PERSISTENT],
     ['a session that ends with its connection', {}]
   ] as const)
-    it(`as the will of ${name} is not lost where the process dies meanwhile`, async () => {
+    it(`is not lost if it is the will of ${name} and the process crashes in the meantime`, async () => {
       await using lives = await new Lives().begin();
       await lives.leave('a', 'will', 1);
       const client = await lives.connect({
@@ -189,7 +189,7 @@ describe('A message on which a hook decides', () => {
   for (const isBehindStart of [false, true])
     for (const kind of ['delayed', 'will'] as const) {
       const what = kind === 'will' ? 'as a will' : 'that was delayed';
-      it(`${what} is published by the next start of the same broker where the answer comes ${isBehindStart ? 'behind' : 'before'} that`, async () => {
+      it(`${what} is published by the next start of the same broker if the hook answers ${isBehindStart ? 'after' : 'before'} that start`, async () => {
         await using lives = await new Lives().begin();
         const { kit } = lives;
         await lives.leave('a', 't', 1);
@@ -232,8 +232,8 @@ describe('A message on which a hook decides', () => {
     }
 });
 
-describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => {
-  /** It is in flight to client `a`, and waits for its commit, when that client goes. All is written in the end. */
+describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', () => {
+  /** Puts it in flight to client `a`, which disconnects while the message waits for its commit. Everything is written in the end. */
   async function leaveUnsent(lives: Lives, qos: 1 | 2, messageExpiryInterval?: number): Promise<void> {
     const reader = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await reader.subscribe({ topic: 't', qos });
@@ -254,7 +254,7 @@ describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => 
     await lives.kit.clock.advance(100);
   }
 
-  /** @returns the topics that the hook is asked about, and why messages are dropped */
+  /** @returns the topics that the hook is called for, and the reasons of dropped messages */
   function hookIn({ kit: { broker } }: Lives, isAllowed: boolean): { asked: string[]; drops: string[] } {
     const [asked, drops]: string[][] = [[], []];
     broker.hook('deliver', ({ message }) => {
@@ -285,7 +285,7 @@ describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => 
           assert.equal(lives.kit.broker.session('a').figures().inflight, isAllowed ? 1 : 0);
         });
 
-    it(`at QoS ${qos} has DUP the second time it is sent, though the process died in between`, async () => {
+    it(`at QoS ${qos} has DUP the second time it is sent, even if the process crashed in between`, async () => {
       await using lives = await new Lives().begin();
       await leaveUnsent(lives, qos);
       await lives.crash();
@@ -297,7 +297,7 @@ describe('[MQTT-3.3.1-1] A message whose client went before it was sent', () => 
     });
 
     for (const restarts of [false, true])
-      it(`[MQTT-3.3.2-5] at QoS ${qos} is dropped if it has expired when the client is back${restarts ? ', after a crash' : ''}`, async () => {
+      it(`[MQTT-3.3.2-5] at QoS ${qos} is dropped if it has expired when the client reconnects${restarts ? ', after a crash' : ''}`, async () => {
         await using lives = await new Lives().begin();
         await leaveUnsent(lives, qos, 10);
         if (restarts) await lives.crash();

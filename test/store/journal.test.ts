@@ -13,7 +13,7 @@ async function kept(store: Store, kind: number): Promise<number> {
 }
 
 describe('A journal', () => {
-  it('gives back the records that were put into it, however large, and none that was not finished', () => {
+  it('returns the records that were put into it, however large, and none that was incomplete', () => {
     const large = Buffer.alloc(300_000, 7);
     const journal = beginJournal(new Draft(), 5);
     journal.key(Kind.flow).u48(1).value().raw(Buffer.from('one')).put();
@@ -29,7 +29,7 @@ describe('A journal', () => {
     ]);
   });
 
-  it('holds what is queued until it becomes one segment', async () => {
+  it('contains queued messages until they become one segment', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.kit.clock.advance(100);
@@ -50,7 +50,7 @@ describe('A journal', () => {
     assert.deepEqual([await kept(lives.store, Kind.journal), await kept(lives.store, Kind.segment)], [0, 1]);
   });
 
-  it('brings nothing back of a session that has ended since', async () => {
+  it('restores nothing of a session that has ended since', async () => {
     const store = memoryStore();
     await store.open();
     const draft = new Draft();
@@ -70,7 +70,7 @@ describe('A journal', () => {
     assert.equal(await kept(store, Kind.journal), 0);
   });
 
-  it('that a start has folded is missed where that is lost and what came later is there', async () => {
+  it('is reported as missing if it was folded at a start, is lost, and later commits exist', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#', 2);
     await lives.kit.clock.advance(300);
@@ -92,7 +92,7 @@ describe('A journal', () => {
     );
   });
 
-  it('that is damaged keeps a broker from starting, and names its commit; repairStore goes on without it', async () => {
+  it('prevents a broker from starting if it is damaged, and names its commit; repairStore continues without it', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.kit.clock.advance(100);

@@ -16,7 +16,7 @@ async function on(store: Store, now?: number): Promise<TestBroker> {
   return createTestBroker({ store, clock: { now }, leakCheck: false });
 }
 
-/** A bit of everything, over a stop and start on stores of the same place. */
+/** Creates state of several kinds and checks it after a stop and start on stores in the same location. */
 async function liveTwice(storeOf: () => Store): Promise<void> {
   const numbers = Array.from({ length: 3000 }, (_, n) => `${n}`);
   const first = await on(storeOf());
@@ -48,7 +48,7 @@ async function liveTwice(storeOf: () => Store): Promise<void> {
 }
 
 describe('A broker on a level store', () => {
-  it('finds in a folder what the one before left there', async () => {
+  it('finds in a folder the state of the previous broker', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
     try {
       await liveTwice(() => levelStore(join(folder, 'data')));
@@ -57,11 +57,11 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('acknowledges nothing when its folder is moved away, tells of it, and goes on when it is back', async (t) => {
+  it('acknowledges nothing and reports an error when its folder is moved away, and continues when it is back', async (t) => {
     const home = await mkdtemp(join(tmpdir(), 'embermq-'));
     const [folder, away] = [join(home, 'data'), join(home, 'away')];
     const broker = createBroker({ store: levelStore(folder) });
-    const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive
+    const alive = setInterval(() => {}, 1_000); // the broker's own timers do not keep the process running
     const told: string[] = [];
     broker.on('error', ({ error }) => told.push((error as Error).message));
     try {
@@ -90,11 +90,11 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('files nothing in a folder of another broker that is put in the place of its own, and goes on when that is back', async (t) => {
+  it('writes nothing to the folder of another broker that replaces its own, and continues when its own is back', async (t) => {
     const home = await mkdtemp(join(tmpdir(), 'embermq-'));
     const [folder, away, theirs] = [join(home, 'data'), join(home, 'away'), join(home, 'theirs')];
     const broker = createBroker({ store: levelStore(folder) });
-    const alive = setInterval(() => {}, 1_000); // the broker's own timers keep no process alive
+    const alive = setInterval(() => {}, 1_000); // the broker's own timers do not keep the process running
     try {
       await using other = await on(levelStore(theirs), 1_000);
       await other.broker.table('t').set('k', 'theirs');
@@ -130,7 +130,7 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('refuses a folder with a record of a later version, and changes nothing in it', async () => {
+  it('refuses a folder with a record of a later version, and does not change it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
     try {
       const store = levelStore(folder);
@@ -149,7 +149,7 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('finds it in any database of the family', async () => {
+  it('finds its state in any abstract-level database', async () => {
     const database = new MemoryLevel<Buffer, Buffer>({ keyEncoding: 'buffer', valueEncoding: 'buffer' });
     await liveTwice(() => levelStore(database as never));
   });

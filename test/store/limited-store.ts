@@ -1,16 +1,16 @@
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Batch, Entry, Store } from '../../lib/store/store.ts';
 
-/** A store in memory on a disk of a certain size: what is deleted or replaced takes its space until it is compacted. */
+/** An in-memory store on a disk of limited size: deleted and replaced data takes up space until compaction. */
 export class LimitedStore implements Store {
   readonly name = 'the small disk';
-  /** Bytes before the reserve is touched. */
+  /** Bytes available before the reserve is used. */
   capacity: number;
   readonly reserve: number;
-  /** Taken by others. */
+  /** Bytes used by other programs. */
   others = 0;
   compactions = 0;
-  /** Bytes of a value that it can not compress. */
+  /** Bytes of a value that cannot be compressed. */
   incompressible: (value: Buffer) => number = (value) => value.length;
   readonly #inner = memoryStore();
   readonly #sizes = new Map<string, number>();
@@ -39,7 +39,7 @@ export class LimitedStore implements Store {
   }
 
   async commit(batch: Batch): Promise<void> {
-    // what is committed is in a log first, as it came
+    // Committed data is first in a log, uncompressed.
     if (this.used + batch.bytes + this.others > this.capacity + this.reserve) throw new Error('no space left');
     await this.#inner.commit(batch);
     for (const [at, key] of batch.keys.entries()) {

@@ -3,10 +3,10 @@ import { describe, it } from 'node:test';
 import { Batch, type Entry, memoryStore } from '../../lib/index.ts';
 import { storeContract } from '../../lib/testing/index.ts';
 
-describe('the store in memory', () => {
+describe('The in-memory store', () => {
   for (const { name, run } of storeContract({ create: () => memoryStore() })) it(name, run);
 
-  it('is named as it was told', () => {
+  it('has the given name', () => {
     assert.equal(memoryStore().name, 'memory');
     assert.equal(memoryStore({ name: 'of the test' }).name, 'of the test');
   });
@@ -23,7 +23,7 @@ describe('the store in memory', () => {
     const textOf = ({ key, value }: Entry) => [key.toString('latin1'), value.toString('latin1')];
     for (let round = 0; round < 120; round++) {
       const batch = new Batch();
-      // grow, then shrink until blocks are empty, then grow again
+      // Grow, then shrink until blocks are empty, then grow again.
       const deletesOf8 = round % 60 < 30 ? 2 : 7;
       for (let i = 0; i < 200; i++) {
         const key = Buffer.of(random(6), random(256), random(4));

@@ -9,7 +9,7 @@ import { type RawClient, rawClient } from '../support/raw-client.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 
-/** Data folders that releases have written, see `make-fixture.mjs`. */
+/** The data folders written by earlier releases, see `make-fixture.mjs`. */
 export const OLD_FOLDERS: readonly string[] = readdirSync(FIXTURES).filter((name) => !name.endsWith('.json'));
 
 interface Sent {
@@ -21,18 +21,18 @@ interface Sent {
 
 type Named = readonly [topic: string, payload: string];
 
-/** What `make-fixture.mjs` writes beside a folder. */
+/** The description that `make-fixture.mjs` writes next to a folder. */
 export interface OldFolder {
   readonly version: string;
   readonly end: 'closed' | 'killed';
   /** Wall clock shortly before the broker ended. */
   readonly madeAtMs: number;
-  /** Of each reader what is in flight, in both stages of QoS 2; all of them have the same queue behind it. */
+  /** The messages in flight to each reader, in both stages of QoS 2; all readers have the same queue after them. */
   readonly sessions: Readonly<
     Record<string, { version: ProtocolVersion; pubrels: readonly number[]; resent: readonly Sent[] }>
   >;
   readonly queue: readonly { topic: string; payload: string; qos: QoS; hasProperties?: true }[];
-  /** Payloads that the two members of a share group have between them. */
+  /** The payloads that the two members of a share group have together. */
   readonly jobs: readonly string[];
   readonly awaitingRel: Readonly<
     Record<string, { version: ProtocolVersion; messageId: number; topic: string; payload: string }>
@@ -47,7 +47,7 @@ export interface OldFolder {
     readonly revokedBy: string;
   };
   readonly properties: Readonly<Record<string, unknown>>;
-  /** Only where the broker was killed. */
+  /** Only if the broker was killed. */
   readonly load?: {
     readonly asleep: Readonly<Record<string, ProtocolVersion>>;
     readonly awake: Readonly<
@@ -67,16 +67,19 @@ export interface OldFolder {
   };
 }
 
-/** Copy a folder of a release, which itself is never opened. @returns what has to be in it */
+/**
+ * Copies a folder of a release; the original is never opened.
+ * @returns its expected contents
+ */
 export function copyOldFolder(name: string, to: string): OldFolder {
   cpSync(join(FIXTURES, name), to, { recursive: true });
   return JSON.parse(readFileSync(join(FIXTURES, `${name}.json`), 'utf8')) as OldFolder;
 }
 
-/** Turning the clock over more than that takes long: a broker is started at that time instead. */
+/** Advancing the clock further takes too long: a broker is started at that time instead. */
 const TURNED_SEC = 7_200;
 
-/** Open a folder and see that everything is in it, and happens when it is due. It ends changed. */
+/** Opens a folder and checks that its state is complete and that everything happens when it is due. This changes the folder. */
 export async function checkOldFolder(folder: string, expected: OldFolder): Promise<void> {
   const start = (now: number) => {
     const clock = { now, stuckMs: 60_000 };
@@ -117,7 +120,7 @@ class OldFolderCheck {
     assert.equal(this.#broker.hasSession('expiring'), false, 'its hour is over');
   }
 
-  /** What was delayed for very long is due. */
+  /** Checks the messages with very long delays when they are due. */
   async runAtTheEnd(): Promise<void> {
     await this.#kit.clock.advance('1s');
     const messages = await this.#drained(await this.#resume('observer', 5));
@@ -185,7 +188,7 @@ class OldFolderCheck {
     assert.deepEqual(got.sort(), [...this.#expected.jobs].sort());
   }
 
-  /** What came in at QoS 2 before is not delivered again when it is sent again. */
+  /** Checks that messages received at QoS 2 before are not delivered again when they are sent again. */
   async #checkWriters(observer: RawClient, observed: PublishPacket[]): Promise<void> {
     for (const [clientId, { version, messageId, topic, payload }] of Object.entries(this.#expected.awaitingRel)) {
       const client = await this.#resume(clientId, version);
@@ -200,7 +203,7 @@ class OldFolderCheck {
       assert.equal(observed.filter((message) => message.topic === topic).length, 0, `${topic} came a second time`);
   }
 
-  /** All that was acknowledged is there, and what was not comes when it is sent again; at QoS 2 once. */
+  /** Checks that every acknowledged message exists, and that the others are delivered when sent again; at QoS 2 once. */
   async #checkLoad(): Promise<void> {
     const { load } = this.#expected;
     if (load === undefined) return;
@@ -218,7 +221,7 @@ class OldFolderCheck {
     for (const [clientId, { version, openIds }] of Object.entries(awake)) {
       clients[clientId] = await this.#resume(clientId, version);
       const messages = await this.#drained(clients[clientId]);
-      // these it had already: the broker does not know that its PUBREC was on its way
+      // The broker had received these already, but its PUBREC had not arrived.
       first[clientId] = messages.filter(
         ({ qos, dup, messageId = 0 }) => !(qos === 2 && dup && openIds.includes(messageId))
       );
@@ -250,7 +253,7 @@ class OldFolderCheck {
     await this.#received(client);
   }
 
-  /** Wills and delayed messages, each when it is due. */
+  /** Checks wills and delayed messages when they are due. */
   async #checkWhatWaits(observer: RawClient, observed: PublishPacket[]): Promise<void> {
     const { wills, delayed, retainedForAnHour, end } = this.#expected;
     const came = (topic: string) => observed.filter((message) => message.topic === topic).length;
@@ -278,12 +281,12 @@ class OldFolderCheck {
   async #resume(clientId: string, version: ProtocolVersion): Promise<RawClient> {
     const properties = version === 5 ? { sessionExpiryInterval: 0xffff_ffff } : undefined;
     const client = await rawClient(this.#broker, { clientId, version, clean: false, properties });
-    // MQTT 3.1 has no bit for it
+    // MQTT 3.1 has no Session Present flag.
     if (version !== 3) assert.equal(client.connack?.sessionPresent, true, `${clientId} has no session`);
     return client;
   }
 
-  /** All that comes, acknowledged in full. */
+  /** Returns all messages received, and acknowledges them completely. */
   async #received(client: RawClient): Promise<Packet[]> {
     const all: Packet[] = [];
     for (let quiet = 0; quiet < 3; ) {
@@ -309,7 +312,7 @@ function nameOf({ topic, payload }: PublishPacket): string {
   return `${topic} ${payload}`;
 }
 
-/** As the expectations have them. */
+/** Formats packets as in the expectations. */
 function propertiesOf({ properties }: PublishPacket): Record<string, unknown> {
   const { contentType, responseTopic, correlationData, userProperties } = properties ?? {};
   return {

@@ -14,14 +14,14 @@ after(() => rmSync(home, { recursive: true, force: true }));
 
 describe('A data folder of an earlier release', () => {
   for (const name of OLD_FOLDERS) {
-    it(`opens with everything in it: ${name}`, async () => {
+    it(`opens with all of its state: ${name}`, async () => {
       const folder = join(home, name);
       const expected = copyOldFolder(name, folder);
       await checkOldFolder(folder, expected);
       assert.deepEqual((await checkStore(levelStore(folder))).findings, []);
     });
 
-    it(`is sound to a check, which reads it without a broker: ${name}`, async () => {
+    it(`passes a check, which reads it without a broker: ${name}`, async () => {
       const folder = join(home, `${name}-checked`);
       const expected = copyOldFolder(name, folder);
       assert.deepEqual((await checkStore(levelStore(folder))).findings, []);
@@ -29,7 +29,7 @@ describe('A data folder of an earlier release', () => {
     });
   }
 
-  it('is there for each end of each release that has written one', () => {
+  it('exists for each way of ending of each release that has written one', () => {
     const releases = new Set(OLD_FOLDERS.map((name) => name.replace(/-(closed|killed)$/, '')));
     assert.ok(releases.has('0.1'));
     assert.deepEqual(
@@ -40,7 +40,7 @@ describe('A data folder of an earlier release', () => {
 });
 
 describe('STORE_TOO_NEW: a data folder of a later release', () => {
-  it('is refused by name, by broker and check, and stays as it was', async () => {
+  it('is refused by broker and check with the name of the release, and is not changed', async () => {
     const folder = join(home, 'newer');
     copyOldFolder('0.1-closed', folder);
     const store = levelStore(folder);

@@ -8,15 +8,18 @@ import { Lives, PERSISTENT, turns } from './support.ts';
 
 const MESSAGES = ['1', '2', '3'];
 
-/** What happens when this packet, counted over both wires, has just been sent. */
+/** Runs a function when this packet, counted over both wires, has just been sent. */
 interface Fault {
   readonly at: number;
   readonly who: 'broker' | 'publisher' | 'subscriber';
-  /** The commit under way is kept all the same. */
+  /** Whether the commit in progress is stored nevertheless. */
   readonly isPendingKept: boolean;
 }
 
-/** Three messages of QoS 2 from one persistent session to another. @returns what came, and how many packets it took */
+/**
+ * Sends three QoS 2 messages from one persistent session to another.
+ * @returns the received messages, and the number of packets
+ */
 async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets: number }> {
   const lives = new Lives();
   lives.store.turnsBefore = lives.store.turnsAfter = () => slow;
@@ -31,7 +34,7 @@ async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets
     client.on('message', ({ payload }) => got.push(`${payload}`));
     client.on('packet', () => {
       if (!isCounting || ++packets !== fault.at) return;
-      // not within the packet: what it set off in the client is part of the same moment
+      // After the packet, because the client's reaction to it belongs to the same moment.
       happened = Promise.resolve().then(() => {
         if (fault.who === 'broker') return lives.kill({ isPendingKept: fault.isPendingKept });
         clients[fault.who === 'publisher' ? 'p' : 's'].destroy();
@@ -61,10 +64,10 @@ async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets
   return { got, packets };
 }
 
-describe('QoS 2 from a persistent session to another', () => {
+describe('QoS 2 from one persistent session to another', () => {
   for (const slow of [0, 2])
     for (const who of ['broker', 'publisher', 'subscriber'] as const)
-      it(`comes exactly once, whichever packet is the last before the ${who} goes (commits of ${2 * slow} turns)`, async () => {
+      it(`is delivered exactly once, whichever packet is the last before the ${who} disconnects or crashes (commits of ${2 * slow} turns)`, async () => {
         const { packets } = await run({ at: -1, who, isPendingKept: false }, slow);
         assert.ok(packets > 20, `${packets} packets`);
         for (let at = 1; at <= packets; at++)
@@ -76,7 +79,7 @@ describe('QoS 2 from a persistent session to another', () => {
 });
 
 describe('QoS 2 from a persistent session to the app', () => {
-  /** The app in three ways: a handler, a stream of messages, a client within the process. */
+  /** Receives messages in the app in three ways: a handler, a stream of messages, an in-process client. */
   async function listen(lives: Lives): Promise<string[][]> {
     const got: string[][] = [[], [], []];
     const { broker } = lives.kit;
@@ -92,7 +95,10 @@ describe('QoS 2 from a persistent session to the app', () => {
     return got;
   }
 
-  /** Commits wait from now on. @returns lets them go on */
+  /**
+   * Defers commits from now on.
+   * @returns a function that releases them
+   */
   function hold({ store }: Lives): () => void {
     let go: () => void = () => undefined;
     const gone = new Promise<void>((resolve) => (go = resolve));
@@ -102,7 +108,7 @@ describe('QoS 2 from a persistent session to the app', () => {
   }
 
   for (const isBack of [false, true])
-    it(`comes when it is kept, not before, and once${isBack ? ', though its client went and sent it again' : ''}`, async () => {
+    it(`is delivered when it is committed, not before, and once${isBack ? ', even if its client reconnects and sends it again' : ''}`, async () => {
       await using lives = await new Lives().begin();
       const session = new ClientSession();
       const writer = await lives.connect({ clientId: 'p', ...PERSISTENT, session });
@@ -125,7 +131,7 @@ describe('QoS 2 from a persistent session to the app', () => {
       assert.deepEqual(got, [MESSAGES, MESSAGES, MESSAGES]);
     });
 
-  it('is not lost to it where the first PUBLISH was kept by nobody', async () => {
+  it('is not lost if the first PUBLISH was not committed', async () => {
     await using lives = await new Lives().begin();
     const session = new ClientSession();
     const writer = await lives.connect({ clientId: 'p', ...PERSISTENT, session });
@@ -144,7 +150,7 @@ describe('QoS 2 from a persistent session to the app', () => {
 });
 
 describe('QoS 2 from a persistent session that sends no PUBREL', () => {
-  it('costs some KiB a commit, however many packet ids wait', async () => {
+  it('writes a few KiB per commit, however many packet ids wait', async () => {
     await using lives = await new Lives().begin();
     const writer = await rawClient(lives.kit.broker, { clientId: 'w', version: 4, clean: false });
     for (let id = 1; id <= 20_000; id++) {
@@ -164,7 +170,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 20_001);
   });
 
-  it('leaves none of the packet ids in memory while its client is away, and knows them when it is back', async () => {
+  it('leaves none of the packet ids in memory while its client is offline, and restores them when it reconnects', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     const options = { clientId: 'w', clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;

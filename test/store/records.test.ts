@@ -16,7 +16,7 @@ import { bytes, qos, runs, text, topicName } from '../packets/arbitraries.ts';
 const NOW = { nowMs: 1_000_000, wallMs: 1_700_000_000_000 };
 
 describe('SeqSet', () => {
-  it('knows the numbers that were added, in whichever order', () => {
+  it('contains the numbers that were added, in any order', () => {
     const range = fc.tuple(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 12 }));
     fc.assert(
       fc.property(fc.array(range, { maxLength: 40 }), (ranges) => {
@@ -41,7 +41,7 @@ describe('SeqSet', () => {
   });
 });
 
-/** A value, how it is written, and how it is read. */
+/** A value, the function that writes it, and the one that reads it. */
 type Part = readonly ['u8' | 'u16' | 'u32' | 'u48' | 'f64' | 'varint' | 'text' | 'bytes', number | string | Buffer];
 const upTo = (max: number) =>
   fc.oneof(
@@ -90,7 +90,7 @@ describe('A record', () => {
     );
   });
 
-  it('takes no number below 0, which would be read as another', () => {
+  it('refuses numbers below 0, which would be read as others', () => {
     const draft = new Draft();
     draft.key(Kind.session).u48(1).value();
     for (const value of [-1, -15, Number.NaN]) assert.throws(() => draft.varint(value), RangeError);
@@ -121,7 +121,7 @@ describe('A record', () => {
   });
 });
 
-describe('What is in flight and awaited, as bytes', () => {
+describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
   const ids = fc.oneof(
     fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { maxLength: 400 }),
     fc
@@ -129,7 +129,7 @@ describe('What is in flight and awaited, as bytes', () => {
       .map(([from, count]) => Array.from({ length: count }, (_, n) => from + n + 1))
   );
 
-  it('has every packet id that waits for PUBREL but those that are undecided, in 8 KiB at most', () => {
+  it('contains every packet id that waits for PUBREL except undecided ones, in 8 KiB at most', () => {
     fc.assert(
       fc.property(ids, fc.nat(5), (given, count) => {
         const undecided = new Set(given.slice(0, count));
@@ -149,7 +149,7 @@ describe('What is in flight and awaited, as bytes', () => {
     );
   });
 
-  it('is read as format 1 has it, each id by itself', () => {
+  it('is read from format 1, which stores each packet id separately', () => {
     const parked = Buffer.alloc(4 + 60_000 * 2);
     parked.writeUInt16BE(60_000, 2);
     for (let n = 0; n < 60_000; n++) parked.writeUInt16BE(n + 1, 4 + n * 2);
@@ -224,7 +224,7 @@ function same(one: Message, other: Message): void {
 }
 
 describe('A message in a record', () => {
-  it('is the same message, of the age it has', () => {
+  it('is the same message, with its age', () => {
     fc.assert(
       fc.property(given, fc.integer({ min: 0, max: 100_000 }), (one, age) => {
         const message = messageOf(one, age);
@@ -239,7 +239,7 @@ describe('A message in a record', () => {
     );
   });
 
-  it('comes out of segments as it went in, with number, options and order', () => {
+  it('is the same after it was stored in a segment, with number, options and order', () => {
     const kept = fc.record({
       message: given,
       gap: fc.constantFrom(1, 1, 1, 2, 300),

@@ -22,7 +22,7 @@ import {
 import { FaultyStore } from './faulty-store.ts';
 import { entriesOf } from './filled-store.ts';
 
-/** As LevelDB has lost what it took after a full disk. */
+/** Like a LevelDB database that has lost its last writes after the disk was full. */
 async function loseLastCommit({ inner }: FaultyStore): Promise<void> {
   const commits = await inner.read(Buffer.of(Kind.commit), Buffer.of(Kind.commit + 1), 1_000);
   const batch = new Batch();
@@ -30,7 +30,7 @@ async function loseLastCommit({ inner }: FaultyStore): Promise<void> {
   await inner.commit(batch);
 }
 
-/** A store of another broker, made in another second. */
+/** Returns the store of another broker, created in another second. */
 async function ofAnother(commits = 1): Promise<Store> {
   const store = memoryStore();
   await using kit = await createTestBroker({ store, clock: { now: Date.UTC(2031, 0) }, leakCheck: false });
@@ -39,7 +39,7 @@ async function ofAnother(commits = 1): Promise<Store> {
 }
 
 describe('A broker whose store failed', () => {
-  it('writes nothing to a store that another broker has written to meanwhile, and tells', async () => {
+  it('does not write to a store that another broker has written to in the meantime, and reports it', async () => {
     const { kit, store, told } = await stage();
     const { broker, clock } = kit;
     store.fault = 'rejects';
@@ -63,7 +63,7 @@ describe('A broker whose store failed', () => {
     ['of another broker that has made fewer commits', ofAnother],
     ['that is empty', async () => memoryStore()]
   ] as const) {
-    it(`writes nothing to a store ${what} and is in the place of its own, tells once, and goes on when that is back`, async () => {
+    it(`does not write to a store ${what} in place of its own, reports it once, and continues when its own is back`, async () => {
       const { kit, store, told } = await stage();
       const { broker, clock } = kit;
       for (let n = 0; n < 10; n++) await broker.table('t').set('k', n);
@@ -88,7 +88,7 @@ describe('A broker whose store failed', () => {
     });
   }
 
-  it('does not start on another store that is in the place of its own, and starts when that is back', async () => {
+  it('does not start on another store that replaces its own, and starts when its own is back', async () => {
     const { kit, store } = await stage();
     const [own, other] = [store.inner, await ofAnother(1_000)];
     await kit.broker.stop();
@@ -105,7 +105,7 @@ describe('A broker whose store failed', () => {
     await kit[Symbol.asyncDispose]();
   });
 
-  it('goes on trying while the store does not open, more and more rarely, and tells once', async () => {
+  it('tries repeatedly to open the store, at increasing intervals, and reports it once', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
     store.fault = 'rejects';
@@ -115,14 +115,14 @@ describe('A broker whose store failed', () => {
     await kit.clock.advance('10m');
     const tries = store.opens - before;
     assert.ok(tries >= 60 && tries < 75, `${tries} tries in ten minutes`);
-    store.isShut = false; // it opens, but there is no room
+    store.isShut = false; // it opens, but has no space
     await kit.clock.advance('1m');
     assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
     await mended(kit, store);
     assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
   });
 
-  it('lets time go on where a commit fails while the segments of an ended session are swept', async () => {
+  it('lets time pass if a commit fails while the segments of an ended session are removed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     await kit.broker.publish('kept/1', 'x', { qos: 1 });
@@ -148,7 +148,7 @@ describe('A broker whose store failed', () => {
     assert.deepEqual(await read(Buffer.of(Kind.segment), Buffer.of(Kind.segment + 1), 10), []);
   });
 
-  it('tells of a commit that takes long, acknowledges nothing, and lets QoS 0 go on', async (t) => {
+  it('reports a commit that takes long, acknowledges nothing, and continues to deliver QoS 0', async (t) => {
     const store = new FaultyStore();
     const clock = new ManualClock();
     const broker = new Broker({ store, clock, timerResolution: 1, memoryHighWatermark: 0 });
@@ -170,7 +170,7 @@ describe('A broker whose store failed', () => {
     const got = await payloads(reader);
     assert.ok(got.includes('z'), `${got}`);
     const { setTimeout } = timers;
-    t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0)); // it waits in real time for a disk
+    t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0)); // it waits for the disk in real time
     syncBuiltinESMExports();
     try {
       await assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }: AggregateError) => {
@@ -184,7 +184,7 @@ describe('A broker whose store failed', () => {
     }
   });
 
-  it('opens and closes it one after the other, and leaves it closed, when it is stopped while it opens it again', async () => {
+  it('opens and closes the store in sequence, and leaves it closed, when it is stopped while it reopens the store', async () => {
     const store = new FaultyStore();
     const [open, close] = [store.open.bind(store), store.close.bind(store)];
     const { promise: mayOpen, resolve: goOn } = held<void>();
@@ -215,7 +215,7 @@ describe('A broker whose store failed', () => {
     assert.deepEqual((await checkStore(store)).findings, []);
   });
 
-  it('does not wait for the next try when it is stopped', async () => {
+  it('does not wait for the next attempt when it is stopped', async () => {
     const { kit, store } = await stage();
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
@@ -227,7 +227,7 @@ describe('A broker whose store failed', () => {
     await kit[Symbol.asyncDispose]();
   });
 
-  it('says which commits are missing that were kept, and leaves the gap for the next start', async () => {
+  it('reports which commits are missing, and leaves the gap for the next start', async () => {
     const { kit, store, told } = await stage();
     await kit.broker.publish('kept/1', 'x', { qos: 1 });
     store.fault = 'rejects';
@@ -244,7 +244,7 @@ describe('A broker whose store failed', () => {
     );
   });
 
-  it('says so too where it was stopped while the store failed, and started again', async () => {
+  it('also reports them if it was stopped while the store failed, and started again', async () => {
     const { kit, store, told } = await stage();
     await kit.broker.publish('kept/1', 'x', { qos: 1 });
     await kit.clock.advance('1s');
@@ -266,7 +266,7 @@ describe('A broker whose store failed', () => {
     );
   });
 
-  it('opens it again in its time on the clock of the test kit, however long it takes to close', async () => {
+  it('reopens the store on time by the clock of the test kit, however long closing takes', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
     const close = store.close.bind(store);
@@ -294,9 +294,9 @@ describe('A broker whose store failed', () => {
   });
 });
 
-describe('A store that fails at one commit, whichever', () => {
+describe('A store that fails at any single commit', () => {
   for (const fault of FAULTS) {
-    it(`costs no message that was acknowledged, and repeats none of QoS 2, when that commit ${fault}`, async () => {
+    it(`loses no acknowledged message, and repeats none of QoS 2, when that commit ${fault}`, async () => {
       let commits = Infinity;
       for (let n = 2; n <= commits; n++) {
         const store = new FaultyStore();

@@ -16,7 +16,7 @@ import { FaultyStore } from './faulty-store.ts';
 
 const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 
-/** The process of a broker ends as by kill -9, after all that is under way, and another one starts so much later. */
+/** Ends the process of a broker like kill -9, after all work in progress, and starts another one after this time. */
 async function killed(kit: TestBroker, downFor: string | number = 0, options: BrokerOptions = {}): Promise<TestBroker> {
   await kit.broker.work.settled();
   const store = await copyOf(kit.broker.settings.store as Store);
@@ -39,7 +39,10 @@ async function copyOf(store: Store): Promise<Store> {
   return copy;
 }
 
-/** Let a store never come to an end of reading queued messages. @returns a promise that resolves when somebody asks for them */
+/**
+ * Makes a store never complete reading queued messages.
+ * @returns a promise that resolves when they are read
+ */
 function queueNeverRead(store: Store): Promise<void> {
   const read = store.read.bind(store);
   return new Promise((resolve) => {
@@ -51,7 +54,7 @@ function queueNeverRead(store: Store): Promise<void> {
   });
 }
 
-/** The next time a store is opened that takes until `fail`, which ends it with an error. */
+/** Defers the next opening of a store until `fail`, which rejects it. */
 function failOpening(store: Store): { isUnderWay: Promise<void>; fail: () => void } {
   const open = store.open.bind(store);
   let fail = () => {};
@@ -67,7 +70,7 @@ function failOpening(store: Store): { isUnderWay: Promise<void>; fail: () => voi
   return { isUnderWay, fail: () => fail() };
 }
 
-/** Real time that a broker waits for passes at once. */
+/** Lets real time that a broker waits for pass at once. */
 async function inNoTime(t: TestContext, run: () => Promise<void>): Promise<void> {
   const { setTimeout } = timers;
   t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0));
@@ -80,7 +83,7 @@ async function inNoTime(t: TestContext, run: () => Promise<void>): Promise<void>
   }
 }
 
-/** A broker that has given up its stop: the commit of a table's entry, k 1, is under way until `go`. */
+/** A broker that has abandoned its stop: the commit of a table entry, k 1, is in progress until `go`. */
 async function stoppedWithHangingCommit(
   t: TestContext
 ): Promise<{ broker: Broker; store: FaultyStore; go: () => void }> {
@@ -101,25 +104,25 @@ async function stoppedWithHangingCommit(
 }
 
 describe('A broker that starts again', () => {
-  it('does not start on a store that another broker has open, and starts when that has stopped', async () => {
+  it('does not start on a store that another broker has open, and starts when that one has stopped', async () => {
     const store = memoryStore();
     await using first = new Broker({ store });
     await first.start();
     await using second = new Broker({ store });
     await assert.rejects(second.start(), { code: 'STORE_IN_USE' });
-    await first.table('t').set('k', 1); // it is still open to the one that has it
+    await first.table('t').set('k', 1); // it is still open in the other broker
     await first.stop();
     await second.start();
   });
 
-  it('is not disturbed by what was still opening its store again when it was stopped', async () => {
+  it('is not disturbed by a reopening of its store that was still in progress when it was stopped', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false });
     const { broker, clock } = kit;
     store.fault = 'rejects';
     await assert.rejects(broker.table('t').set('k', 1), { code: 'STORE_FAILED' });
     const { isUnderWay, fail } = failOpening(store);
-    const passed = clock.advance('1s'); // time stands still while a store opens
+    const passed = clock.advance('1s'); // time does not advance while a store opens
     await isUnderWay;
     const stopped = assert.rejects(broker.stop(), ({ errors }) => errors[0].code === 'STORE_FAILED');
     const started = broker.start();
@@ -133,7 +136,7 @@ describe('A broker that starts again', () => {
     assert.equal(broker.table('t').get('k'), 2);
   });
 
-  it('does not start while what its last stop has to write hangs, and says what to do', async (t) => {
+  it('does not start while writes from its last stop hang, and says what to do', async (t) => {
     const { broker, store, go } = await stoppedWithHangingCommit(t);
     const { opens } = store;
     await inNoTime(t, () =>
@@ -146,7 +149,7 @@ describe('A broker that starts again', () => {
     await broker.stop();
   });
 
-  it('starts when what its last stop has to write is written, and is not shut off by the end of that stop', async (t) => {
+  it('starts when the writes of its last stop are complete, and is not affected by the end of that stop', async (t) => {
     const { broker, store, go } = await stoppedWithHangingCommit(t);
     const started = broker.start();
     await turns();
@@ -165,7 +168,7 @@ describe('A broker that starts again', () => {
     );
   });
 
-  it('tells why it does not start where the store does not close either, and leaves it to others', async () => {
+  it('reports why it does not start if the store does not close either, and leaves the store to others', async () => {
     const store = new FaultyStore();
     await using broker = new Broker({ store });
     const told: string[] = [];
@@ -182,7 +185,7 @@ describe('A broker that starts again', () => {
     await broker.stop().catch(() => undefined);
   });
 
-  it('opens no store for what the app does while it is stopped, and writes it when it starts again', async () => {
+  it('does not open the store for changes of the app while it is stopped, and writes them when it starts again', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false });
     const { broker, clock } = kit;
@@ -205,7 +208,7 @@ describe('A broker that starts again', () => {
     assert.equal(again.broker.hasSession('c'), false);
   });
 
-  it('publishes the will of a client that is back at once: its connection has gone all the same', async () => {
+  it('publishes the will of a client that reconnects at once, because its connection ended', async () => {
     const first = await begun();
     const watcher = await first.connect({ clientId: 'watcher', ...PERSISTENT });
     await watcher.subscribe({ topic: 'wills', qos: 1 });
@@ -219,7 +222,7 @@ describe('A broker that starts again', () => {
     assert.deepEqual(got, ['gone']);
   });
 
-  it('has forgotten a session that expired meanwhile when its client is back at once', async () => {
+  it('has removed a session that expired in the meantime when its client reconnects at once', async () => {
     const first = await begun();
     const client = await first.connect({ clientId: 'c', ...PERSISTENT });
     await client.subscribe({ topic: 'a', qos: 1 });
@@ -229,7 +232,7 @@ describe('A broker that starts again', () => {
     assert.equal(again.connack.sessionPresent, false);
   });
 
-  it('keeps the session of a client that was connected, however long nothing was written before', async () => {
+  it('keeps the session of a client that was connected, however long ago the last write was', async () => {
     const first = await begun();
     await first.connect({ clientId: 'c', ...PERSISTENT });
     await first.clock.advance('2h');
@@ -238,7 +241,7 @@ describe('A broker that starts again', () => {
     assert.equal(again.connack.sessionPresent, true);
   });
 
-  it('forgets an id that gets no PUBREL for awaitRelTimeout since its client is back, and none before', async () => {
+  it('removes a packet id that receives no PUBREL for awaitRelTimeout after its client reconnects, and none before', async () => {
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
     const timed = { awaitRelTimeout: '10s' };
     const first = await begun(memoryStore(), undefined, timed);
@@ -255,7 +258,7 @@ describe('A broker that starts again', () => {
     assert.equal((await again.next('pubcomp')).reasonCode, 0x92);
   });
 
-  it('still knows what is in flight when it dies while a client comes back and messages for it arrive', async () => {
+  it('still knows the messages in flight if it crashes while a client reconnects and receives messages', async () => {
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
     const first = await begun();
     const reader = await rawClient(first.broker, options);
@@ -274,7 +277,7 @@ describe('A broker that starts again', () => {
     assert.deepEqual([sent.messageId, sent.dup, `${sent.payload}`], [messageId, true, 'one']);
   });
 
-  it('tells once of each zone that is gone, and serves its sessions under the default one', async () => {
+  it('reports once each zone that no longer exists, and handles its sessions in the default zone', async () => {
     const store = memoryStore();
     const zones = { inner: { maxMqueueLen: 5 }, outer: {}, other: {} };
     const first = await new Broker({ store, zones }).start();

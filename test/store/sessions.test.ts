@@ -11,8 +11,8 @@ async function isPresent(lives: Lives, clientId: string): Promise<boolean> {
   return client.connack.sessionPresent;
 }
 
-describe('A session that is kept', () => {
-  it('is there again after a crash, and not when its expiry passed while there was no process', async () => {
+describe('A persisted session', () => {
+  it('is restored after a crash, and not if it expired while no process was running', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.leave('b', 'a/#');
@@ -23,7 +23,7 @@ describe('A session that is kept', () => {
     assert.equal(await isPresent(lives, 'a'), true, 'a was here half an hour ago');
   });
 
-  it('expires at the time that is left of its expiry', async () => {
+  it('expires after its remaining expiry interval', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.crash(HOUR / 2);
@@ -33,14 +33,14 @@ describe('A session that is kept', () => {
     assert.equal(lives.kit.broker.hasSession('a'), false);
   });
 
-  it('that never expires is there after a year', async () => {
+  it('that never expires is restored after a year', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#', 1, { sessionExpiry: Number.POSITIVE_INFINITY });
     await lives.crash(365 * 24 * HOUR);
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
-  it('does not expire early where its client was connected, and nothing was written for long, when the process died', async () => {
+  it('does not expire early if its client was connected and nothing was written for a long time before the crash', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -49,7 +49,7 @@ describe('A session that is kept', () => {
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
-  it('expires at its time, and its will is published, however often the process dies before that', async () => {
+  it('expires on time, and its will is published, however often the process crashes before', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('watcher', 'gone', 1, { sessionExpiry: '10h' });
     await lives.connect({ clientId: 'c', ...PERSISTENT });
@@ -71,7 +71,7 @@ describe('A session that is kept', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('has expired, too, where the process that found it so died as soon as it had started', async () => {
+  it('remains expired if the process that found it expired crashed right after its start', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', 'a', 1, { sessionExpiry: '1d' });
     await lives.connect({ clientId: 'c', ...PERSISTENT });
@@ -82,7 +82,7 @@ describe('A session that is kept', () => {
     assert.equal(await isPresent(lives, 'c'), false);
   });
 
-  it('expires at its time, too, where the broker was stopped so that wills stay, started again, and died later', async () => {
+  it('expires on time after the broker was stopped with wills kept, started again, and crashed later', async () => {
     await using lives = await new Lives().begin();
     await lives.connect({ clientId: 'c', ...PERSISTENT });
     const { broker, clock } = lives.kit;
@@ -92,14 +92,14 @@ describe('A session that is kept', () => {
     await broker.start();
     assert.equal(broker.session('c').client.disconnectedAt, wentAt);
     await clock.advance(3_000_000);
-    await broker.table('t').set('k', 1); // until now the process has lived
+    await broker.table('t').set('k', 1); // the process was running until now
     await lives.crash();
     assert.equal(lives.kit.broker.hasSession('c'), true);
     await lives.kit.clock.advance(601_000);
     assert.equal(lives.kit.broker.hasSession('c'), false);
   });
 
-  it('of MQTT 3.1.1 is there again, with its subscriptions', async () => {
+  it('of MQTT 3.1.1 is restored with its subscriptions', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'old', protocolVersion: 4, clean: false });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -112,7 +112,7 @@ describe('A session that is kept', () => {
     assert.deepEqual(again.texts(), ['x']);
   });
 
-  it('shows who it belongs to as before', async () => {
+  it('has the same client information as before', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({
       clientId: 'a',
@@ -146,7 +146,7 @@ describe('A session that is kept', () => {
     assert.equal(handle.state, 'disconnected');
   });
 
-  it('is discarded by a clean start, with all that was in it', async () => {
+  it('is discarded by a clean start with all of its state', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.kit.broker.publish('a/1', 'x', { qos: 1 });
@@ -160,7 +160,7 @@ describe('A session that is kept', () => {
     assert.deepEqual([...lives.kit.broker.subscriptions()], []);
   });
 
-  it('that was resumed with expiry 0 ends with the process', async () => {
+  it('that was resumed with expiry 0 ends when the process crashes', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     const client = await lives.connect({ clientId: 'a', clean: false, sessionExpiry: 0 });
@@ -181,7 +181,7 @@ describe('A session that is kept', () => {
     assert.equal(lives.kit.broker.hasSession('a'), false);
   });
 
-  it('has the expiry that its last DISCONNECT gave it', async () => {
+  it('has the expiry that its last DISCONNECT set', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.disconnect({ properties: { sessionExpiryInterval: 10 } });
@@ -200,7 +200,7 @@ describe('A session that is kept', () => {
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
-  it('that ends while its last change is being written does not come back', async () => {
+  it('is not restored if it ends while its last change is being written', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     lives.store.turnsBefore = () => 5;
@@ -212,7 +212,7 @@ describe('A session that is kept', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('is not there when the process died before its CONNACK', async () => {
+  it('does not exist if the process crashed before its CONNACK', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsBefore = () => 50;
     const coming = lives.connect({ clientId: 'a', ...PERSISTENT });
@@ -223,7 +223,7 @@ describe('A session that is kept', () => {
     assert.equal(lives.kit.broker.hasSession('a'), false);
   });
 
-  it('leaves nothing behind when it ends', async () => {
+  it('leaves nothing in the store when it ends', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     for (let n = 0; n < 120; n++) {
@@ -236,7 +236,7 @@ describe('A session that is kept', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('leave nothing behind when many end, of which one commit clears away what has room in it', async () => {
+  it('leaves nothing in the store when many end, and one commit removes as much as it has room for', async () => {
     await using lives = await new Lives().begin();
     const ids = Array.from({ length: 200 }, (_, n) => `a${n}`);
     for (const id of ids) await lives.leave(id, 'a/#');
@@ -250,7 +250,7 @@ describe('A session that is kept', () => {
     assert.ok(commits < 10, `${commits} commits`);
   });
 
-  it('whose sweep was cut short is swept by the next process', async () => {
+  it('is removed by the next process if its removal was interrupted', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     for (let n = 0; n < 300; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
@@ -263,7 +263,7 @@ describe('A session that is kept', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('leaves memory again when the client that came back went before its CONNACK', async () => {
+  it('is released from memory again if the client that resumed it disconnected before its CONNACK', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 3, acknowledge: 'manual' });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -283,7 +283,7 @@ describe('A session that is kept', () => {
     assert.equal(texts().length, 10);
   });
 
-  it('tells of what waits for it and is in flight also while its client is away', async () => {
+  it('reports queued and in-flight messages even while its client is offline', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 3, acknowledge: 'manual' });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -295,8 +295,8 @@ describe('A session that is kept', () => {
   });
 });
 
-describe('Subscriptions that are kept', () => {
-  it('have their options and identifiers again', async () => {
+describe('Persisted subscriptions', () => {
+  it('keep their options and identifiers', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe([{ topic: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 }], {
@@ -316,7 +316,7 @@ describe('Subscriptions that are kept', () => {
     );
   });
 
-  it('come first and in the order of their bytes, those made later in the order in which they were made', async () => {
+  it('are listed first and in the order of their bytes, later ones in the order in which they were made', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     for (const topic of ['z', 'ü', 'a', 'Z', '+/b']) await client.subscribe({ topic, qos: 0 });
@@ -327,7 +327,7 @@ describe('Subscriptions that are kept', () => {
     assert.deepEqual(filters(), ['+/b', 'Z', 'a', 'z', 'ü', 'y', 'b']);
   });
 
-  it('are acted upon: No Local, Retain As Published and identifiers', async () => {
+  it('are effective: No Local, Retain As Published and identifiers', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe([{ topic: 'a', qos: 1, noLocal: true }]);
@@ -345,7 +345,7 @@ describe('Subscriptions that are kept', () => {
     );
   });
 
-  it('do not come back once they were ended', async () => {
+  it('are not restored once they were removed', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe([{ topic: 'a' }, { topic: 'b' }]);
@@ -369,7 +369,7 @@ describe('Subscriptions that are kept', () => {
     );
   });
 
-  it('made and ended on behalf of a client that is away are kept, too', async () => {
+  it('that the app makes and removes for an offline client are persisted as well', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a');
     lives.kit.broker.session('a').subscribe('b', { qos: 1 });
@@ -381,7 +381,7 @@ describe('Subscriptions that are kept', () => {
     );
   });
 
-  it('of a group go on in turns', async () => {
+  it('of a share group continue in turn', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', '$share/g/t');
     await lives.leave('b', '$share/g/t');
@@ -393,7 +393,7 @@ describe('Subscriptions that are kept', () => {
     assert.ok(members.every(({ got }) => got.length > 0));
   });
 
-  it('that were ended just before their session do not come to the next session of its number', async () => {
+  it('that were removed just before their session are not assigned to the next session with its number', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a' });

@@ -15,8 +15,8 @@ async function retained(lives: Lives, filter = '#'): Promise<string[]> {
   return found;
 }
 
-describe('Retained messages that are kept', () => {
-  it('are there again: set, replaced, cleared', async () => {
+describe('Persisted retained messages', () => {
+  it('are restored after a crash: set, replaced and cleared', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'w' });
     for (const [topic, payload] of ['a 1', 'b 1', 'c 1', 'b 2', 'c '].map((text) => text.split(' ')))
@@ -25,7 +25,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await retained(lives), ['a 1', 'b 2']);
   });
 
-  it('of QoS 0 follow within a moment, and at once where the app was told so', async () => {
+  it('of QoS 0 are written within a moment, or at once if the app requested it', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'w' });
     await client.publish('a', '1', { retain: true });
@@ -35,7 +35,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await retained(lives), ['a 1', 'b 1']);
   });
 
-  it('expire at the same time as without the crash, and leave the store', async () => {
+  it('expire at the same time as without the crash, and are removed from the store', async () => {
     await using lives = await new Lives({ retainedExpiryInterval: 1000 }).begin();
     const { broker } = lives.kit;
     await broker.publish('a', '1', { qos: 1, retain: true, properties: { messageExpiryInterval: 60 } });
@@ -51,7 +51,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('are handed out with what is left of their time, and as they were published', async () => {
+  it('are sent with their remaining expiry interval, and otherwise as they were published', async () => {
     await using lives = await new Lives().begin();
     await lives.kit.broker.publish('a', '1', {
       qos: 2,
@@ -68,7 +68,7 @@ describe('Retained messages that are kept', () => {
     );
   });
 
-  it('cost the store nothing where there was none and is none', async () => {
+  it('write nothing to the store when a missing message is cleared', async () => {
     await using lives = await new Lives().begin();
     const { kit, store } = lives;
     await kit.broker.publish('b', '1', { retain: true });
@@ -93,7 +93,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await retained(lives), []);
   });
 
-  it('are gone for good when they are deleted while the commit that keeps them is under way', async () => {
+  it('are removed for good when they are deleted during the commit that persists them', async () => {
     await using lives = await new Lives().begin();
     const { kit, store } = lives;
     store.turnsBefore = store.turnsAfter = () => 3;
@@ -110,7 +110,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('that expired in the turn of their replacement leave nothing in the store', async () => {
+  it('leave nothing in the store if they expired in the turn of their replacement', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     await broker.publish('a', '1', { qos: 1, retain: true, properties: { messageExpiryInterval: 1 } });
@@ -121,7 +121,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('are told of where a start has no room for them, and do not come back', async () => {
+  it('are reported if a start has no room for them, and are not restored later', async () => {
     const store = new MortalStore();
     const first = await createBroker({ store }).start();
     for (let n = 0; n < 5; n++) await first.publish(`r/${n}`, `${n}`.repeat(n), { qos: 1, retain: true });
@@ -136,7 +136,7 @@ describe('Retained messages that are kept', () => {
     assert.deepEqual(await store.contents(), ['retained message "r/1"', 'retained message "r/2"']);
   });
 
-  it('do not hold what the broker says of itself', async () => {
+  it("do not include the broker's own $SYS messages", async () => {
     await using lives = await new Lives({ sysInterval: 1000 }).begin();
     await lives.kit.clock.advance(10_000);
     assert.deepEqual(
@@ -146,8 +146,8 @@ describe('Retained messages that are kept', () => {
   });
 });
 
-describe('Delayed messages that are kept', () => {
-  it('are published at their time, though the process died meanwhile', async () => {
+describe('Persisted delayed messages', () => {
+  it('are published at their time even if the process has crashed in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
@@ -165,7 +165,7 @@ describe('Delayed messages that are kept', () => {
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('delayed')).length, 0);
   });
 
-  it('are told of, and end nothing, when the delivery of one breaks whose commit was slower than its delay', async (t) => {
+  it('are reported, and disturb nothing, if a delivery fails whose commit took longer than the delay', async (t) => {
     await using lives = await new Lives().begin();
     const { broker } = lives.kit;
     const errors: string[] = [];
@@ -182,7 +182,7 @@ describe('Delayed messages that are kept', () => {
     assert.deepEqual(errors, ['publishing a delayed message: broken']);
   });
 
-  it('that are delayed come no later than their delay after a start, though the clock was set back meanwhile', async () => {
+  it('are published no later than their delay after a start, even if the clock was set back in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't');
     await lives.kit.broker.publish('$delayed/5/t', 'late', { qos: 1 });
@@ -192,7 +192,7 @@ describe('Delayed messages that are kept', () => {
     assert.deepEqual(texts(), ['late']);
   });
 
-  it('that fell due while there was no process come at the start, to sessions that are away, too', async () => {
+  it('that became due while no process was running are published at the start, including to offline sessions', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of [2, 1, 3]) await lives.kit.broker.publish(`$delayed/${n}/t`, `${n}`);
@@ -205,7 +205,7 @@ describe('Delayed messages that are kept', () => {
 });
 
 describe('Tables', () => {
-  it('keep what the app sets, and forget what it deletes', async () => {
+  it('persist what the app sets, and remove what it deletes', async () => {
     await using lives = await new Lives().begin();
     const users = lives.kit.broker.table<{ name: string; tags: string[] }>('users');
     await users.set('a', { name: 'ä', tags: ['x'] });
@@ -229,7 +229,7 @@ describe('Tables', () => {
     assert.equal(lives.kit.broker.table('user').size, 0);
   });
 
-  it('hold a value as it was when it was set', async () => {
+  it('store a value as it was when it was set', async () => {
     await using kit = await createTestBroker();
     const value = { list: [1] };
     await kit.broker.table('t').set('k', value);
@@ -237,7 +237,7 @@ describe('Tables', () => {
     assert.deepEqual(kit.broker.table('t').get('k'), { list: [1] });
   });
 
-  it('refuse names that are none, values that JSON can not say, and changes while the store is not open', async () => {
+  it('refuse invalid names, values that JSON cannot represent, and changes while the store is not open', async () => {
     const broker = createBroker({ store: memoryStore() });
     assert.throws(() => broker.table('a/b'), { code: 'TABLE_NAME_INVALID' });
     await assert.rejects(broker.table('t').set('k', 1), { code: 'BROKER_NOT_STARTED' });
@@ -252,7 +252,7 @@ describe('Tables', () => {
     assert.equal(broker.table('t').get('k'), 1);
   });
 
-  it('hand out what cannot be changed, since that would not be kept, and keep what was set', async () => {
+  it('return values that cannot be changed, because changes would not be persisted', async () => {
     await using lives = await new Lives().begin();
     const rule = { topics: ['a'], allow: true };
     await lives.kit.broker.table('t').set('k', rule);
@@ -268,7 +268,7 @@ describe('Tables', () => {
     }
   });
 
-  it('refuse keys with half a surrogate pair, which would all be one key in the store', async () => {
+  it('refuse keys with an unpaired surrogate, which would all be the same key in the store', async () => {
     const broker = createBroker({ store: memoryStore() });
     await broker.start();
     const table = broker.table('t');
@@ -280,7 +280,7 @@ describe('Tables', () => {
     await broker.stop();
   });
 
-  it('refuse a key that is no text instead of calling it kept and losing it', async () => {
+  it('refuse a key that is not a string, which would otherwise be lost', async () => {
     const broker = createBroker({ store: memoryStore() });
     await broker.start();
     const table = broker.table('t') as unknown as { set(key: unknown, value: unknown): Promise<void>; size: number };
@@ -290,8 +290,8 @@ describe('Tables', () => {
   });
 });
 
-describe('A broker that stops in good order', () => {
-  it('leaves to the next one what it had, in memory or not', async () => {
+describe('A broker that stops cleanly', () => {
+  it('leaves its state to the next broker, whether it was in memory or not', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const slow = await lives.connect({ clientId: 'b', ...PERSISTENT, receiveMaximum: 2, acknowledge: 'manual' });
@@ -310,7 +310,7 @@ describe('A broker that stops in good order', () => {
     assert.deepEqual(await retained(lives), ['t 9']);
   });
 
-  it('goes on with what it had when it is started again', async () => {
+  it('continues with its state when it is started again', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     await lives.leave('a', 't', 1);
@@ -330,7 +330,7 @@ describe('A broker that stops in good order', () => {
     assert.equal(lives.kit.broker.hasSession('a'), true);
   });
 
-  it('does not go on where another one has written to its store since', async () => {
+  it('does not continue if another broker has written to its store since', async () => {
     const store = memoryStore();
     const [first, second] = [createBroker({ store }), createBroker({ store })];
     await first.start();
@@ -348,14 +348,14 @@ describe('A broker that stops in good order', () => {
   for (const [what, begin] of [
     ['shortens a queue', async ({ kit }) => void (await kit.broker.publish('t', 'one too many', { qos: 1 }))],
     [
-      'brings a client back',
+      'resumes a session',
       async ({ kit }) =>
         void (await rawClient(kit.broker, { connect: false })).send(connectPacket({ clientId: 'a', ...RAW_PERSISTENT }))
     ],
-    ['hands out a queue', async (lives) => void (await lives.connect({ clientId: 'b', ...PERSISTENT }))],
-    ['sweeps what a session has left', async ({ kit }) => kit.broker.session('b').discard()]
+    ['sends a queue', async (lives) => void (await lives.connect({ clientId: 'b', ...PERSISTENT }))],
+    ['removes the records of a session', async ({ kit }) => kit.broker.session('b').discard()]
   ] as [string, (lives: Lives) => Promise<void>][])
-    it(`tells of no error where it ${what} just then`, async () => {
+    it(`reports no error if it is stopped while it ${what}`, async () => {
       await using lives = await new Lives({ maxMqueueLen: 20 }).begin();
       const { kit, store } = lives;
       const errors: unknown[] = [];
@@ -372,7 +372,7 @@ describe('A broker that stops in good order', () => {
       const closed = new Promise<void>((resolve) => {
         isClosed = resolve;
       });
-      // as one that is on its way when the store is closed
+      // Like a read that is in progress when the store is closed.
       store.read = async (from, to, limit) => {
         reads++;
         await closed;
@@ -392,7 +392,7 @@ describe('A broker that stops in good order', () => {
       for (let n = 0; n < 20; n++) assert.ok(texts().includes(`${n}`));
     });
 
-  it('tells of no error where sessions end with it', async () => {
+  it('reports no error if sessions end with the stop', async () => {
     await using lives = await new Lives().begin();
     const errors: unknown[] = [];
     lives.kit.broker.on('error', ({ error }) => errors.push(error));

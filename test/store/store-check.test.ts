@@ -32,14 +32,14 @@ function of(kind: number, at = 0): Entry {
   return found;
 }
 
-/** Bytes with one bit changed. */
+/** Returns a copy of the bytes with one bit changed. */
 function flipped(value: Buffer): Buffer {
   const changed = Buffer.from(value);
   changed[changed.length >> 1] ^= 4;
   return changed;
 }
 
-/** A journal with the state of messages of a session, as it is in the store. */
+/** Encodes a journal with the state of messages of a session, as it is in the store. */
 function journal(): Entry {
   const { key, value } = of(Kind.flow);
   const draft = beginJournal(new Draft(), 1_000);
@@ -48,7 +48,7 @@ function journal(): Entry {
   return { key: draft.batch.keys[0], value: draft.batch.values[0] as Buffer };
 }
 
-/** The store is refused by a broker, repaired by another, and sound from then on. */
+/** Checks that a broker refuses the store, that another one repairs it, and that it is sound from then on. */
 async function repairs(store: Store, refusal: RegExp): Promise<void> {
   await assert.rejects(createTestBroker({ ...ALL_KINDS, store }), (error: Error & { code?: string }) => {
     assert.equal(error.code, 'STORE_CORRUPT');
@@ -67,14 +67,14 @@ async function repairs(store: Store, refusal: RegExp): Promise<void> {
   assert.deepEqual(findings, []);
 }
 
-/** The lines of an export. */
+/** Returns the lines of an export. */
 async function exported(store: Store): Promise<string[]> {
   const lines: string[] = [];
   for await (const line of exportStore(store)) lines.push(line);
   return lines;
 }
 
-/** More than an import writes at once. */
+/** More data than an import writes in one batch. */
 async function large(): Promise<Store> {
   const store = await copy();
   await change(store, (batch) => {
@@ -94,7 +94,7 @@ async function large(): Promise<Store> {
   return store;
 }
 
-/** What is there when the process dies in the middle of an import. */
+/** Returns the contents of a store whose process crashed during an import. */
 async function importCutShort(): Promise<Store> {
   const store = memoryStore();
   const commit = store.commit.bind(store);
@@ -111,11 +111,11 @@ async function importCutShort(): Promise<Store> {
   return rest;
 }
 
-/** Not in a store where all has settled. */
+/** Record kinds that are absent once everything is written. */
 const FLEETING = new Set(['garbage', 'journal']);
 
 describe('checkStore', () => {
-  it('finds nothing in what a broker leaves behind, whichever kinds of records there are', async () => {
+  it('finds nothing in the store of a stopped broker, whatever kinds of records it has', async () => {
     const kinds = new Set(entries.map(({ key }) => key[0]));
     const unseen = Object.entries(RECORDS).filter(([name, { kind }]) => !FLEETING.has(name) && !kinds.has(kind));
     assert.deepEqual(unseen, []);
@@ -128,7 +128,7 @@ describe('checkStore', () => {
 
   for (const [name, { kind }] of Object.entries(RECORDS)) {
     if (FLEETING.has(name)) continue;
-    it(`names a record of kind ${name} with another bit, which a broker refuses and repairStore takes out`, async () => {
+    it(`names a record of kind ${name} with a changed bit, which a broker refuses and repairStore removes`, async () => {
       const store = await copy();
       const { key, value } = of(kind);
       await change(store, (batch) => batch.put(key, flipped(value)));
@@ -137,7 +137,7 @@ describe('checkStore', () => {
         findings.some(({ code, text }) => code === 'RECORD_UNREADABLE' && text.startsWith(describeKey(key))),
         JSON.stringify(findings)
       );
-      // queues are read when their clients come
+      // Queues are read when their clients connect.
       if (name !== 'segment') await repairs(store, /^the copy: .*(cannot be read|checksum is wrong)/);
       else {
         const { findings: repaired, isRepaired } = await checkStore(store, { repair: true });
@@ -151,7 +151,7 @@ describe('checkStore', () => {
     });
   }
 
-  it('names commits that are missing', async () => {
+  it('names missing commits', async () => {
     const store = await copy();
     await change(store, (batch) => {
       for (const at of [3, 4, 7]) batch.delete(of(Kind.commit, at).key);
@@ -166,7 +166,7 @@ describe('checkStore', () => {
   });
 
   for (const also of ['nothing else', 'another record', 'a journal to fold'] as const)
-    it(`mends a store that lacks the oldest commits that are kept, and ${also}`, async () => {
+    it(`repairs a store that lacks the oldest commits that should be present, and ${also}`, async () => {
       const store = await copy();
       const last = 70_000;
       const { key, value } = journal();
@@ -182,7 +182,7 @@ describe('checkStore', () => {
       await repairs(store, /commits 4465 to 6964 are missing/);
     });
 
-  it('finds that the records of all commits are missing, which a broker refuses', async () => {
+  it('reports that the records of all commits are missing, which a broker refuses', async () => {
     const store = await copy();
     await change(store, (batch) => {
       for (const { key } of entries.filter(({ key }) => key[0] === Kind.commit)) batch.delete(key);
@@ -201,7 +201,7 @@ describe('checkStore', () => {
     await (await createTestBroker({ store, leakCheck: false }))[Symbol.asyncDispose]();
   });
 
-  it('does not take out the record of a commit that a repair has made, in a slot that was bad', async () => {
+  it('does not remove the record of a commit that a repair has written to a damaged slot', async () => {
     const store = await copy();
     const last = 70_000;
     await change(store, (batch) => {
@@ -217,7 +217,7 @@ describe('checkStore', () => {
     assert.deepEqual((await checkStore(store)).findings, []);
   });
 
-  it('names what belongs to a session that is missing, and takes it out', async () => {
+  it('names records of a missing session, and removes them', async () => {
     const store = await copy();
     const { key } = of(Kind.session);
     await change(store, (batch) => batch.delete(key));
@@ -235,7 +235,7 @@ describe('checkStore', () => {
     assert.equal((await storeStatistics(store)).kinds.segment.records, 0, 'its segments are gone');
   });
 
-  it('gives a session whose state is missing its whole queue', async () => {
+  it('restores a session whose state is missing with its whole queue', async () => {
     const store = await copy();
     const { key } = of(Kind.flow);
     await change(store, (batch) => batch.delete(key));
@@ -252,7 +252,7 @@ describe('checkStore', () => {
     reader.on('message', ({ topic, payload }) => topic === 'to/reader/x' && got.push(`${payload}`));
     await kit.clock.advance(0);
     await kit[Symbol.asyncDispose]();
-    // QoS 2 comes later: its packet ids are kept first
+    // QoS 2 is sent later, because its packet ids are committed first.
     got.sort((a, b) => Number(a) - Number(b));
     assert.deepEqual(
       got,
@@ -260,7 +260,7 @@ describe('checkStore', () => {
     );
   });
 
-  it('counts queued messages that are missing, and goes on with the others', async () => {
+  it('counts missing queued messages, and continues with the others', async () => {
     const store = await copy();
     await change(store, (batch) => batch.delete(of(Kind.segment, 5).key));
     const number = of(Kind.segment).key.readUIntBE(1, 6);
@@ -272,7 +272,7 @@ describe('checkStore', () => {
     assert.equal((await storeStatistics(store)).largestSessions[0].messages, 19);
   });
 
-  it('names records of unknown kinds, and keys that are cut short', async () => {
+  it('names records of unknown kinds, and truncated keys', async () => {
     const store = await copy();
     await change(store, (batch) => {
       batch.put(Buffer.from([0x77, 1]), Buffer.from('?'));
@@ -289,7 +289,7 @@ describe('checkStore', () => {
     assert.deepEqual((await checkStore(store)).findings, []);
   });
 
-  it('refuses a store of a later version, and one that is none of ours, and leaves them as they are', async () => {
+  it('refuses a store of a later version, and one of another program, and does not change them', async () => {
     const later = await copy();
     await change(later, (batch) => {
       const draft = new Draft();
@@ -315,7 +315,7 @@ describe('checkStore', () => {
 
   for (const [name, { kind }] of Object.entries(RECORDS)) {
     if (name === 'garbage') continue;
-    it(`refuses a store with a ${name} record of a later version, as a broker and an export do, and nothing is written`, async () => {
+    it(`refuses a store with a ${name} record of a later version, as a broker and an export do, and writes nothing`, async () => {
       const store = await copy();
       const journals = [journal(), { ...journal(), key: numberKey(Kind.journal, 1_001) }];
       const found = name === 'journal' ? journals[1] : of(kind);
@@ -330,13 +330,13 @@ describe('checkStore', () => {
       };
       await assert.rejects(checkStore(store, { repair: true }), refused);
       await assert.rejects(exported(store), refused);
-      if (name === 'segment') return; // queues are read when their clients come
+      if (name === 'segment') return; // queues are read when their clients connect
       for (const repairStore of [false, true])
         await assert.rejects(createTestBroker({ ...ALL_KINDS, store, repairStore }), refused);
     });
   }
 
-  it('takes no record of a kind that it does not know out of a store of a later version', async () => {
+  it('removes no record of an unknown kind from a store of a later version', async () => {
     const store = await copy();
     const draft = new Draft();
     draft.key(0x77).u8(1).value().put();
@@ -348,7 +348,7 @@ describe('checkStore', () => {
     });
   });
 
-  it('writes nothing where nothing is to be repaired, and knows what journals hold', async () => {
+  it('writes nothing if nothing needs repair, and understands the contents of journals', async () => {
     const store = await copy();
     const { key, value } = journal();
     await change(store, (batch) => batch.put(key, value));
@@ -359,13 +359,13 @@ describe('checkStore', () => {
     assert.deepEqual(await entriesOf(store), before);
   });
 
-  it('tells of its progress', async () => {
+  it('reports its progress', async () => {
     const seen: number[] = [];
     await checkStore(await copy(), { onProgress: ({ records }) => seen.push(records) });
     assert.equal(seen.at(-1), entries.length);
   });
 
-  it('does not let a new session have the number of one that is lost', async () => {
+  it('does not let a new session use the number of a lost one', async () => {
     const store = await copy();
     await change(store, (batch) => {
       for (const { key } of entries.filter(({ key }) => key[0] === Kind.session)) batch.delete(key);
@@ -383,13 +383,13 @@ describe('checkStore', () => {
   });
 });
 
-describe('a store of somebody else that does not open', () => {
+describe('A store of another implementation that does not open', () => {
   for (const [code, isRepairable] of [
     ['STORE_DAMAGED', true],
     ['STORE_UNUSABLE', false],
     ['STORE_LOCKED', false]
   ] as const)
-    it(`is ${isRepairable ? '' : 'not '}asked to repair itself when it says ${code}`, async () => {
+    it(`is ${isRepairable ? '' : 'not '}asked to repair itself when it fails with ${code}`, async () => {
       for (const run of [
         (store: Store) => checkStore(store, { repair: true }),
         async (store: Store) => {
@@ -415,7 +415,7 @@ describe('a store of somebody else that does not open', () => {
 });
 
 describe('storeStatistics', () => {
-  it('counts by kind and names the sessions that take the most', async () => {
+  it('counts records by kind and names the sessions that use the most space', async () => {
     const { kinds, largestSessions, records, bytes } = await storeStatistics(await copy());
     assert.equal(records, entries.length);
     assert.equal(
@@ -439,7 +439,7 @@ describe('storeStatistics', () => {
     assert.equal(left.length, largestSessions.length - 1, 'what is left of one that is over is not among them');
   });
 
-  it('refuses what it cannot read, by name', async () => {
+  it('refuses unreadable records and names them', async () => {
     const flow = of(Kind.flow);
     for (const [value, code] of [
       [flipped(flow.value), 'STORE_CORRUPT'],
@@ -459,14 +459,14 @@ describe('storeStatistics', () => {
 });
 
 describe('exportStore and importStore', () => {
-  it('carry every record to another store', async () => {
+  it('copy every record to another store', async () => {
     const other = memoryStore();
     const { records } = await importStore(other, exportStore(await copy()));
     assert.equal(records, entries.length);
     assert.deepEqual(await entriesOf(other), entries);
   });
 
-  it('show what records say', async () => {
+  it('show the contents of records', async () => {
     const lines = (await exported(await copy())).map(
       (line) => JSON.parse(line) as { kind: string; content?: Record<string, unknown> }
     );
@@ -479,11 +479,11 @@ describe('exportStore and importStore', () => {
     });
   });
 
-  it('take a store with records for no place to import into', async () => {
+  it('refuse to import into a store with records', async () => {
     await assert.rejects(importStore(await copy(), exportStore(await copy())), { code: 'STORE_NOT_EMPTY' });
   });
 
-  it('leave nothing that a broker would start on when a line is wrong, and name the line', async () => {
+  it('leave nothing that a broker would start on when a line is invalid, and name the line', async () => {
     const lines = await exported(await copy());
     const wrong: [string, RegExp][] = [
       ['{', /^line 5: no JSON/],
@@ -498,7 +498,7 @@ describe('exportStore and importStore', () => {
     await assert.rejects(importStore(memoryStore(), []), { code: 'IMPORT_INVALID' });
   });
 
-  it('take no export for whole that ends early or goes on behind its last line', async () => {
+  it('refuse an export that ends early or continues after its last line', async () => {
     const lines = await exported(await copy());
     for (const count of [1, 20, lines.length - 1])
       await assert.rejects(importStore(memoryStore(), lines.slice(0, count)), {
@@ -511,7 +511,7 @@ describe('exportStore and importStore', () => {
     });
   });
 
-  it('take no export for whole in which a line is missing or there twice, unless its count is taken out', async () => {
+  it('refuse an export in which a line is missing or duplicated, unless its count is removed', async () => {
     const lines = await exported(await copy());
     const at = lines.findIndex((line) => line.includes('"kind":"retained"'));
     const without = lines.toSpliced(at, 1);
@@ -546,7 +546,7 @@ describe('exportStore and importStore', () => {
       await assert.rejects(importStore(memoryStore(), lines.with(at, line)), { code: 'STORE_TOO_NEW', message });
   });
 
-  it('leave nothing when a line is wrong that comes after some were written', async () => {
+  it('leave nothing when an invalid line follows lines that were already written', async () => {
     const store = memoryStore();
     let commits = 0;
     const commit = store.commit.bind(store);
@@ -562,7 +562,7 @@ describe('exportStore and importStore', () => {
     assert.deepEqual(await entriesOf(store), await entriesOf(await large()));
   });
 
-  it('know what an import has left that did not end, and import over it', async () => {
+  it('recognize the remains of an incomplete import, and import over them', async () => {
     const rest = await importCutShort();
     const unfinished = {
       code: 'IMPORT_UNFINISHED',
@@ -580,7 +580,7 @@ describe('exportStore and importStore', () => {
     assert.deepEqual(await entriesOf(rest), entries);
   });
 
-  it('have an import to do again when what it has written can not be taken out', async () => {
+  it('require the import to be repeated if the data it has written cannot be removed', async () => {
     const store = memoryStore();
     const commit = store.commit.bind(store);
     store.commit = async (batch) => {
@@ -594,13 +594,13 @@ describe('exportStore and importStore', () => {
     assert.deepEqual(await entriesOf(store), entries);
   });
 
-  it('pass over a byte order mark at the beginning', async () => {
+  it('ignore a byte order mark at the beginning', async () => {
     const [first, ...lines] = await exported(await copy());
     const { records } = await importStore(memoryStore(), [`\uFEFF${first}`, ...lines]);
     assert.equal(records, entries.length);
   });
 
-  it('refuse to export what cannot be read, by name', async () => {
+  it('refuse to export unreadable records, and name them', async () => {
     const store = await copy();
     const { key, value } = of(Kind.retained);
     await change(store, (batch) => batch.put(key, flipped(value)));
@@ -612,7 +612,7 @@ describe('exportStore and importStore', () => {
   });
 });
 
-describe('a store that is in use', () => {
+describe('A store that is in use', () => {
   const deeds: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
     checkStore: (store) => checkStore(store),
     'checkStore with repair': (store) => checkStore(store, { repair: true }),
@@ -622,7 +622,7 @@ describe('a store that is in use', () => {
   };
 
   for (const [name, run] of Object.entries(deeds)) {
-    it(`is refused to ${name} while a broker has it, and the broker goes on`, async () => {
+    it(`is refused to ${name} while a broker has it open, and the broker continues`, async () => {
       const store = memoryStore({ name: 'the only' });
       await using kit = await createTestBroker({ store });
       await assert.rejects(run(store), {
@@ -632,7 +632,7 @@ describe('a store that is in use', () => {
       await kit.broker.publish({ topic: 'a', qos: 1, retain: true });
     });
 
-    it(`is refused to a broker, and to checkStore, while ${name} is at work on it, and free afterwards`, async () => {
+    it(`is refused to a broker and to checkStore while ${name} uses it, and released afterwards`, async () => {
       const store = memoryStore({ name: 'the only' });
       const open = store.open.bind(store);
       const refused: unknown[] = [];
@@ -659,7 +659,7 @@ describe('a store that is in use', () => {
     });
   }
 
-  it('is free when an export of it is given up', async () => {
+  it('is released when an export is abandoned', async () => {
     const store = await copy();
     for await (const line of exportStore(store)) {
       assert.ok(line);
@@ -668,7 +668,7 @@ describe('a store that is in use', () => {
     assert.deepEqual((await checkStore(store)).findings, []);
   });
 
-  it('is free when a check of it has failed', async () => {
+  it('is released when a check has failed', async () => {
     const store = memoryStore();
     const { open } = store;
     store.open = () => Promise.reject(new Error('not now'));

@@ -8,27 +8,29 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Entry, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 
-/** A session that outlives its connection by an hour. */
+/** Options of a session that outlives its connection by an hour. */
 export const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 
-/** Let so many turns of the event loop pass. */
+/** Waits for this many turns of the event loop. */
 export async function turns(count: number): Promise<void> {
   for (let left = count; left > 0; left--) await setImmediate();
 }
 
 /**
- * A store over another one that takes its time as a disk does, remembers what was committed, and can die: from then on nothing that is
- * written is kept, and nobody is told.
+ * Wraps a store with the delays of a disk, records what was committed, and can crash: from then on nothing is written and no call
+ * completes.
  */
 export class MortalStore implements Store {
   readonly name: string;
   readonly committed: Batch[] = [];
-  /** Turns of the event loop before a commit is kept, and from then until it is told of. */
+  /** Turns of the event loop before a commit is stored, and from then until it completes. */
   turnsBefore = (): number => 0;
   turnsAfter = (): number => 0;
-  /** And of reading. */
+  /** The same for reading. */
   turnsToRead = (): number => 0;
-  /** Whether a commit fails, and all of it is kept nevertheless. From then on all of them do, until it is opened again. */
+  /**
+   * Returns how a commit fails; `applies` stores all of it nevertheless. From then on every commit fails until the store is opened again.
+   */
   fault = (): 'rejects' | 'applies' | undefined => undefined;
   readonly #inner: Store;
   #isDead = false;
@@ -73,20 +75,20 @@ export class MortalStore implements Store {
     return entries;
   }
 
-  /** @param isPendingKept the commit under way was kept, though nobody has been told */
+  /** @param isPendingKept whether the commit in progress is stored although it has not completed */
   async die(isPendingKept = false): Promise<void> {
     this.#isDead = true;
     if (isPendingKept && this.#pending !== undefined) await this.#keep(this.#pending);
   }
 
-  /** It does not write, as a commit has failed. */
+  /** Stops writing, like a store after a failed commit. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
 
-  /** What is in it, in another one in memory. */
+  /** Returns a copy of its contents in memory. */
   async copy(): Promise<MortalStore> {
-    if (this.#isBroken) await this.#inner.open().catch(() => undefined); // perhaps it was just closed, to be opened again
+    if (this.#isBroken) await this.#inner.open().catch(() => undefined); // it may just have been closed, to be opened again
     const batch = new Batch();
     for (const { key, value } of await this.entries()) batch.put(key, value);
     const copy = await MortalStore.of([batch]);
@@ -97,18 +99,21 @@ export class MortalStore implements Store {
     return copy;
   }
 
-  /** All that is kept. */
+  /** Returns all entries. */
   entries(): Promise<Entry[]> {
     return this.#inner.read(Buffer.of(0), Buffer.of(255), 1e9);
   }
 
-  /** What is kept besides the format and the numbers of commits, in words. */
+  /** Describes the entries, except the format and the numbers of commits. */
   async contents(): Promise<string[]> {
     const entries = await this.entries();
     return entries.filter(({ key }) => key[0] > Kind.commit).map(({ key }) => describeKey(key));
   }
 
-  /** One that holds what was committed to another. @param inner with nothing in it */
+  /**
+   * Creates a store with the batches that were committed to another one.
+   * @param inner an empty store
+   */
   static async of(batches: readonly Batch[], inner?: Store): Promise<MortalStore> {
     const store = new MortalStore(inner);
     await store.open();
@@ -128,15 +133,15 @@ function copyOf(batch: Batch): Batch {
   return copy;
 }
 
-/** Brokers that live one after the other on one store. */
+/** Successive brokers on one store. */
 export class Lives {
   store = new MortalStore();
   kit!: TestBroker;
-  /** Goes up when the process dies: what the old one says from then on nobody hears. */
+  /** Incremented when the process crashes: events of an earlier broker are ignored. */
   life = 0;
-  /** Of the next broker. */
+  /** Options of the next broker. */
   options: Omit<BrokerOptions, 'clock' | 'store'>;
-  /** With a store. */
+  /** Whether the brokers have a store. */
   isKept = true;
   #streams: Duplex[] = [];
 
@@ -161,7 +166,7 @@ export class Lives {
     return connectClient(stream, { clock: this.kit.clock, ...options });
   }
 
-  /** Connect, and note what comes. */
+  /** Connects a client and records the messages it receives. */
   async listen(options: ClientOptions): Promise<{ client: Client; got: ReceivedMessage[]; texts(): string[] }> {
     const client = await this.connect({ ...PERSISTENT, ...options });
     const got: ReceivedMessage[] = [];
@@ -169,12 +174,12 @@ export class Lives {
     return { client, got, texts: () => got.map(({ payload }) => `${payload}`) };
   }
 
-  /** The newest wires, in the order of their clients' coming. */
+  /** Returns the newest wires, in the order in which their clients connected. */
   get streams(): readonly Duplex[] {
     return this.#streams;
   }
 
-  /** Subscribe and go: what comes then waits. */
+  /** Subscribes and disconnects, so that later messages are queued. */
   async leave(clientId: string, filter: string, qos: 0 | 1 | 2 = 1, options: ClientOptions = {}): Promise<void> {
     const client = await this.connect({ clientId, ...PERSISTENT, ...options });
     await client.subscribe({ topic: filter, qos });
@@ -182,13 +187,13 @@ export class Lives {
     await this.kit.clock.advance(100);
   }
 
-  /** All is written, then the process dies; another one starts on what is in the store. */
+  /** Lets everything be written, then crashes the process and starts another broker on the store. */
   async crash(downForMs = 0): Promise<void> {
     await this.kit.clock.advance(100);
     await this.kill({ downForMs });
   }
 
-  /** The process dies in this very moment; another one starts on what is in the store. */
+  /** Crashes the process at this moment and starts another broker on the store. */
   async kill(options: { readonly downForMs?: number; readonly isPendingKept?: boolean } = {}): Promise<void> {
     const { kit, store } = this;
     this.life++;
@@ -202,7 +207,7 @@ export class Lives {
     await this.begin(now);
   }
 
-  /** Stop and start in good order. */
+  /** Stops the broker cleanly and starts another one. */
   async restart(downForMs = 0, wills: 'publish' | 'keep' = 'publish'): Promise<void> {
     const { kit } = this;
     await kit.clock.settle();
