@@ -5,7 +5,7 @@ import { granted, held, publish, refusedConnect, subscribe, turns, unsubscribe }
 import { acked, check, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
 
 describe('A broker whose store fails', () => {
-  it('STORE_FAILED: tries again without closing the store if the store says that nothing was written (isUntouched)', async () => {
+  it('STORE_FAILED: retries without closing the store if the store says that nothing was written (isUntouched)', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
     const writer = await rawClient(kit.broker, { clientId: 'writer' });
@@ -23,14 +23,14 @@ describe('A broker whose store fails', () => {
   });
 
   for (const fault of FAULTS) {
-    it(`acknowledges nothing that is not kept, and goes on by itself, when a commit ${fault}`, async () => {
+    it(`acknowledges nothing that is not committed, and recovers by itself, when a commit ${fault}`, async () => {
       const { kit, store, told } = await stage();
       await using _ = kit;
       const writer = await rawClient(kit.broker, { clientId: 'writer' });
       writer.send(publish('kept/1', 'before', { qos: 1, messageId: 1 }));
       assert.equal(await acked(writer, 'puback'), 0);
       store.fault = fault;
-      // those that the failing commit holds, and those that come while nothing can be written
+      // The messages of the failing commit, and those that arrive while nothing can be written.
       for (const id of [2, 4]) {
         writer.send(publish('kept/1', `lost ${id}`, { qos: 1, messageId: id }));
         assert.equal(await acked(writer, 'puback'), 0x97);
@@ -47,7 +47,7 @@ describe('A broker whose store fails', () => {
       assert.deepEqual((await check(store)).findings, []);
     });
 
-    it(`closes connections of 3.1.1 whose messages are not kept, when a commit ${fault}`, async () => {
+    it(`closes connections of 3.1.1 whose messages are not committed, when a commit ${fault}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const writer = await rawClient(kit.broker, { clientId: 'writer', version: 4 });
@@ -68,7 +68,7 @@ describe('A broker whose store fails', () => {
     });
   }
 
-  it('lets everything go on that need not be kept', async () => {
+  it('continues everything that need not be persisted', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     await kit.broker.publish('state', 'retained', { qos: 1, retain: true });
@@ -93,7 +93,7 @@ describe('A broker whose store fails', () => {
     await mended(kit, store);
   });
 
-  it('refuses what would have to be kept with a code', async () => {
+  it('refuses with a code what would have to be persisted', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const present = await rawClient(kit.broker, { clientId: 'present', ...RAW_PERSISTENT });
@@ -155,7 +155,7 @@ describe('A broker whose store fails', () => {
     assert.deepEqual(await waiting(kit), ['y']);
   });
 
-  it('leaves subscriptions as they are that it can not end for good: 5.0 is told, 3.1.1 is disconnected', async () => {
+  it('keeps subscriptions that it cannot remove for good: a 5.0 client receives a code, a 3.1.1 client is disconnected', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const present = await rawClient(kit.broker, { clientId: 'present', ...RAW_PERSISTENT });
@@ -185,7 +185,7 @@ describe('A broker whose store fails', () => {
   });
 
   for (const version of [4, 5] as const)
-    it(`answers SUBSCRIBE and UNSUBSCRIBE of version ${version} at once where they change nothing, though the session has something to write`, async () => {
+    it(`answers SUBSCRIBE and UNSUBSCRIBE of version ${version} at once if they change nothing, even if the session has something to write`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const client = await rawClient(kit.broker, { clientId: 'c', version, ...RAW_PERSISTENT });
@@ -205,7 +205,7 @@ describe('A broker whose store fails', () => {
       assert.deepEqual(await granted(client, 4, 'other'), [0]);
     });
 
-  it('does not tell a client that there is no subscription which the app has ended, while that is not kept', async () => {
+  it('does not report a subscription that the app has removed as missing until the removal is committed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const client = await rawClient(kit.broker, { clientId: 'c', ...RAW_PERSISTENT });
@@ -221,7 +221,7 @@ describe('A broker whose store fails', () => {
     assert.deepEqual((await client.next('unsuback')).granted, [0x11, 0x11]);
   });
 
-  it('acknowledges no SUBSCRIBE of which it has granted a part before a commit failed', async () => {
+  it('does not acknowledge a SUBSCRIBE that was granted in part before a commit failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const answer = held<boolean>();
@@ -240,7 +240,7 @@ describe('A broker whose store fails', () => {
     await mended(kit, store);
   });
 
-  it('refuses the app what would change a session that is kept, and disconnects its client when that is kicked', async () => {
+  it('refuses changes of a persistent session by the app, and disconnects its client when the app kicks it', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const will = { topic: 'gone', payload: 'x', properties: { willDelayInterval: 600 } };
@@ -265,7 +265,7 @@ describe('A broker whose store fails', () => {
     assert.throws(() => away.discard(), refused);
     assert.throws(() => away.kick(), refused);
     assert.throws(() => away.kick({ session: 'keep', will: 'drop' }), refused);
-    away.kick({ session: 'keep' }); // nothing comes of that
+    away.kick({ session: 'keep' }); // this has no effect
     assert.deepEqual([...kit.broker.subscriptions()], before);
     assert.throws(() => here.kick(), refused);
     assert.equal(here.state, 'disconnected', 'its client may do no more');
@@ -283,7 +283,7 @@ describe('A broker whose store fails', () => {
     store.fault = 'rejects';
     await assert.rejects(kit.broker.table('t').set('a', 1), refused);
     for (const session of [away, here]) {
-      session.kick(); // of what has ended nothing is to be changed
+      session.kick(); // an ended session must not change
       session.discard();
       assert.equal(session.unsubscribe('live'), false);
       assert.throws(() => session.subscribe('b'), { code: 'SUBSCRIBE_REFUSED' });
@@ -292,7 +292,7 @@ describe('A broker whose store fails', () => {
   });
 
   for (const fault of FAULTS)
-    it(`acknowledges no UNSUBSCRIBE whose commit ${fault}`, async () => {
+    it(`does not acknowledge an UNSUBSCRIBE whose commit ${fault}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       for (const version of [4, 5] as const) {
@@ -314,7 +314,7 @@ describe('A broker whose store fails', () => {
       }
     });
 
-  it('has no session for a client whose first CONNECT was not kept', async () => {
+  it('has no session for a client whose first CONNECT was not committed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     for (const fault of FAULTS) {
@@ -327,7 +327,7 @@ describe('A broker whose store fails', () => {
     }
   });
 
-  it('ends the session of a client that had gone when its first CONNECT was not kept, and publishes no will of it', async () => {
+  it('ends the session of a client that disconnected before its first CONNECT failed to be committed, and publishes no will of it', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const wills: string[] = [];
@@ -351,7 +351,7 @@ describe('A broker whose store fails', () => {
     assert.deepEqual((await check(store)).findings, []);
   });
 
-  it('publishes no will of a client that gave way to another connection before its CONNACK', async () => {
+  it('publishes no will of a client that was taken over before its CONNACK', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const wills: string[] = [];

@@ -14,7 +14,7 @@ async function jobs({ kit }: Lives, from: number, to: number, qos: 1 | 2 = 1, by
   for (let n = from; n <= to; n++) await kit.broker.publish('jobs/a', `${n}`.padEnd(bytes), { qos });
 }
 
-/** What a member gets that was away, or is new. */
+/** Returns what a member receives that was offline or is new. */
 async function taken(lives: Lives, clientId: string): Promise<string[]> {
   const { client, texts } = await lives.listen({ clientId });
   await lives.kit.clock.advance('1s');
@@ -28,7 +28,7 @@ function drops({ kit }: Lives): string[] {
   return list;
 }
 
-describe('Messages in the store for a member of a share group whose session ends', () => {
+describe('Stored messages for a member of a share group whose session ends', () => {
   for (const [how, end] of [
     ['expires', (lives: Lives) => lives.kit.clock.advance('61s')],
     ['is discarded', async (lives: Lives) => lives.kit.broker.session('away').discard()],
@@ -37,7 +37,7 @@ describe('Messages in the store for a member of a share group whose session ends
       async (lives: Lives) => (await lives.connect({ clientId: 'away', clean: true })).disconnect()
     ]
   ] as const) {
-    it(`[4.8.2] go to another member in order, when the session ${how}`, async () => {
+    it(`[4.8.2] are delivered to another member in order when the session ${how}`, async () => {
       await using lives = await new Lives().begin();
       await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
       await jobs(lives, 1, COUNT, 1, 20_000); // in several records
@@ -51,7 +51,7 @@ describe('Messages in the store for a member of a share group whose session ends
     });
   }
 
-  it('[4.8.2] go to another member when the session expired while there was no process', async () => {
+  it('[4.8.2] are delivered to another member if the session expired while no process was running', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT);
@@ -61,7 +61,7 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
-  it('[4.8.2] go to a member that is in memory alone, too', async () => {
+  it('[4.8.2] are delivered to an in-memory member as well', async () => {
     for (const qos of [1, 2] as const) {
       await using lives = await new Lives().begin();
       await lives.leave('away', FILTER, qos, { sessionExpiry: '1m' });
@@ -75,7 +75,7 @@ describe('Messages in the store for a member of a share group whose session ends
     }
   });
 
-  it('[4.8.2] go to another member with those in flight at QoS 1, when the session ends while its client is connected', async () => {
+  it('[4.8.2] are delivered to another member with those in flight at QoS 1 when the session ends while its client is connected', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 1, 20_000);
@@ -86,14 +86,14 @@ describe('Messages in the store for a member of a share group whose session ends
     });
     for (let n = 1; n <= 3; n++) await away.next('publish');
     await lives.leave('other', FILTER);
-    await jobs(lives, COUNT + 1, COUNT + 1); // to the one that is connected
+    await jobs(lives, COUNT + 1, COUNT + 1); // to the connected member
     away.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 0 } });
     await lives.kit.clock.advance('1s');
     assert.equal(lives.kit.broker.hasSession('away'), false);
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT + 1));
   });
 
-  it('[MQTT-4.8.2-5] at QoS 2 go to another member only where they have never been sent', async () => {
+  it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 only if they were never sent', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 2);
@@ -112,7 +112,7 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.ok(got.every((one) => !others.includes(one)));
   });
 
-  it('[MQTT-4.8.2-5] at QoS 2 go to another member where they had a packet id and waited for the store', async () => {
+  it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 if they had a packet id and waited for the store', async () => {
     await using lives = await new Lives().begin();
     const away = await lives.connect({ clientId: 'away', clean: false, sessionExpiry: '1m' });
     await away.subscribe({ topic: FILTER, qos: 2 });
@@ -130,7 +130,7 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.deepEqual(await taken(lives, 'other'), ['1']);
   });
 
-  it('are dropped and counted where nobody else is in the group', async () => {
+  it('are dropped and counted if the group has no other member', async () => {
     await using lives = await new Lives().begin();
     const dropped = drops(lives);
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
@@ -142,7 +142,7 @@ describe('Messages in the store for a member of a share group whose session ends
     );
   });
 
-  it('go on to another member after a stop and a start in good order', async () => {
+  it('are delivered to another member after a clean stop and a start', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 1, 20_000);
@@ -157,7 +157,7 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
-  it('[4.8.2] go to another member after the next start, when the session ends with its connection at a stop', async () => {
+  it('[4.8.2] are delivered to another member after the next start if the session ends with its connection at a stop', async () => {
     await using lives = await new Lives().begin();
     const dropped = drops(lives);
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
@@ -176,7 +176,7 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.deepEqual(dropped, []);
   });
 
-  it('are not lost when the store fails meanwhile', async () => {
+  it('are not lost if the store fails in the meantime', async () => {
     for (let failing = 1; failing <= 8; failing++) {
       await using lives = await new Lives().begin();
       lives.kit.broker.on('error', () => undefined);
@@ -193,7 +193,7 @@ describe('Messages in the store for a member of a share group whose session ends
   });
 
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-  it(`are each with one member, in order, whichever commit the process ends at (seed ${seed})`, async () => {
+  it(`are each with one member, in order, whatever the last commit before a crash is (seed ${seed})`, async () => {
     const random = new Random(seed);
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
@@ -201,7 +201,7 @@ describe('Messages in the store for a member of a share group whose session ends
     await lives.kit.clock.advance('1s');
     await lives.leave('other', FILTER, 2);
     const before = lives.store.committed.length;
-    // the same client comes back, with a session of its own, beside the one that is over
+    // The same client reconnects, with a session of its own next to the one that has ended.
     lives.store.turnsBefore = lives.store.turnsAfter = lives.store.turnsToRead = () => random.below(3);
     const again = await lives.connect({ clientId: 'away', ...PERSISTENT, clean: true });
     await again.disconnect();
@@ -224,7 +224,7 @@ describe('Messages in the store for a member of a share group whose session ends
     }
   });
 
-  it('[MQTT-4.8.2-5] at QoS 2 are not given to another member after a crash, once they were sent', async () => {
+  it('[MQTT-4.8.2-5] are not delivered to another member at QoS 2 after a crash once they were sent', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 2, 20_000);
@@ -250,7 +250,7 @@ describe('Messages in the store for a member of a share group whose session ends
     }
   });
 
-  it('[MQTT-4.8.2-5] at QoS 2 are each with one of a stored and an in-memory member, whichever commit the process ends at', async () => {
+  it('[MQTT-4.8.2-5] are each with one of a stored and an in-memory member at QoS 2, whatever the last commit before a crash is', async () => {
     await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin' }).begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 2, 20_000);
@@ -289,7 +289,7 @@ describe('Messages in the store for a member of a share group whose session ends
     }
   });
 
-  it('go to another member although the store could not be read for a while, after three errors', async () => {
+  it('are delivered to another member even if the store could not be read for a while, after three errors', async () => {
     await using lives = await new Lives().begin();
     const errors: string[] = [];
     lives.kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
@@ -311,7 +311,7 @@ describe('Messages in the store for a member of a share group whose session ends
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
-  it('are handed over for a few sessions at a time, however many end at once', async () => {
+  it('are reassigned for a few sessions at a time, however many end together', async () => {
     await using lives = await new Lives().begin();
     const count = 100;
     for (let n = 0; n < count; n++) await lives.leave(`away${n}`, `$share/g/jobs/${n}`);
@@ -328,7 +328,7 @@ describe('Messages in the store for a member of a share group whose session ends
   });
 });
 
-/** Counts the reads of a store that are under way. */
+/** Counts the concurrent reads of a store. */
 class Reading {
   most = 0;
   readonly end: () => void;

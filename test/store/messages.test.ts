@@ -15,8 +15,8 @@ import { Lives, PERSISTENT, turns } from './support.ts';
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `${from + n}`);
 
-describe('Messages that are kept', () => {
-  it('come in order, each once, after a crash', async () => {
+describe('Persisted messages', () => {
+  it('are delivered in order, each once, after a crash', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     for (const n of numbers(100)) await lives.kit.broker.publish('t', n, { qos: 2 });
@@ -26,7 +26,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), numbers(100));
   });
 
-  it('come once where the client is back before what it left in memory is written', async () => {
+  it('are delivered once if the client reconnects before its last state is written', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsBefore = () => 20;
     const first = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 1, acknowledge: 'manual' });
@@ -42,7 +42,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), numbers(10));
   });
 
-  it('of QoS 0 wait in the store, too, and come at most once', async () => {
+  it('of QoS 0 are also queued in the store, and delivered at most once', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 0);
     for (const n of numbers(10)) await lives.kit.broker.publish('t', n);
@@ -56,7 +56,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(again.texts(), []);
   });
 
-  it('of all levels of QoS come in the order in which they were published', async () => {
+  it('of all QoS levels are delivered in the order in which they were published', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const levels = [0, 1, 2, 1, 0, 2, 0, 1, 1, 2] as const;
@@ -67,7 +67,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), numbers(levels.length));
   });
 
-  it('of QoS 0 are not kept where the zone does not want it', async () => {
+  it('of QoS 0 are not persisted if the zone excludes them', async () => {
     await using lives = await new Lives({ mqueueStoreQos0: false }).begin();
     await lives.leave('a', 't', 1);
     await lives.kit.broker.publish('t', 'zero');
@@ -78,7 +78,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), ['one']);
   });
 
-  it('of QoS 0 are counted right through any number of returns of a client that does not read', async () => {
+  it('of QoS 0 are counted correctly over any number of connections of a client that does not read', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 0);
     const payload = 'x'.repeat(30_000);
@@ -96,7 +96,7 @@ describe('Messages that are kept', () => {
     assert.equal(lives.kit.broker.session('a').figures().mqueueLen, 0);
   });
 
-  it('leave by priority', async () => {
+  it('are sent by priority', async () => {
     await using lives = await new Lives({ mqueuePriorities: { high: 10, low: 1 } }).begin();
     await lives.leave('a', '#', 1);
     for (const n of numbers(3)) {
@@ -109,7 +109,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), ['high0', 'high1', 'high2', 'low0', 'low1', 'low2']);
   });
 
-  it('go on expiring while there is no process, and tell what is left', async () => {
+  it('continue to expire while no process is running, and contain the remaining interval', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const { broker } = lives.kit;
@@ -123,7 +123,7 @@ describe('Messages that are kept', () => {
     assert.equal(got[0].properties.messageExpiryInterval, 600 - 150);
   });
 
-  it('have all their properties again', async () => {
+  it('have all their properties after a crash', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't/#', 2);
     const properties = {
@@ -154,7 +154,7 @@ describe('Messages that are kept', () => {
     ]);
   });
 
-  it('are announced by message.delivered once, also where the client left before they were sent', async () => {
+  it('are announced by message.delivered once, even if the client disconnected before they were sent', async () => {
     await using lives = await new Lives().begin();
     const delivered: string[] = [];
     lives.kit.broker.on('message.delivered', ({ message, qos }) => delivered.push(`${message.topic} ${qos}`));
@@ -173,7 +173,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual([texts(), delivered], [['x'], ['t 2']]);
   });
 
-  it('in flight come again with their packet ids and DUP, ahead of what waited', async () => {
+  it('in flight are sent again with their packet ids and DUP, before queued messages', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of numbers(6)) await lives.kit.broker.publish('t', n, { qos: 1 });
@@ -192,7 +192,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(packets, ['0 dup 1', '1 dup 2', '2 dup 3', '3 new 4', '4 new 5', '5 new 6']);
   });
 
-  it('in flight come again, each under its packet id, after a return that failed half-way', async () => {
+  it('in flight are sent again, each with its packet id, after a reconnect that failed partway', async () => {
     await using lives = await new Lives().begin();
     const { clock, broker } = lives.kit;
     const options = { clientId: 'a', ...PERSISTENT, acknowledge: 'manual' } as const;
@@ -200,7 +200,7 @@ describe('Messages that are kept', () => {
     await first.subscribe({ topic: 't', qos: 2 });
     for (const n of numbers(40)) {
       await broker.publish('t', n, { qos: 2 });
-      await clock.advance(200); // a record for each
+      await clock.advance(200); // one record each
     }
     first.destroy();
     await clock.advance(200);
@@ -233,7 +233,7 @@ describe('Messages that are kept', () => {
     );
   });
 
-  it('of 10,000 that wait come through a window of 10, over two connections, with new ones behind', async () => {
+  it('that are queued, 10,000 of them, pass a window of 10 over two connections, followed by new ones', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
@@ -263,7 +263,7 @@ describe('Messages that are kept', () => {
     );
   });
 
-  it('come all where more than fit into memory wait for a client that is connected', async () => {
+  it('are all delivered if more are queued for a connected client than fit into memory', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsBefore = () => 2;
     const { client, texts } = await lives.listen({ clientId: 'a', receiveMaximum: 7 });
@@ -274,7 +274,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), numbers(6000));
   });
 
-  it('come all, by priority, where they lie in more records than are read at once', async () => {
+  it('are all delivered by priority if they are in more records than are read at once', async () => {
     await using lives = await new Lives({ mqueuePriorities: { 'q/a': 1, 'q/b': 2 } }).begin();
     await lives.leave('a', 'q/+', 1);
     for (let round = 0; round < 45; round++) {
@@ -287,7 +287,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), [...Array(900).fill('q/b'), ...Array(900).fill('q/a')]);
   });
 
-  it('are bounded where a client is connected and acknowledges nothing, also those that do not fit into memory', async () => {
+  it('are limited if a client is connected and acknowledges nothing, including those that do not fit into memory', async () => {
     await using lives = await new Lives({ maxMqueueLen: 3_000 }).begin();
     const properties = { sessionExpiryInterval: 3_600, receiveMaximum: 1 };
     const reader = await rawClient(lives.kit.broker, { clientId: 'a', clean: false, properties });
@@ -300,7 +300,7 @@ describe('Messages that are kept', () => {
     assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} wait`);
   });
 
-  it('leave nothing in memory once they are acknowledged, though one before them never is', async () => {
+  it('leave nothing in memory once they are acknowledged, even if an earlier one never is', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     const properties = { sessionExpiryInterval: 3_600 };
@@ -322,7 +322,7 @@ describe('Messages that are kept', () => {
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 1);
   });
 
-  it('that fail to go out when they have been read end their connection alone', async () => {
+  it('end only their own connection if they cannot be sent after they have been read', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of numbers(10)) await lives.kit.broker.publish('t', n, { qos: 1 });
@@ -346,7 +346,7 @@ describe('Messages that are kept', () => {
     assert.deepEqual(texts(), numbers(10));
   });
 
-  it('that were acknowledged before they were written are never written', async () => {
+  it('are never written if they were acknowledged before', async () => {
     await using lives = await new Lives().begin();
     const { client } = await lives.listen({ clientId: 'a' });
     await client.subscribe({ topic: 't', qos: 1 });
@@ -364,7 +364,7 @@ describe('Messages that are kept', () => {
   });
 });
 
-/** One of three messages that wait, each in a record of its own, becomes what cannot be read, or what a later version wrote. */
+/** Replaces one of three queued messages, each in a record of its own, by an unreadable record or one of a later version. */
 async function spoil(lives: Lives, at: number, isLater: boolean, qos: 0 | 1 = 1): Promise<void> {
   await lives.leave('a', 't', 1);
   for (const n of numbers(3)) {
@@ -378,8 +378,8 @@ async function spoil(lives: Lives, at: number, isLater: boolean, qos: 0 | 1 = 1)
   await lives.store.commit(batch);
 }
 
-describe('A queue with a record that cannot be read', () => {
-  it('comes without it, and tells', async () => {
+describe('A queue with an unreadable record', () => {
+  it('is delivered without it, and the error is reported', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 1, false);
     const told: string[] = [];
@@ -392,7 +392,7 @@ describe('A queue with a record that cannot be read', () => {
     ]);
   });
 
-  it('counts no more what was in it', async () => {
+  it('no longer counts the messages of that record', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 2, false);
     await lives.listen({ clientId: 'a' });
@@ -403,7 +403,7 @@ describe('A queue with a record that cannot be read', () => {
   });
 
   for (const qos of [0, 1] as const)
-    it(`of QoS ${qos} leaves a sound store once the rest has gone, and is told of once`, async () => {
+    it(`of QoS ${qos} leaves a sound store once the rest has been sent, and is reported once`, async () => {
       await using lives = await new Lives().begin();
       await spoil(lives, 1, false, qos);
       const told: string[] = [];
@@ -425,7 +425,7 @@ describe('A queue with a record that cannot be read', () => {
     });
 
   for (const at of [0, 1, 2])
-    it(`is cut to its bound all the same, where that is record ${at + 1} of 3`, async () => {
+    it(`is shortened to its limit nevertheless if it is record ${at + 1} of 3`, async () => {
       await using lives = await new Lives({ maxMqueueLen: 4 }).begin();
       await spoil(lives, at, false);
       const gone: string[] = [];
@@ -447,7 +447,7 @@ describe('A queue with a record that cannot be read', () => {
       assert.equal(told.length, 1);
     });
 
-  it('of a later version is not lost: its client gets none of it, and is disconnected', async () => {
+  it('of a later version is not lost: its client receives none of it, and is disconnected', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 1, true);
     const told: string[] = [];
@@ -464,7 +464,7 @@ describe('A queue with a record that cannot be read', () => {
   });
 });
 
-describe('Bounds of what is kept', () => {
+describe('Limits of persisted queues', () => {
   const dropped = async (limits: object, isKept: boolean, priorities = {}) => {
     const lives = new Lives({ ...limits, ...priorities });
     if (!isKept) lives.isKept = false;
@@ -490,7 +490,7 @@ describe('Bounds of what is kept', () => {
     ['of number with priorities', { maxMqueueLen: 50, mqueuePriorities: { x: 5 } }],
     ['of bytes with priorities', { maxMqueueLen: 0, maxMqueueBytes: 1000, mqueuePriorities: { x: 5 } }]
   ] as const)
-    it(`${name} come to the same as in memory, and tell of each message that goes`, async () => {
+    it(`${name} have the same result as in memory, and report each dropped message`, async () => {
       const inMemory = await dropped(limits, false);
       const kept = await dropped(limits, true);
       assert.ok(inMemory.got.length > 10 && inMemory.got.length < 300);
@@ -498,7 +498,7 @@ describe('Bounds of what is kept', () => {
       assert.deepEqual(kept.gone, inMemory.gone);
     });
 
-  it('hold for a queue that was larger under the options of before', async () => {
+  it('apply to a queue that was larger under previous options', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of numbers(100)) await lives.kit.broker.publish('t', n, { qos: 1 });
@@ -510,12 +510,12 @@ describe('Bounds of what is kept', () => {
     assert.deepEqual(texts(), numbers(10, 90));
   });
 
-  it('drop each message once where the client is back while its queue is shortened', async () => {
+  it('drop each message once if the client reconnects while its queue is shortened', async () => {
     await using lives = await new Lives({ maxMqueueLen: 100, mqueuePriorities: { other: 1 } }).begin();
     await lives.leave('a', '#', 1);
     const gone: string[] = [];
     lives.kit.broker.on('message.dropped', ({ message }) => gone.push(`${message.payload}`));
-    // each in a record of its own: more than are read at once
+    // Each in a record of its own: more than are read at once.
     for (const n of numbers(195)) {
       await lives.kit.broker.publish('t', n, { qos: 1 });
       await lives.kit.clock.advance(200);

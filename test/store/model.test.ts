@@ -6,13 +6,13 @@ const STEPS = Number(process.env.STEPS ?? 150);
 const first = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
 console.log(`# random deaths: SEED=${first}`);
 
-describe('A broker that dies at random moments', () => {
+describe('A broker that crashes at random moments', () => {
   for (let seed = first; seed < first + SEEDS; seed++)
     it(`loses nothing that it has acknowledged, and repeats nothing of QoS 2 (seed ${seed})`, () =>
       new Model(seed).run(STEPS));
 });
 
-describe('A broker that dies at random moments, and whose store fails at others', () => {
+describe('A broker that crashes at random moments, with a store that fails at others', () => {
   for (let seed = first; seed < first + SEEDS; seed++)
     it(`loses nothing that it has acknowledged, and repeats nothing of QoS 2 (seed ${seed})`, () =>
       new Model(seed, { fails: true }).run(STEPS));

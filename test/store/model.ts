@@ -7,7 +7,7 @@ import type { QoS } from '../../lib/packets/types.ts';
 import { Random } from '../fuzz/random.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
-/** A client with a memory of its own, that comes and goes. */
+/** A client with a memory of its own, which connects and disconnects. */
 class Peer {
   readonly clientId: string;
   readonly session = new ClientSession();
@@ -42,12 +42,14 @@ class Peer {
       return true;
     } catch (error) {
       if ((error as Error).name === 'AssertionError') throw error;
-      return false; // it was cut meanwhile, or nothing could be written
+      return false; // the connection was cut meanwhile, or nothing could be written
     }
   }
 }
 
-/** What whoever sent it was told; undefined: nothing, and nobody will, as the process died or the connection ended. */
+/**
+ * The answer to the sender of a message; undefined if there is none and will be none, because the process crashed or the connection ended.
+ */
 type Answer = 'yes' | 'no' | undefined;
 
 interface Sent {
@@ -63,8 +65,8 @@ const RETAINED_TOPICS = ['r/0', 'r/1', 'r/2', 'r/3'];
 const TABLE_KEYS = ['k0', 'k1', 'k2'];
 
 /**
- * Drives random clients, and an app, against a broker that dies at random moments, and whose store fails at random moments, too, if it is to;
- * compares what comes, what is retained and what is in a table with what was promised.
+ * Drives random clients and an app against a broker that crashes at random moments, and whose store may also fail at random moments;
+ * compares the messages received, the retained messages and the entries of a table with what was promised.
  */
 export class Model {
   readonly random: Random;
@@ -74,28 +76,28 @@ export class Model {
     qos,
     peer: new Peer(`s${qos}`),
     got: [] as ReceivedMessage[],
-    /** Those of them that were read from an earlier connection when a later one was there: the network has held them up. */
+    /** Answers that were read from an earlier connection after a later one existed, because the network had delayed them. */
     late: new Set<ReceivedMessage>(),
-    /** Acknowledges messages; it takes its time where it is slow. */
+    /** Acknowledges messages, with a delay if the client is slow. */
     unacknowledged: [] as (() => void)[],
     isSlow: false
   }));
   readonly sent = new Map<string, Sent>();
-  /** Topics for which a retained message is under way: the app waits for one before it sets the next. */
+  /** Topics with a retained message in progress: the app waits for one before it publishes the next. */
   readonly #setting = new Set<string>();
-  /** A commit failed, and none has succeeded since. */
+  /** Whether a commit has failed and none has succeeded since. */
   #isDown = false;
   readonly #errors: string[] = [];
   readonly #fails: boolean;
   #n = 0;
 
-  /** @param fails the store fails, too */
+  /** @param fails whether the store fails as well */
   constructor(seed: number, { fails = false } = {}) {
     const random = new Random(seed);
     this.random = random;
     this.#fails = fails;
     this.publishers = [new Peer('p1', fails && random.once(3)), new Peer('p2')];
-    // hooks that sometimes take their time
+    // Hooks that sometimes answer late.
     const publish = () => (random.once(2) ? undefined : turns(random.below(8)).then(() => undefined));
     this.lives = new Lives({
       delayedPublish: true,
@@ -189,7 +191,7 @@ export class Model {
     }
   }
 
-  /** What goes wrong in the broker: nothing but what the store does. */
+  /** Errors of the broker: none except those of the store. */
   #hear(): void {
     const { broker } = this.lives.kit;
     this.#isDown = false;
@@ -208,12 +210,12 @@ export class Model {
 
   async #kill(isPendingKept: boolean): Promise<void> {
     const { lives } = this;
-    // The commit that failed may have been kept. Where the process lives on, what was in it is taken back; here it was not yet.
+    // The failed commit may have been stored. If the process continues, its changes are reverted, which has not happened here yet.
     if (this.#isDown || lives.store.isBroken)
       for (const sent of this.sent.values()) if (sent.answer === 'no') sent.answer = undefined;
     this.#setting.clear();
     const { fault } = lives.store;
-    lives.store.fault = () => undefined; // a broker does not start where it can not write
+    lives.store.fault = () => undefined; // a broker does not start if it cannot write
     await lives.kill({ isPendingKept });
     lives.store.fault = fault;
     this.#hear();
@@ -226,7 +228,7 @@ export class Model {
     return name;
   }
 
-  /** Note what is answered, if it is in this life. */
+  /** Records an answer if it belongs to the current process. */
   #note(name: string, answered: Promise<unknown>): Promise<void> {
     const { lives } = this;
     const { life } = lives;
@@ -281,18 +283,18 @@ export class Model {
   async #toggle(subscriber: (typeof this.subscribers)[number]): Promise<void> {
     const { peer } = subscriber;
     if (peer.isHere && this.random.once(2)) this.#leave(peer);
-    else await this.#within(this.#arrive(subscriber)); // perhaps it takes over
+    else await this.#within(this.#arrive(subscriber)); // this may take over the session
   }
 
   async #arrive(subscriber: (typeof this.subscribers)[number], isLast = false): Promise<void> {
     const { random } = this;
     const { peer } = subscriber;
     subscriber.unacknowledged = [];
-    if (subscriber.isSlow) peer.client?.destroy(); // what it gets now would be neither acknowledged nor forgotten
+    if (subscriber.isSlow) peer.client?.destroy(); // its messages would be neither acknowledged nor recorded from here on
     await turns(1);
     subscriber.isSlow = !isLast && random.once(2);
     const { isSlow } = subscriber;
-    // ids that were handed over and not acknowledged: the client has died with them
+    // Packet ids that were delivered and not acknowledged: the client has crashed with them.
     for (const [id, isAcknowledged] of peer.session.incoming) if (!isAcknowledged) peer.session.incoming.delete(id);
     const receiveMaximum = isLast ? 65_535 : 1 + random.below(10);
     if (!(await peer.come(this.lives, { receiveMaximum, acknowledge: 'manual' }))) return;
@@ -309,20 +311,20 @@ export class Model {
     });
   }
 
-  /** It may never be answered: the broker dies first. */
+  /** This may never be answered, because the broker crashes before. */
   async #within(coming: Promise<unknown>): Promise<void> {
     await Promise.race([coming, turns(this.random.below(30))]);
     coming.catch(() => undefined);
     await turns(1);
     if (this.random.once(4)) return this.#kill(this.random.once(2));
-    await Promise.race([coming, this.lives.kit.clock.advance(200)]); // what it is to be told may wait for the store
+    await Promise.race([coming, this.lives.kit.clock.advance(200)]); // the answer may wait for the store
   }
 
   async #drain(): Promise<void> {
     const { lives } = this;
     for (const stream of lives.streams) lives.kit.link(stream).heal();
     await lives.kit.clock.advance(100);
-    for (let left = 4; left > 0; left--) await lives.kit.clock.advance('10s'); // a store that has failed is tried again at the latest then
+    for (let left = 4; left > 0; left--) await lives.kit.clock.advance('10s'); // by then the broker has tried a failed store again
     for (const subscriber of this.subscribers) await this.#arrive(subscriber, true);
     for (const peer of this.publishers) if (!peer.isHere) await peer.come(lives);
     for (let left = 5; left > 0; left--) await lives.kit.clock.advance(1000);
@@ -339,12 +341,12 @@ export class Model {
         const name = `${payload}`;
         const message = this.sent.get(name);
         assert.ok(message, `${peer.clientId} got ${name}, which nobody sent`);
-        // its flow had ended on the connection that took over: no client would have read it from the old one any more
+        // Its flow had ended on the connection that took over, so no client would have read it from the old one any more.
         if (late.has(received) && times.has(name)) continue;
         const count = (times.get(name) ?? 0) + 1;
         times.set(name, count);
         if (late.has(received)) continue;
-        if (count > 1 || (qos === 0 && message.qos === 1)) continue; // the first was lost, perhaps, and this is a repeat
+        if (count > 1 || (qos === 0 && message.qos === 1)) continue; // the first one may have been lost, and this one is a repetition
         if (!this.#isInOrder(message)) continue;
         const flow = `${message.publisher} ${message.topic} ${message.qos} ${qos}`;
         assert.ok((last.get(flow) ?? 0) < message.n, `${peer.clientId} got ${name} behind number ${last.get(flow)}`);
@@ -357,7 +359,7 @@ export class Model {
         const count = times.get(name) ?? 0;
         if (atQos > 0 && this.#isPromised(message))
           assert.ok(count > 0, `${peer.clientId} has not got ${name} (QoS ${qos})`);
-        // one that is delayed leaves when it is due, and is written then: whoever gets it at QoS 0 may get it again after a crash
+        // A delayed message is published, and written, when it is due: at QoS 0 it may be delivered again after a crash.
         if (atQos === 2 || (atQos === 0 && qos === 2 && message.publisher !== 'delayed'))
           assert.ok(count <= 1, `${peer.clientId} got ${name} ${count} times`);
       }
@@ -366,14 +368,17 @@ export class Model {
     }
   }
 
-  /** Calls of an app do not wait for each other's hooks, and what was refused, and is sent again by a client, comes later. */
+  /** Calls of an app do not wait for each other's hooks, and a message that was refused and is sent again by a client arrives later. */
   #isInOrder({ publisher, answer }: Sent): boolean {
     if (publisher === 'delayed') return false;
     if (publisher === 'app') return this.lives.options.hooks === undefined && (!this.#fails || answer === 'yes');
     return !this.#fails;
   }
 
-  /** A client goes on until it is answered, and it was: `session.outgoing` is empty. It may have been refused, where the store fails. */
+  /**
+   * A client repeats a message until it is answered, and this one was: `session.outgoing` is empty. It may have been refused if the store
+   * fails.
+   */
   #isPromised({ publisher, answer }: Sent): boolean {
     return answer === 'yes' || (!this.#fails && this.publishers.some(({ clientId }) => clientId === publisher));
   }

@@ -8,10 +8,10 @@ const TOPICS = 8;
 const MESSAGES = Array.from({ length: TOPICS }, (_, n) => `${n}`);
 
 /**
- * A client subscribes to retained messages, a newer one of the last topic comes meanwhile, and the broker dies when `at` packets have gone
- * over its wire, its SUBACK included; then the client comes back.
- * @param retain whether the newer message replaces the retained one; if not, that must not come after it
- * @returns what came, and how many packets it took
+ * Subscribes a client to retained messages while a newer message of the last topic arrives. The broker crashes when `at` packets, including
+ * SUBACK, have passed over the client's wire; then the client reconnects.
+ * @param retain whether the newer message replaces the retained one; if not, the retained one must not be delivered after it
+ * @returns the received messages, and the number of packets
  */
 async function run(
   at: number,
@@ -48,10 +48,10 @@ async function run(
   return { got: texts, packets };
 }
 
-describe('Retained messages that a persistent session is still to get', () => {
+describe('Retained messages that a persistent session has yet to receive', () => {
   for (const slow of [0, 2])
     for (const retain of [false, true])
-      it(`come once each after a crash, whichever packet was the last before it (commits of ${2 * slow} turns; a newer message ${retain ? 'replaces' : 'overtakes'} one)`, async () => {
+      it(`are delivered once each after a crash, whichever packet was the last before it (commits of ${2 * slow} turns; a newer message ${retain ? 'replaces' : 'overtakes'} one)`, async () => {
         const owed = retain ? MESSAGES.slice(0, -1) : MESSAGES;
         const { packets, got } = await run(-1, slow, false, retain);
         assert.deepEqual([...got].sort(), [...owed, 'newer']);
@@ -67,7 +67,7 @@ describe('Retained messages that a persistent session is still to get', () => {
 
   for (const isEndedFirst of [false, true])
     for (const isFolded of [false, true])
-      it(`come from the beginning where the client has subscribed once more${isEndedFirst ? ', having unsubscribed,' : ''} (${isFolded ? '' : 'not '}folded)`, async () => {
+      it(`are delivered from the beginning if the client has subscribed again${isEndedFirst ? ' after it unsubscribed' : ''} (${isFolded ? '' : 'not '}folded)`, async () => {
         await using lives = await new Lives().begin();
         for (const text of MESSAGES) await lives.kit.broker.publish(`state/${text}`, text, { qos: 1, retain: true });
         const client = await lives.connect({ clientId: 'c', ...PERSISTENT, receiveMaximum: 2, acknowledge: 'manual' });
@@ -86,7 +86,7 @@ describe('Retained messages that a persistent session is still to get', () => {
         for (const text of MESSAGES) assert.ok(texts().includes(text), `${text} is lost: ${texts()}`);
       });
 
-  it('cost a commit no more, however many of them newer messages have drawn forward', async () => {
+  it('do not make commits larger, however many of them newer messages have moved forward', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     for (let n = 0; n < 1_000; n++) await broker.publish(`state/${n}`, `${n}`, { qos: 1, retain: true });

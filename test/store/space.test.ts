@@ -17,7 +17,7 @@ async function leave(kit: TestBroker, clientId: string, filter: string): Promise
   await client.disconnect();
 }
 
-/** Topics of what waits for a client; all of it is taken. */
+/** Returns the topics of the messages queued for a client, and acknowledges them. */
 async function drained(kit: TestBroker, clientId: string): Promise<string[]> {
   const client = await kit.connect({ clientId, ...PERSISTENT });
   const topics: string[] = [];
@@ -36,7 +36,7 @@ function drops(kit: TestBroker): string[] {
 }
 
 describe('The queues of all sessions in a store', () => {
-  it('stay within maxTotalMqueueStoreBytes: the largest lose their oldest messages, publishers are told success', async () => {
+  it('stay within maxTotalMqueueStoreBytes: the largest lose their oldest messages, and publishers receive success', async () => {
     await using kit = await createTestBroker({
       store: memoryStore(),
       maxTotalMqueueStoreBytes: '1MB',
@@ -66,7 +66,7 @@ describe('The queues of all sessions in a store', () => {
     assert.ok(dropped.every((drop) => drop.endsWith(' total_queue_full')));
   });
 
-  it('lose what has the lowest priority first', async () => {
+  it('drop messages with the lowest priority first', async () => {
     await using kit = await createTestBroker({
       store: memoryStore(),
       maxTotalMqueueStoreBytes: '1MB',
@@ -82,7 +82,7 @@ describe('The queues of all sessions in a store', () => {
     assert.ok(topics.length > 700 && topics.length < 1024, `${topics.length}`);
   });
 
-  it('take a third of a small disk by default, which never fills up, and is drained and compacted', async () => {
+  it('use a third of a small disk by default, which never fills up, and is drained and compacted', async () => {
     const store = new LimitedStore(8 * MB, MB);
     await using kit = await createTestBroker({ store, leakCheck: false });
     const errors: unknown[] = [];
@@ -103,7 +103,7 @@ describe('The queues of all sessions in a store', () => {
     assert.ok(left * 8 * KB > 2 * MB, `${left} are left`);
   });
 
-  it('are not shortened when something else takes the space: from then on each new message displaces an old one', async () => {
+  it('are not shortened when other data uses the space: from then on each new message replaces an old one', async () => {
     const store = new LimitedStore(32 * MB, MB);
     await using kit = await createTestBroker({ store, leakCheck: false });
     const dropped = drops(kit);
@@ -133,7 +133,7 @@ describe('The queues of all sessions in a store', () => {
     assert.equal((await drained(kit, 'large')).length, 1201 - dropped.length);
   });
 
-  it('are counted as the store compresses them, at a quarter at least, and what is not compressible fits after them', async () => {
+  it('are counted by their compressed size, at least a quarter, so that incompressible messages fit afterwards', async () => {
     const store = new LimitedStore(6 * MB, MB);
     store.incompressible = (value) => value.length / 10;
     await using kit = await createTestBroker({ store, leakCheck: false });
@@ -153,8 +153,8 @@ describe('The queues of all sessions in a store', () => {
     assert.deepEqual(dropped, []);
     await flood(3_000);
     const waiting = 4_000 - dropped.length;
-    assert.ok(waiting > 800 && waiting <= 1_024, `${waiting} wait`); // 256 would fit as they are
-    // what comes now can not be compressed: it has to fit as well
+    assert.ok(waiting > 800 && waiting <= 1_024, `${waiting} wait`); // 256 would fit uncompressed
+    // The new messages cannot be compressed and have to fit as well.
     store.incompressible = (value) => value.length;
     await flood(2_000);
     assert.deepEqual(errors, []);
@@ -167,7 +167,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
   const names = ['first', 'second'];
   const COUNT = 900;
 
-  /** Of both sessions the store has an older state, and a newer one in the journal. */
+  /** Crashes a broker whose store has an older state of both sessions, and a newer one in the journal. */
   async function crashed(options: ConstructorParameters<typeof Lives>[0] = {}): Promise<Lives> {
     const lives = await new Lives().begin();
     for (const name of names) await lives.leave(name, `${name}/#`, 1);
@@ -178,7 +178,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
     return lives;
   }
 
-  /** The bound goes by as many bytes as the sessions have. */
+  /** Checks that the counted bytes are the sum of those of the sessions. */
   function insistOnBytes({ kit }: Lives): void {
     const { sessions, storedBacklog } = coreOf(kit.broker);
     let bytes = 0;
@@ -204,7 +204,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
     insistOnBytes(lives);
   });
 
-  it('lose only what is reported as dropped when they are shortened and the broker is restarted', async () => {
+  it('lose only messages that are reported as dropped when they are shortened and the broker is restarted', async () => {
     await using lives = await crashed({ maxTotalMqueueStoreBytes: '1MB' });
     await lives.kit.clock.advance('3s');
     const dropped = lives.kit.broker.metrics.counter('delivery.dropped.queue_full');
@@ -222,7 +222,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
 });
 
 describe('The reason of a drop while the queues of all sessions are shortened', () => {
-  it('is queue_full for what exceeds maxMqueueLen, and total_queue_full for the rest', async () => {
+  it('is queue_full for messages above maxMqueueLen, and total_queue_full for the others', async () => {
     await using lives = await new Lives({ maxMqueueLen: 1_000 }).begin();
     const { broker, clock } = lives.kit;
     await lives.leave('away', '#', 1);
@@ -243,9 +243,9 @@ describe('The reason of a drop while the queues of all sessions are shortened', 
   });
 });
 
-describe('What is in flight to a client that is away', () => {
+describe('Messages in flight to an offline client', () => {
   for (const isCrashed of [false, true])
-    it(`does not make messages that wait give way to maxTotalMqueueStoreBytes${isCrashed ? ', after a crash' : ''}`, async () => {
+    it(`do not displace queued messages under maxTotalMqueueStoreBytes${isCrashed ? ', after a crash' : ''}`, async () => {
       await using lives = await new Lives({ maxTotalMqueueStoreBytes: '1MB' }).begin();
       const reader = await lives.connect({ clientId: 'away', ...PERSISTENT, acknowledge: 'manual' });
       await reader.subscribe({ topic: '#', qos: 1 });
@@ -271,7 +271,7 @@ describe('What is in flight to a client that is away', () => {
 });
 
 describe('A store whose reserve is in use', () => {
-  /** Somebody else has filled the disk. */
+  /** Fills the disk with other data. */
   async function full() {
     const store = new LimitedStore(8 * MB, MB);
     const kit = await createTestBroker({ store, leakCheck: false });
@@ -295,7 +295,7 @@ describe('A store whose reserve is in use', () => {
     return { kit, store, told, got, live, dropped: drops(kit) };
   }
 
-  it('refuses what persistent sessions would have to get with 0x97, before any receiver gets it, and tells by an alarm', async () => {
+  it('refuses with 0x97 messages for persistent sessions, before any receiver gets them, and raises an alarm', async () => {
     const { kit, store, told, got, live, dropped } = await full();
     await using _kit = kit;
     assert.deepEqual(told, ['alert store_space_low', 'STORE_SPACE_LOW']);
@@ -321,7 +321,7 @@ describe('A store whose reserve is in use', () => {
     assert.deepEqual(await drained(kit, 'away'), ['kept/before', 'kept/last', 'kept/2']);
   });
 
-  it('admits the clients of stored sessions, that drain and unsubscribe, and no new persistent ones (0x97)', async () => {
+  it('accepts the clients of stored sessions, which receive and unsubscribe, and no new persistent ones (0x97)', async () => {
     const { kit } = await full();
     await using _kit = kit;
     await assert.rejects(kit.connect({ clientId: 'new', ...PERSISTENT }), { reasonCode: 0x97 });
@@ -340,7 +340,7 @@ describe('A store whose reserve is in use', () => {
     await away.disconnect();
   });
 
-  it('retains no new topics and delays no messages; those that are retained may change and go', async () => {
+  it('retains no new topics and delays no messages; retained messages may be replaced and removed', async () => {
     const { kit, dropped } = await full();
     await using _kit = kit;
     await kit.broker.publish('new', 'x', { qos: 1, retain: true });
@@ -353,7 +353,7 @@ describe('A store whose reserve is in use', () => {
     await kit.broker.publish('known', '', { qos: 1, retain: true });
   });
 
-  it('keeps what was there at the start: all of it is drained, and nothing is dropped', async () => {
+  it('keeps the existing messages at a start: all are delivered, and none is dropped', async () => {
     const store = new LimitedStore(64 * MB, MB);
     {
       await using kit = await createTestBroker({ store, leakCheck: false });
@@ -376,7 +376,7 @@ describe('A store whose reserve is in use', () => {
   });
 });
 
-describe('Queues of share groups on a store that is nearly full', () => {
+describe('Queues of share groups in a store that is nearly full', () => {
   const FILTER = '$share/workers/jobs/#';
   const BYTES = 30_000;
   const UNBOUNDED = { maxMqueueLen: 0, maxMqueueBytes: 0, leakCheck: false } as const;
@@ -388,7 +388,7 @@ describe('Queues of share groups on a store that is nearly full', () => {
     }
   }
 
-  it('are handed over when there is space again: until then nothing is dropped, and the reserve is not touched', async () => {
+  it('are reassigned when there is space again: until then nothing is dropped, and the reserve is not used', async () => {
     const store = new LimitedStore(40 * MB, 8 * MB);
     await using kit = await createTestBroker({ store, ...UNBOUNDED });
     const dropped = drops(kit);
@@ -412,7 +412,7 @@ describe('Queues of share groups on a store that is nearly full', () => {
     assert.equal((await drained(kit, 'other')).length, 400);
   });
 
-  it('are no new messages when they are handed over: the queues of others lose nothing to them', async () => {
+  it('are not new messages when they are reassigned: no queue of another session is shortened for them', async () => {
     const store = new LimitedStore(80 * MB, 8 * MB);
     await using kit = await createTestBroker({ store, ...UNBOUNDED });
     const dropped = drops(kit);
@@ -432,8 +432,8 @@ describe('Queues of share groups on a store that is nearly full', () => {
   });
 });
 
-describe('The bytes that wait in the store', () => {
-  it('leave out what is in flight, also while its client returns, and the space that is taken does not', async () => {
+describe('The count of queued bytes in the store', () => {
+  it('excludes messages in flight, even while their client reconnects; the count of used space includes them', async () => {
     await using lives = await new Lives().begin();
     const { storedBacklog } = coreOf(lives.kit.broker);
     await lives.leave('away', 'jobs/#');
@@ -458,8 +458,8 @@ describe('The bytes that wait in the store', () => {
   });
 });
 
-describe('The bytes that wait in memory', () => {
-  it('are none of a session that ends while its queue is shortened for its returning client', async () => {
+describe('The count of queued bytes in memory', () => {
+  it('excludes a session that ends while its queue is shortened for its reconnecting client', async () => {
     await using lives = await new Lives({ maxMqueueLen: 640 }).begin();
     await lives.leave('away', 'jobs/#');
     for (let n = 0; n < 3; n++) await lives.kit.broker.publish('jobs/a', Buffer.alloc(KB), { qos: 1 });

@@ -6,7 +6,7 @@ import { Lives, PERSISTENT } from './support.ts';
 const will = { topic: 'will', payload: 'gone', qos: 1 } as const;
 const later = (seconds: number) => ({ ...will, properties: { willDelayInterval: seconds } });
 
-/** What came of wills, so far. */
+/** Returns the wills published so far. */
 async function told(lives: Lives): Promise<string[]> {
   const { client, texts } = await lives.listen({ clientId: 'watcher' });
   await lives.kit.clock.advance(10);
@@ -21,13 +21,13 @@ async function watched(): Promise<Lives> {
   return lives;
 }
 
-describe('A will that is kept', () => {
+describe('A persisted will', () => {
   for (const [name, options] of [
-    ['of a session that is kept', PERSISTENT],
+    ['of a persistent session', PERSISTENT],
     ['of a session that ends with its connection', {}],
     ['of a client of MQTT 3.1.1', { protocolVersion: 4 }]
   ] as const)
-    it(`${name} is published once when the process died while its client was connected`, async () => {
+    it(`${name} is published once if the process crashed while its client was connected`, async () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       await lives.kill();
@@ -38,7 +38,7 @@ describe('A will that is kept', () => {
       assert.deepEqual(await told(lives), []);
     });
 
-  it('is published as it was given, retained and with its properties', async () => {
+  it('is published unchanged, retained and with its properties', async () => {
     await using lives = await watched();
     await lives.connect({
       clientId: 'c',
@@ -55,7 +55,7 @@ describe('A will that is kept', () => {
     );
   });
 
-  it('waits for its delay from the start on, when its client was connected', async () => {
+  it('is delayed from the start of the broker if its client was connected', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.kill({ downForMs: 600_000 });
@@ -65,7 +65,7 @@ describe('A will that is kept', () => {
     assert.deepEqual(await told(lives), ['gone']);
   });
 
-  it('waits for what is left of its delay, when its client had gone before', async () => {
+  it('is published after its remaining delay if its client had disconnected before', async () => {
     await using lives = await watched();
     const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     client.destroy();
@@ -77,7 +77,7 @@ describe('A will that is kept', () => {
     assert.deepEqual(await told(lives), ['gone']);
   });
 
-  it('is published when its session expires before the delay is over', async () => {
+  it('is published when its session expires before its delay has passed', async () => {
     await using lives = await watched();
     const client = await lives.connect({ clientId: 'c', clean: false, sessionExpiry: '20s', will: later(600) });
     client.destroy();
@@ -86,7 +86,7 @@ describe('A will that is kept', () => {
     assert.deepEqual(await told(lives), ['gone']);
   });
 
-  it('with a delay is deleted by a client that is back in time', async () => {
+  it('with a delay is deleted if the client reconnects in time', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.kill();
@@ -97,7 +97,7 @@ describe('A will that is kept', () => {
   });
 
   for (const options of [PERSISTENT, {}])
-    it(`is gone with a clean disconnect (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
+    it(`is deleted by a DISCONNECT with 0x00 (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
       await using lives = await watched();
       const client = await lives.connect({ clientId: 'c', ...options, will });
       await client.disconnect();
@@ -118,7 +118,7 @@ describe('A will that is kept', () => {
     }
   });
 
-  it('is dropped for good with a client that is kicked so while it is away', async () => {
+  it('is dropped for good if its offline client is kicked with that option', async () => {
     await using lives = await watched();
     const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     client.destroy();
@@ -129,7 +129,7 @@ describe('A will that is kept', () => {
     assert.deepEqual(await told(lives), []);
   });
 
-  it('of a connection that was taken over is the new one', async () => {
+  it('is the one of the connection that took over the session', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: { ...will, payload: 'second' } });
@@ -149,10 +149,10 @@ describe('A will that is kept', () => {
   });
 
   for (const [name, options] of [
-    ['of a session that is kept', PERSISTENT],
+    ['of a persistent session', PERSISTENT],
     ['of a session that ends with its connection', {}]
   ] as const)
-    it(`${name} stays over a stop that keeps wills, and is published after the next start`, async () => {
+    it(`${name} is kept by a stop that keeps wills, and published after the next start`, async () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       await lives.restart(10_000, 'keep');
@@ -162,7 +162,7 @@ describe('A will that is kept', () => {
       assert.deepEqual(await told(lives), []);
     });
 
-  it('stays over a stop that keeps wills, and is published after its delay unless the client is back', async () => {
+  it('is kept by a stop that keeps wills, and published after its delay unless the client reconnects', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.connect({ clientId: 'd', ...PERSISTENT, will: { ...later(60), payload: 'd' } });
@@ -175,7 +175,7 @@ describe('A will that is kept', () => {
   });
 
   for (const options of [PERSISTENT, {}])
-    it(`stays over a stop and start of the same broker (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
+    it(`is kept by a stop and start of the same broker (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       const { broker } = lives.kit;
@@ -188,7 +188,7 @@ describe('A will that is kept', () => {
       assert.deepEqual(await told(lives), []);
     });
 
-  it('waits from a start of the same broker on, for its delay or until its session expires, over further stops', async () => {
+  it('waits from a start of the same broker for its delay or until its session expires, over further stops', async () => {
     for (const [delaySec, expiry] of [
       [60, '1h'],
       [600, '1m']
