@@ -1,4 +1,4 @@
-// Compiles the project. `node .ci/build.mjs [--if-stale] [bench]`: `dist`, or with `bench` what the benchmarks run, `dist-bench`.
+// Compile the project. `node .ci/build.mjs [--if-stale] [bench]` writes `dist`, or with `bench` the code of the benchmarks to `dist-bench`.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,13 +13,13 @@ const stamp = join(out, '.built');
 
 if (!process.argv.includes('--if-stale') || isStale()) build();
 
-/** Into a directory of its own, which then takes the place of the old one: two builds at once do not meet, and nobody sees half a build. */
+/** Build into a new directory, which then replaces the old one, so that concurrent builds do not interfere and no one sees a partial build. */
 function build() {
   process.stderr.write(`building ${out} ...\n`);
   const fresh = `${out}-${process.pid}`;
   try {
     mkdirSync(fresh);
-    writeFileSync(join(fresh, '.built'), ''); // as old as the sources that are read
+    writeFileSync(join(fresh, '.built'), ''); // written before the sources are read, so that later changes make the build stale
     const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
     const { status } = spawnSync(process.execPath, [tsc, '-p', config, '--outDir', fresh], {
       cwd: root,

@@ -1,4 +1,4 @@
-// A broker inside an app: no port, no socket. The app and its devices meet on topics.
+// A broker inside an app, without a port or socket. The app and its devices communicate through topics.
 import { createBroker } from 'embermq';
 
 const broker = createBroker();

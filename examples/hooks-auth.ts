@@ -1,17 +1,19 @@
-// Who may come in, and what may they do? Hooks decide; they may be async and ask a database. Events tell afterwards.
+// Hooks decide which clients may connect and what they may do. They can be async, for example to ask a database. Events report afterwards.
 import { covers, createBroker, type Hooks } from 'embermq';
 
 const tokens = new Map([['meter-7', 'secret']]);
 
 const hooks: Hooks = {
-  // No opinion (undefined) leaves the decision to the next hook. Without any opinion the client is refused, unless allowAnonymous: true is set.
+  // A hook that returns undefined leaves the decision to the next hook. If no hook decides, the client is refused,
+  // unless allowAnonymous is set to true.
   async authenticate({ client, password }) {
     if (tokens.get(client.clientId) === password?.toString()) return { allow: true, username: client.clientId };
     return { allow: false, reasonCode: 0x86 };
   },
-  // Everybody publishes below the own name only.
+  // Each client may only publish below its own name.
   authorizePublish: ({ client, message }) => message.topic.startsWith(`${client.username}/`),
-  // Alarms are for everybody, at QoS 1 at most: the granted QoS is what is returned. covers compares filters, matches would not do.
+  // Every client may subscribe to alarms, with QoS 1 at most: the hook returns the maximum QoS. Use covers to compare filters, because
+  // matches is for topic names only.
   authorizeSubscribe: ({ filter }) => covers('alarms/#', filter) && 1
 };
 

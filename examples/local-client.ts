@@ -1,11 +1,11 @@
-// Clients without a socket: full sessions with wills, QoS 2 and persistence, and MQTT.js over a stream of the broker.
+// Clients without a socket: a client of the broker with a will, QoS 2 and a session that persists, and MQTT.js over a stream of the broker.
 import { createBroker } from 'embermq';
 import mqtt from 'mqtt';
 
 const broker = createBroker();
 await broker.start();
 
-// A session that outlives its connection by an hour, and a will.
+// The session is kept for an hour after the connection has closed.
 const options = {
   clientId: 'boiler',
   clean: false,
@@ -15,15 +15,15 @@ const options = {
 const boiler = await broker.connect(options);
 await boiler.subscribe('boiler/set', { qos: 2 });
 
-// Any client library can talk over a stream: here MQTT.js.
+// Any client library can use a stream of the broker, for example MQTT.js.
 const panel = new mqtt.MqttClient(() => broker.stream() as never, { clientId: 'panel', protocolVersion: 5 });
 const states = new Promise<string>((resolve) => panel.on('message', (_topic, payload) => resolve(String(payload))));
 await panel.subscribeAsync('boiler/state');
 
-boiler.destroy(); // the connection is cut: no DISCONNECT
+boiler.destroy(); // closes the connection without DISCONNECT, so the will is published
 console.log(`panel reads: ${await states}`);
 
-await panel.publishAsync('boiler/set', '55', { qos: 2 }); // waits in the backlog of the boiler's session
+await panel.publishAsync('boiler/set', '55', { qos: 2 }); // queued in the backlog of the boiler's session
 const again = await broker.connect(options);
 console.log(`session present: ${again.connack.sessionPresent}`);
 for await (const message of again.messages()) {

@@ -1,4 +1,4 @@
-// A broker on a TCP port, and a device that uses MQTT.js. Port 0 takes a free one; an app of yours would say 1883.
+// A broker on a TCP port, and a device that uses MQTT.js. Port 0 selects a free port; your app would use 1883.
 import { createBroker } from 'embermq';
 import { listen } from 'embermq/net';
 import mqtt from 'mqtt';
@@ -9,12 +9,12 @@ await broker.start();
 
 const device = await mqtt.connectAsync(`mqtt://127.0.0.1:${listener.port}`, { protocolVersion: 5, clientId: 'lamp' });
 await device.subscribeAsync('lamp/set', { qos: 1 });
-const told = new Promise<string>((resolve) => device.on('message', (_topic, payload) => resolve(String(payload))));
+const received = new Promise<string>((resolve) => device.on('message', (_topic, payload) => resolve(String(payload))));
 
 await broker.publish({ topic: 'lamp/set', payload: 'on', qos: 1 });
-console.log(`lamp is told: ${await told}`);
+console.log(`lamp received: ${await received}`);
 
 await device.endAsync();
 await broker.stop();
 // prints:
-// lamp is told: on
+// lamp received: on

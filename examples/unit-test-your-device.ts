@@ -1,4 +1,4 @@
-// The thermometer of device/thermometer.ts, tested in process: a broker without a port, and hours that pass in milliseconds.
+// Tests for the thermometer of device/thermometer.ts, with a broker in the same process, without a port. Hours pass within milliseconds.
 // Run it with: node --import tsx --test examples/unit-test-your-device.ts
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -8,8 +8,8 @@ import { Thermometer } from './device/thermometer.ts';
 function thermometer(kit: TestBroker): AsyncDisposable {
   let celsius = 20;
   const device = new Thermometer({
-    clock: kit.clock, // in the field: systemClock
-    connect: (options) => kit.connect(options), // in the field: connectClient(net.connect(1883), options)
+    clock: kit.clock, // in production: systemClock
+    connect: (options) => kit.connect(options), // in production: connectClient(net.connect(1883), options)
     read: () => celsius++
   });
   device.start();
@@ -27,7 +27,7 @@ describe('a thermometer', () => {
     const sent = kit
       .packets('thermometer')
       .filter(({ cmd, direction }) => cmd === 'publish' && direction === 'toBroker');
-    assert.equal(sent.length, 1 + 361); // "online", and one each ten seconds
+    assert.equal(sent.length, 1 + 361); // "online", and one every ten seconds
   });
 
   it('waits 1, 2, 4 seconds while the broker is busy', async () => {
@@ -43,20 +43,20 @@ describe('a thermometer', () => {
     );
   });
 
-  it('sends later what it measured while the network was down', async () => {
+  it('sends its measurements after the network was down', async () => {
     await using kit = await createTestBroker();
     await using _ = thermometer(kit);
     await kit.expectMessage('thermometer/celsius', { within: '10s' });
     kit.isReachable = false;
     kit.link('thermometer').cut();
-    await kit.expectMessage('thermometer/state', { where: ({ text }) => text === 'offline' }); // its will
+    await kit.expectMessage('thermometer/state', { where: ({ text }) => text === 'offline' }); // the will
     await kit.clock.advance('25s');
     kit.isReachable = true;
     const { text } = await kit.expectMessage('thermometer/celsius', { within: '60s' });
     assert.equal(text, '21.0');
   });
 
-  it('notices a dead line by its keep alive', async () => {
+  it('detects a dead connection with keep alive', async () => {
     await using kit = await createTestBroker();
     await using _ = thermometer(kit);
     await kit.clock.settle();
@@ -64,9 +64,9 @@ describe('a thermometer', () => {
     await kit.expectMessage('thermometer/state', { within: '2m', where: ({ text }) => text === 'online' });
   });
 });
-// shows, under the spec reporter:
+// prints, with the spec reporter:
 // ▶ a thermometer
 //   ✔ sends its temperature every ten seconds
 //   ✔ waits 1, 2, 4 seconds while the broker is busy
-//   ✔ sends later what it measured while the network was down
-//   ✔ notices a dead line by its keep alive
+//   ✔ sends its measurements after the network was down
+//   ✔ detects a dead connection with keep alive

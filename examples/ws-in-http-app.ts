@@ -1,4 +1,4 @@
-// MQTT over WebSocket on the HTTP server an app already has: same port, path /mqtt, beside the app's own routes.
+// MQTT over WebSocket on the existing HTTP server of an app: the same port, on the path /mqtt, next to the routes of the app.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createBroker } from 'embermq';
@@ -15,7 +15,7 @@ await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 const { port } = server.address() as AddressInfo;
 
 const page = await fetch(`http://127.0.0.1:${port}/`);
-console.log(`GET / answers: ${await page.text()}`);
+console.log(`GET / returned: ${await page.text()}`);
 
 const browser = await mqtt.connectAsync(`ws://127.0.0.1:${port}/mqtt`);
 await browser.subscribeAsync('news');
@@ -27,5 +27,5 @@ await browser.endAsync();
 await broker.stop();
 server.close();
 // prints:
-// GET / answers: the page of the app
+// GET / returned: the page of the app
 // news: hello, browser

@@ -48,7 +48,7 @@ const TICK_MS = 5;
 export async function benchConnect({ clients, count, dial, ended, begun, tally }: BenchPlan): Promise<void> {
   let left = count;
   begun();
-  await together(clients, async () => {
+  await runConcurrently(clients, async () => {
     while (left-- > 0 && !ended.aborted) {
       const beganMs = performance.now();
       const client = await dial();
@@ -106,7 +106,7 @@ async function receive(plan: BenchPlan, publishing: number, topicOf: (at: number
     await client.publish(topicOf(at), payload, { qos });
   });
   const expected = sent.reduce((sum, count) => sum + count, 0) * (clients / publishing);
-  await settled(() => tally.count >= expected);
+  await waitUntil(() => tally.count >= expected);
   tally.lost = Math.max(0, expected - tally.count);
   await disconnectAll([...publishers, ...subscribers]);
 }
@@ -130,10 +130,10 @@ async function publishUntilEnd(plan: BenchPlan, publishers: readonly Client[], s
   const window = plan.qos === 0 ? 1 : plan.window;
   await Promise.all(
     publishers.map((client, at) =>
-      together(window, async () => {
+      runConcurrently(window, async () => {
         while (!plan.ended.aborted) {
           await send(client, at);
-          await breath();
+          await yieldToEventLoop();
         }
       })
     )
@@ -142,7 +142,7 @@ async function publishUntilEnd(plan: BenchPlan, publishers: readonly Client[], s
 
 /** Publish at a fixed rate by the clock, independent of the acknowledgements, so that a slow broker does not lower the rate. */
 async function publishAtRate({ rate, ended }: BenchPlan, publishers: readonly Client[], send: Send): Promise<void> {
-  const onTheWay = new Set<Promise<void>>();
+  const inFlight = new Set<Promise<void>>();
   const failures: unknown[] = [];
   const beganMs = performance.now();
   for (let sent = 0; !ended.aborted && failures.length === 0; await delay(TICK_MS)) {
@@ -151,21 +151,21 @@ async function publishAtRate({ rate, ended }: BenchPlan, publishers: readonly Cl
       const at = sent % publishers.length;
       const sending: Promise<void> = send(publishers[at], at)
         .catch((error) => void failures.push(error))
-        .finally(() => onTheWay.delete(sending));
-      onTheWay.add(sending);
+        .finally(() => inFlight.delete(sending));
+      inFlight.add(sending);
     }
   }
-  await Promise.all(onTheWay);
+  await Promise.all(inFlight);
   if (failures.length > 0) throw failures[0];
 }
 
-let lastBreathMs = 0;
+let lastYieldMs = 0;
 
 /** Let the event loop read. QoS 0 publishes resolve immediately while the stream has room, so without a pause nothing would be read. */
-async function breath(): Promise<void> {
-  if (performance.now() - lastBreathMs < 1) return;
+async function yieldToEventLoop(): Promise<void> {
+  if (performance.now() - lastYieldMs < 1) return;
   await new Promise((resolve) => setImmediate(resolve));
-  lastBreathMs = performance.now();
+  lastYieldMs = performance.now();
 }
 
 async function dialAll({ dial }: BenchPlan, number: number): Promise<Client[]> {
@@ -182,11 +182,11 @@ async function disconnectAll(clients: readonly Client[]): Promise<void> {
   await Promise.all(clients.map((client) => client.disconnect()));
 }
 
-async function settled(isDone: () => boolean): Promise<void> {
+async function waitUntil(isDone: () => boolean): Promise<void> {
   const untilMs = performance.now() + SETTLE_MS;
   while (!isDone() && performance.now() < untilMs) await delay(TICK_MS);
 }
 
-async function together(number: number, work: () => Promise<void>): Promise<void> {
+async function runConcurrently(number: number, work: () => Promise<void>): Promise<void> {
   await Promise.all(Array.from({ length: number }, work));
 }

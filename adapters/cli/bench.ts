@@ -91,7 +91,7 @@ ${describeFlags(DIAL_FLAGS)}`,
     const signal = interrupted(shell);
     const result = await measure(name, flags, shell, signal);
     const isPlain = shell.stdout.isTTY !== true || flags.json;
-    shell.stdout.write(isPlain ? `${JSON.stringify(result)}\n` : described(result));
+    shell.stdout.write(isPlain ? `${JSON.stringify(result)}\n` : formatResult(result));
     return signal.aborted ? INTERRUPTED : 0;
   }
 };
@@ -183,7 +183,7 @@ function showProgress({ stdout, stderr }: Shell, tally: Tally, unit: string): ()
   };
 }
 
-function described({
+function formatResult({
   bench: name,
   broker,
   clients,

@@ -46,7 +46,7 @@ export interface Command {
 const MAX_UNREAD_BYTES = 1_048_576;
 
 /** Write a line to standard error. */
-export function tell(shell: Shell, line: string): void {
+export function log(shell: Shell, line: string): void {
   if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${line}\n`);
 }
 

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { BrokerError, InvalidInput, nearest } from '../../lib/index.ts';
 import type { Command, Shell } from './command.ts';
-import { tell } from './command.ts';
+import { log } from './command.ts';
 
 /** The commands, loaded on demand so that `pub` does not have to load the broker. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -21,7 +21,7 @@ export async function runCommand(args: readonly string[], shell: Shell): Promise
   // Without a listener, an error event would end the process.
   shell.stderr.on('error', () => {});
   shell.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    if (running.command?.outlivesOutput) tell(shell, `cannot write to standard output: ${message}`);
+    if (running.command?.outlivesOutput) log(shell, `cannot write to standard output: ${message}`);
     else shell.exit(code === 'EPIPE' ? 141 : 1); // 141 is the exit code of a process that SIGPIPE ended, as in `embermq sub ... | head`
   });
   try {
@@ -30,7 +30,7 @@ export async function runCommand(args: readonly string[], shell: Shell): Promise
     // broker.stop() reports all its errors together
     const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
     if (!errors.every((one) => one instanceof BrokerError)) throw error;
-    for (const { message } of errors) tell(shell, `embermq: ${message}`);
+    for (const { message } of errors) log(shell, `embermq: ${message}`);
     return error instanceof InvalidInput ? 2 : 1;
   }
 }

@@ -77,21 +77,21 @@ export function gatherFlags(
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const given: Record<string, unknown> = {};
   const words: string[] = [];
-  let open: string | undefined; // the boolean flag just before this token, which may take it as its value
+  let booleanFlag: string | undefined; // the boolean flag just before this token, which may take it as its value
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      if (open !== undefined && SWITCH_VALUE.test(token.value)) given[open] = token.value;
+      if (booleanFlag !== undefined && SWITCH_VALUE.test(token.value)) given[booleanFlag] = token.value;
       else words.push(token.value);
     }
-    open = undefined;
+    booleanFlag = undefined;
     if (token.kind !== 'option') continue;
     const isOff = !names.has(token.rawName) && token.rawName.startsWith('--no-');
     const spelling = isOff ? `--${token.rawName.slice(5)}` : `--${token.name}`;
     const name = names.get(spelling);
     if (name === undefined || (isOff && table[name].kind !== 'boolean'))
       throw unknownFlag(token.rawName, [...names.keys()]);
-    given[name] = taken(name, table[name], token.rawName, isOff ? 'false' : token.value, given[name]);
-    if (given[name] === true) open = name;
+    given[name] = flagValue(name, table[name], token.rawName, isOff ? 'false' : token.value, given[name]);
+    if (given[name] === true) booleanFlag = name;
   }
   return { given, words };
 }
@@ -106,7 +106,7 @@ export function refuseWords(words: readonly string[], command: string): void {
   throw new InvalidInput('FLAG_INVALID', word, 'flags only', word, message);
 }
 
-function taken(name: string, row: FlagRow, spelling: string, value: string | undefined, before: unknown): unknown {
+function flagValue(name: string, row: FlagRow, spelling: string, value: string | undefined, before: unknown): unknown {
   if (row.kind === 'boolean') return value === undefined ? true : value;
   if (value === undefined) {
     throw new InvalidInput('FLAG_INVALID', name, 'a value', undefined, `${spelling} needs a value: ${row.about}`);

@@ -102,7 +102,7 @@ function place(
   }
   if (name === undefined) throw unknownKey(key, Object.keys(table), path);
   const other = spelled.get(name);
-  if (other !== undefined) throw repeated(path, `"${key}" and "${other}" are the same option`);
+  if (other !== undefined) throw repeatedOption(path, `"${key}" and "${other}" are the same option`);
   given[name] = value;
   spelled.set(name, key);
 }
@@ -115,7 +115,7 @@ function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: st
     const table = zones.get(name);
     if (table !== undefined && !isObject(table)) continue; // readBrokerOptions refuses it
     const twice = Object.keys(settings).find((setting) => Object.hasOwn(table ?? {}, setting));
-    if (twice !== undefined) throw repeated(path, `"${twice}" of zone "${name}" is set twice`);
+    if (twice !== undefined) throw repeatedOption(path, `"${twice}" of zone "${name}" is set twice`);
     zones.set(name, { ...table, ...settings });
   }
   return Object.fromEntries(zones);
@@ -128,7 +128,8 @@ function checkZones(zones: unknown, path: string): void {
     for (const key of Object.keys(isObject(settings) ? settings : {})) {
       const name = optionName(ZONE_OPTIONS, key) ?? key;
       const other = spelled.get(name);
-      if (other !== undefined) throw repeated(path, `"${key}" and "${other}" of zone "${zone}" are the same option`);
+      if (other !== undefined)
+        throw repeatedOption(path, `"${key}" and "${other}" of zone "${zone}" are the same option`);
       spelled.set(name, key);
     }
   }
@@ -138,7 +139,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function repeated(path: string, fault: string): InvalidInput {
+function repeatedOption(path: string, fault: string): InvalidInput {
   return new InvalidInput(
     'CONFIG_INVALID',
     path,
@@ -158,7 +159,7 @@ async function parse(shell: Shell, path: string, text: string): Promise<unknown>
     throw new InvalidInput('CONFIG_INVALID', path, 'JSON or YAML', undefined, `${path}: ${(error as Error).message}`);
   }
   const key = isYaml ? undefined : repeatedKey(text);
-  if (key !== undefined) throw repeated(path, `"${key.slice(0, 80)}" occurs twice in one object`);
+  if (key !== undefined) throw repeatedOption(path, `"${key.slice(0, 80)}" occurs twice in one object`);
   return parsed;
 }
 

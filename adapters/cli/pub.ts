@@ -116,20 +116,20 @@ async function publishAll(
   payloads: AsyncIterable<Payload>,
   publish: (payload: Payload) => Promise<unknown>
 ): Promise<void> {
-  const onTheWay = new Set<Promise<void>>();
+  const inFlight = new Set<Promise<void>>();
   const failures: unknown[] = [];
   for await (const payload of payloads) {
     const published: Promise<void> = publish(payload).then(
-      () => void onTheWay.delete(published),
+      () => void inFlight.delete(published),
       (error) => {
         failures.push(error);
-        onTheWay.delete(published);
+        inFlight.delete(published);
       }
     );
-    onTheWay.add(published);
-    if (onTheWay.size >= WINDOW) await Promise.race(onTheWay);
+    inFlight.add(published);
+    if (inFlight.size >= WINDOW) await Promise.race(inFlight);
     if (failures.length > 0) break;
   }
-  await Promise.all(onTheWay);
+  await Promise.all(inFlight);
   if (failures.length > 0) throw failures[0];
 }

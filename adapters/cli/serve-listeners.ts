@@ -1,6 +1,6 @@
 import type { Broker } from '../../lib/index.ts';
 import { type Listening, listen } from '../net/index.ts';
-import { type Shell, tell } from './command.ts';
+import { log, type Shell } from './command.ts';
 import type { PlannedListener } from './serve-settings.ts';
 
 /** A listener that has been added to the broker. */
@@ -32,13 +32,13 @@ export function reloadAtHangup(shell: Shell, opened: readonly Opened[]): () => v
 
 async function reloadCertificates(shell: Shell, opened: readonly Opened[]): Promise<void> {
   const secure = opened.filter(({ plan }) => plan.transport.tls !== undefined);
-  if (secure.length === 0) tell(shell, 'SIGHUP: there are no TLS listeners, so no certificates were reloaded');
+  if (secure.length === 0) log(shell, 'SIGHUP: there are no TLS listeners, so no certificates were reloaded');
   for (const { listening } of secure) {
-    const told = await listening.reload().then(
+    const outcome = await listening.reload().then(
       () => `certificates of listener ${listening.name} reloaded`,
       (error: Error) => `${error.message}; the previous certificates stay in use`
     );
-    tell(shell, `SIGHUP: ${told}`);
+    log(shell, `SIGHUP: ${outcome}`);
   }
 }
 
@@ -64,7 +64,7 @@ export async function openOptional(
         await broker.stop();
         throw error;
       }
-      tell(shell, `warning: continuing without the ${plan.label} listener: ${message}`);
+      log(shell, `warning: continuing without the ${plan.label} listener: ${message}`);
     }
   }
 }

@@ -46,7 +46,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   for (const layer of layers) {
     checkLayer(layer);
     Object.assign(merged, layer.given);
-    if (KEEPING.some((name) => name in layer.given)) merged.memory = false;
+    if (DATA_FOLDER_OPTIONS.some((name) => name in layer.given)) merged.memory = false;
   }
   const own = readAs(SERVE_OPTIONS, pick(merged, SERVE_OPTIONS), spelledAsFlag) as ServeSettings['own'];
   const broker = pick(merged, LIBRARY_OPTIONS) as BrokerOptions;
@@ -67,15 +67,15 @@ function readConfigFlag(layers: readonly Layer[]): FlagValues<typeof CONFIG_FLAG
 }
 
 /** Options that have no effect with `memory`. Setting one means that the state is to be persisted. */
-const KEEPING = ['dataDir', 'durability', 'verifyStore', 'reserve'] as const;
+const DATA_FOLDER_OPTIONS = ['dataDir', 'durability', 'verifyStore', 'reserve'] as const;
 
 /** Check the options of one source, so that errors can name the source. */
 function checkLayer({ given, spelled }: Layer): void {
   const { memory } = readAs(SERVE_OPTIONS, pick(given, SERVE_OPTIONS), spelled);
-  const keeping = memory ? KEEPING.find((name) => name in given) : undefined;
-  if (keeping !== undefined) {
-    const message = `${spelled('memory')} persists nothing, so ${spelled(keeping)} has no effect: remove one of them`;
-    throw new InvalidInput('OPTION_INVALID', 'memory', `no ${spelled(keeping)}`, true, message);
+  const conflicting = memory ? DATA_FOLDER_OPTIONS.find((name) => name in given) : undefined;
+  if (conflicting !== undefined) {
+    const message = `${spelled('memory')} persists nothing, so ${spelled(conflicting)} has no effect: remove one of them`;
+    throw new InvalidInput('OPTION_INVALID', 'memory', `no ${spelled(conflicting)}`, true, message);
   }
   for (const [name, value] of Object.entries(pick(given, LIBRARY_OPTIONS))) {
     try {

@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { type Broker, createBroker, type Store } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
 import { listen } from '../net/index.ts';
-import { type Command, type Shell, tell } from './command.ts';
+import { type Command, log, type Shell } from './command.ts';
 import { describeFlags } from './flags.ts';
 import { spelledAsVariable } from './layers.ts';
 import { type Opened, openOptional, places, reloadAtHangup } from './serve-listeners.ts';
@@ -34,7 +34,7 @@ environment, and the environment overrides the file. This also applies to --memo
   async run(args, shell) {
     const opened: Opened[] = [];
     const ignoreHangups = reloadAtHangup(shell, opened);
-    const { first, release } = hearSignals(shell);
+    const { first, release } = awaitSignals(shell);
     const endCollecting = shell.collectWhenIdle();
     try {
       const settings = await readServeSettings(args, shell);
@@ -47,10 +47,10 @@ environment, and the environment overrides the file. This also applies to --memo
       await openOptional(settings.listeners, broker, opened, shell);
       shell.stdout.write(`ready ${JSON.stringify({ ...places(settings.listeners, opened), pid: shell.pid })}\n`);
       if (store !== undefined) {
-        tell(shell, `state is persisted in ${store.name}`);
+        log(shell, `state is persisted in ${store.name}`);
         await warnOfSmallDisk(store.name, shell);
       }
-      tell(shell, `${await first}: draining`);
+      log(shell, `${await first}: draining`);
       await broker.stop({ timeoutMs: settings.own.drainTimeout });
       return 0;
     } finally {
@@ -66,11 +66,11 @@ async function warnOfSmallDisk(folder: string, shell: Shell): Promise<void> {
   const { blocks, bsize } = await statfs(folder);
   if (blocks * bsize >= SMALL_DISK_BYTES) return;
   const text = 'if queues fill it, messages are refused and the store may fail; use 64 MB or more';
-  tell(shell, `warning: the file system of ${folder} is smaller than 64 MB; ${text}`);
+  log(shell, `warning: the file system of ${folder} is smaller than 64 MB; ${text}`);
 }
 
 /** Resolve on the first SIGINT or SIGTERM, and end the process on the second. */
-function hearSignals(shell: Shell): { first: Promise<string>; release: () => void } {
+function awaitSignals(shell: Shell): { first: Promise<string>; release: () => void } {
   let release = () => {};
   const first = new Promise<string>((resolve) => {
     let isStopping = false;
@@ -85,17 +85,17 @@ function hearSignals(shell: Shell): { first: Promise<string>; release: () => voi
 
 function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell): Broker {
   const broker = createBroker({ ...settings.broker, ...(store === undefined ? {} : { store }) });
-  broker.on('error', ({ error, during }) => tell(shell, `error in ${during}: ${error.stack ?? error.message}`));
-  broker.on('store.recovered', () => tell(shell, 'the store can be written again'));
-  if (settings.own.verbose) tellClients(broker, shell);
+  broker.on('error', ({ error, during }) => log(shell, `error in ${during}: ${error.stack ?? error.message}`));
+  broker.on('store.recovered', () => log(shell, 'the store can be written again'));
+  if (settings.own.verbose) logClients(broker, shell);
   return broker;
 }
 
-function tellClients(broker: Broker, shell: Shell): void {
+function logClients(broker: Broker, shell: Shell): void {
   broker.on('client.connected', ({ client }) => {
     const { remoteAddress, remotePort, transport } = client.connection;
     const place = remoteAddress === undefined ? '' : ` from ${remoteAddress}:${remotePort}`;
-    tell(shell, `${client.clientId} connected${place} (${transport}, MQTT version ${client.protocolVersion})`);
+    log(shell, `${client.clientId} connected${place} (${transport}, MQTT version ${client.protocolVersion})`);
   });
-  broker.on('client.disconnected', ({ client, reason }) => tell(shell, `${client.clientId} disconnected: ${reason}`));
+  broker.on('client.disconnected', ({ client, reason }) => log(shell, `${client.clientId} disconnected: ${reason}`));
 }

@@ -14,7 +14,7 @@ import {
   storeStatistics
 } from '../../lib/index.ts';
 import { levelStore } from '../level/index.ts';
-import { type Command, type Shell, tell } from './command.ts';
+import { type Command, log, type Shell } from './command.ts';
 import { describeFlags, type FlagValues, flag, readFlags } from './flags.ts';
 import { ProgressBar } from './progress-bar.ts';
 
@@ -36,7 +36,7 @@ const STORE_FLAGS = {
 type StoreFlags = FlagValues<typeof STORE_FLAGS>;
 
 /** The actions on a folder. */
-const DEEDS = { check, stats, export: exportFolder, import: importFolder } as const;
+const ACTIONS = { check, stats, export: exportFolder, import: importFolder } as const;
 
 /** `embermq store`: maintain the data folder of a broker that is not running. */
 export const store: Command = {
@@ -74,7 +74,7 @@ ${describeFlags(STORE_FLAGS)}`,
           : `--scratch is only for reading, not for ${flags.repair ? 'check --repair' : 'import'}`
       );
     try {
-      return await carryOut(name, folder, flags, shell);
+      return await runAction(name, folder, flags, shell);
     } catch (error) {
       if (flags.json && (name === 'check' || name === 'stats')) shell.stdout.write(`${errorAsJson(error)}\n`);
       throw error;
@@ -82,11 +82,11 @@ ${describeFlags(STORE_FLAGS)}`,
   }
 };
 
-async function carryOut(name: keyof typeof DEEDS, folder: string, flags: StoreFlags, shell: Shell): Promise<number> {
-  if (name !== 'import') await checkThere(folder);
+async function runAction(name: keyof typeof ACTIONS, folder: string, flags: StoreFlags, shell: Shell): Promise<number> {
+  if (name !== 'import') await checkContainsStore(folder);
   const bar = new ProgressBar(shell, `${name}:`, name === 'import' ? (shell.stdinBytes ?? 0) : await sizeOf(folder));
   try {
-    return await DEEDS[name](levelStore(folder, { scratch: flags.scratch }), flags, shell, bar);
+    return await ACTIONS[name](levelStore(folder, { scratch: flags.scratch }), flags, shell, bar);
   } finally {
     bar.end();
   }
@@ -97,9 +97,9 @@ function errorAsJson(error: unknown): string {
   return JSON.stringify({ error: { code, message } });
 }
 
-function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS, string] {
-  const names = Object.keys(DEEDS);
-  if (name === undefined || !Object.hasOwn(DEEDS, name)) {
+function readWords([name, folder, more]: readonly string[]): [keyof typeof ACTIONS, string] {
+  const names = Object.keys(ACTIONS);
+  if (name === undefined || !Object.hasOwn(ACTIONS, name)) {
     const near = name === undefined ? undefined : nearest(name, names);
     const hint = near === undefined ? 'see embermq help store' : `did you mean "${near}"?`;
     const message =
@@ -116,11 +116,11 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof DEEDS
       more,
       `store ${name} needs one folder: store ${name} DIR`
     );
-  return [name as keyof typeof DEEDS, folder];
+  return [name as keyof typeof ACTIONS, folder];
 }
 
 /** Check that a folder contains a store, because only an import may create one. @throws BrokerError STORE_UNUSABLE */
-async function checkThere(folder: string): Promise<void> {
+async function checkContainsStore(folder: string): Promise<void> {
   const remedy = 'Name the data folder of a broker (serve --data-dir).';
   const names = await readdir(folder).catch((cause: Error) => {
     throw new BrokerError('STORE_UNUSABLE', `${folder}: cannot be read: ${cause.message}. ${remedy}`, { cause });
@@ -154,7 +154,7 @@ async function check(given: Store, { repair, json }: StoreFlags, shell: Shell, b
     shell.stdout.write(`${report.name}: ${verdict} (${records} records, ${bytes} bytes, ${commits} commits)\n`);
   }
   if (findings.length > 0 && !isRepaired)
-    tell(shell, 'embermq: restore a backup, or continue without the lost records: embermq store check DIR --repair');
+    log(shell, 'embermq: restore a backup, or continue without the lost records: embermq store check DIR --repair');
   return findings.length === 0 ? 0 : 1;
 }
 
@@ -208,7 +208,7 @@ async function importFolder(given: Store, _: StoreFlags, shell: Shell, bar: Prog
     onProgress: ({ records }) => bar.show({ records, bytes: readBytes })
   });
   bar.end();
-  tell(shell, `${given.name}: ${records} records`);
+  log(shell, `${given.name}: ${records} records`);
   return 0;
 }
 

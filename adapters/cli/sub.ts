@@ -10,7 +10,7 @@ import {
   Refused,
   reasonName
 } from '../../lib/index.ts';
-import { type Command, type Shell, tell } from './command.ts';
+import { type Command, log, type Shell } from './command.ts';
 import { closed, DIAL_FLAGS, dial, interrupted, leave, unlessAborted } from './dial.ts';
 import { describeFlags, type FlagValues, flag, listFlag, readFlags, refuseWords, timeFlag } from './flags.ts';
 import { qosFlag } from './session-flags.ts';
@@ -42,13 +42,13 @@ const SUB_FLAGS = { ...OWN_FLAGS, ...DIAL_FLAGS };
 type SubFlags = FlagValues<typeof SUB_FLAGS>;
 
 /** The exit code when the time of `--wait` has elapsed, as for mosquitto_sub. */
-const TIME_IS_UP = 27;
+const TIME_ELAPSED = 27;
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 30_000;
 
 /** Reason codes after which another attempt may succeed. */
-const PASSING: ReadonlySet<number> = new Set([
+const TEMPORARY: ReadonlySet<number> = new Set([
   ReasonCode.success,
   ReasonCode.unspecifiedError,
   ReasonCode.implementationSpecificError,
@@ -89,12 +89,12 @@ ${describeFlags(DIAL_FLAGS)}`,
           await reception.receive(client);
           return 0;
         } catch (error) {
-          client = await dialAgain(client, error, flags, shell, ended);
+          client = await redial(client, error, flags, shell, ended);
         }
       }
     } catch (error) {
       if (signal.aborted) return 0;
-      if (timer?.aborted) return TIME_IS_UP;
+      if (timer?.aborted) return TIME_ELAPSED;
       throw error;
     } finally {
       if (client !== undefined) await leave(client);
@@ -146,7 +146,7 @@ class Reception {
     for await (const message of messages) {
       if (this.#flags.noRetained && message.retain) continue;
       // While standard output is full, nothing is read from the broker, so messages do not accumulate in this process.
-      if (!stdout.write(shown(message, this.#flags))) await once(stdout, 'drain', { signal: this.#ended });
+      if (!stdout.write(formatMessage(message, this.#flags))) await once(stdout, 'drain', { signal: this.#ended });
       if (--this.#left === 0) return;
     }
   }
@@ -156,7 +156,7 @@ class Reception {
  * Connect again after the connection was lost, with increasing delays between the attempts.
  * @throws the error of the connection or of an attempt, if another attempt would not succeed; the reason of the signal
  */
-async function dialAgain(
+async function redial(
   { session }: Client,
   lost: unknown,
   flags: SubFlags,
@@ -166,12 +166,12 @@ async function dialAgain(
   let why = lost;
   for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(2 * delayMs, LAST_RETRY_MS)) {
     ended.throwIfAborted();
-    if (!isPassing(why)) throw why;
-    tell(shell, `embermq: ${(why as Error).message}; trying again in ${delayMs / 1000} s`);
+    if (!isTemporary(why)) throw why;
+    log(shell, `embermq: ${(why as Error).message}; trying again in ${delayMs / 1000} s`);
     await shell.delay(delayMs, ended);
     try {
       const client = await dial(flags, shell, { ...sessionOptions(flags), session }, ended);
-      tell(shell, 'embermq: connected again');
+      log(shell, 'embermq: connected again');
       return client;
     } catch (error) {
       why = error;
@@ -179,10 +179,10 @@ async function dialAgain(
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   if (!(error instanceof BrokerError)) return false;
   const refusal = error instanceof Refused ? error : error.cause;
-  if (refusal instanceof Refused) return PASSING.has(refusal.reasonCode);
+  if (refusal instanceof Refused) return TEMPORARY.has(refusal.reasonCode);
   return ['CONNECTION_CLOSED', 'BROKER_UNREACHABLE', 'CONNECT_TIMEOUT', 'NOT_CONNECTED'].includes(error.code);
 }
 
@@ -230,12 +230,12 @@ function checkGranted(granted: readonly number[], filters: readonly string[], sh
   const refused = filters.filter((_, at) => granted[at] >= 0x80);
   for (const filter of refused) {
     const code = granted[filters.indexOf(filter)];
-    tell(shell, `embermq: subscription to "${filter}" was refused: ${reasonName(code)}`);
+    log(shell, `embermq: subscription to "${filter}" was refused: ${reasonName(code)}`);
   }
   if (refused.length === filters.length) throw new BrokerError('SUBSCRIBE_REFUSED', 'every subscription was refused');
 }
 
-function shown(message: ReceivedMessage, { json, verbose, noNewline }: SubFlags): Buffer | string {
+function formatMessage(message: ReceivedMessage, { json, verbose, noNewline }: SubFlags): Buffer | string {
   if (json) return `${JSON.stringify(asJson(message))}\n`;
   const topic = Buffer.from(verbose ? `${message.topic} ` : '');
   return Buffer.concat([topic, message.payload, Buffer.from(noNewline ? '' : '\n')]);

@@ -1,4 +1,4 @@
-// A device as it would run in the field. It takes two things from outside, so that a test can hand it others: the clock, and how to connect.
+// A device as it would run in production. The clock and the connect function are parameters, so that a test can replace them.
 import type { Client, ClientOptions, Clock } from 'embermq';
 
 export interface Parts {
@@ -11,7 +11,7 @@ const EVERY_MS = 10_000;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
-/** Measures every ten seconds, keeps what it can not send, and reconnects after 1, 2, 4, ... up to 60 seconds. */
+/** Measures every ten seconds, stores what it cannot send, and reconnects after 1, 2, 4 and up to 60 seconds. */
 export class Thermometer {
   readonly #parts: Parts;
   #client: Client | undefined;
@@ -59,7 +59,7 @@ export class Thermometer {
     }
   }
 
-  /** One after the other, each until it is acknowledged. */
+  /** Send the measurements in order. Each is removed when it is acknowledged. */
   async #send(): Promise<void> {
     try {
       while (this.#client !== undefined && this.#unsent.length > 0) {
@@ -67,7 +67,7 @@ export class Thermometer {
         this.#unsent.shift();
       }
     } catch {
-      // the connection went: what is unsent is sent on the next one
+      // The connection was lost. The remaining measurements are sent after the reconnect.
     }
   }
 

@@ -21,7 +21,7 @@ describe('bench', () => {
 
   after(() => broker.stop());
 
-  /** The JSON that a bench prints. */
+  /** The JSON that a benchmark prints. */
   async function measured(args: string[]): Promise<Record<string, number & Record<string, number>>> {
     const shell = testShell();
     assert.equal(await runCommand(['bench', ...args, '-p', port], shell), 0, shell.err());

@@ -11,7 +11,7 @@ import { readyPorts, testShell } from './shell.ts';
 
 const COUNT = 100;
 
-/** 6 MB are queued for `away`, and the disk is full. */
+/** Queue 6 MB for the client `away`, and fill the disk. */
 async function fullDisk(disk: string, reserve?: number): Promise<string> {
   const folder = join(disk, 'data');
   const broker = createBroker({ store: levelStore(folder, { reserve }) });
@@ -93,7 +93,7 @@ describe('A data folder on a disk without a free byte', () => {
     if (disk === undefined) return;
     const folder = await fullDisk(disk.path);
     const shell = testShell();
-    // by default it would shorten the queue, which has more than half of the space
+    // by default the broker would shorten the queue, which takes more than half of the space
     const flags = ['--mqtt-port', '0', '--ws-port', 'off', '--max-total-mqueue-store-bytes', '0'];
     const code = runCommand(['serve', ...flags, '--data-dir', folder], shell);
     const { mqtt } = await readyPorts(shell, code);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '../..');
 
-/** The command `embermq` in a process of its own, run from source. */
+/** The command `embermq` in a separate process, run from the sources. */
 export class CommandProcess {
   readonly child: ChildProcess;
   stdout = '';
@@ -23,7 +23,7 @@ export class CommandProcess {
     this.#ended = once(this.child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   }
 
-  /** The ports and the process id of the `ready` line. Rejects when the process ends before it. */
+  /** The ports and the process id of the `ready` line. Rejects if the process ends before. */
   async ready(): Promise<Record<string, number>> {
     for (;;) {
       const line = /^ready (\{.*\})$/m.exec(this.stdout);
@@ -36,7 +36,7 @@ export class CommandProcess {
     }
   }
 
-  /** @returns the exit code, or the signal that ended it */
+  /** Wait for the end. @returns the exit code, or the signal that ended the process */
   async end(): Promise<number | NodeJS.Signals | null> {
     const [code, signal] = await this.#ended;
     return code ?? signal;

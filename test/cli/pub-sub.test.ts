@@ -219,7 +219,7 @@ describe('sub', () => {
     await shell.line(/retained/);
     await acked;
     const back = broker.nextEvent('client.connected');
-    broker.session('again').kick({ session: 'keep' }); // no DISCONNECT over 3.1.1: the line is down, for all it knows
+    broker.session('again').kick({ session: 'keep' }); // MQTT 3.1.1 has no DISCONNECT from the server, so this looks like a lost connection
     await back;
     await broker.publish({ topic: 'kept/new', payload: 'new', qos: 1 });
     assert.equal(await code, 0);

@@ -8,7 +8,7 @@ import { describe, it } from 'node:test';
 import { type PlannedListener, readServeSettings } from '../../adapters/cli/serve-settings.ts';
 import { testShell } from './shell.ts';
 
-/** Settings of a command line, an environment and a config file. */
+/** Read the settings of a command line, an environment and a config file. */
 function read(args: string[], { env = {}, file }: { env?: Record<string, string>; file?: unknown } = {}) {
   const shell = testShell();
   Object.assign(shell.env, env);
@@ -16,7 +16,7 @@ function read(args: string[], { env = {}, file }: { env?: Record<string, string>
   return readServeSettings(file === undefined ? args : ['--config', 'e.json', ...args], shell);
 }
 
-/** Kind, name and address of each listener. */
+/** The kind, name and address of each listener. */
 function outlined(listeners: readonly PlannedListener[]): unknown[] {
   return listeners.map(({ label, transport: { kind, place } }) => {
     return 'path' in place ? [kind, label, place.path] : [kind, label, place.host, place.port];
@@ -177,7 +177,7 @@ describe('options of serve', () => {
     try {
       const long = join(folder, 'long.json');
       writeFileSync(long, '');
-      truncateSync(long, 600 * 1024 * 1024); // sparse; longer than any string may be (ERR_STRING_TOO_LONG)
+      truncateSync(long, 600 * 1024 * 1024); // a sparse file, larger than the maximum length of a string (ERR_STRING_TOO_LONG)
       await unreadable(long, /it has 629145600 bytes; the maximum is 16777216/);
       await unreadable(folder, /it is a directory/);
       if (process.platform !== 'win32') {

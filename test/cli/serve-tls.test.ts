@@ -27,7 +27,7 @@ describe('serve with TLS', () => {
     certificates[Symbol.dispose]();
   });
 
-  /** Publish with QoS 1 to one of its ports. */
+  /** Publish with QoS 1 to one of the ports. */
   async function pub(args: string[]): Promise<{ code: number; err: string }> {
     const own = testShell();
     return { code: await runCommand(['pub', '-t', 'a', '-m', 'x', '-q', '1', ...args], own), err: own.err() };
@@ -48,14 +48,14 @@ describe('serve with TLS', () => {
     assert.equal((await pub(['-p', String(ready.mqtts), '--ca', certificates.ca.certFile])).code, 1);
   });
 
-  /** A client of the authority is served. */
+  /** Check that a client of the authority is accepted. */
   async function isServed(): Promise<boolean> {
     const { certFile, keyFile } = certificates.client;
     const files = ['--ca', certificates.ca.certFile, '--cert', certFile, '--key', keyFile];
     return (await pub(['-p', String(ready.mqtts), ...files])).code === 0;
   }
 
-  /** Standard error until it contains a line of this pattern for both listeners, of each reload. */
+  /** Wait until standard error contains a line that matches for both listeners, for each reload. */
   async function reported(pattern: RegExp, reloads = 1): Promise<string> {
     let text = '';
     while ((text.match(pattern)?.length ?? 0) < 2 * reloads) {
@@ -74,11 +74,11 @@ describe('serve with TLS', () => {
       const fault = await reported(/^SIGHUP: certificates of listener .*; the previous certificates stay in use$/gm);
       assert.deepEqual(fault.match(/listener \w+/g), ['listener tls', 'listener wss']);
       assert.equal(await isServed(), true);
-      // Of an authority that the client does not know: refused, so these are the ones in force.
+      // These certificates are from an authority that the client does not know, so a refusal shows that they are in use.
       writeFileSync(certificates.server.certFile, readFileSync(other.server.certFile));
       const key = readFileSync(certificates.server.keyFile);
       writeFileSync(certificates.server.keyFile, readFileSync(other.server.keyFile));
-      for (let n = 0; n < 5; n++) shell.hangUp(); // the last four while the first is under way: one reload for all of them
+      for (let n = 0; n < 5; n++) shell.hangUp(); // the last four arrive during the first reload and cause one more reload together
       await reported(/^SIGHUP: certificates of listener \S+ reloaded$/gm, 2);
       assert.equal(await isServed(), false);
       writeFileSync(certificates.server.certFile, good);

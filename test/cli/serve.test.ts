@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, it } from 'node:test';
 import { connectAsync } from 'mqtt';
-import { tell } from '../../adapters/cli/command.ts';
+import { log } from '../../adapters/cli/command.ts';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { serve } from '../../adapters/cli/serve.ts';
 import { openOptional, places } from '../../adapters/cli/serve-listeners.ts';
@@ -17,12 +17,12 @@ import { CommandProcess } from './process.ts';
 import { readyPorts, testShell } from './shell.ts';
 
 const PORTS = ['--mqtt-port', '0', '--ws-port', '0'];
-/** Real time after which a command has hung. */
+/** The real time after which a command counts as hung. */
 const PATIENCE_MS = 20_000;
 const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const FREE = [...PORTS, '--memory'];
 
-/** Does a process handle SIGHUP (signal 1)? */
+/** Whether a process handles SIGHUP (signal 1). */
 function catchesHangup(pid: number): boolean {
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   return (BigInt(`0x${caught}`) & 1n) === 1n;
@@ -99,7 +99,7 @@ describe('serve', () => {
       const { mqtt } = await readyPorts(shell, code);
       rmSync(folder, { recursive: true });
       const later = performance.now() + 2_000;
-      t.mock.method(performance, 'now', () => later); // the folder is looked at once a second
+      t.mock.method(performance, 'now', () => later); // the broker checks the folder once a second
       const pub = ['pub', '-p', String(mqtt), '-t', 'a', '-m', 'lost', '-q', '1', '-r'];
       assert.equal(await runCommand(pub, testShell()), 1);
       shell.signal('SIGTERM');
@@ -179,7 +179,7 @@ describe('serve', () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     await readyPorts(shell, code);
-    for (let n = 0; n < 20_000; n++) tell(shell, 'x'.repeat(1000));
+    for (let n = 0; n < 20_000; n++) log(shell, 'x'.repeat(1000));
     assert.ok(shell.stderr.writableLength < 2_000_000, `${shell.stderr.writableLength} bytes`);
     shell.signal('SIGTERM');
     assert.equal(await code, 0);
@@ -288,7 +288,7 @@ describe('serve in a separate process', () => {
     command = new CommandProcess(['serve', ...FREE]);
     const { child } = command;
     const ready = command.ready();
-    // As soon as the process has a handler for it; before that it is not yet serve.
+    // Wait until the process has a handler; before that, `serve` is not running yet.
     while (!catchesHangup(child.pid as number)) await new Promise((resolve) => setImmediate(resolve));
     child.kill('SIGHUP');
     const { mqtt } = await ready;

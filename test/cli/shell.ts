@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import type { Shell } from '../../adapters/cli/command.ts';
 import { readFileUpTo } from '../../adapters/cli/config-text.ts';
 
-/** A process for a command to run in: what it writes can be read, files may be made up, signals are sent by hand. */
+/** A process for a command under test. Tests read its output, define its files and send signals. */
 export interface TestShell extends Shell {
   readonly env: Record<string, string | undefined>;
   readonly stdin: PassThrough;
@@ -10,19 +10,19 @@ export interface TestShell extends Shell {
   readonly stdout: PassThrough & { isTTY?: boolean };
   readonly stderr: PassThrough & { isTTY?: boolean };
   readonly files: Map<string, string | Buffer>;
-  /** What was waited for, in milliseconds. No time passes: the next turn of the event loop goes on. */
+  /** The delays that were requested, in milliseconds. No time passes; a delay ends in the next turn of the event loop. */
   readonly delays: number[];
-  /** Codes that `exit` was called with. */
+  /** The codes that `exit` was called with. */
   readonly exits: number[];
-  /** How many listen for signals now. */
+  /** The current number of signal handlers. */
   readonly signalListeners: Set<unknown>;
   signal(name: 'SIGINT' | 'SIGTERM'): void;
-  /** Send SIGHUP. Throws where it would end the process. */
+  /** Send SIGHUP. Throws if it would end the process. */
   hangUp(): void;
-  /** What has been written and not been looked at yet. */
+  /** The output since the last call. */
   out(): string;
   err(): string;
-  /** Waits until standard output holds a line that matches; the line. */
+  /** Wait until standard output contains a line that matches. @returns the line */
   line(pattern: RegExp): Promise<string>;
 }
 
@@ -91,7 +91,7 @@ export function testShell(): TestShell {
   };
 }
 
-/** The ports and the process id in the `ready` line of a `serve` under way. Rejects when it ends before. */
+/** The ports and the process id in the `ready` line of a running `serve`. Rejects if it ends before. */
 export async function readyPorts(shell: TestShell, code: Promise<number>): Promise<Record<string, number>> {
   const line = await Promise.race([shell.line(/^ready \{.*\}$/), code]);
   if (typeof line === 'number') throw new Error(`serve ended with ${line} before it was ready: ${shell.err()}`);

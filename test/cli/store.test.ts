@@ -13,7 +13,7 @@ import { testShell } from './shell.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-store-'));
 let folders = 0;
-/** Real time after which a command has hung. */
+/** The real time after which a command counts as hung. */
 const PATIENCE_MS = 20_000;
 const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const newFolder = () => join(home, `${folders++}`);
@@ -26,7 +26,7 @@ async function filled(): Promise<string> {
   return folder;
 }
 
-/** @returns the exit code, and what was written */
+/** Run `embermq store`. @returns the exit code and the output */
 async function run(args: readonly string[], input = '', isTTY = false, stdinBytes?: number) {
   const shell = testShell();
   shell.stdinBytes = stdinBytes;
@@ -158,9 +158,9 @@ describe('store', () => {
 
   it('shows a progress bar on a terminal, and removes it at the end', async () => {
     const folder = await filled();
-    for (const deed of ['check', 'stats', 'export']) {
-      const { err } = await run([deed, folder], '', true);
-      assert.match(err, new RegExp(`^\r${deed}: \\[[#.]{24}\\] \\d+ % \\d+ records`));
+    for (const action of ['check', 'stats', 'export']) {
+      const { err } = await run([action, folder], '', true);
+      assert.match(err, new RegExp(`^\r${action}: \\[[#.]{24}\\] \\d+ % \\d+ records`));
       assert.match(err, /\r +\r$/);
     }
   });
@@ -182,8 +182,8 @@ describe('store', () => {
     const store = levelStore(folder);
     await store.open();
     try {
-      for (const deed of ['check', 'stats', 'export', 'import']) {
-        const { code, err } = await run([deed, folder], lines);
+      for (const action of ['check', 'stats', 'export', 'import']) {
+        const { code, err } = await run([action, folder], lines);
         assert.equal(code, 1);
         assert.match(err, new RegExp(`^embermq: ${folder}: in use by another store of this process.*Stop it`));
       }

@@ -10,7 +10,7 @@ const example = 'examples/unit-test-your-device.ts';
 
 describe('the example of the test kit', () => {
   it('passes, and prints the output that its comment shows', async () => {
-    const shown = readFileSync(join(root, example), 'utf8').split('// shows, under the spec reporter:\n')[1];
+    const shown = readFileSync(join(root, example), 'utf8').split('// prints, with the spec reporter:\n')[1];
     const lines = shown
       .trimEnd()
       .split('\n')
