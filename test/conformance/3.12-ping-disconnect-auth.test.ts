@@ -105,7 +105,7 @@ describe('DISCONNECT', () => {
         authorizePublish: () => ({ allow: false, reasonCode: [0x87, 0x85, 0x10, 0x123][round++] })
       }
     });
-    for (const code of [0x87, 0x80, 0x80, 0x80]) {
+    for (const code of [0x87, 0x83, 0x83, 0x83]) {
       const client = await rawClient(broker);
       client.send(publish('a', 'x'));
       await refused(client, code);

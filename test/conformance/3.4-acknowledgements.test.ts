@@ -266,8 +266,8 @@ describe('Acknowledgements from the broker', () => {
       unheard: ' 0x10',
       no: ' 0x87',
       quota: ' 0x97',
-      foreign: ' 0x80',
-      soft: ' 0x80',
+      foreign: ' 0x83',
+      soft: ' 0x83',
       broken: ' 0x83',
       $SYS: ' 0x87',
       '$delayed/x/y': ' 0x90'
