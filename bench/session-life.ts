@@ -17,7 +17,7 @@ const ROUNDS = 7;
 const NOTHING = (): void => {};
 
 /** Deeds that do nothing: what is measured is the chart and its actor, not what a session does. */
-const deeds: SessionDeeds = {
+const actions: SessionDeeds = {
   awaitConnect: NOTHING,
   authenticate: NOTHING,
   admit: NOTHING,
@@ -35,14 +35,16 @@ interface Actor {
 
 /** Measure so many sessions at a time, with the broker's replaying logic and with the machine itself. Needs `--expose-gc`. */
 export function run(sessions: number): Row[] {
-  const root = createActor(sessionMachine, { input: { session: deeds } }).start();
+  const root = createActor(sessionMachine, { input: { session: actions } }).start();
   const logic = replay<SessionDeeds>(sessionMachine, 'session', (_, error) => {
     throw error;
   });
   return [
-    measure('the machine, replayed', sessions, () => createActor(logic, { input: { deeds }, parent: root }).start()),
+    measure('the machine, replayed', sessions, () =>
+      createActor(logic, { input: { actions: actions }, parent: root }).start()
+    ),
     measure('the machine itself', Math.ceil(sessions / 10), () =>
-      createActor(sessionMachine, { input: { session: deeds }, parent: root }).start()
+      createActor(sessionMachine, { input: { session: actions }, parent: root }).start()
     )
   ];
 }
@@ -89,7 +91,7 @@ function heap(): number {
 /** The rows as a Markdown table. */
 export function table(rows: readonly Row[]): string {
   return [
-    'A life is: made, CONNECT, accepted, closed; deeds do nothing. The goal is at most 10 us and 2,048 bytes.',
+    'A life is: made, CONNECT, accepted, closed; actions do nothing. The goal is at most 10 us and 2,048 bytes.',
     '',
     '| session actor | life us | offline and back us | heap bytes while connected |',
     '| --- | --- | --- | --- |',

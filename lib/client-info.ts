@@ -1,7 +1,7 @@
 import type { ProtocolVersion, UserProperty } from './packets/types.ts';
 
 /** What a listener knows of a connection when it hands it to `broker.handle`. All fields but `transport` are optional. */
-export interface ConnectionMeta {
+export interface TransportInfo {
   /** How the bytes travel; `stream` for any Duplex of the app's own, `local` for a client inside this process. */
   readonly transport: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix' | 'stream' | 'local';
   /** Name of the listener, for example `tcp:1883`. */
@@ -46,7 +46,7 @@ export interface ClientInfo {
   /** Told by an authenticate hook: access rules do not bind this client. */
   readonly isSuperuser: boolean;
   /** Address, transport and handshake facts of the present or last connection. */
-  readonly connection: ConnectionMeta;
+  readonly transportInfo: TransportInfo;
   /** User properties of CONNECT, in order. */
   readonly userProperties: readonly UserProperty[];
   /** Wall-clock milliseconds; undefined before CONNACK. */
@@ -68,7 +68,7 @@ export function clientFacts(client: ClientInfo): ClientInfo {
     mountpoint: client.mountpoint,
     isBridge: client.isBridge,
     isSuperuser: client.isSuperuser,
-    connection: client.connection,
+    transportInfo: client.transportInfo,
     userProperties: client.userProperties,
     connectedAt: client.connectedAt,
     disconnectedAt: client.disconnectedAt

@@ -1,5 +1,5 @@
 import { isUint8Array } from 'node:util/types';
-import type { ClientInfo, ConnectionMeta } from './client-info.ts';
+import type { ClientInfo, TransportInfo } from './client-info.ts';
 import type { Clock } from './clock.ts';
 import { BrokerError, InvalidInput } from './errors.ts';
 import type { SubscriptionOptions } from './events.ts';
@@ -85,7 +85,7 @@ export interface Hooks {
   /** A well-formed CONNECT has come; nothing is known of the client yet. Refuse, or redirect with `serverReference`. */
   preConnect?(request: {
     readonly packet: ConnectPacket;
-    readonly connection: ConnectionMeta;
+    readonly transportInfo: TransportInfo;
     readonly client: ClientInfo;
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;

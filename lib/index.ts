@@ -35,7 +35,7 @@ export type {
 } from './client/options.ts';
 export * from './client/options.ts';
 export type { ClientSession, Outgoing } from './client/session.ts';
-export type { ClientInfo, ConnectionMeta } from './client-info.ts';
+export type { ClientInfo, TransportInfo } from './client-info.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from './errors.ts';
 export {

@@ -9,7 +9,7 @@ import {
 } from 'xstate';
 
 /** A deed by its name in the chart, as done by the object beside it. */
-type Doer = Record<string, () => void>;
+type ActionRunner = Record<string, () => void>;
 
 /** Where a replayed actor is. */
 export type ReplaySnapshot = Snapshot<undefined> & {
@@ -19,13 +19,13 @@ export type ReplaySnapshot = Snapshot<undefined> & {
 
 interface Step {
   readonly value: string;
-  readonly deeds: readonly string[];
+  readonly actions: readonly string[];
   readonly isFinal: boolean;
 }
 
 /** What a replayed actor is made with: the object that does the deeds. */
 export interface ReplayInput<D> {
-  readonly deeds: D;
+  readonly actions: D;
 }
 
 /**
@@ -41,10 +41,10 @@ export interface ReplayInput<D> {
 export function replay<D extends object>(
   machine: AnyStateMachine,
   key: string,
-  onError: (deeds: D, error: unknown, deed: string) => void,
+  onError: (actions: D, error: unknown, action: string) => void,
   rest?: string
-): ActorLogic<ReplaySnapshot & { readonly deeds: D }, AnyEventObject, ReplayInput<D>> {
-  type At = ReplaySnapshot & { readonly deeds: D };
+): ActorLogic<ReplaySnapshot & { readonly actions: D }, AnyEventObject, ReplayInput<D>> {
+  type At = ReplaySnapshot & { readonly actions: D };
   const input = { [key]: {} };
   const learnt = new Map<string, Map<string, Step>>();
   let first: Step | undefined;
@@ -65,21 +65,21 @@ export function replay<D extends object>(
     return taken;
   }
 
-  function perform(step: Step, deeds: D): void {
-    for (const deed of step.deeds) {
+  function perform(step: Step, actions: D): void {
+    for (const action of step.actions) {
       try {
-        (deeds as unknown as Doer)[deed]();
+        (actions as unknown as ActionRunner)[action]();
       } catch (error) {
-        onError(deeds, error, deed);
+        onError(actions, error, action);
       }
     }
   }
 
-  function at(step: Step, deeds: D): At {
+  function at(step: Step, actions: D): At {
     return {
       status: step.isFinal || step.value === rest ? 'done' : 'active',
       value: step.value,
-      deeds,
+      actions,
       output: undefined,
       error: undefined
     } as At;
@@ -88,20 +88,24 @@ export function replay<D extends object>(
   return {
     transition(snapshot: At, event: AnyEventObject, scope: ActorScope<At, AnyEventObject>): At {
       const taken = learnt.get(snapshot.value)?.get(event.type) ?? learn(snapshot.value, event.type);
-      if (taken.deeds.length > 0) scope.defer(() => perform(taken, snapshot.deeds));
-      return taken.value === snapshot.value ? snapshot : at(taken, snapshot.deeds);
+      if (taken.actions.length > 0) scope.defer(() => perform(taken, snapshot.actions));
+      return taken.value === snapshot.value ? snapshot : at(taken, snapshot.actions);
     },
-    getInitialSnapshot(scope: ActorScope<At, AnyEventObject>, { deeds }: ReplayInput<D>): At {
+    getInitialSnapshot(scope: ActorScope<At, AnyEventObject>, { actions }: ReplayInput<D>): At {
       const step = first ?? begin();
-      if (step.deeds.length > 0) scope.defer(() => perform(step, deeds));
-      return at(step, deeds);
+      if (step.actions.length > 0) scope.defer(() => perform(step, actions));
+      return at(step, actions);
     },
     getPersistedSnapshot: (snapshot: At) => snapshot
   } as ActorLogic<At, AnyEventObject, ReplayInput<D>>;
 }
 
 function step(snapshot: { value: unknown; status: string }, actions: readonly { type: string }[]): Step {
-  return { value: joined(snapshot.value), deeds: actions.map(({ type }) => type), isFinal: snapshot.status === 'done' };
+  return {
+    value: joined(snapshot.value),
+    actions: actions.map(({ type }) => type),
+    isFinal: snapshot.status === 'done'
+  };
 }
 
 function joined(value: unknown): string {

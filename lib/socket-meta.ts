@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Duplex } from 'node:stream';
-import type { ConnectionMeta } from './client-info.ts';
+import type { TransportInfo } from './client-info.ts';
 
 /** What sockets of node:net and node:tls have; asked by name, so that sockets of other realms and runtimes count, too. */
 interface SocketFacts {
@@ -25,7 +25,7 @@ export interface TlsFacts {
 }
 
 /** Address, transport and certificate as a socket tells them. For any other Duplex: transport `stream` alone. */
-export function metaOf(stream: Duplex & SocketFacts & TlsFacts): ConnectionMeta {
+export function transportInfoOf(stream: Duplex & SocketFacts & TlsFacts): TransportInfo {
   if (!('remoteAddress' in stream)) return { transport: 'stream' };
   const { remotePort, localPort } = stream;
   const remoteAddress = plainAddress(stream.remoteAddress);
@@ -35,7 +35,7 @@ export function metaOf(stream: Duplex & SocketFacts & TlsFacts): ConnectionMeta 
 }
 
 /** Clients of a Unix socket count as local, so it takes more than a missing address, which a TCP socket that was reset has, too. */
-function transportOf({ encrypted, server, remoteAddress }: SocketFacts & TlsFacts): ConnectionMeta['transport'] {
+function transportOf({ encrypted, server, remoteAddress }: SocketFacts & TlsFacts): TransportInfo['transport'] {
   if (encrypted) return 'tls';
   return remoteAddress === undefined && typeof server?.address?.() === 'string' ? 'unix' : 'tcp';
 }
@@ -46,7 +46,7 @@ export function isAccepted(stream: Duplex & SocketFacts): boolean {
 }
 
 /** What is known of the peer's certificate; undefined if it showed none that was verified. For adapters. */
-export function verifiedCertificate(socket: TlsFacts): ConnectionMeta['certificate'] {
+export function verifiedCertificate(socket: TlsFacts): TransportInfo['certificate'] {
   const certificate = socket.authorized ? socket.getPeerX509Certificate?.() : undefined;
   if (certificate === undefined) return undefined;
   // With several common names it is not known which one the issuer meant for the user: none is taken.

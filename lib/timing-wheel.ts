@@ -1,29 +1,29 @@
 import type { Clock } from './clock.ts';
 
 /** What can wait on the wheel. The links are the wheel's own; the owner only implements `ring`. */
-export interface Alarm {
+export interface Timer {
   /** Monotonic milliseconds at which it is to ring; `Infinity` while unarmed. Read-only for the owner. */
   dueMs: number;
   slot: Slot | undefined;
-  previous: Alarm | undefined;
-  next: Alarm | undefined;
+  previous: Timer | undefined;
+  next: Timer | undefined;
   /** Called at or after `dueMs`, unarmed. An error it throws is handed to the wheel's `onError`. */
   ring(nowMs: number): void;
 }
 
 /** An alarm with its links; whoever extends something else has them of its own. */
-export abstract class Bell implements Alarm {
+export abstract class BaseTimer implements Timer {
   dueMs = Infinity;
   slot: Slot | undefined = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
+  previous: Timer | undefined = undefined;
+  next: Timer | undefined = undefined;
   abstract ring(nowMs: number): void;
 }
 
 interface Slot {
   readonly tick: number;
-  head: Alarm | undefined;
-  tail: Alarm | undefined;
+  head: Timer | undefined;
+  tail: Timer | undefined;
 }
 
 /** A turn of the wheel that comes so much too late is one of a process that was stopped, or blocked. */
@@ -79,15 +79,15 @@ export class TimingWheel {
   }
 
   /** Arm, or move, an alarm to ring `delayMs` from now; `Infinity` disarms. */
-  arm(alarm: Alarm, delayMs: number): void {
-    this.armAt(alarm, delayMs === Infinity ? Infinity : this.#clock.monotonic() + Math.max(0, delayMs));
+  arm(timer: Timer, delayMs: number): void {
+    this.armAt(timer, delayMs === Infinity ? Infinity : this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
   /** Arm, or move, an alarm to a monotonic time. */
-  armAt(alarm: Alarm, dueMs: number): void {
-    this.disarm(alarm);
+  armAt(timer: Timer, dueMs: number): void {
+    this.disarm(timer);
     if (dueMs === Infinity) return;
-    alarm.dueMs = dueMs;
+    timer.dueMs = dueMs;
     const tick = Math.ceil(dueMs / this.#tickMs);
     let slot = this.#slots.get(tick);
     if (slot === undefined) {
@@ -99,26 +99,26 @@ export class TimingWheel {
     } else if (slot.head === undefined) {
       this.#emptySlots--;
     }
-    alarm.slot = slot;
-    alarm.previous = slot.tail;
-    if (slot.tail === undefined) slot.head = alarm;
-    else slot.tail.next = alarm;
-    slot.tail = alarm;
+    timer.slot = slot;
+    timer.previous = slot.tail;
+    if (slot.tail === undefined) slot.head = timer;
+    else slot.tail.next = timer;
+    slot.tail = timer;
     this.#armed++;
     if (tick < this.#timerTick) this.#schedule();
   }
 
   /** Nothing happens to one that is not armed. */
-  disarm(alarm: Alarm): void {
-    const slot = alarm.slot;
+  disarm(timer: Timer): void {
+    const slot = timer.slot;
     if (slot === undefined) return;
-    if (alarm.previous === undefined) slot.head = alarm.next;
-    else alarm.previous.next = alarm.next;
-    if (alarm.next === undefined) slot.tail = alarm.previous;
-    else alarm.next.previous = alarm.previous;
+    if (timer.previous === undefined) slot.head = timer.next;
+    else timer.previous.next = timer.next;
+    if (timer.next === undefined) slot.tail = timer.previous;
+    else timer.next.previous = timer.previous;
     if (slot.head === undefined) this.#emptySlots++;
-    alarm.slot = alarm.previous = alarm.next = undefined;
-    alarm.dueMs = Infinity;
+    timer.slot = timer.previous = timer.next = undefined;
+    timer.dueMs = Infinity;
     this.#armed--;
   }
 
@@ -128,7 +128,7 @@ export class TimingWheel {
     this.#timer = undefined;
     this.#timerTick = Infinity;
     for (const slot of this.#heap)
-      for (let alarm = slot.head; alarm !== undefined; alarm = slot.head) this.disarm(alarm);
+      for (let timer = slot.head; timer !== undefined; timer = slot.head) this.disarm(timer);
     this.#heap.length = 0;
     this.#slots.clear();
     this.#emptySlots = 0;
@@ -165,14 +165,14 @@ export class TimingWheel {
     const nowMs = this.#clock.monotonic();
     try {
       for (let slot = this.#heap[0]; slot !== undefined && slot.tick * this.#tickMs <= nowMs; slot = this.#heap[0]) {
-        const alarm = slot.head;
-        if (alarm === undefined) {
+        const timer = slot.head;
+        if (timer === undefined) {
           this.#removeFirst();
           continue;
         }
-        this.disarm(alarm);
+        this.disarm(timer);
         try {
-          alarm.ring(nowMs);
+          timer.ring(nowMs);
         } catch (error) {
           this.#onError(error);
         }

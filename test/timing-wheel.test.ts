@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Alarm, TimingWheel } from '../lib/timing-wheel.ts';
+import { type Timer, TimingWheel } from '../lib/timing-wheel.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { randomSource } from './topics/slow-matcher.ts';
 
 const DAY_MS = 86_400_000;
 
-const alarm = (ring: (nowMs: number) => void): Alarm => ({
+const alarm = (ring: (nowMs: number) => void): Timer => ({
   dueMs: Infinity,
   slot: undefined,
   previous: undefined,
@@ -204,10 +204,10 @@ describe('TimingWheel', () => {
   it('is never early and at most a tick late over random arming and disarming', () => {
     const source = randomSource('timing wheel');
     const { clock, wheel } = setUp(10);
-    const due = new Map<Alarm, number>();
+    const due = new Map<Timer, number>();
     let rings = 0;
     const alarms = Array.from({ length: 300 }, () => {
-      const own: Alarm = alarm((nowMs) => {
+      const own: Timer = alarm((nowMs) => {
         const dueMs = due.get(own);
         assert.ok(dueMs !== undefined, 'rings though it is not armed');
         assert.ok(nowMs >= dueMs, 'rings early');

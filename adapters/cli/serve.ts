@@ -93,7 +93,7 @@ function prepare(settings: ServeSettings, store: Store | undefined, shell: Shell
 
 function logClients(broker: Broker, shell: Shell): void {
   broker.on('client.connected', ({ client }) => {
-    const { remoteAddress, remotePort, transport } = client.connection;
+    const { remoteAddress, remotePort, transport } = client.transportInfo;
     const place = remoteAddress === undefined ? '' : ` from ${remoteAddress}:${remotePort}`;
     log(shell, `${client.clientId} connected${place} (${transport}, MQTT version ${client.protocolVersion})`);
   });

@@ -4,12 +4,12 @@ import {
   type Alarm,
   type BrokerEvents,
   type Clock,
-  type ConnectionMeta,
   type CountedStream,
   type ListenerFigures,
   type ListenerHandle,
   type ProtocolVersion,
-  plainAddress
+  plainAddress,
+  type TransportInfo
 } from '../../lib/index.ts';
 import { DescriptorReserve } from './descriptors.ts';
 
@@ -31,7 +31,7 @@ export interface Acceptor {
   /** Return the settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
   zone(name: string | undefined): ZoneSizes;
   /** Accept a connection: its bytes, and what the listener knows about it. */
-  handle(stream: Duplex, meta: ConnectionMeta): void;
+  handle(stream: Duplex, meta: TransportInfo): void;
   /** Add a listener, which the broker opens when it starts and closes when it stops. */
   attach(listener: ListenerHandle): void;
   /** Remove a listener. */
@@ -83,15 +83,15 @@ export interface Arrival {
   readonly socket: Duplex;
   /** The stream that the next stage reads: the socket itself, then the TLS socket over it, then the WebSocket stream over that. */
   stream: Duplex;
-  readonly transport: ConnectionMeta['transport'];
+  readonly transport: TransportInfo['transport'];
   remoteAddress: string | undefined;
   remotePort: number | undefined;
   localAddress: string | undefined;
   localPort: number | undefined;
   username: string | undefined;
   isAuthenticated: boolean;
-  certificate: ConnectionMeta['certificate'];
-  headers: ConnectionMeta['headers'];
+  certificate: TransportInfo['certificate'];
+  headers: TransportInfo['headers'];
   /** The reason that is counted if the connection ends in the current stage. */
   reason: RefusalReason;
   /** Whether the connection was handed over or refused, or has ended. */
@@ -313,7 +313,7 @@ export class Gate {
   }
 
   readonly #disconnected = ({ client, reason }: Disconnected): void => {
-    if (client.connection.listener === this.name) this.count(reason);
+    if (client.transportInfo.listener === this.name) this.count(reason);
   };
 
   #reject(socket: Duplex, reason: RefusalReason): undefined {

@@ -20,7 +20,7 @@ export interface Running {
 }
 
 /** Makes actors of one kind: of a chart, replayed. */
-export type Stage<D> = (deeds: D, id: string, from?: string) => Running;
+export type StartActor<D> = (actions: D, id: string, from?: string) => Running;
 
 type AnyLogic = ActorLogic<Snapshot<unknown>, EventObject, unknown>;
 
@@ -41,20 +41,20 @@ export class Actors {
    * Prepare to run actors of a machine.
    * @param machine a chart of `embermq/machines`; its type is xstate's, which no other declaration may show
    * @param key the field of the machine's context that holds the deeds
-   * @param onDeedError told when a deed throws
+   * @param onActionError told when a deed throws
    * @param rest the state in which no actor is kept
    * @returns makes and starts one; `from` is the state it begins in, the machine's first by default
    */
-  stage<D extends object>(
+  logic<D extends object>(
     machine: object,
     key: string,
-    onDeedError: (deeds: D, error: unknown, deed: string) => void,
+    onActionError: (actions: D, error: unknown, action: string) => void,
     rest?: string
-  ): Stage<D> {
-    const logic = replay<D>(machine as Parameters<typeof replay>[0], key, onDeedError, rest);
-    return (deeds, id, from) => {
-      const options = { parent: this.#root, input: { deeds }, id };
-      const snapshot = { status: 'active', value: from, deeds, output: undefined, error: undefined };
+  ): StartActor<D> {
+    const logic = replay<D>(machine as Parameters<typeof replay>[0], key, onActionError, rest);
+    return (actions, id, from) => {
+      const options = { parent: this.#root, input: { actions }, id };
+      const snapshot = { status: 'active', value: from, actions, output: undefined, error: undefined };
       const actor = createActor(logic as never, (from === undefined ? options : { ...options, snapshot }) as never);
       (actor as Actor<AnyLogic>).start();
       // xstate does not read its options after the start. They take 360 bytes: each copy has a hidden class of its own.

@@ -31,15 +31,15 @@ export class Admission {
 
   connect(session: Session, packet: ConnectPacket): void {
     const { host, zoneSettings } = session;
-    const link = session.link as Connection;
+    const connection = session.connection as Connection;
     session.adopt(packet);
-    session.username = link.meta.username ?? packet.username;
+    session.username = connection.transportInfo.username ?? packet.username;
     session.clientId = clientIdOf(session, packet, this.#broker);
     session.mountpoint = '';
     session.send('connect');
     host.metrics.counts[Metric.clientConnect]++;
     if (host.events.heard['client.connect']) host.events.emit('client.connect', { client: session });
-    const versions = link.meta.protocolVersions ?? zoneSettings.protocolVersions;
+    const versions = connection.transportInfo.protocolVersions ?? zoneSettings.protocolVersions;
     if (!versions.includes(packet.protocolVersion)) {
       throw new ProtocolError(
         ReasonCode.unsupportedProtocolVersion,
@@ -50,20 +50,20 @@ export class Admission {
     session.checkControls(packet.username, 'user name');
     session.checkControls(packet.will?.topic, 'will topic');
     checkClientId(session);
-    session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? zoneSettings.mountpoint);
+    session.mountpoint = mountpointOf(session, connection.transportInfo.mountpoint ?? zoneSettings.mountpoint);
     checkWill(session, packet);
-    this.#preConnect(session, link, packet);
+    this.#preConnect(session, connection, packet);
   }
 
-  #preConnect(session: Session, link: Connection, packet: ConnectPacket): void {
+  #preConnect(session: Session, connection: Connection, packet: ConnectPacket): void {
     const { hooks } = this.#broker;
     if (hooks.preConnect.length === 0) {
-      this.#authenticate(session, link, packet);
+      this.#authenticate(session, connection, packet);
       return;
     }
     const abort = new AbortController();
     session.abort = abort;
-    const request = { packet, connection: link.meta, client: session, signal: abort.signal };
+    const request = { packet, transportInfo: connection.transportInfo, client: session, signal: abort.signal };
     const verdict = hooks.first<typeof request, Verdict>(
       'preConnect',
       hooks.preConnect,
@@ -73,8 +73,8 @@ export class Admission {
       abort
     );
     const go = (answer: Verdict | undefined) => {
-      if (!isWaiting(session, link)) return;
-      if (answer === undefined || isApproval(answer)) this.#authenticate(session, link, packet);
+      if (!isWaiting(session, connection)) return;
+      if (answer === undefined || isApproval(answer)) this.#authenticate(session, connection, packet);
       else this.#refuse(session, typeof answer === 'object' ? answer : {});
     };
     if (!isThenable(verdict)) {
@@ -84,11 +84,11 @@ export class Admission {
     session.pauseForHook();
     verdict.then((answer) => {
       this.#guard(session, () => go(answer));
-      session.resumeAfterHook(link);
+      session.resumeAfterHook(connection);
     });
   }
 
-  #authenticate(session: Session, link: Connection, packet: ConnectPacket): void {
+  #authenticate(session: Session, connection: Connection, packet: ConnectPacket): void {
     const { hooks, metrics } = this.#broker;
     metrics.counts[Metric.clientAuthenticate]++;
     const { properties = {} } = packet;
@@ -96,28 +96,28 @@ export class Admission {
       hooks.authenticate.length === 0 &&
       session.authMethod === undefined &&
       admitsAnonymous(session.zoneSettings, hooks);
-    if (isPlain || isTrusted(link.meta, session.zoneSettings)) {
+    if (isPlain || isTrusted(connection.transportInfo, session.zoneSettings)) {
       if (isPlain && session.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
-      this.#admit(session, link, packet, { allow: true });
+      this.#admit(session, connection, packet, { allow: true });
       return;
     }
     const exchange = new Authentication(session, hooks, packet.password, false, {
       challenge: (data) => {
-        if (!isWaiting(session, link)) return;
+        if (!isWaiting(session, connection)) return;
         session.auth = exchange;
-        sendAuth(session, link, ReasonCode.continueAuthentication, exchange.method, data);
+        sendAuth(session, connection, ReasonCode.continueAuthentication, exchange.method, data);
       },
       approved: (approval) => {
-        if (!isWaiting(session, link)) return;
+        if (!isWaiting(session, connection)) return;
         session.auth = undefined;
-        this.#admit(session, link, packet, approval);
+        this.#admit(session, connection, packet, approval);
       },
       refused: (refusal) => {
-        if (isWaiting(session, link)) this.#refuse(session, refusal);
+        if (isWaiting(session, connection)) this.#refuse(session, refusal);
       },
       waiting: (isHookAtWork) => {
         if (isHookAtWork) session.pauseForHook();
-        else session.resumeAfterHook(link);
+        else session.resumeAfterHook(connection);
       }
     });
     session.abort = exchange;
@@ -138,7 +138,7 @@ export class Admission {
     session.close('not_authorized', refusal.reasonCode, refusal);
   }
 
-  #admit(session: Session, link: Connection, packet: ConnectPacket, approval: Approval): void {
+  #admit(session: Session, connection: Connection, packet: ConnectPacket, approval: Approval): void {
     session.abort = undefined; // the hooks have answered
     const broker = this.#broker;
     broker.readTime(); // hooks took their time, and what waits for the client may have expired
@@ -146,15 +146,18 @@ export class Admission {
       session.username = approval.username;
       if (usesUsername(session)) session.clientId = approval.username;
       checkClientId(session);
-      session.mountpoint = mountpointOf(session, link.meta.mountpoint ?? session.zoneSettings.mountpoint);
+      session.mountpoint = mountpointOf(
+        session,
+        connection.transportInfo.mountpoint ?? session.zoneSettings.mountpoint
+      );
     }
     session.isSuperuser = approval.isSuperuser === true; // 'false' and the like give no rights
     agree(session, packet);
     const stored = broker.stored(session.clientId);
     if (broker.isShedding && !broker.isReturning(session))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
-    if (stored?.state === 'connected' && link.hasPeerEnded) {
-      link.lost('closed'); // gone while a hook decided: that must not end a connection that lives
+    if (stored?.state === 'connected' && connection.hasPeerEnded) {
+      connection.lost('closed'); // gone while a hook decided: that must not end a connection that lives
       return;
     }
     if (stored === undefined && !broker.hasRoomForSession()) {
@@ -172,8 +175,8 @@ export class Admission {
     const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
-      this.#after(loading, link, () => {
-        if (isWaiting(session, link)) this.#admit(session, link, packet, approval);
+      this.#after(loading, connection, () => {
+        if (isWaiting(session, connection)) this.#admit(session, connection, packet, approval);
         else stored?.log?.notWanted();
       });
       return;
@@ -182,14 +185,14 @@ export class Admission {
     const connack = connackFor(session, packet, approval, resumes);
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;
-    if (resumes) superseded = this.#resume(stored, session, link);
+    if (resumes) superseded = this.#resume(stored, session, connection);
     else this.#begin(session, stored);
-    const isHere = () => owner.link === link && !link.isClosed; // else a listener ended it
+    const isHere = () => owner.connection === connection && !connection.isClosed; // else a listener ended it
     const welcome = () => {
       if (isHere()) {
-        link.rates = this.#rates.of(owner.zoneSettings);
-        this.#welcome(owner, link, connack, resumes);
-        this.#waitForHooks(owner, link);
+        connection.rates = this.#rates.of(owner.zoneSettings);
+        this.#welcome(owner, connection, connack, resumes);
+        this.#waitForHooks(owner, connection);
       }
       if (superseded !== undefined) broker.publishWill(owner, superseded);
       superseded = undefined;
@@ -204,27 +207,27 @@ export class Admission {
     // the will of the connection before is gone from the store now: what becomes of it has to be there
     if (superseded !== undefined) broker.publishWill(owner, superseded);
     superseded = undefined;
-    if (isHere()) this.#after(ledger.kept(ledger.ticket), link, welcome, !resumes);
+    if (isHere()) this.#after(ledger.committed(ledger.ticket), connection, welcome, !resumes);
   }
 
   /**
    * Go on when something is kept, or read from the store; until then nothing more is read from the client.
    * @param isNew a session that began with this: its client, told that it has none, must not find one the next time
    */
-  #after(kept: Promise<void>, link: Connection, run: () => void, isNew = false): void {
-    link.pause(Pause.hook);
+  #after(kept: Promise<void>, connection: Connection, run: () => void, isNew = false): void {
+    connection.pause(Pause.hook);
     kept
       .then(
-        () => this.#guard(link.session, run),
+        () => this.#guard(connection.session, run),
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
-            this.#broker.failed(error, 'reading a session from the store', link.session);
-          const { session } = link;
+            this.#broker.failed(error, 'reading a session from the store', connection.session);
+          const { session } = connection;
           if (isNew && session.state === 'disconnected') session.end('discarded', 'store_failed');
           else session.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
         }
       )
-      .finally(() => link.session.resumeAfterHook(link));
+      .finally(() => connection.session.resumeAfterHook(connection));
   }
 
   /** @param stored a session of before, which ends [MQTT-3.1.2-4]; one that was to end with its connection ends with it now */
@@ -246,7 +249,7 @@ export class Admission {
   }
 
   /** @returns the will of the connection that gave way */
-  #resume(stored: Session, session: Session, link: Connection): WillState | undefined {
+  #resume(stored: Session, session: Session, connection: Connection): WillState | undefined {
     const { metrics, events } = this.#broker;
     let superseded: WillState | undefined;
     stored.incoming = session;
@@ -262,24 +265,24 @@ export class Admission {
     metrics.counts[Metric.sessionResumed]++;
     stored.log?.changed();
     stored.handedOver();
-    if (!link.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
+    if (!connection.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
     return superseded;
   }
 
   /** A hook still decides on a message of the connection before: later ones must not overtake it [MQTT-4.6.0-5]. */
-  #waitForHooks({ deciding }: Session, link: Connection): void {
-    if (deciding === undefined || link.isClosed) return;
-    link.pause(Pause.hook);
-    deciding.then(() => link.session.resumeAfterHook(link));
+  #waitForHooks({ deciding }: Session, connection: Connection): void {
+    if (deciding === undefined || connection.isClosed) return;
+    connection.pause(Pause.hook);
+    deciding.then(() => connection.session.resumeAfterHook(connection));
   }
 
   /** CONNACK goes out, then what was in flight, then all else [MQTT-3.2.0-1]. */
-  #welcome(session: Session, link: Connection, connack: Buffer, sessionPresent: boolean): void {
+  #welcome(session: Session, connection: Connection, connack: Buffer, sessionPresent: boolean): void {
     const { metrics, events } = this.#broker;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
-    if (session.link !== link || link.isClosed) return; // a listener ended it
-    link.send(connack, Metric.packetsConnackSent);
+    if (session.connection !== connection || connection.isClosed) return; // a listener ended it
+    connection.send(connack, Metric.packetsConnackSent);
     session.welcomed();
     metrics.counts[Metric.clientConnected]++;
     if (sessionPresent) session.resend();
@@ -289,7 +292,7 @@ export class Admission {
   /** An AUTH packet of a connected client [MQTT-4.12.1-1]. */
   reauthenticate(session: Session, packet: AuthPacket): void {
     const { authMethod } = session;
-    const link = session.link as Connection;
+    const connection = session.connection as Connection;
     if (authMethod === undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the CONNECT named no authentication method'); // [MQTT-4.12.0-7]
     if (packet.properties?.authenticationMethod !== authMethod) {
@@ -305,17 +308,17 @@ export class Admission {
     }
     if (current !== undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
-    const isCurrent = () => session.auth === exchange && session.link === link;
+    const isCurrent = () => session.auth === exchange && session.connection === connection;
     const exchange = new Authentication(session, this.#broker.hooks, undefined, true, {
       challenge: (challenge) => {
-        if (isCurrent()) sendAuth(session, link, ReasonCode.continueAuthentication, authMethod, challenge);
+        if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
       },
       approved: (approval) => {
         if (!isCurrent()) return;
         session.auth = undefined;
         if (approval.isSuperuser !== undefined) session.isSuperuser = approval.isSuperuser === true;
         session.send('reauthenticated');
-        sendAuth(session, link, ReasonCode.success, authMethod, approval.data);
+        sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
       refused: (refusal) => {
         if (isCurrent())
@@ -329,19 +332,19 @@ export class Admission {
   }
 }
 
-function isWaiting(session: Session, link: Connection): boolean {
-  return session.state === 'idle' && session.link === link && !link.isClosed;
+function isWaiting(session: Session, connection: Connection): boolean {
+  return session.state === 'idle' && session.connection === connection && !connection.isClosed;
 }
 
 function sendAuth(
   session: Session,
-  link: Connection,
+  connection: Connection,
   reasonCode: number,
   authenticationMethod: string,
   authenticationData: Buffer | undefined
 ): void {
   const packet = encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
-  if (packet.length <= session.maxFrame) link.send(packet, Metric.packetsAuthSent);
+  if (packet.length <= session.maxFrame) connection.send(packet, Metric.packetsAuthSent);
   else {
     const why = `an AUTH of ${packet.length} bytes, the client allows ${session.maxFrame} (Maximum Packet Size)`;
     session.fail(new ProtocolError(ReasonCode.packetTooLarge, why)); // [MQTT-3.1.2-24]

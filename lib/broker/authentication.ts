@@ -1,4 +1,4 @@
-import type { ConnectionMeta } from '../client-info.ts';
+import type { TransportInfo } from '../client-info.ts';
 import { ProtocolError } from '../errors.ts';
 import {
   type Approval,
@@ -135,8 +135,8 @@ export class Authentication implements AuthExchange {
 }
 
 /** Does this connection need no authentication at all? */
-export function isTrusted(meta: ConnectionMeta, { bypassAuthPlugins }: Zone): boolean {
-  return meta.authenticated === true || bypassAuthPlugins;
+export function isTrusted(transportInfo: TransportInfo, { bypassAuthPlugins }: Zone): boolean {
+  return transportInfo.authenticated === true || bypassAuthPlugins;
 }
 
 /** Is a client let in on whom no authenticate hook has an opinion? Once a hook is registered, only where the option says so. */

@@ -1,9 +1,9 @@
 import { setup } from 'xstate';
-import type { BrokerDeeds, BrokerEvent } from './deeds.ts';
+import type { BrokerActions, BrokerEvent } from './deeds.ts';
 
 /** The life of a broker: idle (built, nothing accepted), connected (accepting), disconnected (stopped, everything released). */
 export const brokerMachine = setup({
-  types: {} as { context: { broker: BrokerDeeds }; input: { broker: BrokerDeeds }; events: BrokerEvent },
+  types: {} as { context: { broker: BrokerActions }; input: { broker: BrokerActions }; events: BrokerEvent },
   actions: {
     accept: ({ context }) => context.broker.accept(),
     drain: ({ context }) => context.broker.drain(),

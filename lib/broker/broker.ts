@@ -5,7 +5,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
-import type { ConnectionMeta } from '../client-info.ts';
+import type { TransportInfo } from '../client-info.ts';
 import type { Clock } from '../clock.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../errors.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events.ts';
@@ -14,14 +14,14 @@ import type { ListenerHandle } from '../listener.ts';
 import type { Metrics } from '../metrics.ts';
 import { checkNames, checkObject, unknownName } from '../options-table.ts';
 import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
-import { isAccepted, metaOf } from '../socket-meta.ts';
+import { isAccepted, transportInfoOf } from '../socket-meta.ts';
 import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
 import type { Inspection, Running } from './actors.ts';
 import { brokerMachine } from './broker.machine.ts';
 import { Core } from './core.ts';
-import type { BrokerDeeds, BrokerEvent } from './deeds.ts';
+import type { BrokerActions, BrokerEvent } from './deeds.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from './handler-subscriber.ts';
 import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
@@ -100,7 +100,7 @@ export class Broker {
     this.clock = this.#core.clock;
     this.metrics = this.#core.metrics;
     this.work = this.#core.work;
-    const deeds: BrokerDeeds = {
+    const actions: BrokerActions = {
       accept: () => {
         this.#startedAt = this.clock.now();
         this.#core.begin();
@@ -111,10 +111,10 @@ export class Broker {
         this.#core.end();
       }
     };
-    const animate = this.#core.actors.stage<BrokerDeeds>(brokerMachine, 'broker', (_deeds, error, deed) =>
-      this.failed(error, `the broker's ${deed}`)
+    const animate = this.#core.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
+      this.failed(error, `the broker's ${action}`)
     );
-    this.#actor = animate(deeds, 'broker');
+    this.#actor = animate(actions, 'broker');
   }
 
   // ---------------------------------------------------------------------------------------------------------------- life
@@ -301,13 +301,13 @@ export class Broker {
    * `net.createServer(broker.handle)` and `tls.createServer(options, broker.handle)` serve MQTT.
    * A stream that finds its peer breaking a rule may be destroyed with a `ProtocolError`: its code is why the client is disconnected. What
    * else a stream fails with is an `error` event, unless its peer has just gone or `meta.listener` is given.
-   * @param meta what is known of the connection. By default what the stream tells if it is a socket: address, transport, verified client
+   * @param transportInfo what is known of the connection. By default what the stream tells if it is a socket: address, transport, verified client
    *   certificate. Then the socket of a server that comes while the broker is not started is closed and reported as an `error` event
    *   instead of an exception, which nobody could catch in a `connection` event.
    * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
    *   STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE for one that was given before
    */
-  handle(stream: Duplex, meta?: ConnectionMeta): void {
+  handle(stream: Duplex, transportInfo?: TransportInfo): void {
     if (
       typeof stream?.on !== 'function' ||
       typeof stream.resume !== 'function' ||
@@ -316,7 +316,7 @@ export class Broker {
     ) {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
-    if (meta !== undefined) checkObject(meta, 'meta');
+    if (transportInfo !== undefined) checkObject(transportInfo, 'meta');
     if (this.#core.hasTaken(stream))
       throw new StateError(
         'STREAM_IN_USE',
@@ -324,11 +324,11 @@ export class Broker {
       );
     if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
       stream.destroy();
-      if (meta !== undefined || !isAccepted(stream)) throw notStarted();
+      if (transportInfo !== undefined || !isAccepted(stream)) throw notStarted();
       this.failed(notStarted(), 'handing a connection over');
       return;
     }
-    const known = meta ?? metaOf(stream);
+    const known = transportInfo ?? transportInfoOf(stream);
     const zone = this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
     if (zone === undefined) {
       stream.destroy();
@@ -364,10 +364,10 @@ export class Broker {
   }
 
   /** A Duplex whose other end this broker serves: for MQTT.js or any other client, without a socket. */
-  stream(meta: Partial<ConnectionMeta> = {}): Duplex {
-    checkObject(meta, 'meta');
+  stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
+    checkObject(transportInfo, 'meta');
     const [ours, theirs] = duplexPair(this.work);
-    this.handle(ours, { transport: 'local', ...meta });
+    this.handle(ours, { transport: 'local', ...transportInfo });
     return theirs;
   }
 
@@ -375,10 +375,10 @@ export class Broker {
    * Connect a client inside this process: a full session, without a socket.
    * @throws Refused CONNECT_REFUSED with the CONNACK's reason code; StateError BROKER_NOT_STARTED; what `connectClient` throws
    */
-  async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
+  async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
     checkObject(options, 'options');
-    const { connection, ...rest } = options;
-    return connectClient(this.stream(connection), { clock: this.clock, ...rest });
+    const { transportInfo, ...rest } = options;
+    return connectClient(this.stream(transportInfo), { clock: this.clock, ...rest });
   }
 
   /** Open this listener with `start`, also one under way, and close it with `stop`. Used by `embermq/net`. @throws InvalidInput LISTENER_INVALID, LISTENER_NAME_IN_USE */
@@ -483,7 +483,7 @@ export class Broker {
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const retained = this.#retained(subscriber.filter);
     if (retained.length === 0) return;
-    subscriber.owe(retained);
+    subscriber.queueRetained(retained);
     this.work.begin();
     // a promise, because test frameworks fake `queueMicrotask`
     void Promise.resolve().then(() => {

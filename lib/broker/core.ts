@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 // By name from this module it is out of the reach of a test framework's fake timers.
 import { setImmediate } from 'node:timers';
-import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import type { ClientInfo, TransportInfo } from '../client-info.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
 import { asError, type DropReason, Events } from '../events.ts';
@@ -12,7 +12,7 @@ import { type Message, releaseTurnFrames } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import { type Connection, isAttached, SHARE } from '../session/connection.ts';
-import type { SessionDeeds } from '../session/deeds.ts';
+import type { SessionActions } from '../session/deeds.ts';
 import type { PublishDecision, SessionHost } from '../session/host.ts';
 import { StoredBacklog } from '../session/log.ts';
 import { endTurn } from '../session/output.ts';
@@ -28,7 +28,7 @@ import { TextMap } from '../topics/text-map.ts';
 import { matches } from '../topics/topic.ts';
 import { WorkCount } from '../work.ts';
 import type { Zone } from '../zone.ts';
-import { Actors, type Stage } from './actors.ts';
+import { Actors, type StartActor } from './actors.ts';
 import { Admission } from './admission.ts';
 import { DelayedMessages } from './delayed.ts';
 import { HandOver, StoredHandOver } from './hand-over.ts';
@@ -109,7 +109,7 @@ export class Core implements SessionHost {
   /** Sessions by client id, connected or not. */
   readonly sessions = new TextMap<Session>();
   /** Connections whose stream has not closed. */
-  readonly links = new Set<Connection>();
+  readonly connections = new Set<Connection>();
   readonly actors: Actors;
   /** It has begun, and not everybody has been told to go. */
   isRunning = false;
@@ -117,7 +117,7 @@ export class Core implements SessionHost {
   life = 0;
   nowMs = 0;
   wallMs = 0;
-  isLaneOpen = true;
+  isFastPathOpen = true;
   isTapped = false;
   hasPublishHooks = false;
   readonly hasRewrites: boolean;
@@ -128,7 +128,7 @@ export class Core implements SessionHost {
   readonly #rewrite: Rewrite;
   readonly #memory: Memory;
   readonly #monitor: SystemMonitor;
-  readonly #animate: Stage<SessionDeeds>;
+  readonly #startActor: StartActor<SessionActions>;
   #sys: SysTopics | undefined;
   turn = 0;
   spareUnits = SHARES_AT_ONCE * SHARE;
@@ -141,7 +141,7 @@ export class Core implements SessionHost {
   #pumping: Session[] = [];
   #isTurnScheduled = false;
   /** Streams that came while the broker starts. */
-  readonly #early = new Map<Duplex, readonly [meta: ConnectionMeta, zone: Zone]>();
+  readonly #early = new Map<Duplex, readonly [meta: TransportInfo, zone: Zone]>();
   /** Connections that count for `maxConnections`: those whose close is not under way. */
   #places = 0;
   #onAllClosed: (() => void) | undefined = undefined;
@@ -201,8 +201,8 @@ export class Core implements SessionHost {
       maxMessages: settings.maxDelayedMessages,
       maxBytes: settings.maxDelayedBytes,
       wallMs: () => this.clock.now(),
-      onHeld: (waiting) => this.persistence?.delayedHeld(waiting),
-      onGone: (waiting) => this.persistence?.delayedGone(waiting),
+      onAdded: (waiting) => this.persistence?.delayedAdded(waiting),
+      onRemoved: (waiting) => this.persistence?.delayedRemoved(waiting),
       release: (message, topic) => {
         const done = this.publishing.release(message, topic);
         return this.persistence === undefined ? undefined : done;
@@ -226,10 +226,10 @@ export class Core implements SessionHost {
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
     this.actors = new Actors((error) => this.failed(error, 'an actor', undefined));
-    this.#animate = this.actors.stage<SessionDeeds>(
+    this.#startActor = this.actors.logic<SessionActions>(
       sessionMachine,
       'session',
-      (deeds, error, deed) => (deeds as Session).broke(error, `the session's ${deed}`),
+      (actions, error, action) => (actions as Session).broke(error, `the session's ${action}`),
       'disconnected'
     );
     this.readTime();
@@ -282,7 +282,7 @@ export class Core implements SessionHost {
     this.life++;
     this.#sys?.stop();
     this.#monitor.stop();
-    for (const { session, isClosed } of [...this.links]) {
+    for (const { session, isClosed } of [...this.connections]) {
       try {
         if (!isClosed) session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
       } catch (error) {
@@ -297,20 +297,20 @@ export class Core implements SessionHost {
   /** Resolves when the last stream has closed. */
   allClosed(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.links.size === 0) resolve();
+      if (this.connections.size === 0) resolve();
       else this.#onAllClosed = resolve;
     });
   }
 
   /** Destroy every stream that has not closed by itself. */
   cutOff(): void {
-    for (const link of this.links) {
+    for (const connection of this.connections) {
       try {
-        link.destroy();
+        connection.destroy();
       } catch (error) {
-        this.failed(error, 'destroying a stream', link.session);
+        this.failed(error, 'destroying a stream', connection.session);
       }
-      this.links.delete(link);
+      this.connections.delete(connection);
     }
   }
 
@@ -329,7 +329,7 @@ export class Core implements SessionHost {
   }
 
   /** Begin to serve a stream. */
-  open(stream: Duplex, meta: ConnectionMeta, zone: Zone): void {
+  open(stream: Duplex, transportInfo: TransportInfo, zone: Zone): void {
     const { maxConnections } = this.settings;
     const isFull = maxConnections > 0 && this.#places + this.#early.size >= maxConnections;
     if (isFull || stream.destroyed) {
@@ -339,17 +339,17 @@ export class Core implements SessionHost {
     }
     if (!this.isRunning) {
       stream.on('error', () => undefined); // it is destroyed then, and refused
-      this.#early.set(stream, [meta, zone]);
+      this.#early.set(stream, [transportInfo, zone]);
       return;
     }
     this.nowMs = this.clock.monotonic();
-    const session = new Session(this, zone, stream, meta);
-    const link = session.link as Connection;
-    this.links.add(link);
+    const session = new Session(this, zone, stream, transportInfo);
+    const connection = session.connection as Connection;
+    this.connections.add(connection);
     this.#places++;
     this.#hasArrival = true;
-    session.actor = this.#animate(session, 'session');
-    link.open();
+    session.actor = this.#startActor(session, 'session');
+    connection.open();
   }
 
   placeFreed(): void {
@@ -357,12 +357,12 @@ export class Core implements SessionHost {
   }
 
   revive(session: Session): void {
-    if (session.actor === undefined) session.actor = this.#animate(session, session.clientId, 'disconnected');
+    if (session.actor === undefined) session.actor = this.#startActor(session, session.clientId, 'disconnected');
   }
 
   streamClosed(connection: Connection): void {
-    this.links.delete(connection);
-    if (this.links.size === 0) this.#onAllClosed?.();
+    this.connections.delete(connection);
+    if (this.connections.size === 0) this.#onAllClosed?.();
   }
 
   /** Register a hook. @returns a function that takes it away again */
@@ -381,7 +381,7 @@ export class Core implements SessionHost {
     const { heard } = this.events;
     this.hasPublishHooks =
       this.hooks.authorizePublish.length > 0 || this.hooks.publish.length > 0 || this.#hasDenyingZone;
-    this.isLaneOpen =
+    this.isFastPathOpen =
       !this.hasPublishHooks &&
       this.hooks.deliver.length === 0 &&
       !heard['message.publish'] &&
@@ -668,8 +668,10 @@ export class Core implements SessionHost {
     if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
   }
 
-  keepsAny({ targets, groups }: Route): boolean {
-    return targets.some(({ subscriber }) => subscriber.isKept) || groups.some(({ mayKeep }) => mayKeep);
+  persistsAny({ targets, groups }: Route): boolean {
+    return (
+      targets.some(({ subscriber }) => subscriber.isPersisted) || groups.some(({ mayPersist: mayKeep }) => mayKeep)
+    );
   }
 
   sweep(session: number): void {
@@ -677,13 +679,13 @@ export class Core implements SessionHost {
   }
 
   retainedExpired(topic: string): void {
-    this.persistence?.retainedGone(topic);
+    this.persistence?.retainedRemoved(topic);
   }
 
   retain(message: Message): void {
     const { persistence } = this;
-    const before = persistence === undefined ? undefined : this.retained.held(message.topic);
-    const hasPlace = !this.isSpaceLow || message.isSystem || this.retained.held(message.topic) !== undefined;
+    const before = persistence === undefined ? undefined : this.retained.stored(message.topic);
+    const hasPlace = !this.isSpaceLow || message.isSystem || this.retained.stored(message.topic) !== undefined;
     const isTaken = hasPlace && this.retained.put(message);
     if (!isTaken) this.dropped(message, 'not_retained', undefined);
     if (!message.isSystem) persistence?.retained(message, isTaken && message.bytes > message.payloadAt, before);
@@ -864,9 +866,9 @@ export class Core implements SessionHost {
   /** Memory is short: connections whose CONNECT has not been accepted are closed first. */
   #closeUnadmitted(): void {
     const text = 'the broker is short of memory (option memoryHighWatermark)';
-    for (const link of this.links) {
-      const { session } = link;
-      if (link.isClosed || session.state !== 'idle' || this.isReturning(session)) continue;
+    for (const connection of this.connections) {
+      const { session } = connection;
+      if (connection.isClosed || session.state !== 'idle' || this.isReturning(session)) continue;
       session.fail(new ProtocolError(ReasonCode.serverBusy, text));
     }
   }

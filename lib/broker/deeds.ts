@@ -1,5 +1,5 @@
 /** The deeds that the broker's chart names. `Broker` does them. */
-export interface BrokerDeeds {
+export interface BrokerActions {
   /** Listeners are bound and accept; timers run. */
   accept(): void;
   /** Nothing is accepted any more; connections are told to go. */

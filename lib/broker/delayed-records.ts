@@ -25,12 +25,12 @@ export class DelayedRecords implements Durable {
     this.#core = core;
   }
 
-  held(waiting: DelayedMessage): void {
+  added(waiting: DelayedMessage): void {
     this.#numbers.set(waiting, ++this.#number);
     this.#changed.set(this.#number, waiting);
   }
 
-  gone(waiting: DelayedMessage): void {
+  removed(waiting: DelayedMessage): void {
     const number = this.#numbers.get(waiting);
     if (number === undefined) return;
     this.#numbers.delete(waiting);
@@ -72,11 +72,11 @@ export class DelayedRecords implements Durable {
     }
   }
 
-  kept(): void {
+  committed(): void {
     this.#writing = new Map();
   }
 
-  lost(): void {
+  commitFailed(): void {
     this.#changed = new Map([...this.#writing, ...this.#changed]);
     this.#lost = this.#writing;
     this.#writing = new Map();
@@ -84,7 +84,7 @@ export class DelayedRecords implements Durable {
     for (const waiting of this.#changed.values()) {
       if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
       delayed.cancel(waiting); // its publisher is told that it was not accepted
-      this.gone(waiting);
+      this.removed(waiting);
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import { Bell, type TimingWheel } from '../timing-wheel.ts';
+import { BaseTimer, type TimingWheel } from '../timing-wheel.ts';
 
 const PREFIX = '$delayed/';
 
@@ -45,8 +45,8 @@ export interface DelayedSettings {
   /** Most bytes of whole packets waiting; 0: unlimited. */
   readonly maxBytes: number;
   /** Told of each that waits from now on, and of each that does no longer. */
-  readonly onHeld?: (waiting: DelayedMessage) => void;
-  readonly onGone?: (waiting: DelayedMessage) => void;
+  readonly onAdded?: (waiting: DelayedMessage) => void;
+  readonly onRemoved?: (waiting: DelayedMessage) => void;
   readonly wallMs: () => number;
   /**
    * Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`.
@@ -76,7 +76,7 @@ export class DelayedMessages {
   }
 
   /** Keep a message until it is due; it is copied out of the read chunk. @returns `refused` when a bound would be passed */
-  hold(message: Message, topic: string, delayMs: number): 'held' | 'refused' {
+  add(message: Message, topic: string, delayMs: number): 'added' | 'refused' {
     const { maxMessages, maxBytes, wheel } = this.#settings;
     const bytes = message.bytes;
     if (maxMessages > 0 && this.#waiting.size >= maxMessages) return 'refused';
@@ -86,8 +86,8 @@ export class DelayedMessages {
     this.#waiting.add(waiting);
     this.#bytes += bytes;
     wheel.arm(waiting, delayMs);
-    this.#settings.onHeld?.(waiting);
-    return 'held';
+    this.#settings.onAdded?.(waiting);
+    return 'added';
   }
 
   /** A message that waited before the process ended. It rings when `rearm` is called. */
@@ -133,7 +133,7 @@ export class DelayedMessages {
       done = this.#settings.release(message, topic);
     } finally {
       // not before: what becomes of it has to be kept by the same commit
-      if (done === undefined) this.#settings.onGone?.(waiting);
+      if (done === undefined) this.#settings.onRemoved?.(waiting);
     }
     if (done === undefined) return;
     // it waits on meanwhile: should the broker stop before that is done, its next start tries again
@@ -142,12 +142,12 @@ export class DelayedMessages {
     void done.then((isDone) => {
       if (!isDone) return;
       this.cancel(waiting);
-      this.#settings.onGone?.(waiting);
+      this.#settings.onRemoved?.(waiting);
     });
   }
 }
 
-class Waiting extends Bell implements DelayedMessage {
+class Waiting extends BaseTimer implements DelayedMessage {
   readonly message: Message;
   readonly topic: string;
   readonly dueWallMs: number;

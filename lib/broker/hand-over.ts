@@ -1,7 +1,7 @@
 import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import type { SessionLog } from '../session/log.ts';
-import type { KeptMessage } from '../session/segment.ts';
+import type { PersistedMessage } from '../session/segment.ts';
 import type { Session } from '../session/session.ts';
 import { type Group, mayReach, type Subscription } from '../session/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
@@ -100,7 +100,7 @@ export class StoredHandOver {
     return false;
   }
 
-  async #giveAll(page: readonly KeptMessage[]): Promise<void> {
+  async #giveAll(page: readonly PersistedMessage[]): Promise<void> {
     const log = this.#log;
     let taken: (readonly [Message, Subscription])[] = [];
     const sendTaken = async () => {
@@ -119,7 +119,7 @@ export class StoredHandOver {
       // once: a group that is asked again answers with another member
       const member = this.#handOver.choose(message);
       const flightQos = log.flightQos(kept);
-      if (message.qos === 2 && flightQos === undefined && member?.subscriber.isKept === false) {
+      if (message.qos === 2 && flightQos === undefined && member?.subscriber.isPersisted === false) {
         taken.push([message, member]);
       } else {
         if (taken.length > 0) {
@@ -151,7 +151,7 @@ export class StoredHandOver {
     const { ticket } = ledger;
     return new Promise((resolve) => {
       ledger.wait({
-        commitKept: (settled) => {
+        commitSucceeded: (settled) => {
           if (settled < ticket) return true;
           resolve();
           return false;

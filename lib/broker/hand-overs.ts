@@ -1,6 +1,6 @@
 import type { Session } from '../session/session.ts';
 import type { Store } from '../store/store.ts';
-import { type Alarm, Bell } from '../timing-wheel.ts';
+import { BaseTimer, type Timer } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 import type { StoredHandOver } from './hand-over.ts';
 
@@ -17,7 +17,7 @@ const LOOK_EVERY_MS = 1_000;
  * The hand-overs of sessions in the store: a few at a time, and none while the store is nearly full, because a message takes its space
  * twice until the record that it came from is deleted and compacted.
  */
-export class HandOvers extends Bell {
+export class HandOvers extends BaseTimer {
   readonly #core: Core;
   readonly #store: Store;
   readonly #all = new Map<StoredHandOver, Session>();
@@ -106,7 +106,7 @@ export class HandOvers extends Bell {
       this.#waiting.add(handOver);
       this.#goOn();
     };
-    const alarm: Alarm = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
+    const alarm: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
     this.#core.wheel.arm(alarm, delayMs);
   }
 }

@@ -25,10 +25,10 @@ export class HandlerSubscriber implements Subscriber {
   readonly mountpoint = '';
   readonly isOnline = true;
   readonly hasRoom = true;
-  readonly isKept = false;
+  readonly isPersisted = false;
   /** What a client may send again comes when its commit is kept. */
   ledger: Ledger | undefined = undefined;
-  readonly rawLayout = 0;
+  readonly outboundFastPath = 0;
   readonly maxFrame = Infinity;
   readonly subscription: Subscription;
   readonly filter: string;
@@ -39,7 +39,7 @@ export class HandlerSubscriber implements Subscriber {
   isEnded = false;
   readonly #onError: (error: Error) => void;
   /** The last one comes first. */
-  #owed: Message[] = [];
+  #queued: Message[] = [];
 
   constructor(filter: string, handler: MessageHandler, options: SubscribeOptions, onError: (error: Error) => void) {
     const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
@@ -50,11 +50,11 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
-    if (this.#owed.length > 0) this.handOut();
+    if (this.#queued.length > 0) this.handOut();
     const isRetained = subscription.retainAsPublished && message.retain;
-    if (message.isHeld && this.ledger !== undefined && message.ticket > this.ledger.settled) {
+    if (message.isDeferred && this.ledger !== undefined && message.ticket > this.ledger.settled) {
       message.detachFromPublisher();
-      this.ledger.kept(message.ticket).then(
+      this.ledger.committed(message.ticket).then(
         () => this.#hand(message, isRetained),
         () => undefined // the publisher has been told, and may send it again
       );
@@ -63,13 +63,14 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   /** It is to get these, retained before it subscribed, ahead of all others. */
-  owe(retained: Message[]): void {
-    this.#owed = retained.reverse();
+  queueRetained(retained: Message[]): void {
+    this.#queued = retained.reverse();
   }
 
   /** Hand out what it is owed. The handler may publish meanwhile, and so come back here. */
   handOut(): void {
-    for (let message = this.#owed.pop(); message !== undefined; message = this.#owed.pop()) this.#hand(message, true);
+    for (let message = this.#queued.pop(); message !== undefined; message = this.#queued.pop())
+      this.#hand(message, true);
   }
 
   deliverRun(_run: Frame): void {

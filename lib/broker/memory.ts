@@ -1,4 +1,4 @@
-import { Bell, type TimingWheel } from '../timing-wheel.ts';
+import { BaseTimer, type TimingWheel } from '../timing-wheel.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** The shortage is over below this share of the mark. */
@@ -11,7 +11,7 @@ const COLLECT_EVERY_LOOKS = 5;
 const NUDGE_BYTES = 100_663_296;
 
 /** Looks once a second whether the memory of the process passes a mark. */
-export class Memory extends Bell {
+export class Memory extends BaseTimer {
   /** More is in use than the mark allows. */
   isShort = false;
   /** Looks that found it so, one after the other. */

@@ -2,7 +2,7 @@ import { BrokerError } from '../errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
-import { type OwedFeed, RetainedFeed } from '../session/retained-feed.ts';
+import { type PendingFeed, RetainedFeed } from '../session/retained-feed.ts';
 import { Session, type WillState } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import { Subscription } from '../session/subscription.ts';
@@ -11,14 +11,14 @@ import type { Fold } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
 import { Ledger, type LedgerHost } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
-import type { Alarm } from '../timing-wheel.ts';
+import type { Timer } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 import type { DelayedMessage } from './delayed.ts';
 import { DelayedRecords } from './delayed-records.ts';
 import type { StoredHandOver } from './hand-over.ts';
 import { HandOvers } from './hand-overs.ts';
 import { DEFAULT_ZONE } from './options.ts';
-import { type KeptRetained, RECORDS, type RecordKind } from './records.ts';
+import { RECORDS, type RecordKind, type RetainedRecord } from './records.ts';
 import type { RetainedEntry } from './retained.ts';
 import { RetainedRecords } from './retained-records.ts';
 import { Space } from './space.ts';
@@ -53,7 +53,7 @@ export class Persistence {
   #isLoaded = false;
   /** The last session number given away. */
   #number = 0;
-  readonly #pulse: Alarm = {
+  readonly #pulse: Timer = {
     dueMs: Infinity,
     slot: undefined,
     previous: undefined,
@@ -139,7 +139,7 @@ export class Persistence {
     });
     await read(
       RECORDS.subscription,
-      ({ session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, owedBefore }) => {
+      ({ session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, pendingBefore }) => {
         const session = sessions.get(number);
         if (session === undefined) {
           faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
@@ -147,7 +147,7 @@ export class Persistence {
         }
         const subscription = new Subscription(session, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
         content.subscriptions.push(subscription);
-        if (owedBefore !== undefined) content.owed.push({ subscription, before: owedBefore });
+        if (pendingBefore !== undefined) content.pending.push({ subscription, before: pendingBefore });
       }
     );
     const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
@@ -156,7 +156,7 @@ export class Persistence {
       else {
         session.log ??= new SessionLog(session, flow.session, this.ledger);
         session.log.restore(flow);
-        content.owedInPart.set(session, flow.owed); // a journal's is newer
+        content.partlyPending.set(session, flow.pendingFeeds); // a journal's is newer
       }
     };
     await read(RECORDS.flow, takeFlow);
@@ -179,7 +179,7 @@ export class Persistence {
 
   /** The broker takes over what was kept. */
   #bringBack(content: Content): void {
-    const { sessions, subscriptions, owed, owedInPart, wills, garbage, retained, delayed, tables } = content;
+    const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, tables } = content;
     const core = this.#core;
     this.#cutOff = content.cutOff;
     for (const [zone, count] of content.zonesGone) {
@@ -202,16 +202,16 @@ export class Persistence {
     for (const { message, seq } of retained) {
       if (!core.retained.put(message, seq)) {
         core.dropped(message, 'not_retained', undefined);
-        this.retainedGone(message.topic);
+        this.retainedRemoved(message.topic);
       } else if (seq === undefined) {
         this.#retained.changed(message.topic, true, core.retained.get(message.topic), false); // its place now stays its place
         this.ledger.touch(this.#retained, 64);
       }
     }
-    for (const { subscription, before } of owed) {
+    for (const { subscription, before } of pending) {
       const session = subscription.subscriber as Session;
       if (content.over.has(session)) continue;
-      const inPart = owedInPart.get(session)?.find(({ filter }) => filter === subscription.filter);
+      const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
       core.retained.next = before; // what comes now is not of these
       session.restoreFeed(RetainedFeed.restored(subscription, core.feedSource, before, inPart));
     }
@@ -301,18 +301,18 @@ export class Persistence {
   }
 
   /** What is kept of a topic is retained no longer: its time is over, or there is no room for it. */
-  retainedGone(topic: string): void {
-    this.#retained.gone(topic);
+  retainedRemoved(topic: string): void {
+    this.#retained.removed(topic);
     this.ledger.touch(this.#retained, 64);
   }
 
-  delayedHeld(waiting: DelayedMessage): void {
-    this.#delayed.held(waiting);
+  delayedAdded(waiting: DelayedMessage): void {
+    this.#delayed.added(waiting);
     this.ledger.promise(this.#delayed, waiting.message.bytes + 64);
   }
 
-  delayedGone(waiting: DelayedMessage): void {
-    this.#delayed.gone(waiting);
+  delayedRemoved(waiting: DelayedMessage): void {
+    this.#delayed.removed(waiting);
     this.ledger.promise(this.#delayed);
   }
 
@@ -362,16 +362,16 @@ class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: Subscription[] = [];
   /** Those that are still to get retained messages of before a place in their order. */
-  readonly owed: { readonly subscription: Subscription; readonly before: number }[] = [];
+  readonly pending: { readonly subscription: Subscription; readonly before: number }[] = [];
   /** Of these, who has some of them out. */
-  readonly owedInPart = new Map<Session, readonly OwedFeed[]>();
+  readonly partlyPending = new Map<Session, readonly PendingFeed[]>();
   /** Those whose messages were being handed over. */
   readonly over = new Set<Session>();
   /** Those that were connected. */
   readonly cutOff: Session[] = [];
   readonly wills = new Map<number, Session>();
   readonly garbage: number[] = [];
-  readonly retained: KeptRetained[] = [];
+  readonly retained: RetainedRecord[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
   readonly tables: TableEntry[] = [];
   /** How many sessions and wills are of a zone that there is no more. */

@@ -11,7 +11,7 @@ const NEVER_SEC = 0xffff_ffff;
  * @param connack the reason code of its CONNACK
  */
 export function connectedNotice(client: ClientInfo, connack: number, nowMs: number): Readonly<Record<string, unknown>> {
-  const { connection, protocolVersion, sessionExpiry } = client;
+  const { transportInfo: connection, protocolVersion, sessionExpiry } = client;
   return {
     clientid: client.clientId,
     username: orUndefined(client.username),

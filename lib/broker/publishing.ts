@@ -151,9 +151,9 @@ export class Publishing {
     const lacksRoom = (isKept: boolean, hasRoom: boolean) => (isKept ? isSpaceLow : isMemoryExhausted && !hasRoom);
     for (const { subscriber, qos, noLocal } of targets) {
       if (qos === 0 || (noLocal && subscriber.clientId === message.clientId)) continue;
-      if (lacksRoom(subscriber.isKept, subscriber.hasRoom)) return true;
+      if (lacksRoom(subscriber.isPersisted, subscriber.hasRoom)) return true;
     }
-    return groups.some((group) => lacksRoom(group.mayKeep, group.hasRoom));
+    return groups.some((group) => lacksRoom(group.mayPersist, group.hasRoom));
   }
 
   /** Keep what is to be retained, tell of the message, hand it to everybody. @returns how many took it */
@@ -211,7 +211,7 @@ export class Publishing {
       counts[Metric.messagesDroppedNoSubscribers] += count;
       return;
     }
-    const layout = connection.laneLayout;
+    const layout = connection.inboundFastPath;
     const bytes = end - start;
     let run: Frame | undefined;
     let messages: Message[] | undefined;
@@ -220,7 +220,7 @@ export class Publishing {
       const target = targets[at];
       const { subscriber } = target;
       if (
-        subscriber.rawLayout === layout &&
+        subscriber.outboundFastPath === layout &&
         target.ids === undefined &&
         longest <= subscriber.maxFrame &&
         !(subscriber === (session as unknown) && isNotForSelf(target, session))
@@ -247,7 +247,7 @@ export class Publishing {
   /** The messages of a run. */
   #unroll(connection: Connection, route: Route, buf: Buffer, start: number, end: number): Message[] {
     const { nowMs, wallMs } = this.#broker;
-    const layout = connection.laneLayout === 5 ? 5 : 4;
+    const layout = connection.inboundFastPath === 5 ? 5 : 4;
     const messages: Message[] = [];
     const { maxMessageExpiryInterval } = connection.session.zoneSettings;
     const expiry = maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval;
@@ -344,8 +344,8 @@ export class Publishing {
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
     if (this.#broker.isSpaceLow) return ReasonCode.quotaExceeded;
-    const isHeld = delayed.hold(message, delay.topic, delay.delayMs) === 'held';
-    return isHeld ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
+    const isDeferred = delayed.add(message, delay.topic, delay.delayMs) === 'added';
+    return isDeferred ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
 
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
@@ -354,7 +354,7 @@ export class Publishing {
     const { ledger, life } = broker;
     if (ledger !== undefined && message.ticket > ledger.settled)
       return ledger
-        .kept(message.ticket)
+        .committed(message.ticket)
         .then(
           () => broker.life === life && (this.release(message, topic) ?? true),
           () => true // it was refused
@@ -411,7 +411,8 @@ export class Publishing {
     const finish = (outcome: PublishDecision): number | Promise<number> => {
       if (ledger === undefined) return act(outcome);
       const { message: changed, route } = outcome;
-      const isKept = changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && broker.keepsAny(route));
+      const isKept =
+        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && broker.persistsAny(route));
       if (ledger.isFailed && isKept && outcome.reasonCode === 0) {
         broker.dropped(changed, 'store_failed', undefined);
         throw ledger.refusal();
@@ -419,7 +420,7 @@ export class Publishing {
       const { promises } = ledger;
       changed.ticket = ledger.ticket;
       const taken = act(outcome);
-      return ledger.promises === promises ? taken : ledger.kept(ledger.ticket).then(() => taken);
+      return ledger.promises === promises ? taken : ledger.committed(ledger.ticket).then(() => taken);
     };
     this.#isPublishing = true;
     try {

@@ -1,6 +1,6 @@
 import type { Message } from '../packets/message.ts';
 import { type FlowRecord, readFlow } from '../session/flow-record.ts';
-import { type KeptMessage, readSegment } from '../session/segment.ts';
+import { type PersistedMessage, readSegment } from '../session/segment.ts';
 import { readSession, readSubscription, type SessionRecord } from '../session/session-record.ts';
 import { readCommit, readFormat } from '../store/commits.ts';
 import { readJournal } from '../store/journal.ts';
@@ -29,7 +29,7 @@ export const RECORDS = {
   session: row(Kind.session, readSession, showSession),
   subscription: row(Kind.subscription, readSubscription, (record) => record),
   flow: row(Kind.flow, readFlow, showFlow),
-  segment: row(Kind.segment, readSegment, (messages) => ({ messages: messages.map(showKept) })),
+  segment: row(Kind.segment, readSegment, (messages) => ({ messages: messages.map(showRetained) })),
   will: row(Kind.will, readSession, showSession),
   garbage: row(Kind.garbage, readGarbage),
   retained: row(Kind.retained, readRetained, ({ message }) => showMessage(message)),
@@ -76,13 +76,13 @@ function readGarbage(entry: Entry): number {
 }
 
 /** A retained message as it is kept. */
-export interface KeptRetained {
+export interface RetainedRecord {
   readonly message: Message;
   /** The order in which they came; undefined: the first version did not write it, and their times tell. */
   readonly seq: number | undefined;
 }
 
-function readRetained({ key, value }: Entry, now: Now): KeptRetained {
+function readRetained({ key, value }: Entry, now: Now): RetainedRecord {
   const reader = new RecordReader(key, value);
   const message = readMessage(reader, undefined, now);
   return { message, seq: reader.isAtEnd ? undefined : reader.varint() };
@@ -107,7 +107,7 @@ function showMessage({ topic, payload, qos, retain, properties, clientId, userna
   };
 }
 
-function showKept({ seq, qos, retain, ids, message }: KeptMessage): object {
+function showRetained({ seq, qos, retain, ids, message }: PersistedMessage): object {
   return { number: seq, ...showMessage(message), qos, retain, subscriptionIdentifiers: ids };
 }
 

@@ -1,5 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import { Bell, type TimingWheel } from '../timing-wheel.ts';
+import { BaseTimer, type TimingWheel } from '../timing-wheel.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained.ts';
 
@@ -91,7 +91,7 @@ export class RetainedMessages {
   }
 
   /** What lies under a topic, though its time be over. */
-  held(topic: string): RetainedEntry<Message> | undefined {
+  stored(topic: string): RetainedEntry<Message> | undefined {
     return this.#store.get(topic);
   }
 
@@ -149,7 +149,7 @@ export class RetainedMessages {
   }
 }
 
-class Expiry extends Bell {
+class Expiry extends BaseTimer {
   readonly #owner: RetainedMessages;
   readonly #entry: RetainedEntry<Message>;
 

@@ -68,7 +68,7 @@ export class RetainedRecords implements Durable {
   }
 
   /** What the store holds of a topic is retained no longer. */
-  gone(topic: string): void {
+  removed(topic: string): void {
     const change = this.#topics.get(topic);
     if (change === undefined) this.#topics.set(topic, new RetainedChange(true));
     else {
@@ -103,11 +103,11 @@ export class RetainedRecords implements Durable {
     });
   }
 
-  kept(): void {
+  committed(): void {
     this.#writing = new TextMap();
   }
 
-  lost(): void {
+  commitFailed(): void {
     const changed = this.#topics;
     this.#writing.forEach((change, topic) => {
       const later = changed.get(topic);

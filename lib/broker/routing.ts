@@ -72,8 +72,8 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     );
   }
 
-  get mayKeep(): boolean {
-    return this.members.some(({ subscriber }) => subscriber.isKept);
+  get mayPersist(): boolean {
+    return this.members.some(({ subscriber }) => subscriber.isPersisted);
   }
 
   get hasRoom(): boolean {

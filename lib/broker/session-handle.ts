@@ -1,4 +1,4 @@
-import type { ClientInfo, ConnectionMeta } from '../client-info.ts';
+import type { ClientInfo, TransportInfo } from '../client-info.ts';
 import { BrokerError, InvalidInput } from '../errors.ts';
 import { SUBSCRIPTION_NAMES, type SubscriptionOptions } from '../events.ts';
 import { checkNames, checkObject } from '../options-table.ts';
@@ -92,14 +92,14 @@ export class SessionHandle {
   }
 
   /** Of the present or last connection. */
-  get connection(): ConnectionMeta {
-    return this.#session.connection;
+  get transportInfo(): TransportInfo {
+    return this.#session.transportInfo;
   }
 
   /** Its numbers as they are now. */
   figures(): SessionFigures {
     const session = this.#session;
-    const { link, zoneSettings, log } = session;
+    const { connection: transportInfo, zoneSettings, log } = session;
     const flows = log?.flows;
     return {
       createdAt: session.createdAt,
@@ -112,15 +112,15 @@ export class SessionHandle {
       mqueueDropped: session.dropped,
       awaitingRel: flows?.awaitingRel ?? session.awaitingRel?.size ?? 0,
       maxAwaitingRel: zoneSettings.maxAwaitingRel,
-      recvOct: link?.receivedBytes ?? 0,
-      recvCnt: link?.receivedChunks ?? 0,
-      recvPkt: link?.receivedPackets ?? 0,
-      recvMsg: link?.receivedMessages ?? 0,
-      sendOct: link?.sentBytes ?? 0,
-      sendCnt: link?.sentWrites ?? 0,
-      sendPkt: link?.sentPackets ?? 0,
-      sendMsg: link?.sentMessages ?? 0,
-      sendPend: link?.stream.writableLength ?? 0
+      recvOct: transportInfo?.receivedBytes ?? 0,
+      recvCnt: transportInfo?.receivedChunks ?? 0,
+      recvPkt: transportInfo?.receivedPackets ?? 0,
+      recvMsg: transportInfo?.receivedMessages ?? 0,
+      sendOct: transportInfo?.sentBytes ?? 0,
+      sendCnt: transportInfo?.sentWrites ?? 0,
+      sendPkt: transportInfo?.sentPackets ?? 0,
+      sendMsg: transportInfo?.sentMessages ?? 0,
+      sendPend: transportInfo?.stream.writableLength ?? 0
     };
   }
 

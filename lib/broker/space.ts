@@ -1,5 +1,5 @@
 import type { Store } from '../store/store.ts';
-import { type Alarm, Bell } from '../timing-wheel.ts';
+import { BaseTimer, type Timer } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 
 /** So much may be taken besides twice what is kept. */
@@ -39,7 +39,7 @@ const STUCK_AT_MOST = 100;
  * The space of a store: has it give back that of what was deleted (LevelDB does so by itself only where much is written), keeps the
  * backlogs in it to their bound, and says when the store may not grow any more.
  */
-export class Space extends Bell {
+export class Space extends BaseTimer {
   readonly #core: Core;
   readonly #store: Store;
   /** What was taken besides the messages when all was compact. */
@@ -51,7 +51,7 @@ export class Space extends Bell {
   #leftToWrite = LEAST_WRITTEN;
   /** As of the last look. */
   #free = Infinity;
-  readonly #goOn: Alarm = {
+  readonly #goOn: Timer = {
     dueMs: Infinity,
     slot: undefined,
     previous: undefined,

@@ -1,7 +1,7 @@
 import { systemClock } from '../clock.ts';
 import { BrokerError } from '../errors.ts';
 import { type FlowRecord, writeFlow } from '../session/flow-record.ts';
-import { NOTHING_PARKED } from '../session/parked.ts';
+import { NOTHING_IN_FLIGHT } from '../session/parked.ts';
 import { segmentFirst } from '../session/segment.ts';
 import { SeqSet } from '../session/seq-set.ts';
 import {
@@ -116,7 +116,7 @@ interface Seen {
   first: number;
   count: number;
   bytes: number;
-  zeroes: number;
+  qos0Count: number;
 }
 
 /** Repairs that are written at once. */
@@ -234,7 +234,7 @@ class Check {
       }
       case 'flow': {
         const flow = RECORDS.flow.read(entry, this.#now);
-        this.#of(flow.session).flow = { ...flow, parked: Buffer.from(flow.parked) };
+        this.#of(flow.session).flow = { ...flow, inFlight: Buffer.from(flow.inFlight) };
         break;
       }
       case 'segment':
@@ -255,14 +255,14 @@ class Check {
       if (seen.flow?.done.has(seq)) continue;
       seen.count++;
       seen.bytes += message.bytes;
-      if (qos === 0) seen.zeroes++;
+      if (qos === 0) seen.qos0Count++;
     }
   }
 
   #of(number: number): Seen {
     let seen = this.#sessions.get(number);
     if (seen === undefined) {
-      seen = { subscriptions: [], numbers: new SeqSet(), first: Infinity, count: 0, bytes: 0, zeroes: 0 };
+      seen = { subscriptions: [], numbers: new SeqSet(), first: Infinity, count: 0, bytes: 0, qos0Count: 0 };
       this.#sessions.set(number, seen);
     }
     return seen;
@@ -311,7 +311,7 @@ class Check {
     });
   }
 
-  #checkFlow(number: number, { flow, numbers, first, count, bytes, zeroes }: Seen, clientId: string): void {
+  #checkFlow(number: number, { flow, numbers, first, count, bytes, qos0Count }: Seen, clientId: string): void {
     const whose = `session ${number} (client ${JSON.stringify(clientId)})`;
     const done = flow === undefined ? new SeqSet(Math.min(first, numbers.low)) : new SeqSet().addAll(flow.done);
     const next = Math.max(flow?.next ?? 1, numbers.end);
@@ -327,9 +327,11 @@ class Check {
     else return;
     for (const [from, to] of gaps) done.addRange(from, to);
     const head = Math.min(flow?.head ?? next, first, next);
-    const parked = flow?.parked ?? NOTHING_PARKED;
-    const owed = flow?.owed ?? [];
-    this.#repairs.push((draft) => writeFlow(draft, number, { next, head, count, bytes, zeroes, done, parked, owed }));
+    const inFlight = flow?.inFlight ?? NOTHING_IN_FLIGHT;
+    const pending = flow?.pendingFeeds ?? [];
+    this.#repairs.push((draft) =>
+      writeFlow(draft, number, { next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds: pending })
+    );
   }
 
   async repair(): Promise<void> {

@@ -44,11 +44,11 @@ export async function withOpen<T>(store: Store, run: () => Promise<T>): Promise<
 
 /**
  * Have a store alone in this process until all is done.
- * @param deed what is being done to it, for whoever wants it meanwhile
+ * @param operation what is being done to it, for whoever wants it meanwhile
  * @throws StateError STORE_IN_USE
  */
-export async function withClaim<T>(store: Store, deed: string, run: () => Promise<T>): Promise<T> {
-  claimFor(store, deed);
+export async function withClaim<T>(store: Store, operation: string, run: () => Promise<T>): Promise<T> {
+  claimFor(store, operation);
   try {
     return await run();
   } finally {
@@ -57,6 +57,6 @@ export async function withClaim<T>(store: Store, deed: string, run: () => Promis
 }
 
 /** Until `release`. @throws StateError STORE_IN_USE */
-export function claimFor(store: Store, deed: string): void {
-  claim(store, {}, `it is being ${deed} in this process. Wait until that has ended.`);
+export function claimFor(store: Store, operation: string): void {
+  claim(store, {}, `it is being ${operation} in this process. Wait until that has ended.`);
 }

@@ -37,24 +37,24 @@ export class Subscribing {
   /** Several filters act as one after the other, answered by one SUBACK [MQTT-3.8.4-5]. */
   subscribe(session: Session, packet: SubscribePacket): void {
     const { subscriptions, messageId, properties } = packet;
-    const link = session.link as Connection;
+    const connection = session.connection as Connection;
     const ids = properties?.subscriptionIdentifier;
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
     const answer = () => {
-      if (session.link !== link || link.isClosed) {
+      if (session.connection !== connection || connection.isClosed) {
         session.feed(feeds); // they wait for no SUBACK any more
         return;
       }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
       const isGranted = granted.some((code) => code < 0x80);
-      this.#whenKept(session, link, isGranted, () => {
-        if (this.#answer(session, link, suback, Metric.packetsSubackSent)) session.feed(feeds);
+      this.#whenKept(session, connection, isGranted, () => {
+        if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) session.feed(feeds);
       });
     };
     const next = (at: number): void | Promise<void> => {
       // nothing is granted to the next connection, which has not asked
-      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length && session.link === link; at++) {
+      for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length && session.connection === connection; at++) {
         if (at === end) return this.#nextTurn().then(() => next(at));
         const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
         if (isThenable(code)) {
@@ -67,11 +67,11 @@ export class Subscribing {
       }
       answer();
     };
-    this.#holding(session, link, next(0), 'subscribing');
+    this.#holding(session, connection, next(0), 'subscribing');
   }
 
   /** Go on when what the session has subscribed is in the store. @param hasChanges whether the packet has changed some of that */
-  #whenKept(session: Session, link: Connection, hasChanges: boolean, run: () => void): void {
+  #whenKept(session: Session, connection: Connection, hasChanges: boolean, run: () => void): void {
     const { log } = session;
     const { ledger } = this.#broker;
     const ticket = log === undefined || ledger === undefined ? 0 : ledger.ticketOf(log);
@@ -83,32 +83,32 @@ export class Subscribing {
       session.close('store_failed', ReasonCode.quotaExceeded); // hooks took their time, and the commit of these failed
       return;
     }
-    const count = (this.#waiting.get(link) ?? 0) + 1;
-    this.#waiting.set(link, count);
-    if (count >= MAX_WAITING) link.pause(Pause.hook);
+    const count = (this.#waiting.get(connection) ?? 0) + 1;
+    this.#waiting.set(connection, count);
+    if (count >= MAX_WAITING) connection.pause(Pause.hook);
     ledger
-      .kept(ticket)
+      .committed(ticket)
       .then(
         () => {
-          if (session.link === link && !link.isClosed) run();
+          if (session.connection === connection && !connection.isClosed) run();
         },
         () => {
-          if (session.link === link) session.close('store_failed', ReasonCode.quotaExceeded);
+          if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded);
         }
       )
       .catch((error: unknown) => session.broke(error, 'answering a subscriber'))
       .then(() => {
-        const left = (this.#waiting.get(link) as number) - 1;
-        if (left > 0) this.#waiting.set(link, left);
-        else this.#waiting.delete(link);
-        if (count >= MAX_WAITING) session.resumeAfterHook(link);
+        const left = (this.#waiting.get(connection) as number) - 1;
+        if (left > 0) this.#waiting.set(connection, left);
+        else this.#waiting.delete(connection);
+        if (count >= MAX_WAITING) session.resumeAfterHook(connection);
       });
   }
 
   /** @returns false where the client takes no packet of that size, which ends its connection [MQTT-3.1.2-24] */
-  #answer(session: Session, link: Connection, packet: Buffer, metric: number): boolean {
+  #answer(session: Session, connection: Connection, packet: Buffer, metric: number): boolean {
     if (packet.length <= session.maxFrame) {
-      link.send(packet, metric);
+      connection.send(packet, metric);
       return true;
     }
     const why = `the answer takes ${packet.length} bytes, the client allows ${session.maxFrame} (Maximum Packet Size)`;
@@ -117,10 +117,12 @@ export class Subscribing {
   }
 
   /** Hold the connection's later packets while hooks decide. */
-  #holding(session: Session, link: Connection, decided: void | Promise<void>, during: string): void {
+  #holding(session: Session, connection: Connection, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
     session.pauseForHook();
-    decided.catch((error: unknown) => session.broke(error, during, link)).finally(() => session.resumeAfterHook(link));
+    decided
+      .catch((error: unknown) => session.broke(error, during, connection))
+      .finally(() => session.resumeAfterHook(connection));
   }
 
   #subscribeOne(
@@ -130,7 +132,7 @@ export class Subscribing {
     feeds: RetainedFeed[]
   ): number | Promise<number> {
     const { hooks, events, metrics } = this.#broker;
-    const { link } = session;
+    const { connection } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
       noLocal: request.noLocal,
@@ -158,7 +160,7 @@ export class Subscribing {
     );
     const act = (answer: Verdict | number | undefined): number => {
       const code = this.#codeOf(answer ?? isAllowed, request.qos);
-      if (session.link !== link) return ReasonCode.unspecifiedError; // there will be no SUBACK
+      if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
       return code >= 0x80
         ? this.#refused(session, code)
         : this.#grant(session, filter, request, code as QoS, ids, feeds);
@@ -200,7 +202,7 @@ export class Subscribing {
   }
 
   #maySeeSystem(session: Session): boolean {
-    const { transport, remoteAddress } = session.connection;
+    const { transport, remoteAddress } = session.transportInfo;
     if (this.#broker.settings.sysForRemoteClients || session.isSuperuser) return true;
     if (transport === 'local' || transport === 'unix') return true;
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
@@ -233,7 +235,7 @@ export class Subscribing {
       // [MQTT-3.3.1-9, -10]; none for shared subscriptions
       const feed = this.#broker.retainedFeed(subscription);
       if (feed !== undefined) {
-        session.owe(feed); // kept by the commit that keeps the subscription
+        session.startFeed(feed); // kept by the commit that keeps the subscription
         feeds.push(feed);
       }
     }
@@ -288,24 +290,24 @@ export class Subscribing {
   /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */
   unsubscribe(session: Session, packet: UnsubscribePacket): void {
     const { unsubscriptions, messageId } = packet;
-    const link = session.link as Connection;
+    const connection = session.connection as Connection;
     const granted: number[] = [];
     const next = (at: number): void | Promise<void> => {
       const end = at + FILTERS_AT_ONCE;
       this.#unsubscribeSome(session, unsubscriptions.slice(at, end), granted);
       if (end < unsubscriptions.length)
-        return this.#nextTurn().then(() => (session.link === link ? next(end) : undefined));
+        return this.#nextTurn().then(() => (session.connection === connection ? next(end) : undefined));
       if (session.protocolVersion !== 5 && granted.includes(NOT_KEPT)) {
-        if (session.link === link) session.close('store_failed', ReasonCode.quotaExceeded); // it has no word for it
+        if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded); // it has no word for it
         return;
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
-      if (session.link === link)
-        this.#whenKept(session, link, granted.includes(ReasonCode.success), () =>
-          this.#answer(session, link, unsuback, Metric.packetsUnsubackSent)
+      if (session.connection === connection)
+        this.#whenKept(session, connection, granted.includes(ReasonCode.success), () =>
+          this.#answer(session, connection, unsuback, Metric.packetsUnsubackSent)
         );
     };
-    this.#holding(session, link, next(0), 'unsubscribing');
+    this.#holding(session, connection, next(0), 'unsubscribing');
   }
 
   #unsubscribeSome(session: Session, topics: readonly string[], granted: number[]): void {

@@ -43,7 +43,7 @@ export class Sweeper implements Durable {
 
   #goOnLater(): void {
     this.#ledger.wait({
-      commitKept: () => {
+      commitSucceeded: () => {
         if (!this.#isStopped) this.begin();
         return false;
       },
@@ -72,7 +72,7 @@ export class Sweeper implements Durable {
       }
       this.#keys = keys;
       this.#ledger.promise(this);
-      await this.#ledger.kept(this.#ledger.ticket);
+      await this.#ledger.committed(this.#ledger.ticket);
       for (const session of done) this.#sessions.delete(session);
       if (this.#isStopped) return;
     }
@@ -94,11 +94,11 @@ export class Sweeper implements Durable {
     for (const key of this.#writing) draft.batch.delete(key);
   }
 
-  kept(): void {
+  committed(): void {
     this.#writing = [];
   }
 
-  lost(): void {
+  commitFailed(): void {
     this.#keys = [...this.#writing, ...this.#keys];
     this.#writing = [];
   }

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { DisconnectReason } from '../events.ts';
 import { COUNTERS, type CounterName, GAUGES, type Metrics, PLAIN_GAUGES } from '../metrics.ts';
 import type { QoS } from '../packets/types.ts';
-import { Bell, type TimingWheel } from '../timing-wheel.ts';
+import { BaseTimer, type TimingWheel } from '../timing-wheel.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { connectedNotice, disconnectedNotice } from './presence.ts';
 
@@ -206,7 +206,7 @@ export class SysTopics {
 }
 
 /** Rings every so often, without drift; a period of 0 never does. */
-class Period extends Bell {
+class Period extends BaseTimer {
   readonly #wheel: TimingWheel;
   readonly #periodMs: number;
   readonly #run: () => void;

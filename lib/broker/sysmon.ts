@@ -1,5 +1,5 @@
 import { PerformanceObserver } from 'node:perf_hooks';
-import { Bell, type TimingWheel } from '../timing-wheel.ts';
+import { BaseTimer, type TimingWheel } from '../timing-wheel.ts';
 import type { WarningKind } from './sys.ts';
 
 /** A garbage collection that took this long is told of. */
@@ -9,7 +9,7 @@ const LONG_SCHEDULE_MS = 240;
 const LOOK_EVERY_MS = 1_000;
 
 /** Watches the process for what `$SYS/.../sysmon/` tells of: collections that took long, and turns that did. */
-export class SystemMonitor extends Bell {
+export class SystemMonitor extends BaseTimer {
   readonly #wheel: TimingWheel;
   readonly #toleratedMs: number;
   readonly #warn: (kind: WarningKind, subject: string, text: string) => void;

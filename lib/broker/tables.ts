@@ -29,7 +29,7 @@ const HALF_PAIR = /\p{Surrogate}/u;
 /** All tables of a broker. */
 export class Tables {
   readonly #ledger: Ledger | undefined;
-  readonly #tables = new Map<string, KeptTable>();
+  readonly #tables = new Map<string, PersistedTable>();
 
   /** @param ledger undefined: what is set is gone with the process */
   constructor(ledger: Ledger | undefined) {
@@ -37,11 +37,11 @@ export class Tables {
   }
 
   /** @throws InvalidInput TABLE_NAME_INVALID */
-  table(name: string): KeptTable {
+  table(name: string): PersistedTable {
     if (typeof name !== 'string' || !/^[\w.-]{1,64}$/.test(name))
       throw new InvalidInput('TABLE_NAME_INVALID', 'name', '1 to 64 letters, digits, ".", "-" and "_"', name);
     let table = this.#tables.get(name);
-    if (table === undefined) this.#tables.set(name, (table = new KeptTable(name, this.#ledger)));
+    if (table === undefined) this.#tables.set(name, (table = new PersistedTable(name, this.#ledger)));
     return table;
   }
 
@@ -88,7 +88,7 @@ interface Before {
   readonly value: unknown;
 }
 
-class KeptTable implements Table<unknown>, Durable {
+class PersistedTable implements Table<unknown>, Durable {
   isDirty = false;
   readonly name: string;
   readonly #ledger: Ledger | undefined;
@@ -164,7 +164,7 @@ class KeptTable implements Table<unknown>, Durable {
   async #keep(): Promise<void> {
     if (this.#ledger === undefined) return;
     this.#ledger.promise(this, 256);
-    await this.#ledger.kept(this.#ledger.ticket);
+    await this.#ledger.committed(this.#ledger.ticket);
   }
 
   write(draft: Draft): void {
@@ -181,12 +181,12 @@ class KeptTable implements Table<unknown>, Durable {
     }
   }
 
-  kept(): void {
+  committed(): void {
     this.#writing = new Map();
   }
 
   /** What the store holds under these keys now is not known: what they had before is written again. */
-  lost(): void {
+  commitFailed(): void {
     const before = new Map([...this.#changed, ...this.#writing]); // where both have a key, that was first
     this.#changed = before;
     this.#writing = new Map();

@@ -32,6 +32,6 @@ export class WillRecord implements Durable {
     else draft.key(Kind.will).u48(this.#number).delete();
   }
 
-  kept(): void {}
-  lost(): void {}
+  committed(): void {}
+  commitFailed(): void {}
 }

@@ -131,7 +131,7 @@ export class Message {
   /** The commit that the publisher's acknowledgement is deferred for; 0 for none. If it fails, the publisher gets an error. @internal */
   ticket = 0;
   /** Whether delivery is deferred until that commit, so that a resend by the publisher causes no second delivery. @internal */
-  isHeld = false;
+  isDeferred = false;
   /** The number of backlogs that contain the message. @internal */
   backlogs = 0;
   /** The bytes after `detach`: a string of one byte per character if they are few, otherwise a buffer of their own. */

@@ -11,7 +11,7 @@ const MAX_WAITING = 5_000;
  * are not sent, but what is not kept is still taken back.
  */
 export class AckQueue implements Waiter {
-  readonly #link: Connection;
+  readonly #connection: Connection;
   readonly #ledger: Ledger;
   #tickets: number[] = [];
   /** First byte, and `AGAIN`, packet id and reason code: three numbers an acknowledgement, and no object. */
@@ -22,8 +22,8 @@ export class AckQueue implements Waiter {
   pubacks = 0;
   #pubrecs = 0;
 
-  constructor(link: Connection, ledger: Ledger) {
-    this.#link = link;
+  constructor(connection: Connection, ledger: Ledger) {
+    this.#connection = connection;
     this.#ledger = ledger;
   }
 
@@ -56,26 +56,27 @@ export class AckQueue implements Waiter {
     this.#tickets.push(ticket);
     this.#firsts.push(first);
     this.#answers.push((isAgain ? AGAIN : 0) | (id << 8) | code);
-    if (this.#tickets.length - this.#head > MAX_WAITING && (this.#link.pauses & Pause.commit) === 0)
-      this.#link.pause(Pause.commit);
+    if (this.#tickets.length - this.#head > MAX_WAITING && (this.#connection.pauses & Pause.commit) === 0)
+      this.#connection.pause(Pause.commit);
   }
 
-  commitKept(settled: number): boolean {
-    const link = this.#link;
+  commitSucceeded(settled: number): boolean {
+    const connection = this.#connection;
     const tickets = this.#tickets;
     while (this.#head < tickets.length && tickets[this.#head] <= settled) {
       const at = this.#head++;
       const first = this.#firsts[at];
       if (first === PUBACK) this.pubacks--;
       else if (first === PUBREC) this.#pubrecs--;
-      if (!link.isClosed) answerNow(link.session, link, first, idOf(this.#answers[at]), this.#answers[at] & 255);
+      if (!connection.isClosed)
+        answerNow(connection.session, connection, first, idOf(this.#answers[at]), this.#answers[at] & 255);
     }
     return this.#goesOn();
   }
 
   /** What a client sent is accepted or refused now; what answers our own messages, or ends a flow, waits for the store to come back. */
   commitFailed(): boolean {
-    const link = this.#link;
+    const connection = this.#connection;
     const { settled, ticket: next } = this.#ledger;
     const [tickets, firsts, answers] = [this.#tickets, this.#firsts, this.#answers];
     const from = this.#head;
@@ -92,22 +93,22 @@ export class AckQueue implements Waiter {
         this.#answers.push(answers[at]);
       } else {
         const isRefused = isLost && (first === PUBACK || this.#takeBack(id, answers[at]));
-        if (link.isClosed) continue;
-        if (isRefused) refuseForNow(link.session, link, first, id, 'store_failed');
-        else answerNow(link.session, link, first, id, answers[at] & 255);
+        if (connection.isClosed) continue;
+        if (isRefused) refuseForNow(connection.session, connection, first, id, 'store_failed');
+        else answerNow(connection.session, connection, first, id, answers[at] & 255);
       }
     }
     return this.#goesOn();
   }
 
   #goesOn(): boolean {
-    if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#link.resume(Pause.commit);
+    if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#connection.resume(Pause.commit);
     return !this.isEmpty;
   }
 
   /** A QoS 2 message is not kept: when it comes again it is new. @returns false if it was kept before, and this has only come again */
   #takeBack(id: number, answer: number): boolean {
-    const { session } = this.#link;
+    const { session } = this.#connection;
     if ((answer & AGAIN) !== 0) return session.awaitingRel?.has(id) !== true;
     session.forgetIncoming(id);
     session.log?.flowNoted();

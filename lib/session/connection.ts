@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import type { ConnectionMeta } from '../client-info.ts';
+import type { TransportInfo } from '../client-info.ts';
 import { ProtocolError } from '../errors.ts';
 import type { DisconnectReason } from '../events.ts';
 import { asError } from '../events.ts';
@@ -86,7 +86,7 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
  */
 export class Connection {
   readonly stream: Duplex;
-  readonly meta: ConnectionMeta;
+  readonly transportInfo: TransportInfo;
   readonly host: SessionHost;
   /** The session that its packets are for: its own until CONNACK, then the client's. */
   session: Session;
@@ -95,7 +95,7 @@ export class Connection {
   /** In whose format a refusal is to be; undefined until the CONNECT told. */
   answerVersion: ProtocolVersion | undefined = undefined;
   /** Layout of PUBLISH packets while the client is live; 0: not live, or its topics are not taken as they come. */
-  laneLayout: 0 | 4 | 5 = 0;
+  inboundFastPath: 0 | 4 | 5 = 0;
   /** Largest packet; until the CONNECT is accepted the zone's `maxConnectSize` bounds it, too. */
   maxPacketSize: number;
   isClosed = false;
@@ -151,9 +151,15 @@ export class Connection {
   #hasPlace = true;
   #lingering: { dueMs: number } | undefined = undefined;
 
-  constructor(stream: Duplex, meta: ConnectionMeta, host: SessionHost, session: Session, maxPacketSize: number) {
+  constructor(
+    stream: Duplex,
+    transportInfo: TransportInfo,
+    host: SessionHost,
+    session: Session,
+    maxPacketSize: number
+  ) {
     this.stream = stream;
-    this.meta = meta;
+    this.transportInfo = transportInfo;
     this.host = host;
     this.session = session;
     this.maxPacketSize = maxPacketSize;
@@ -193,7 +199,7 @@ export class Connection {
     this.receivedBytes += chunk.length;
     this.receivedChunks++;
     host.metrics.counts[Metric.bytesReceived] += chunk.length;
-    if ((this.pauses & UNREAD) !== 0 || this.#share() <= 0) this.#hold(chunk);
+    if ((this.pauses & UNREAD) !== 0 || this.#share() <= 0) this.#keepUnread(chunk);
     else this.#read(chunk);
     this.#left -= Math.min(chunk.length, SHARE_BYTES) >> 6;
   }
@@ -237,14 +243,14 @@ export class Connection {
   /** Stop reading for a while: the client has sent more than its rates allow. */
   pauseFor(delayMs: number): void {
     this.pause(Pause.rate);
-    const alarm = {
+    const timer = {
       dueMs: Infinity,
       slot: undefined,
       previous: undefined,
       next: undefined,
       ring: () => this.resume(Pause.rate)
     };
-    this.host.wheel.arm(alarm, delayMs);
+    this.host.wheel.arm(timer, delayMs);
   }
 
   /**
@@ -271,7 +277,7 @@ export class Connection {
   }
 
   /** Keep what may not be read yet: a hook decides on an earlier packet, or the share of this turn is used up. */
-  #hold(chunk: Buffer): void {
+  #keepUnread(chunk: Buffer): void {
     const wasRestrained = this.#isRestrained;
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     // one chunk may pass every bound; a stream that was told to pause delivers no other
@@ -370,12 +376,12 @@ export class Connection {
           at = length;
           break;
         }
-        if (first === 0x30 && this.laneLayout !== 0 && host.isLaneOpen) {
+        if (first === 0x30 && this.inboundFastPath !== 0 && host.isFastPathOpen) {
           const topicAt = body + 2;
           const topicEnd = topicAt + ((chunk[body] << 8) | chunk[body + 1]);
           if (
             topicEnd > topicAt &&
-            (this.laneLayout === 4 ? topicEnd <= end : topicEnd < end && chunk[topicEnd] === 0)
+            (this.inboundFastPath === 4 ? topicEnd <= end : topicEnd < end && chunk[topicEnd] === 0)
           ) {
             let route = this.route;
             if (route === undefined || !isSameTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
@@ -586,7 +592,7 @@ export class Connection {
     this.isBlocked = true;
     this.#unsent = 0;
     this.lookForProgress(this.host.clock.monotonic());
-    this.session.updateLane();
+    this.session.updateFastPath();
     this.session.rearm();
   }
 
@@ -611,7 +617,7 @@ export class Connection {
     if (this.isBlocked) return;
     this.resume(Pause.answers);
     if (this.isClosed) return;
-    this.session.updateLane();
+    this.session.updateFastPath();
     this.session.pump();
   }
 
@@ -637,7 +643,7 @@ export class Connection {
     }
     this.#freePlace();
     this.isClosed = true;
-    this.laneLayout = 0;
+    this.inboundFastPath = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
     this.#needed = 0;
@@ -650,22 +656,22 @@ export class Connection {
     this.flush();
     stream.end();
     stream.resume(); // so that the peer's own end is seen
-    const alarm = {
+    const timer = {
       dueMs: Infinity,
       slot: undefined,
       previous: undefined,
       next: undefined,
       ring: () => this.destroy()
     };
-    this.#lingering = alarm;
-    this.host.wheel.arm(alarm, LINGER_MS);
+    this.#lingering = timer;
+    this.host.wheel.arm(timer, LINGER_MS);
   }
 
   /** Cut it off: nothing more is sent. */
   destroy(): void {
     this.#freePlace();
     this.isClosed = true;
-    this.laneLayout = 0;
+    this.inboundFastPath = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
     this.#needed = 0;
@@ -675,8 +681,8 @@ export class Connection {
 
   /** Nothing more comes from the stream, and nothing goes. */
   closed(): void {
-    const alarm = this.#lingering;
-    if (alarm !== undefined) this.host.wheel.disarm(alarm as never);
+    const timer = this.#lingering;
+    if (timer !== undefined) this.host.wheel.disarm(timer as never);
     this.#lingering = undefined;
     // What came before and waits unread is the broker's to read or, when it stops, to discard: until then the connection counts.
     if (this.isClosed || this.#ended === undefined) this.host.streamClosed(this);
@@ -710,7 +716,7 @@ export class Connection {
   lost(reason: DisconnectReason, reasonCode?: number): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.laneLayout = 0;
+    this.inboundFastPath = 0;
     this.#rest = NO_BYTES;
     this.#parts = undefined;
     this.#needed = 0;

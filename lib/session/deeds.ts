@@ -1,5 +1,5 @@
 /** The deeds that the session's chart names. `Session` does them. */
-export interface SessionDeeds {
+export interface SessionActions {
   /** Only CONNECT is read; the CONNECT timeout runs. */
   awaitConnect(): void;
   /** The CONNECT is being decided on. */

@@ -1,7 +1,7 @@
 import { Kind } from '../store/keys.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import type { OwedFeed } from './retained-feed.ts';
+import type { PendingFeed } from './retained-feed.ts';
 import { SeqSet } from './seq-set.ts';
 
 /** What is kept of the flow of a session's messages. */
@@ -13,32 +13,32 @@ export interface FlowRecord {
   /** Messages that are not done, their bytes, and those of QoS 0 among them. */
   readonly count: number;
   readonly bytes: number;
-  readonly zeroes: number;
+  readonly qos0Count: number;
   /** Numbers of messages that are done. */
   readonly done: SeqSet;
   /** What is in flight and awaited, as `SessionLog` has it for the client's return. */
-  readonly parked: Buffer;
+  readonly inFlight: Buffer;
   /** What subscriptions are still to get of the retained messages, as far as some are out. */
-  readonly owed: readonly OwedFeed[];
+  readonly pendingFeeds: readonly PendingFeed[];
 }
 
 /** Numbers first, for the start of the broker; behind them what the client's return needs. @returns its bytes */
 export function writeFlow(
   draft: Draft,
   session: number,
-  { next, head, count, bytes, zeroes, done, parked, owed }: FlowRecord
+  { next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds }: FlowRecord
 ): number {
   draft.key(Kind.flow).u48(session).value();
-  draft.varint(next).varint(head).varint(count).varint(bytes).varint(zeroes);
+  draft.varint(next).varint(head).varint(count).varint(bytes).varint(qos0Count);
   draft.varint(done.low).varint(done.ranges);
   let last = done.low;
   done.forEach((from, to) => {
     draft.varint(from - last).varint(to - from);
     last = to;
   });
-  draft.bytes(parked);
-  if (owed.length > 0) draft.varint(owed.length);
-  for (const { filter, from, ahead } of owed) {
+  draft.bytes(inFlight);
+  if (pendingFeeds.length > 0) draft.varint(pendingFeeds.length);
+  for (const { filter, from, ahead } of pendingFeeds) {
     draft.text(filter).varint(from).varint(ahead.length);
     for (const seq of ahead) draft.varint(seq);
   }
@@ -54,7 +54,7 @@ export function readFlow({ key, value }: Entry): FlowRecord & { readonly session
   const head = reader.varint();
   const count = reader.varint();
   const bytes = reader.varint();
-  const zeroes = reader.varint();
+  const qos0Count = reader.varint();
   const done = new SeqSet(reader.varint());
   let last = done.low;
   for (let left = reader.varint(); left > 0; left--) {
@@ -62,11 +62,11 @@ export function readFlow({ key, value }: Entry): FlowRecord & { readonly session
     last = from + reader.varint();
     done.addRange(from, last);
   }
-  const parked = reader.bytes();
-  const owed: OwedFeed[] = [];
+  const inFlight = reader.bytes();
+  const pendingFeeds: PendingFeed[] = [];
   for (let left = reader.isAtEnd ? 0 : reader.varint(); left > 0; left--) {
     const [filter, from, aheads] = [reader.text(), reader.varint(), reader.varint()];
-    owed.push({ filter, from, ahead: Array.from({ length: aheads }, () => reader.varint()) });
+    pendingFeeds.push({ filter, from, ahead: Array.from({ length: aheads }, () => reader.varint()) });
   }
-  return { session: key.readUIntBE(1, 6), next, head, count, bytes, zeroes, done, parked, owed };
+  return { session: key.readUIntBE(1, 6), next, head, count, bytes, qos0Count, done, inFlight, pendingFeeds };
 }

@@ -45,7 +45,7 @@ export interface SessionHost {
   nowMs: number;
   wallMs: number;
   /** Nobody watches or changes single messages: runs of QoS 0 frames may pass untouched. */
-  isLaneOpen: boolean;
+  isFastPathOpen: boolean;
   /** Memory is short: what may be dropped is. */
   readonly isShedding: boolean;
   /** Some messages of QoS 1 and 2 are refused, as there is no room for them to wait: ask `refuses`. */
@@ -60,7 +60,7 @@ export interface SessionHost {
   isTapped: boolean;
 
   /** Somebody on this route has a session that is kept. */
-  keepsAny(route: Route): boolean;
+  persistsAny(route: Route): boolean;
   /** Delete the segments of a session that is over. */
   sweep(session: number): void;
   /** Read the clocks anew, where no chunk has. */

@@ -1,5 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import type { KeptMessage } from './segment.ts';
+import type { PersistedMessage } from './segment.ts';
 
 /** What an outgoing packet id waits for. */
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
@@ -26,7 +26,7 @@ export class Inflight {
   #order = new Uint32Array(16);
   #messages: (Message | undefined)[] = new Array(16).fill(undefined);
   /** Where the session is kept in a store. */
-  #kept: (KeptMessage | undefined)[] | undefined;
+  #persisted: (PersistedMessage | undefined)[] | undefined;
   /** Bytes of the messages that it has. */
   bytes = 0;
   #subscriptionIds: Map<number, readonly number[]> | undefined;
@@ -35,14 +35,14 @@ export class Inflight {
    * Take the next free id.
    * @param message what to send again on reconnect, to tell of when acknowledged, or to count in `bytes`; undefined where none is needed
    * @param flags QoS in bits 0-1, retain in bit 2
-   * @param kept the message as the store has it
+   * @param persisted the message as the store has it
    */
   take(
     state: number,
     message: Message | undefined,
     flags: number,
     ids: readonly number[] | undefined,
-    kept?: KeptMessage
+    persisted?: PersistedMessage
   ): number {
     if ((this.count + 1) * 2 > this.#mask + 1) this.#grow();
     let id = this.#last;
@@ -58,7 +58,7 @@ export class Inflight {
     this.#messages[at] = message;
     if (message !== undefined) this.bytes += message.bytes;
     if (ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, ids);
-    if (kept !== undefined) (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
+    if (persisted !== undefined) (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
     this.count++;
     this.unacknowledged++;
     return id;
@@ -80,17 +80,17 @@ export class Inflight {
   }
 
   /** The message of an id that was put back. */
-  keep(id: number, kept: KeptMessage): void {
+  keep(id: number, persisted: PersistedMessage): void {
     const at = id & this.#mask;
-    this.#messages[at] = kept.message;
-    this.bytes += kept.message.bytes;
-    if (kept.ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, kept.ids);
-    (this.#kept ??= new Array(this.#mask + 1).fill(undefined))[at] = kept;
+    this.#messages[at] = persisted.message;
+    this.bytes += persisted.message.bytes;
+    if (persisted.ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, persisted.ids);
+    (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
   }
 
   /** The message of an id as the store has it. */
-  keptOf(id: number): KeptMessage | undefined {
-    return this.#kept?.[id & this.#mask];
+  persistedOf(id: number): PersistedMessage | undefined {
+    return this.#persisted?.[id & this.#mask];
   }
 
   /** What an id waits for; `Awaiting.nothing` if it is not in use. */
@@ -127,7 +127,7 @@ export class Inflight {
     this.#states[at] = Awaiting.pubcomp;
     this.#messages[at] = undefined;
     if (message !== undefined) this.bytes -= message.bytes;
-    if (this.#kept !== undefined) this.#kept[at] = undefined;
+    if (this.#persisted !== undefined) this.#persisted[at] = undefined;
     this.#order[at] = this.#sent++; // PUBRELs go again in the order of the PUBRECs [MQTT-4.6.0-4]
     this.#subscriptionIds?.delete(id);
     return message;
@@ -142,7 +142,7 @@ export class Inflight {
     this.#states[at] = Awaiting.nothing;
     this.#messages[at] = undefined;
     if (message !== undefined) this.bytes -= message.bytes;
-    if (this.#kept !== undefined) this.#kept[at] = undefined;
+    if (this.#persisted !== undefined) this.#persisted[at] = undefined;
     this.#subscriptionIds?.delete(id);
     this.count--;
     return message;
@@ -187,8 +187,8 @@ export class Inflight {
     this.#flags = new Uint8Array(size);
     this.#order = new Uint32Array(size);
     this.#messages = new Array(size).fill(undefined);
-    const kept = this.#kept;
-    this.#kept = kept === undefined ? undefined : new Array(size).fill(undefined);
+    const persisted = this.#persisted;
+    this.#persisted = persisted === undefined ? undefined : new Array(size).fill(undefined);
     for (let from = 0; from < ids.length; from++) {
       if (ids[from] === 0) continue;
       const at = ids[from] & this.#mask;
@@ -197,7 +197,7 @@ export class Inflight {
       this.#flags[at] = flags[from];
       this.#order[at] = order[from];
       this.#messages[at] = messages[from];
-      if (this.#kept !== undefined) this.#kept[at] = kept?.[from];
+      if (this.#persisted !== undefined) this.#persisted[at] = persisted?.[from];
     }
   }
 }

@@ -11,9 +11,23 @@ import type { Entry } from '../store/store.ts';
 import { BySize, Sized } from './by-size.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { Inflight, UNSENT } from './inflight.ts';
-import { countUnacknowledged, forEachParked, NOTHING_PARKED, park, parkedCounts, parkedIds } from './parked.ts';
+import {
+  awaitedIds,
+  countUnacknowledged,
+  encodeInFlight,
+  forEachInFlight,
+  inFlightCounts,
+  NOTHING_IN_FLIGHT
+} from './parked.ts';
 import { Backlog } from './queue.ts';
-import { KeptMessage as Kept, type KeptMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
+import {
+  PersistedMessage as Kept,
+  type PersistedMessage,
+  readSegment,
+  Segment,
+  segmentFirst,
+  writeSegments
+} from './segment.ts';
 import { SeqSet } from './seq-set.ts';
 import type { Session } from './session.ts';
 import { writeSession, writeSubscription } from './session-record.ts';
@@ -47,17 +61,17 @@ export class SessionLog extends Sized implements Durable {
   count = 0;
   bytes = 0;
   /** Those of QoS 0 among them. */
-  zeroes = 0;
+  qos0Count = 0;
   /** Its part of `StoredBacklog.storedBytes`. */
   #countedBytes = 0;
   #next = 1;
   #paged = 1;
   #done = new SeqSet();
   /** Not written yet; in the commit under way. */
-  #open: KeptMessage[] = NONE;
-  #writing: KeptMessage[] = NONE;
+  #open: PersistedMessage[] = NONE;
+  #writing: PersistedMessage[] = NONE;
   /** Kept, in a journal alone: older than those. */
-  #unfolded: KeptMessage[] = NONE;
+  #unfolded: PersistedMessage[] = NONE;
   /** The commit under way puts all that is kept into segments. */
   #isFolding = false;
   /** Where the store's own segments begin, as far as it was told. */
@@ -78,10 +92,10 @@ export class SessionLog extends Sized implements Durable {
   /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
   #epoch = 0;
   /** In flight and awaited while the client is away: the second half of the flow record. */
-  #parked: Buffer | undefined;
+  #offlineInFlight: Buffer | undefined;
   /** Messages among them, and their bytes as far as they are known: after a start they are not before a queue is shortened. */
-  #parkedCount = 0;
-  #parkedBytes = 0;
+  #offlineInFlightCount = 0;
+  #offlineInFlightBytes = 0;
   /** What was parked, while that is brought into memory. */
   #returning: Buffer | undefined;
   /** The same messages by number, while they are looked for. */
@@ -116,7 +130,8 @@ export class SessionLog extends Sized implements Durable {
   /** Messages that are neither done nor in flight. */
   get waiting(): number {
     return (
-      this.count - (this.#parked === undefined ? (this.#session.inflight?.unacknowledged ?? 0) : this.#parkedCount)
+      this.count -
+      (this.#offlineInFlight === undefined ? (this.#session.inflight?.unacknowledged ?? 0) : this.#offlineInFlightCount)
     );
   }
 
@@ -125,19 +140,20 @@ export class SessionLog extends Sized implements Durable {
     const inMemory = this.#session.inflight?.bytes ?? 0;
     // while the client returns, what was parked is not all in memory yet
     const inFlight =
-      this.#parked !== undefined
-        ? this.#parkedBytes
+      this.#offlineInFlight !== undefined
+        ? this.#offlineInFlightBytes
         : this.#returning === undefined
           ? inMemory
-          : Math.max(inMemory, this.#parkedBytes);
+          : Math.max(inMemory, this.#offlineInFlightBytes);
     return this.waiting > 0 ? Math.max(0, this.bytes - inFlight) : 0;
   }
 
   /** Packet ids in flight, and those that wait for PUBREL. */
   get flows(): { readonly inflight: number; readonly awaitingRel: number } {
     const { inflight, awaitingRel } = this.#session;
-    if (this.#parked === undefined) return { inflight: inflight?.count ?? 0, awaitingRel: awaitingRel?.size ?? 0 };
-    return parkedCounts(this.#parked);
+    if (this.#offlineInFlight === undefined)
+      return { inflight: inflight?.count ?? 0, awaitingRel: awaitingRel?.size ?? 0 };
+    return inFlightCounts(this.#offlineInFlight);
   }
 
   /**
@@ -205,12 +221,12 @@ export class SessionLog extends Sized implements Durable {
     retain: boolean,
     ids: readonly number[] | undefined,
     isInMemory: boolean
-  ): KeptMessage {
+  ): PersistedMessage {
     message.detachFromPublisher();
-    const kept = new Kept(message, qos, retain, ids, this.#next++);
+    const persisted = new Kept(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#paged = this.#pageFrom = this.#next;
-    if (qos === 0) this.zeroes++;
-    this.#open = added(this.#open, kept);
+    if (qos === 0) this.qos0Count++;
+    this.#open = added(this.#open, persisted);
     this.count++;
     this.bytes += message.bytes;
     // while nothing can be written, what is done does not gather
@@ -219,21 +235,21 @@ export class SessionLog extends Sized implements Durable {
     const bytes = message.bytes + ENTRY_BYTES + this.#flowCost;
     if (qos > 0) this.#ledger.promise(this, bytes);
     else this.#ledger.touch(this, bytes);
-    return kept;
+    return persisted;
   }
 
   /** A message is acknowledged, released or dropped: it is not sent again. */
-  finish(kept: KeptMessage): void {
+  finish(persisted: PersistedMessage): void {
     // by its number, too: one that was read anew, or was in a record that could not be read, counts once
-    if (kept.isDone || this.#isOver || this.#done.has(kept.seq)) return;
+    if (persisted.isDone || this.#isOver || this.#done.has(persisted.seq)) return;
     this.count--;
-    if (kept.qos === 0) this.zeroes--;
-    this.bytes -= kept.message.bytes;
-    if (this.count === 0) this.bytes = this.zeroes = 0; // what a record held that could not be read, nobody knows
-    kept.finish();
-    this.#done.add(kept.seq);
-    const { segment } = kept;
-    if (segment !== undefined && --segment.left === 0 && segment.isKept) this.#pass(segment);
+    if (persisted.qos === 0) this.qos0Count--;
+    this.bytes -= persisted.message.bytes;
+    if (this.count === 0) this.bytes = this.qos0Count = 0; // what a record held that could not be read, nobody knows
+    persisted.finish();
+    this.#done.add(persisted.seq);
+    const { segment } = persisted;
+    if (segment !== undefined && --segment.left === 0 && segment.isCommitted) this.#pass(segment);
     this.flowNoted();
   }
 
@@ -248,16 +264,16 @@ export class SessionLog extends Sized implements Durable {
    * messages are read from the store in turn, wherever they are now.
    */
   beginHandOver(): void {
-    const parked = this.#parked ?? this.#returning ?? this.#park();
-    this.#parked = Buffer.from(parked); // who drops messages of the queue sees by this that it has to stop
-    this.#parkedCount = countUnacknowledged(parked);
+    const inFlight = this.#offlineInFlight ?? this.#returning ?? this.#encodeInFlight();
+    this.#offlineInFlight = Buffer.from(inFlight); // who drops messages of the queue sees by this that it has to stop
+    this.#offlineInFlightCount = countUnacknowledged(inFlight);
     this.#epoch++;
     this.#wanted = undefined;
     this.#pageFrom = this.#handOverFrom = Math.min(this.#head, this.#open[0]?.seq ?? this.#next);
     this.#paged = this.#done.low;
     this.#segments = NONE;
     const flights = (this.#handedOver = new Map<number, number>());
-    forEachParked(parked, (_id, _state, flags, seq) => {
+    forEachInFlight(inFlight, (_id, _state, flags, seq) => {
       if ((flags & UNSENT) === 0) flights.set(seq, flags & 3);
     });
     this.resized();
@@ -269,7 +285,7 @@ export class SessionLog extends Sized implements Durable {
    * @returns undefined when there are no more
    * @throws what the store says
    */
-  async nextToHandOver(): Promise<readonly KeptMessage[] | undefined> {
+  async nextToHandOver(): Promise<readonly PersistedMessage[] | undefined> {
     for (;;) {
       const from = (this.#pageFrom = this.#handOverFrom);
       const unwritten = this.#unwritten;
@@ -298,7 +314,7 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /** QoS at which a message that is handed over is in flight; undefined: it was never sent. */
-  flightQos({ seq }: KeptMessage): number | undefined {
+  flightQos({ seq }: PersistedMessage): number | undefined {
     return this.#handedOver?.get(seq);
   }
 
@@ -331,7 +347,7 @@ export class SessionLog extends Sized implements Durable {
       const { subscriptions, feeds } = this.#session;
       for (const filter of this.#filters) {
         const subscription = subscriptions.get(filter);
-        writeSubscription(draft, number, filter, subscription, subscription && feeds?.owedBefore(subscription));
+        writeSubscription(draft, number, filter, subscription, subscription && feeds?.pendingBefore(subscription));
       }
       this.#writingFilters = this.#filters;
       this.#filters = undefined;
@@ -344,16 +360,25 @@ export class SessionLog extends Sized implements Durable {
     }
     if (journal !== undefined && !this.#isFlowDirty) return;
     this.#isFlowDirty = false;
-    const { count, bytes, zeroes } = this;
+    const { count, bytes, qos0Count } = this;
     // segments in journals begin anywhere behind those in the store
     const head = journal === undefined ? this.#headWriting : this.#headKept;
-    const parked = this.#parked ?? this.#returning ?? this.#park();
-    const owed = this.#session.feeds?.owed ?? NONE;
-    const record = { next: this.#next, head, count, bytes, zeroes, done: this.#done, parked, owed };
+    const inFlight = this.#offlineInFlight ?? this.#returning ?? this.#encodeInFlight();
+    const pending = this.#session.feeds?.pending ?? NONE;
+    const record = {
+      next: this.#next,
+      head,
+      count,
+      bytes,
+      qos0Count,
+      done: this.#done,
+      inFlight,
+      pendingFeeds: pending
+    };
     this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 
-  #takeOpen(): KeptMessage[] {
+  #takeOpen(): PersistedMessage[] {
     const open = this.#open;
     this.#open = NONE;
     return open.some(({ isDone }) => isDone) ? open.filter(({ isDone }) => !isDone) : open;
@@ -388,7 +413,7 @@ export class SessionLog extends Sized implements Durable {
     return Math.min(first, this.#pageFrom);
   }
 
-  kept(): void {
+  committed(): void {
     if (this.#isOver) {
       if (!this.#isEnding) return; // what was written was of before
       this.#isEnding = false;
@@ -398,7 +423,7 @@ export class SessionLog extends Sized implements Durable {
     }
     this.#writingFilters = undefined;
     if (this.#isFolding) this.#folded();
-    else for (const kept of this.#writing) this.#unfolded = added(this.#unfolded, kept);
+    else for (const persisted of this.#writing) this.#unfolded = added(this.#unfolded, persisted);
     this.#writing = NONE;
     if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
   }
@@ -407,10 +432,10 @@ export class SessionLog extends Sized implements Durable {
     this.#passing = NONE;
     this.#headKept = this.#headWriting;
     let segment: Segment | undefined;
-    for (const kept of this.#writing) {
-      if (kept.segment === segment) continue;
-      segment = kept.segment as Segment;
-      segment.isKept = true;
+    for (const persisted of this.#writing) {
+      if (persisted.segment === segment) continue;
+      segment = persisted.segment as Segment;
+      segment.isCommitted = true;
       if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
       // what is in the store alone is found there again
       else if (segment.first < this.#pageFrom) this.#segments = added(this.#segments, segment);
@@ -418,21 +443,22 @@ export class SessionLog extends Sized implements Durable {
     if (this.#passed.length > 0) this.#ledger.touch(this);
   }
 
-  lost(): void {
+  commitFailed(): void {
     for (const filter of this.#writingFilters ?? []) (this.#filters ??= new Set()).add(filter);
     if (this.#isOver) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
     if (this.#passing.length > 0) this.#passed = [...this.#passed, ...this.#passing];
-    for (const kept of this.#writing) {
+    for (const persisted of this.#writing) {
       // whether it is in the store nobody knows, and what is left of it is written anew
-      const first = kept.segment?.first;
+      const first = persisted.segment?.first;
       if (first !== undefined && this.#passed.at(-1) !== first) this.#passed = added(this.#passed, first);
-      kept.segment = undefined;
+      persisted.segment = undefined;
     }
     // their publishers are told that they were not accepted
-    for (const kept of [...this.#writing, ...this.#open])
-      if (!kept.isDone && kept.message.ticket > this.#ledger.settled && !kept.isSent) this.finish(kept);
-    this.#open = [...this.#writing, ...this.#open].filter((kept) => !kept.isDone);
+    for (const persisted of [...this.#writing, ...this.#open])
+      if (!persisted.isDone && persisted.message.ticket > this.#ledger.settled && !persisted.isSent)
+        this.finish(persisted);
+    this.#open = [...this.#writing, ...this.#open].filter((persisted) => !persisted.isDone);
     this.#writing = NONE;
     this.#passing = NONE;
   }
@@ -449,11 +475,11 @@ export class SessionLog extends Sized implements Durable {
 
   #unload(): void {
     const session = this.#session;
-    if (this.#parked !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
+    if (this.#offlineInFlight !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
     if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
-    this.#parked = this.#park();
-    this.#parkedCount = countUnacknowledged(this.#parked);
-    this.#parkedBytes = session.inflight?.bytes ?? 0;
+    this.#offlineInFlight = this.#encodeInFlight();
+    this.#offlineInFlightCount = countUnacknowledged(this.#offlineInFlight);
+    this.#offlineInFlightBytes = session.inflight?.bytes ?? 0;
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
     this.#leaveMemory();
@@ -475,34 +501,34 @@ export class SessionLog extends Sized implements Durable {
     this.#ledger.touch(this); // the next commit finds nobody here
   }
 
-  #park(): Buffer {
-    const { inflight, awaitingRel, undecided, link } = this.#session;
-    return park(inflight, awaitingRel, undecided, link === undefined);
+  #encodeInFlight(): Buffer {
+    const { inflight, awaitingRel, undecided, connection } = this.#session;
+    return encodeInFlight(inflight, awaitingRel, undecided, connection === undefined);
   }
 
   /** Take over a flow record when the broker starts, or a newer one of the journal. The bound of all queues counts it from `resized` on. */
-  restore({ next, head, count, bytes, zeroes, done, parked }: FlowRecord): void {
+  restore({ next, head, count, bytes, qos0Count, done, inFlight }: FlowRecord): void {
     this.#next = next;
     this.#pageFrom = this.#headKept = head;
     this.count = count;
     this.bytes = bytes;
-    this.zeroes = zeroes;
+    this.qos0Count = qos0Count;
     this.#done = done;
     // segments from there on may all be done, and not deleted yet
     this.#paged = Math.min(head, done.low);
-    this.#parked = parked.length > NOTHING_PARKED.length ? Buffer.from(parked) : NOTHING_PARKED;
-    this.#parkedCount = countUnacknowledged(this.#parked);
+    this.#offlineInFlight = inFlight.length > NOTHING_IN_FLIGHT.length ? Buffer.from(inFlight) : NOTHING_IN_FLIGHT;
+    this.#offlineInFlightCount = countUnacknowledged(this.#offlineInFlight);
     this.#isFlowDirty = false;
     this.#isMetaDirty = false;
   }
 
   /** The client comes back: what was in flight is brought into memory first. @returns undefined when it is there already */
   load(): Promise<void> | undefined {
-    if (this.#loading === undefined && this.#parked !== undefined) {
-      const parked = this.#parked;
-      this.#loading = this.#load(parked)
+    if (this.#loading === undefined && this.#offlineInFlight !== undefined) {
+      const inFlight = this.#offlineInFlight;
+      this.#loading = this.#load(inFlight)
         .catch((error: unknown) => {
-          this.#parked = parked;
+          this.#offlineInFlight = inFlight;
           this.#leaveMemory();
           throw error;
         })
@@ -513,7 +539,7 @@ export class SessionLog extends Sized implements Durable {
     return this.#loading;
   }
 
-  async #load(parked: Buffer): Promise<void> {
+  async #load(inFlight: Buffer): Promise<void> {
     const session = this.#session;
     await this.#trimming; // two at once would each have messages of their own, and both drop them
     await this.#drop(0);
@@ -521,16 +547,16 @@ export class SessionLog extends Sized implements Durable {
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
     const wanted = new Map<number, number>();
-    forEachParked(parked, (id, state, flags, seq) => {
+    forEachInFlight(inFlight, (id, state, flags, seq) => {
       inflight.restore(id, state, flags);
       if (seq > 0) wanted.set(seq, id);
     });
-    const awaited = parkedIds(parked);
+    const awaited = awaitedIds(inFlight);
     session.inflight = inflight.count > 0 ? inflight : undefined;
     session.awaitingRel = awaited.size > 0 ? awaited : undefined;
     for (const id of awaited.values()) session.noteRestored(id);
-    this.#parked = undefined;
-    this.#returning = parked;
+    this.#offlineInFlight = undefined;
+    this.#returning = inFlight;
     this.#wanted = wanted;
     while (wanted.size > 0 && !this.isCaughtUp && this.#epoch === epoch) await this.#page(epoch);
     if (this.#epoch !== epoch) return;
@@ -583,15 +609,15 @@ export class SessionLog extends Sized implements Durable {
     if (this.#isOver || this.#excess(slack, mostBytes) <= 0) return;
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0, mostBytes) > 0)
       backlog.dropOldest(this.#dropReason);
-    const parked = this.#parked;
-    if (parked === undefined) {
+    const inFlight = this.#offlineInFlight;
+    if (inFlight === undefined) {
       if (session.state !== 'connected' || this.#excess(slack, mostBytes) <= 0) return;
       // what is not in memory comes there first
       if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper(mostBytes));
       else this.page();
       return;
     }
-    const drop = this.#dropper(mostBytes, parked);
+    const drop = this.#dropper(mostBytes, inFlight);
     const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
     let isAtHead = true;
     for (let from = this.#pageFrom, limit = READ_TO_DROP; !isEnough(); limit = Math.min(limit * 2, MOST_TO_DROP)) {
@@ -603,14 +629,14 @@ export class SessionLog extends Sized implements Durable {
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
       const entries = await this.#ledger.read(key, to, limit);
-      if (this.#parked !== parked || this.#isOver) return;
+      if (this.#offlineInFlight !== inFlight || this.#isOver) return;
       for (const entry of entries) {
         if (isEnough()) return;
         const read = this.#readSegment(entry);
         const isBad = read instanceof BrokerError;
         if (isBad) {
           await this.#writeOff(entry, unwritten, read);
-          if (this.#parked !== parked || this.#isOver) return;
+          if (this.#offlineInFlight !== inFlight || this.#isOver) return;
         } else drop.take(read.messages);
         from = segmentFirst(entry.key) + 1;
         isAtHead &&= isBad || read.segment.left === 0;
@@ -622,27 +648,28 @@ export class SessionLog extends Sized implements Durable {
 
   /**
    * What drops those messages, given oldest first, that are too much: where they have priorities, as it would be in memory.
-   * @param parked has those in flight, which stay
+   * @param inFlight has those in flight, which stay
    */
-  #dropper(mostBytes: number, parked: Buffer = NOTHING_PARKED): Dropper {
+  #dropper(mostBytes: number, inFlight: Buffer = NOTHING_IN_FLIGHT): Dropper {
     const { zoneSettings } = this.#session;
     const inflight = new Set<number>();
-    forEachParked(parked, (_id, _state, _flags, seq) => inflight.add(seq));
+    forEachInFlight(inFlight, (_id, _state, _flags, seq) => inflight.add(seq));
     let inflightBytes = 0;
-    const drop = (_message: Message, reason: DropReason, kept: KeptMessage | undefined) =>
-      this.#dropOne(kept as KeptMessage, reason);
+    const drop = (_message: Message, reason: DropReason, persisted: PersistedMessage | undefined) =>
+      this.#dropOne(persisted as PersistedMessage, reason);
     const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
     return {
       take: (messages) => {
-        for (const kept of messages) {
-          if (kept.isDone) continue;
-          if (inflight.has(kept.seq)) {
-            inflightBytes += kept.message.bytes;
-            this.#parkedBytes = Math.max(this.#parkedBytes, inflightBytes);
+        for (const persisted of messages) {
+          if (persisted.isDone) continue;
+          if (inflight.has(persisted.seq)) {
+            inflightBytes += persisted.message.bytes;
+            this.#offlineInFlightBytes = Math.max(this.#offlineInFlightBytes, inflightBytes);
             continue;
           }
-          if (bounds !== undefined) bounds.push(kept.message, kept.qos, kept.retain, kept.ids, kept);
-          else if (this.#excess(0, mostBytes) > 0) this.#dropOne(kept, this.#dropReason);
+          if (bounds !== undefined)
+            bounds.push(persisted.message, persisted.qos, persisted.retain, persisted.ids, persisted);
+          else if (this.#excess(0, mostBytes) > 0) this.#dropOne(persisted, this.#dropReason);
         }
       },
       end: () => {
@@ -659,10 +686,10 @@ export class SessionLog extends Sized implements Durable {
     this.#open = this.#takeOpen(); // it may be long until they are written
   }
 
-  #dropOne(kept: KeptMessage, reason: DropReason): void {
-    if (kept.isDone) return;
-    const { message } = kept;
-    this.finish(kept);
+  #dropOne(persisted: PersistedMessage, reason: DropReason): void {
+    if (persisted.isDone) return;
+    const { message } = persisted;
+    this.finish(persisted);
     this.#session.dropped++;
     this.#session.host.dropped(message, reason, this.#session);
   }
@@ -699,7 +726,7 @@ export class SessionLog extends Sized implements Durable {
     if (this.#epoch !== epoch) return;
     if (this.#ledger.isFailed) {
       this.#ledger.wait({
-        commitKept: () => {
+        commitSucceeded: () => {
           this.#endPage(epoch);
           return false;
         },
@@ -709,15 +736,15 @@ export class SessionLog extends Sized implements Durable {
     }
     this.#isPaging = false;
     session.host.failed(error, 'reading its queue from the store', session);
-    if (session.link !== undefined) session.close('store_failed', ReasonCode.serverUnavailable);
+    if (session.connection !== undefined) session.close('store_failed', ReasonCode.serverUnavailable);
   }
 
   async #page(epoch: number): Promise<void> {
     const { host } = this.#session;
     const unwritten = this.#unwritten;
     if (this.#pageFrom >= unwritten) {
-      for (const kept of [...this.#unfolded, ...this.#writing, ...this.#open])
-        if (kept.seq >= this.#pageFrom) this.#takeIn(kept);
+      for (const persisted of [...this.#unfolded, ...this.#writing, ...this.#open])
+        if (persisted.seq >= this.#pageFrom) this.#takeIn(persisted);
       this.#paged = this.#pageFrom = this.#next;
       return;
     }
@@ -754,7 +781,7 @@ export class SessionLog extends Sized implements Durable {
     }
     this.#paged = this.#pageFrom = read.end;
     if (read.segment.left > 0) this.#segments = added(this.#segments, read.segment);
-    for (const kept of read.messages) this.#takeIn(kept);
+    for (const persisted of read.messages) this.#takeIn(persisted);
     return undefined;
   }
 
@@ -770,7 +797,7 @@ export class SessionLog extends Sized implements Durable {
     this.#done.addRange(from, to);
     this.#passed = added(this.#passed, from);
     this.count -= lost;
-    if (this.count === 0) this.bytes = this.zeroes = 0;
+    if (this.count === 0) this.bytes = this.qos0Count = 0;
     this.resized();
     this.flowNoted();
     if (lost === 0) return; // all of it was done, or it was told of before
@@ -785,9 +812,9 @@ export class SessionLog extends Sized implements Durable {
    * The messages of a record that are not done; an error where it cannot be read.
    * @throws BrokerError STORE_TOO_NEW
    */
-  #readSegment(entry: Entry): { segment: Segment; messages: KeptMessage[]; end: number } | BrokerError {
+  #readSegment(entry: Entry): { segment: Segment; messages: PersistedMessage[]; end: number } | BrokerError {
     const segment = new Segment(segmentFirst(entry.key), true);
-    let all: KeptMessage[];
+    let all: PersistedMessage[];
     try {
       all = readSegment(entry, this.#session.host);
     } catch (error) {
@@ -798,26 +825,26 @@ export class SessionLog extends Sized implements Durable {
       return fault;
     }
     const messages = all.filter(({ seq }) => !this.#done.has(seq));
-    for (const kept of messages) kept.segment = segment;
+    for (const persisted of messages) persisted.segment = segment;
     segment.left = messages.length;
     if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
     return { segment, messages, end: all[all.length - 1].seq + 1 };
   }
 
-  #takeIn(kept: KeptMessage): void {
-    if (kept.isDone) return;
-    const id = this.#wanted?.get(kept.seq);
-    if (id === undefined) this.#session.queue(kept);
+  #takeIn(persisted: PersistedMessage): void {
+    if (persisted.isDone) return;
+    const id = this.#wanted?.get(persisted.seq);
+    if (id === undefined) this.#session.queue(persisted);
     else {
-      this.#wanted?.delete(kept.seq);
-      this.#session.inflight?.keep(id, kept);
+      this.#wanted?.delete(persisted.seq);
+      this.#session.inflight?.keep(id, persisted);
     }
   }
 }
 
 /** Drops what is too much of the messages that it is given, oldest first. */
 interface Dropper {
-  take(messages: readonly KeptMessage[]): void;
+  take(messages: readonly PersistedMessage[]): void;
   /** All have been given: with priorities it shows now which go first. */
   end(): void;
 }

@@ -6,14 +6,14 @@ import type { Ledger } from '../store/ledger.ts';
 import type { Zone } from '../zone.ts';
 import type { TopicAliases } from './aliases.ts';
 import type { Connection } from './connection.ts';
-import { type Held, HeldMessages } from './held.ts';
+import { type DeferredMessage, DeferredMessages } from './held.ts';
 import type { SessionHost } from './host.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import type { SessionLog } from './log.ts';
 import { markedCopy } from './output.ts';
 import { Backlog } from './queue.ts';
 import { handOutQos, type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
-import type { KeptMessage } from './segment.ts';
+import type { PersistedMessage } from './segment.ts';
 import type { Session } from './session.ts';
 import type { Subscriber, Subscription } from './subscription.ts';
 
@@ -35,7 +35,7 @@ export abstract class Outbound implements Subscriber {
   zoneSettings: Zone;
   /** Where the chart is: `idle`, `connected`, `disconnected` or `gone`. */
   state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
-  link: Connection | undefined = undefined;
+  connection: Connection | undefined = undefined;
   clientId = '';
   protocolVersion: ProtocolVersion = 4;
   sessionExpiry = 0;
@@ -51,11 +51,11 @@ export abstract class Outbound implements Subscriber {
   /** Where the session is kept; undefined: in memory alone. */
   log: SessionLog | undefined = undefined;
   /** What goes out when its commit is kept. */
-  held: HeldMessages | undefined = undefined;
+  deferred: DeferredMessages | undefined = undefined;
   /** Incoming QoS 2 ids on whose messages a hook still decides: if the process dies now, they have never been received. */
   undecided: Set<number> | undefined = undefined;
   dropped = 0;
-  rawLayout: 0 | 4 | 5 = 0;
+  outboundFastPath: 0 | 4 | 5 = 0;
   #isPumpedLater = false;
 
   constructor(host: SessionHost, zone: Zone) {
@@ -70,12 +70,17 @@ export abstract class Outbound implements Subscriber {
     return this.state === 'connected';
   }
 
-  get isKept(): boolean {
+  get isPersisted(): boolean {
     return this.log !== undefined;
   }
 
   get hasRoom(): boolean {
-    return this.link !== undefined && this.state === 'connected' && !this.link.isBlocked && this.#roomInFlight() > 0;
+    return (
+      this.connection !== undefined &&
+      this.state === 'connected' &&
+      !this.connection.isBlocked &&
+      this.#roomInFlight() > 0
+    );
   }
 
   /** Bytes that a QoS 1 or 2 message may have to go out now; 0: none may. One that exceeds `maxInflightBytes` goes alone. */
@@ -93,28 +98,29 @@ export abstract class Outbound implements Subscriber {
   }
 
   /** May runs of QoS 0 frames pass untouched, in and out? */
-  updateLane(): void {
-    const { link } = this;
-    const isPlain = link !== undefined && !link.isClosed && this.state === 'connected' && this.mountpoint === '';
+  updateFastPath(): void {
+    const { connection } = this;
+    const isPlain =
+      connection !== undefined && !connection.isClosed && this.state === 'connected' && this.mountpoint === '';
     const layout = this.protocolVersion === 5 ? 5 : 4;
-    if (link !== undefined) link.laneLayout = isPlain ? layout : 0;
+    if (connection !== undefined) connection.inboundFastPath = isPlain ? layout : 0;
     const isClear =
       isPlain &&
-      !link.isBlocked &&
+      !connection.isBlocked &&
       !this.zoneSettings.upgradeQos &&
       this.aliases === undefined &&
       this.feeds === undefined &&
-      this.held === undefined &&
-      (this.backlog?.zeroes ?? 0) + (this.log?.zeroes ?? 0) === 0;
-    this.rawLayout = isClear ? layout : 0;
+      this.deferred === undefined &&
+      (this.backlog?.qos0Count ?? 0) + (this.log?.qos0Count ?? 0) === 0;
+    this.outboundFastPath = isClear ? layout : 0;
   }
 
   deliverRun(run: Frame, bytes: number, count: number): void {
-    const link = this.link as Connection;
+    const connection = this.connection as Connection;
     const { counts } = this.host.metrics;
-    link.push(run, -1, bytes);
-    link.sentPackets += count;
-    link.sentMessages += count;
+    connection.push(run, -1, bytes);
+    connection.sentPackets += count;
+    connection.sentMessages += count;
     counts[Metric.packetsSent] += count;
     counts[Metric.packetsPublishSent] += count;
     counts[Metric.messagesSent] += count;
@@ -140,31 +146,31 @@ export abstract class Outbound implements Subscriber {
 
   #offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
     const { log } = this;
-    if (log !== undefined && (qos > 0 || this.link === undefined || log.zeroes > 0))
-      return this.#offerKept(log, message, qos, retain, ids);
+    if (log !== undefined && (qos > 0 || this.connection === undefined || log.qos0Count > 0))
+      return this.#offerPersisted(log, message, qos, retain, ids);
     return this.#offerNow(message, qos, retain, ids, undefined);
   }
 
   /** It goes into the store, and into memory as well while all that is before it is there and the client keeps up. */
-  #offerKept(
+  #offerPersisted(
     log: SessionLog,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined
   ): boolean {
-    const { link, zoneSettings } = this;
-    if (qos === 0 && this.#refusesZero()) {
+    const { connection, zoneSettings } = this;
+    if (qos === 0 && this.#refusesQos0()) {
       this.#drop(message, 'qos0_msg');
       return false;
     }
     const isInMemory =
-      link !== undefined &&
+      connection !== undefined &&
       log.isCaughtUp &&
       (this.#takesMore(IN_MEMORY) || zoneSettings.mqueuePriorities !== undefined);
-    const kept = log.append(message, qos, retain, ids, isInMemory);
-    if (isInMemory) return this.#offerNow(message, qos, retain, ids, kept);
-    if (qos === 0) this.rawLayout = 0;
+    const persisted = log.append(message, qos, retain, ids, isInMemory);
+    if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
+    if (qos === 0) this.outboundFastPath = 0;
     log.trim();
     return true;
   }
@@ -180,16 +186,17 @@ export abstract class Outbound implements Subscriber {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    persisted: PersistedMessage | undefined
   ): boolean {
-    const { link, backlog } = this;
-    if (link === undefined || link.isBlocked || link.isClosed) return this.#enqueue(message, qos, retain, ids, kept);
+    const { connection, backlog } = this;
+    if (connection === undefined || connection.isBlocked || connection.isClosed)
+      return this.#enqueue(message, qos, retain, ids, persisted);
     if (qos === 0) {
-      if (backlog !== undefined && backlog.zeroes > 0) return this.#enqueue(message, qos, retain, ids, kept);
-    } else if (this.#roomInFlight() < message.bytes || (backlog !== undefined && backlog.length > backlog.zeroes)) {
-      return this.#enqueue(message, qos, retain, ids, kept);
+      if (backlog !== undefined && backlog.qos0Count > 0) return this.#enqueue(message, qos, retain, ids, persisted);
+    } else if (this.#roomInFlight() < message.bytes || (backlog !== undefined && backlog.length > backlog.qos0Count)) {
+      return this.#enqueue(message, qos, retain, ids, persisted);
     }
-    return this.#transmit(link, message, qos, retain, ids, kept);
+    return this.#transmit(connection, message, qos, retain, ids, persisted);
   }
 
   #enqueue(
@@ -197,43 +204,43 @@ export abstract class Outbound implements Subscriber {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    persisted: PersistedMessage | undefined
   ): boolean {
-    if (qos === 0 && kept === undefined && this.#refusesZero()) {
+    if (qos === 0 && persisted === undefined && this.#refusesQos0()) {
       this.#drop(message, 'qos0_msg');
       return false;
     }
     message.detachFromPublisher();
-    if (qos === 0) this.rawLayout = 0;
-    return this.#wantBacklog().push(message, qos, retain, ids, kept);
+    if (qos === 0) this.outboundFastPath = 0;
+    return this.#wantBacklog().push(message, qos, retain, ids, persisted);
   }
 
-  #refusesZero(): boolean {
+  #refusesQos0(): boolean {
     const { host } = this;
-    if (this.link === undefined && !this.zoneSettings.mqueueStoreQos0) return true;
+    if (this.connection === undefined && !this.zoneSettings.mqueueStoreQos0) return true;
     return host.isShedding || (host.isSpaceLow && this.log !== undefined);
   }
 
   #wantBacklog(): Backlog {
     return (this.backlog ??= new Backlog(
       this.zoneSettings,
-      (message, reason, kept) => this.#drop(message, reason, kept),
+      (message, reason, persisted) => this.#drop(message, reason, persisted),
       this.host.totalBacklog
     ));
   }
 
   /** A message comes out of the store, to wait for its turn in memory. */
-  queue(kept: KeptMessage): void {
+  queue(persisted: PersistedMessage): void {
     const backlog = this.#wantBacklog();
-    const { message, qos, retain, ids } = kept;
-    if (this.zoneSettings.mqueuePriorities === undefined) backlog.add(message, qos, retain, ids, kept);
-    else backlog.push(message, qos, retain, ids, kept);
+    const { message, qos, retain, ids } = persisted;
+    if (this.zoneSettings.mqueuePriorities === undefined) backlog.add(message, qos, retain, ids, persisted);
+    else backlog.push(message, qos, retain, ids, persisted);
   }
 
   /** The client is away: what is in memory alone goes into the store. */
-  stow(log: SessionLog): void {
-    this.held = undefined;
-    for (const { message, qos, retain, ids } of this.backlog?.takeUnkept() ?? [])
+  persistBacklog(log: SessionLog): void {
+    this.deferred = undefined;
+    for (const { message, qos, retain, ids } of this.backlog?.takeUnpersisted() ?? [])
       if (!this.#isRefused(message)) log.append(message, qos, retain, ids, false);
     log.detached();
   }
@@ -260,85 +267,85 @@ export abstract class Outbound implements Subscriber {
 
   /** Send one message now. @returns false if it was dropped: expired, or too large for this client */
   #transmit(
-    link: Connection,
+    connection: Connection,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    persisted: PersistedMessage | undefined
   ): boolean {
     const { host } = this;
-    if (host.ledger !== undefined && this.#mustHold(host.ledger, message, qos, kept)) {
-      if (qos === 0 && this.held?.isFull) return this.#enqueue(message, qos, retain, ids, kept);
-      return this.#hold(host.ledger, message, qos, retain, ids, kept);
+    if (host.ledger !== undefined && this.#mustDefer(host.ledger, message, qos, persisted)) {
+      if (qos === 0 && this.deferred?.isFull) return this.#enqueue(message, qos, retain, ids, persisted);
+      return this.#defer(host.ledger, message, qos, retain, ids, persisted);
     }
-    return this.#send(link, message, qos, retain, ids, kept, 0);
+    return this.#send(connection, message, qos, retain, ids, persisted, 0);
   }
 
   /** Its publisher was refused, and may send it again. Of a session that is kept the log knows. */
-  #isRefused({ isHeld, ticket }: Message): boolean {
-    return isHeld && this.host.ledger?.hasRefused(ticket) === true;
+  #isRefused({ isDeferred, ticket }: Message): boolean {
+    return isDeferred && this.host.ledger?.hasRefused(ticket) === true;
   }
 
   /** QoS 2 to a session that is kept goes out when its packet id is kept, what a publisher may send again when it can not any more. */
-  #mustHold(ledger: Ledger, message: Message, qos: QoS, kept: KeptMessage | undefined): boolean {
+  #mustDefer(ledger: Ledger, message: Message, qos: QoS, persisted: PersistedMessage | undefined): boolean {
     if (qos === 2 && this.log !== undefined) return true;
-    if (message.isHeld && message.ticket > ledger.settled) return true;
-    if (qos === 0 && kept?.isWritten === true) return true; // or a crash would bring it a second time
-    if (this.held === undefined) return false;
-    return qos === 0 ? this.held.zeroes > 0 : !ledger.isFailed; // a later one does not overtake what waits
+    if (message.isDeferred && message.ticket > ledger.settled) return true;
+    if (qos === 0 && persisted?.isWritten === true) return true; // or a crash would bring it a second time
+    if (this.deferred === undefined) return false;
+    return qos === 0 ? this.deferred.qos0Count > 0 : !ledger.isFailed; // a later one does not overtake what waits
   }
 
-  #hold(
+  #defer(
     ledger: Ledger,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    persisted: PersistedMessage | undefined
   ): boolean {
     message.detachFromPublisher();
-    this.held ??= new HeldMessages(this.client, ledger);
-    if (qos === 0) this.rawLayout = 0;
-    const id = qos > 0 ? this.#takeId(message, qos, retain, ids, kept) : 0;
+    this.deferred ??= new DeferredMessages(this.client, ledger);
+    if (qos === 0) this.outboundFastPath = 0;
+    const id = qos > 0 ? this.#takeId(message, qos, retain, ids, persisted) : 0;
     if (id > 0) this.inflight?.markUnsent(id);
-    const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && kept?.isWritten === true));
-    if (qos === 0 && kept !== undefined) this.log?.finish(kept);
+    const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && persisted?.isWritten === true));
+    if (qos === 0 && persisted !== undefined) this.log?.finish(persisted);
     if (waitsForFlow) this.log?.flowChanged();
-    const ticket = waitsForFlow ? ledger.ticket : message.isHeld ? message.ticket : this.held.last;
-    this.held.add({ ticket, message, qos, retain, ids, kept, id });
+    const ticket = waitsForFlow ? ledger.ticket : message.isDeferred ? message.ticket : this.deferred.last;
+    this.deferred.add({ ticket, message, qos, retain, ids, persisted, id });
     return true;
   }
 
   /** Its commit is kept. */
-  sendHeld({ message, qos, retain, ids, kept, id }: Held): void {
-    const { link } = this;
-    if (link === undefined || this.state !== 'connected') return;
-    this.#send(link, message, qos, retain, ids, kept, id);
+  sendDeferred({ message, qos, retain, ids, persisted, id }: DeferredMessage): void {
+    const { connection } = this;
+    if (connection === undefined || this.state !== 'connected') return;
+    this.#send(connection, message, qos, retain, ids, persisted, id);
   }
 
   /** Its commit failed. @returns false: it is to be tried again */
-  dropHeld({ message, kept, id }: Held): boolean {
+  dropDeferred({ message, persisted, id }: DeferredMessage): boolean {
     if (message.ticket <= (this.host.ledger as Ledger).settled) return false;
     if (id > 0) this.inflight?.free(id);
-    if (kept !== undefined) this.log?.finish(kept);
+    if (persisted !== undefined) this.log?.finish(persisted);
     return true;
   }
 
   /** Send one message. @param id its packet id, if it has one already */
   #send(
-    link: Connection,
+    connection: Connection,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined,
+    persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
     const { host } = this;
     const hasPacketId = id > 0;
     if (host.hooks.deliver.length > 0 && !message.isSystem) {
-      const taken = this.#askHooks(link, message, qos, retain, ids, kept, id);
+      const taken = this.#askHooks(connection, message, qos, retain, ids, persisted, id);
       if (taken !== undefined) return taken;
     }
     let expirySec = -1;
@@ -347,7 +354,7 @@ export abstract class Outbound implements Subscriber {
       const seconds = message.secondsInBroker(host.nowMs);
       if (message.hasExpired(host.nowMs)) {
         if (id > 0) this.inflight?.free(id);
-        this.#drop(message, 'expired', kept); // [MQTT-3.3.2-5]
+        this.#drop(message, 'expired', persisted); // [MQTT-3.3.2-5]
         return false;
       }
       expirySec = message.expiryInterval - seconds; // [MQTT-3.3.2-6]
@@ -367,29 +374,29 @@ export abstract class Outbound implements Subscriber {
       frame = message.form(layout, qos > 0);
       if (frame.end - frame.start > this.maxFrame) {
         if (id > 0) this.inflight?.free(id);
-        this.#drop(message, 'too_large', kept); // [MQTT-3.1.2-24, -25]
+        this.#drop(message, 'too_large', persisted); // [MQTT-3.1.2-24, -25]
         return false;
       }
-      if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, kept);
+      if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, persisted);
       mark = (first << 16) | id;
     } else {
-      if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, kept);
+      if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, persisted);
       const packet = this.#encodeOwn(message, layout, qos, retain, false, id, ids, expirySec);
       if (packet === undefined) {
         if (qos > 0) this.inflight?.free(id);
-        this.#drop(message, 'too_large', kept);
+        this.#drop(message, 'too_large', persisted);
         return false;
       }
       frame = { buf: packet, start: 0, end: packet.length, packetIdAt: 0 };
     }
     if (hasPacketId) this.inflight?.markSent(id);
-    link.push(frame, mark, frame.end - frame.start);
-    this.#count(link, qos);
-    if (kept !== undefined) {
-      if (qos === 0) this.log?.finish(kept);
-      else kept.isSent = true;
+    connection.push(frame, mark, frame.end - frame.start);
+    this.#count(connection, qos);
+    if (persisted !== undefined) {
+      if (qos === 0) this.log?.finish(persisted);
+      else persisted.isSent = true;
     }
-    if (host.isTapped) host.tapSent(link, markedCopy(frame, mark));
+    if (host.isTapped) host.tapSent(connection, markedCopy(frame, mark));
     if (host.events.heard['message.delivered'] && !message.isSystem)
       host.events.emit('message.delivered', { message, client: this.client, qos, retain });
     return true;
@@ -400,20 +407,20 @@ export abstract class Outbound implements Subscriber {
    * @returns undefined: it may go out; false: it was dropped; true: the next connection gets it
    */
   #askHooks(
-    link: Connection,
+    connection: Connection,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined,
+    persisted: PersistedMessage | undefined,
     id: number
   ): boolean | undefined {
     if (!this.host.mayDeliver(message, this.client)) {
       if (id > 0) this.inflight?.free(id);
-      this.#drop(message, 'hook', kept);
+      this.#drop(message, 'hook', persisted);
       return false;
     }
-    return this.link === link ? undefined : this.#putOff(message, qos, retain, ids, kept, id);
+    return this.connection === connection ? undefined : this.#putOff(message, qos, retain, ids, persisted, id);
   }
 
   /** A hook ended the connection that the message was to go out on: the next one gets it, if the session has one. */
@@ -422,23 +429,23 @@ export abstract class Outbound implements Subscriber {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined,
+    persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
     if (this.state === 'gone') {
-      this.#drop(message, 'session_terminated', kept);
+      this.#drop(message, 'session_terminated', persisted);
       return false;
     }
-    if (qos === 0) return kept !== undefined || this.#enqueue(message, qos, retain, ids, kept);
-    if (id === 0) id = this.#takeId(message, qos, retain, ids, kept);
+    if (qos === 0) return persisted !== undefined || this.#enqueue(message, qos, retain, ids, persisted);
+    if (id === 0) id = this.#takeId(message, qos, retain, ids, persisted);
     this.inflight?.markUnsent(id); // what is in flight goes out before what waits
     return true;
   }
 
-  #count(link: Connection, qos: QoS): void {
+  #count(connection: Connection, qos: QoS): void {
     const { counts } = this.host.metrics;
-    link.sentPackets++;
-    link.sentMessages++;
+    connection.sentPackets++;
+    connection.sentMessages++;
     counts[Metric.packetsSent]++;
     counts[Metric.packetsPublishSent]++;
     counts[Metric.messagesSent]++;
@@ -451,10 +458,10 @@ export abstract class Outbound implements Subscriber {
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    persisted: PersistedMessage | undefined
   ): number {
     this.inflight ??= new Inflight();
-    if (kept !== undefined) this.log?.flowNoted();
+    if (persisted !== undefined) this.log?.flowNoted();
     let again: Message | undefined;
     if (this.isPersistent || this.#isWantedAgain) {
       message.detachFromPublisher();
@@ -465,7 +472,7 @@ export abstract class Outbound implements Subscriber {
       again,
       qos | (retain ? 4 : 0),
       again === undefined ? undefined : ids,
-      kept
+      persisted
     );
   }
 
@@ -505,9 +512,9 @@ export abstract class Outbound implements Subscriber {
   /** Send what waits, as far as the window and the stream allow. */
   pump(): void {
     const { host, backlog, log } = this;
-    const link = this.link;
-    if (link === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
-    if (this.resending !== undefined) this.#resendSome(link);
+    const connection = this.connection;
+    if (connection === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
+    if (this.resending !== undefined) this.#resendSome(connection);
     if (log !== undefined && !log.isCaughtUp) {
       const hasPriorities = this.zoneSettings.mqueuePriorities !== undefined;
       if (hasPriorities || this.#takesMore(IN_MEMORY / 2)) log.page();
@@ -517,32 +524,38 @@ export abstract class Outbound implements Subscriber {
     if (backlog === undefined && this.feeds === undefined) return;
     let left = PUMP_AT_ONCE;
     if (backlog !== undefined) {
-      while (backlog.length > 0 && this.link === link && !link.isBlocked && left > 0 && !this.held?.isFull) {
+      while (
+        backlog.length > 0 &&
+        this.connection === connection &&
+        !connection.isBlocked &&
+        left > 0 &&
+        !this.deferred?.isFull
+      ) {
         const room = this.#roomInFlight();
         const queued = backlog.shift(room > 0, room);
         if (queued === undefined) break;
-        if (queued.kept?.isDone || this.#isRefused(queued.message)) continue;
+        if (queued.persisted?.isDone || this.#isRefused(queued.message)) continue;
         left--;
-        this.#transmit(link, queued.message, queued.qos, queued.retain, queued.ids, queued.kept);
+        this.#transmit(connection, queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
       }
     }
-    while (this.feeds !== undefined && this.link === link && !link.isBlocked && left > 0) {
+    while (this.feeds !== undefined && this.connection === connection && !connection.isBlocked && left > 0) {
       const { feeds } = this;
       if (feeds.mayLoad) left -= 1 + (this.#load(feeds) >> 5);
       else {
         const feed = feeds.choose(this.#hasQuota(backlog));
-        if (feed === undefined || (backlog !== undefined && backlog.zeroes > 0)) break;
+        if (feed === undefined || (backlog !== undefined && backlog.qos0Count > 0)) break;
         left--;
         const message = feeds.next(feed);
         if (message !== undefined) this.#handOut(feed, message);
       }
       if (feeds.isDone) this.feeds = undefined;
     }
-    if (this.link !== link) return; // a listener ended it
+    if (this.connection !== connection) return; // a listener ended it
     if (left <= 0) {
       this.#isPumpedLater = true;
       host.pumpLater(this.client);
-    } else if (this.rawLayout === 0 && this.feeds === undefined) this.updateLane();
+    } else if (this.outboundFastPath === 0 && this.feeds === undefined) this.updateFastPath();
   }
 
   /** The turn has come for what `pump` left over. */
@@ -552,10 +565,10 @@ export abstract class Outbound implements Subscriber {
   }
 
   /** A new subscription is to get retained messages, from `feed` on. */
-  owe(feed: RetainedFeed): void {
+  startFeed(feed: RetainedFeed): void {
     this.restoreFeed(feed);
-    feed.isHeld = true;
-    this.rawLayout = 0;
+    feed.isDeferred = true;
+    this.outboundFastPath = 0;
     this.log?.flowNoted();
   }
 
@@ -566,7 +579,7 @@ export abstract class Outbound implements Subscriber {
 
   /** Hand out what is owed to these, as there is room. */
   feed(feeds: readonly RetainedFeed[]): void {
-    for (const feed of feeds) feed.isHeld = false;
+    for (const feed of feeds) feed.isDeferred = false;
     if (this.state === 'connected' && feeds.length > 0) this.pump();
   }
 
@@ -615,28 +628,28 @@ export abstract class Outbound implements Subscriber {
    * @param before a mark of `inflight`: only what was sent until then
    */
   resend(before?: number): void {
-    const { link, inflight, host } = this;
-    if (link === undefined || inflight === undefined) return;
+    const { connection, inflight, host } = this;
+    if (connection === undefined || inflight === undefined) return;
     for (const id of inflight.inOrder(before)) {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
-        link.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
+        connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
         host.metrics.counts[Metric.packetsPubrelSent]++;
-      } else if (inflight.keptOf(id)?.isDone) {
+      } else if (inflight.persistedOf(id)?.isDone) {
         inflight.free(id); // it was refused after it had taken the id
       } else {
         (this.resending ??= new Set()).add(id);
       }
     }
-    if (this.resending !== undefined) this.#resendSome(link);
+    if (this.resending !== undefined) this.#resendSome(connection);
   }
 
   /** The next of those to be sent again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
-  #resendSome(link: Connection): void {
+  #resendSome(connection: Connection): void {
     const { inflight, host, resending } = this;
     if (inflight === undefined || resending === undefined) return;
     const layout = this.protocolVersion === 5 ? 5 : 4;
     for (const id of resending) {
-      if (link.isBlocked || inflight.count - resending.size >= this.window) return;
+      if (connection.isBlocked || inflight.count - resending.size >= this.window) return;
       resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
@@ -644,12 +657,12 @@ export abstract class Outbound implements Subscriber {
       if (isFirst) {
         const reason = this.#refusal(message);
         if (reason !== undefined) {
-          const refused = inflight.keptOf(id);
+          const refused = inflight.persistedOf(id);
           inflight.free(id);
           this.#drop(message, reason, refused);
           continue;
         }
-        if (this.link !== link) return; // a hook ended it
+        if (this.connection !== connection) return; // a hook ended it
       }
       const flags = inflight.flagsOf(id);
       const qos = (flags & 3) as QoS;
@@ -657,20 +670,20 @@ export abstract class Outbound implements Subscriber {
       const left =
         message.expiryInterval < 0 ? -1 : Math.max(0, message.expiryInterval - message.secondsInBroker(host.nowMs)); // [MQTT-4.3.3-7]
       const packet = this.#encodeOwn(message, layout, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), left);
-      const kept = inflight.keptOf(id);
+      const persisted = inflight.persistedOf(id);
       if (packet === undefined) {
         inflight.free(id);
-        this.#drop(message, 'too_large', kept);
+        this.#drop(message, 'too_large', persisted);
         continue;
       }
-      if (kept !== undefined) kept.isSent = true;
+      if (persisted !== undefined) persisted.isSent = true;
       inflight.markSent(id);
-      link.push({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1, packet.length);
-      this.#count(link, qos);
-      if (host.isTapped) host.tapSent(link, packet);
+      connection.push({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1, packet.length);
+      this.#count(connection, qos);
+      if (host.isTapped) host.tapSent(connection, packet);
       if (!isFirst || message.isSystem || !host.events.heard['message.delivered']) continue;
       host.events.emit('message.delivered', { message, client: this.client, qos, retain });
-      if (this.link !== link) return; // a listener ended it
+      if (this.connection !== connection) return; // a listener ended it
     }
     this.resending = undefined;
   }
@@ -683,10 +696,10 @@ export abstract class Outbound implements Subscriber {
     return message.hasExpired(host.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
   }
 
-  /** @param kept the message as the store has it */
-  #drop(message: Message, reason: DropReason, kept?: KeptMessage): void {
+  /** @param persisted the message as the store has it */
+  #drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void {
     this.dropped++;
-    if (kept !== undefined) this.log?.finish(kept);
+    if (persisted !== undefined) this.log?.finish(persisted);
     this.host.dropped(message, reason, this.client);
   }
 }

@@ -13,14 +13,14 @@ import { Awaiting, type Inflight, UNSENT } from './inflight.ts';
 const FLIGHT_BYTES = 10;
 const ID_BYTES = 2;
 
-export const NOTHING_PARKED: Buffer = Buffer.alloc(4);
+export const NOTHING_IN_FLIGHT: Buffer = Buffer.alloc(4);
 
 /**
  * @param awaiting packet ids that wait for PUBREL
  * @param undecided those of them that are not to be kept
  * @param isAway the client is not connected. While it is, all count as sent: they may be on their way before the next record is written
  */
-export function park(
+export function encodeInFlight(
   inflight: Inflight | undefined,
   awaiting: IdSet | undefined,
   undecided: ReadonlySet<number> | undefined,
@@ -30,12 +30,12 @@ export function park(
   const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
   const awaited = decided(awaiting, undecided);
   const size = awaited?.size ?? 0;
-  if (ids.length + size === 0) return NOTHING_PARKED;
+  if (ids.length + size === 0) return NOTHING_IN_FLIGHT;
   const bits = awaited !== undefined && awaited.bits.length < size * ID_BYTES ? awaited.bits : undefined;
   const bytes = Buffer.allocUnsafe(4 + ids.length * FLIGHT_BYTES + (bits?.length ?? size * ID_BYTES));
   let at = bytes.writeUInt16BE(ids.length, 0);
   for (const id of ids) {
-    const seq = (inflight as Inflight).keptOf(id)?.seq ?? 0;
+    const seq = (inflight as Inflight).persistedOf(id)?.seq ?? 0;
     at = bytes.writeUInt16BE(id, at);
     bytes[at++] = (inflight as Inflight).stateOf(id);
     const unsent = isAway && !(inflight as Inflight).wasSent(id) ? UNSENT : 0;
@@ -56,42 +56,42 @@ function decided(awaiting: IdSet | undefined, undecided: ReadonlySet<number> | u
 }
 
 function isNeeded(inflight: Inflight, id: number): boolean {
-  return inflight.stateOf(id) === Awaiting.pubcomp || inflight.keptOf(id)?.isDone !== true;
+  return inflight.stateOf(id) === Awaiting.pubcomp || inflight.persistedOf(id)?.isDone !== true;
 }
 
 /** How many are in flight, and how many wait for PUBREL. */
-export function parkedCounts(parked: Buffer): { readonly inflight: number; readonly awaitingRel: number } {
-  const inflight = parked.readUInt16BE(0);
-  return { inflight, awaitingRel: parked.readUInt16BE(2 + inflight * FLIGHT_BYTES) };
+export function inFlightCounts(inFlight: Buffer): { readonly inflight: number; readonly awaitingRel: number } {
+  const inflight = inFlight.readUInt16BE(0);
+  return { inflight, awaitingRel: inFlight.readUInt16BE(2 + inflight * FLIGHT_BYTES) };
 }
 
 /** Every one in flight, in order. @param seq 0 where its message is not needed again */
-export function forEachParked(
-  parked: Buffer,
+export function forEachInFlight(
+  inFlight: Buffer,
   run: (id: number, state: number, flags: number, seq: number) => void
 ): void {
-  for (let at = 2, left = parked.readUInt16BE(0); left > 0; left--, at += FLIGHT_BYTES) {
-    const state = parked[at + 2];
-    const seq = state === Awaiting.pubcomp ? 0 : parked.readUIntBE(at + 4, 6);
-    run(parked.readUInt16BE(at), state, parked[at + 3], seq);
+  for (let at = 2, left = inFlight.readUInt16BE(0); left > 0; left--, at += FLIGHT_BYTES) {
+    const state = inFlight[at + 2];
+    const seq = state === Awaiting.pubcomp ? 0 : inFlight.readUIntBE(at + 4, 6);
+    run(inFlight.readUInt16BE(at), state, inFlight[at + 3], seq);
   }
 }
 
 /** Messages in flight that are not acknowledged. */
-export function countUnacknowledged(parked: Buffer): number {
+export function countUnacknowledged(inFlight: Buffer): number {
   let count = 0;
-  forEachParked(parked, (_id, state) => {
+  forEachInFlight(inFlight, (_id, state) => {
     if (state !== Awaiting.pubcomp) count++;
   });
   return count;
 }
 
 /** Packet ids that wait for PUBREL. */
-export function parkedIds(parked: Buffer): IdSet {
-  const { inflight, awaitingRel } = parkedCounts(parked);
+export function awaitedIds(inFlight: Buffer): IdSet {
+  const { inflight, awaitingRel } = inFlightCounts(inFlight);
   const from = 4 + inflight * FLIGHT_BYTES;
-  if (parked.length - from < awaitingRel * ID_BYTES) return IdSet.of(parked.subarray(from), awaitingRel);
+  if (inFlight.length - from < awaitingRel * ID_BYTES) return IdSet.of(inFlight.subarray(from), awaitingRel);
   const ids = new IdSet();
-  for (let at = from; at < parked.length; at += ID_BYTES) ids.add(parked.readUInt16BE(at));
+  for (let at = from; at < inFlight.length; at += ID_BYTES) ids.add(inFlight.readUInt16BE(at));
   return ids;
 }

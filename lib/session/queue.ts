@@ -1,7 +1,7 @@
 import type { DropReason } from '../events.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
-import type { KeptMessage } from './segment.ts';
+import type { PersistedMessage } from './segment.ts';
 import { Shortenable, type TotalBacklog } from './total-backlog.ts';
 
 /** A message that waits in a session's backlog, with what delivery will need. */
@@ -11,7 +11,7 @@ export interface Queued {
   readonly retain: boolean;
   readonly ids: readonly number[] | undefined;
   /** The message as the store has it; undefined: it is not kept there. */
-  readonly kept: KeptMessage | undefined;
+  readonly persisted: PersistedMessage | undefined;
   /** Position in the backlog: tells which of two heads is the older. */
   readonly sequence: number;
 }
@@ -33,21 +33,21 @@ export interface BacklogLimits {
 export class Backlog extends Shortenable {
   length = 0;
   /** Those of QoS 0 among them. */
-  zeroes = 0;
+  qos0Count = 0;
   bytes = 0;
   /** Those of messages that are in memory alone. */
-  #unkeptBytes = 0;
+  #unpersistedBytes = 0;
   #sequence = 0;
   readonly #limits: BacklogLimits;
   readonly #total: TotalBacklog | undefined;
-  readonly #onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void;
+  readonly #onDrop: (message: Message, reason: DropReason, persisted: PersistedMessage | undefined) => void;
   /** Highest priority first. */
-  readonly #lanes: Lane[] = [];
+  readonly #levels: PriorityLevel[] = [];
 
   /** @param total of all sessions, which this one is a part of */
   constructor(
     limits: BacklogLimits,
-    onDrop: (message: Message, reason: DropReason, kept: KeptMessage | undefined) => void,
+    onDrop: (message: Message, reason: DropReason, persisted: PersistedMessage | undefined) => void,
     total?: TotalBacklog
   ) {
     super();
@@ -57,11 +57,17 @@ export class Backlog extends Shortenable {
   }
 
   /** @returns false if the message itself did not find room */
-  push(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, kept?: KeptMessage): boolean {
+  push(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted?: PersistedMessage
+  ): boolean {
     const { maxMqueueLen, maxMqueueBytes } = this.#limits;
-    const lane = this.#laneOf(message.topic);
-    if (maxMqueueLen > 0 && lane.length >= maxMqueueLen) this.#drop(lane, 'queue_full');
-    const queued = this.#append(lane, message, qos, retain, ids, kept);
+    const level = this.#levelOf(message.topic);
+    if (maxMqueueLen > 0 && level.length >= maxMqueueLen) this.#drop(level, 'queue_full');
+    const queued = this.#append(level, message, qos, retain, ids, persisted);
     let isKept = true;
     if (maxMqueueBytes > 0)
       while (this.bytes > maxMqueueBytes && this.length > 0)
@@ -71,26 +77,32 @@ export class Backlog extends Shortenable {
   }
 
   /** The same for what has been within the bounds before. */
-  add(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, kept?: KeptMessage): void {
-    this.#append(this.#laneOf(message.topic), message, qos, retain, ids, kept);
-  }
-
-  #append(
-    lane: Lane,
+  add(
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
-    kept: KeptMessage | undefined
+    persisted?: PersistedMessage
+  ): void {
+    this.#append(this.#levelOf(message.topic), message, qos, retain, ids, persisted);
+  }
+
+  #append(
+    level: PriorityLevel,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined
   ): Queued {
-    const queued = { message, qos, retain, ids, kept, sequence: this.#sequence++ };
-    (qos === 0 ? lane.unacknowledged : lane.acknowledged).push(queued);
-    lane.length++;
+    const queued = { message, qos, retain, ids, persisted, sequence: this.#sequence++ };
+    (qos === 0 ? level.unacknowledged : level.acknowledged).push(queued);
+    level.length++;
     this.length++;
-    if (qos === 0) this.zeroes++;
+    if (qos === 0) this.qos0Count++;
     this.bytes += message.bytes;
-    if (kept === undefined) this.#unkeptBytes += message.bytes;
-    this.#total?.added(this, message, this.#unkeptBytes);
+    if (persisted === undefined) this.#unpersistedBytes += message.bytes;
+    this.#total?.added(this, message, this.#unpersistedBytes);
     return queued;
   }
 
@@ -100,15 +112,15 @@ export class Backlog extends Shortenable {
    * @param room most bytes that a message of QoS 1 or 2 may have; a larger one stays the next, and those of lower priorities wait for it
    */
   shift(windowOpen: boolean, room = Infinity): Queued | undefined {
-    for (let at = 0; at < this.#lanes.length; at++) {
-      const lane = this.#lanes[at];
-      const queued = lane.oldest(windowOpen, room).shift();
+    for (let at = 0; at < this.#levels.length; at++) {
+      const level = this.#levels[at];
+      const queued = level.oldest(windowOpen, room).shift();
       if (queued !== undefined) {
-        this.#took(lane, queued);
+        this.#took(level, queued);
         return queued;
       }
       // or lower priorities would use up the room that its first message waits for
-      if (lane.acknowledged.head !== undefined) windowOpen = false;
+      if (level.acknowledged.head !== undefined) windowOpen = false;
     }
     return undefined;
   }
@@ -117,14 +129,14 @@ export class Backlog extends Shortenable {
   under(limits: BacklogLimits): Backlog {
     const other = new Backlog(limits, this.#onDrop, this.#total);
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      other.push(queued.message, queued.qos, queued.retain, queued.ids, queued.kept);
+      other.push(queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
     return other;
   }
 
   /** Drop everything, telling why, but for what somebody else takes. */
   clear(reason: DropReason, giveAway?: (message: Message) => boolean): void {
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      if (!giveAway?.(queued.message)) this.#onDrop(queued.message, reason, queued.kept);
+      if (!giveAway?.(queued.message)) this.#onDrop(queued.message, reason, queued.persisted);
   }
 
   /** Drop the oldest message of the lowest priority. */
@@ -132,15 +144,15 @@ export class Backlog extends Shortenable {
     this.#drop(this.#lowest(), reason);
   }
 
-  dropOldestUnkept(reason: DropReason): boolean {
-    for (let at = this.#lanes.length - 1; at >= 0; at--) {
-      const lane = this.#lanes[at];
+  dropOldestUnpersisted(reason: DropReason): boolean {
+    for (let at = this.#levels.length - 1; at >= 0; at--) {
+      const level = this.#levels[at];
       // where some are in the store, those of QoS 1 and 2 are
-      const fifo = this.#unkeptBytes === this.bytes ? lane.oldest(true) : lane.unacknowledged;
+      const fifo = this.#unpersistedBytes === this.bytes ? level.oldest(true) : level.unacknowledged;
       const { head } = fifo;
-      if (head === undefined || head.kept !== undefined) continue;
+      if (head === undefined || head.persisted !== undefined) continue;
       fifo.shift();
-      this.#took(lane, head);
+      this.#took(level, head);
       this.#onDrop(head.message, reason, undefined);
       return true;
     }
@@ -153,71 +165,71 @@ export class Backlog extends Shortenable {
   }
 
   /** Take out all QoS 0 messages that are not in the store: they are to go there. */
-  takeUnkept(): Queued[] {
+  takeUnpersisted(): Queued[] {
     const taken: Queued[] = [];
-    for (const lane of this.#lanes) {
+    for (const level of this.#levels) {
       const stay: Queued[] = [];
-      for (let queued = lane.unacknowledged.shift(); queued !== undefined; queued = lane.unacknowledged.shift()) {
-        if (queued.kept !== undefined) stay.push(queued);
+      for (let queued = level.unacknowledged.shift(); queued !== undefined; queued = level.unacknowledged.shift()) {
+        if (queued.persisted !== undefined) stay.push(queued);
         else {
-          this.#took(lane, queued);
+          this.#took(level, queued);
           taken.push(queued);
         }
       }
-      for (const queued of stay) lane.unacknowledged.push(queued);
+      for (const queued of stay) level.unacknowledged.push(queued);
     }
     return taken;
   }
 
   /** Drop all QoS 0 messages: what is shed first when memory is short. */
   shed(reason: DropReason): void {
-    for (const lane of this.#lanes) {
-      for (let queued = lane.unacknowledged.shift(); queued !== undefined; queued = lane.unacknowledged.shift()) {
-        this.#took(lane, queued);
-        this.#onDrop(queued.message, reason, queued.kept);
+    for (const level of this.#levels) {
+      for (let queued = level.unacknowledged.shift(); queued !== undefined; queued = level.unacknowledged.shift()) {
+        this.#took(level, queued);
+        this.#onDrop(queued.message, reason, queued.persisted);
       }
     }
   }
 
-  #drop(lane: Lane, reason: DropReason): Queued | undefined {
-    const queued = lane.oldest(true).shift();
+  #drop(level: PriorityLevel, reason: DropReason): Queued | undefined {
+    const queued = level.oldest(true).shift();
     if (queued === undefined) return undefined;
-    this.#took(lane, queued);
-    this.#onDrop(queued.message, reason, queued.kept);
+    this.#took(level, queued);
+    this.#onDrop(queued.message, reason, queued.persisted);
     return queued;
   }
 
-  #took(lane: Lane, queued: Queued): void {
-    lane.length--;
+  #took(level: PriorityLevel, queued: Queued): void {
+    level.length--;
     this.length--;
-    if (queued.qos === 0) this.zeroes--;
+    if (queued.qos === 0) this.qos0Count--;
     this.bytes -= queued.message.bytes;
-    if (queued.kept === undefined) this.#unkeptBytes -= queued.message.bytes;
-    this.#total?.removed(this, queued.message, this.#unkeptBytes);
+    if (queued.persisted === undefined) this.#unpersistedBytes -= queued.message.bytes;
+    this.#total?.removed(this, queued.message, this.#unpersistedBytes);
   }
 
-  #lowest(): Lane {
-    for (let at = this.#lanes.length - 1; at > 0; at--) if (this.#lanes[at].length > 0) return this.#lanes[at];
-    return this.#lanes[0];
+  #lowest(): PriorityLevel {
+    for (let at = this.#levels.length - 1; at > 0; at--) if (this.#levels[at].length > 0) return this.#levels[at];
+    return this.#levels[0];
   }
 
-  #laneOf(topic: string): Lane {
+  #levelOf(topic: string): PriorityLevel {
     const { mqueuePriorities, mqueueDefaultPriority } = this.#limits;
     const unnamed = mqueueDefaultPriority === 'lowest' ? -1 : 256;
     const priority = mqueuePriorities === undefined ? 0 : (mqueuePriorities.get(topic) ?? unnamed);
     let at = 0;
-    for (; at < this.#lanes.length; at++) {
-      if (this.#lanes[at].priority === priority) return this.#lanes[at];
-      if (this.#lanes[at].priority < priority) break;
+    for (; at < this.#levels.length; at++) {
+      if (this.#levels[at].priority === priority) return this.#levels[at];
+      if (this.#levels[at].priority < priority) break;
     }
-    const lane = new Lane(priority);
-    this.#lanes.splice(at, 0, lane);
-    return lane;
+    const level = new PriorityLevel(priority);
+    this.#levels.splice(at, 0, level);
+    return level;
   }
 }
 
 /** One priority: QoS 0 apart from QoS 1 and 2, so that a full window does not hold it back. */
-class Lane {
+class PriorityLevel {
   length = 0;
   readonly priority: number;
   readonly unacknowledged = new Fifo();

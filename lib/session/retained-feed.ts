@@ -25,7 +25,7 @@ export interface FeedSource {
 const MAX_AHEAD_KEPT = 200;
 
 /** What is left of a feed that has been handed out in part. */
-export interface OwedFeed {
+export interface PendingFeed {
   readonly filter: string;
   /** `seq` of the next entry. */
   readonly from: number;
@@ -56,7 +56,7 @@ export class RetainedFeed {
   /** Given ahead of their turn, because a newer message of their topic overtook them: their `seq`. */
   #ahead: Set<number> | undefined;
   /** Not before the SUBACK. */
-  isHeld = false;
+  isDeferred = false;
 
   constructor(subscription: Subscription, source: FeedSource, needsQuota = false, from = 0, before = source.next) {
     this.subscription = subscription;
@@ -66,11 +66,11 @@ export class RetainedFeed {
     this.before = before;
   }
 
-  /** What was left of one when the process ended. @param owed undefined: all */
-  static restored(subscription: Subscription, source: FeedSource, before: number, owed?: OwedFeed): RetainedFeed {
-    if (owed === undefined) return new RetainedFeed(subscription, source, false, 0, before);
-    const feed = new RetainedFeed(subscription, source, true, owed.from, before);
-    if (owed.ahead.length > 0) feed.#ahead = new Set(owed.ahead);
+  /** What was left of one when the process ended. @param pending undefined: all */
+  static restored(subscription: Subscription, source: FeedSource, before: number, pending?: PendingFeed): RetainedFeed {
+    if (pending === undefined) return new RetainedFeed(subscription, source, false, 0, before);
+    const feed = new RetainedFeed(subscription, source, true, pending.from, before);
+    if (pending.ahead.length > 0) feed.#ahead = new Set(pending.ahead);
     return feed;
   }
 
@@ -79,14 +79,14 @@ export class RetainedFeed {
    * @returns the same as up to two feeds, messages that leave at QoS 0 apart: they do not wait for send quota [MQTT-3.3.4-10]
    */
   load(upgradeQos: boolean): RetainedFeed[] {
-    const zeroes: RetainedEntry[] = [];
+    const qos0Count: RetainedEntry[] = [];
     const others: RetainedEntry[] = [];
     for (const entry of this.#source.match(this.subscription)) {
       if (entry.seq < this.#from || entry.seq >= this.before || this.#ahead?.has(entry.seq)) continue;
       if (handOutQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
-      else if (!this.needsQuota) zeroes.push(entry);
+      else if (!this.needsQuota) qos0Count.push(entry);
     }
-    return [this.#part(zeroes, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
+    return [this.#part(qos0Count, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
   }
 
   #part(entries: readonly RetainedEntry[], needsQuota: boolean): RetainedFeed {
@@ -106,7 +106,7 @@ export class RetainedFeed {
   }
 
   /** What is left of it; undefined: all. */
-  get owed(): OwedFeed | undefined {
+  get pending(): PendingFeed | undefined {
     const from = this.#entries?.[this.#at]?.seq ?? this.#from;
     if (from === 0 && this.#ahead === undefined) return undefined;
     const isShort = this.#ahead !== undefined && this.#ahead.size <= MAX_AHEAD_KEPT;
@@ -184,33 +184,33 @@ export class RetainedFeeds {
   get mayLoad(): boolean {
     if (this.#asked.size === 0 || this.#waiting >= LOADED_AT_ONCE || this.#loaded.length >= ASKED_AHEAD) return false;
     const [feed] = this.#asked.values();
-    return !feed.isHeld;
+    return !feed.isDeferred;
   }
 
   /** What a subscription is still to get is about entries before the one of this `seq`; undefined: it has got all. */
-  owedBefore(subscription: Subscription): number | undefined {
+  pendingBefore(subscription: Subscription): number | undefined {
     const isOurs = (feed: RetainedFeed) => feed.subscription === subscription && feed.needsQuota;
     return (this.#asked.get(subscription) ?? this.#loaded.findLast(isOurs))?.before;
   }
 
   /** Those that have been handed out in part; of several for one filter the last one counts. */
-  get owed(): OwedFeed[] {
+  get pending(): PendingFeed[] {
     const byFilter = new Map<string, RetainedFeed>();
     for (const feed of this.#loaded) if (feed.needsQuota) byFilter.set(feed.subscription.filter, feed);
     for (const feed of this.#asked.values()) byFilter.set(feed.subscription.filter, feed);
-    return [...byFilter.values()].flatMap(({ owed }) => owed ?? []);
+    return [...byFilter.values()].flatMap(({ pending }) => pending ?? []);
   }
 
   /**
    * Look up the entries of the next feed.
-   * @param isHeld whether the session still has the subscription
+   * @param isDeferred whether the session still has the subscription
    * @param upgradeQos as of its zone
    * @returns how many entries there are
    */
-  load(isHeld: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
+  load(isDeferred: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
     const [feed] = this.#asked.values();
     this.#asked.delete(feed.subscription);
-    if (!isHeld(feed.subscription)) return 0;
+    if (!isDeferred(feed.subscription)) return 0;
     let count = 0;
     let isDone = true;
     for (const part of feed.load(upgradeQos)) {
@@ -247,7 +247,7 @@ export class RetainedFeeds {
     this.#asked = new Map();
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
     for (const feed of asked) {
-      feed.isHeld = false; // that SUBACK will never be
+      feed.isDeferred = false; // that SUBACK will never be
       this.ask(feed);
     }
     this.#loaded = [];

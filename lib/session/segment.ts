@@ -17,16 +17,16 @@ export class Segment {
   /** Messages that are not done. */
   left = 0;
   /** The commit that holds it is kept. */
-  isKept: boolean;
+  isCommitted: boolean;
 
-  constructor(first: number, isKept: boolean) {
+  constructor(first: number, isCommitted: boolean) {
     this.first = first;
-    this.isKept = isKept;
+    this.isCommitted = isCommitted;
   }
 }
 
 /** A message of one session that is kept in the store, or is about to be. */
-export class KeptMessage {
+export class PersistedMessage {
   /** Not to be asked for when it is done: nothing holds on to it then. */
   message: Message;
   readonly qos: QoS;
@@ -62,7 +62,12 @@ export class KeptMessage {
  * @param messages in the order of their numbers, none of them done
  * @param isFold these are the segments they are kept in from now on; otherwise it is a journal that they go to
  */
-export function writeSegments(draft: Draft, session: number, messages: readonly KeptMessage[], isFold = true): void {
+export function writeSegments(
+  draft: Draft,
+  session: number,
+  messages: readonly PersistedMessage[],
+  isFold = true
+): void {
   for (let at = 0; at < messages.length; ) {
     const { seq: first } = messages[at];
     const segment = new Segment(first, false);
@@ -70,19 +75,21 @@ export function writeSegments(draft: Draft, session: number, messages: readonly 
     let previous: Publisher | undefined;
     let seq = first;
     while (at < messages.length && draft.size < SEGMENT_BYTES) {
-      const kept = messages[at++];
-      const { message, ids } = kept;
-      draft.u8(kept.qos | (kept.retain ? RETAIN : 0) | (ids === undefined ? 0 : IDS)).varint(kept.seq - seq);
-      seq = kept.seq;
+      const persisted = messages[at++];
+      const { message, ids } = persisted;
+      draft
+        .u8(persisted.qos | (persisted.retain ? RETAIN : 0) | (ids === undefined ? 0 : IDS))
+        .varint(persisted.seq - seq);
+      seq = persisted.seq;
       if (ids !== undefined) {
         draft.varint(ids.length);
         for (const id of ids) draft.varint(id);
       }
       writeMessage(draft, message, previous);
       if (message.origin !== undefined) previous = message.origin;
-      kept.isWritten = true;
+      persisted.isWritten = true;
       if (!isFold) continue;
-      kept.segment = segment;
+      persisted.segment = segment;
       segment.left++;
     }
     draft.put();
@@ -90,10 +97,10 @@ export function writeSegments(draft: Draft, session: number, messages: readonly 
 }
 
 /** Read the messages of a record. @throws RecordError */
-export function readSegment({ key, value }: Entry, now: Now): KeptMessage[] {
+export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[] {
   const reader = new RecordReader(key, value);
   let seq = segmentFirst(key);
-  const messages: KeptMessage[] = [];
+  const messages: PersistedMessage[] = [];
   let previous: Publisher | undefined;
   while (!reader.isAtEnd) {
     const flags = reader.u8();
@@ -105,9 +112,9 @@ export function readSegment({ key, value }: Entry, now: Now): KeptMessage[] {
     }
     const message = readMessage(reader, previous, now);
     if (message.origin !== undefined) previous = message.origin;
-    const kept = new KeptMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq);
-    kept.isWritten = true;
-    messages.push(kept);
+    const persisted = new PersistedMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq);
+    persisted.isWritten = true;
+    messages.push(persisted);
   }
   return messages;
 }

@@ -1,4 +1,4 @@
-import type { ConnectionMeta } from '../client-info.ts';
+import type { TransportInfo } from '../client-info.ts';
 import { Message, type MessageInput } from '../packets/message.ts';
 import type { ProtocolVersion, QoS, UserProperty } from '../packets/types.ts';
 import { Kind } from '../store/keys.ts';
@@ -15,7 +15,7 @@ const SUPERUSER = 8;
 const WILL = 16;
 const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
-const TRANSPORTS: readonly ConnectionMeta['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
+const TRANSPORTS: readonly TransportInfo['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
 
 /** One for all sessions that have none. */
 export const NO_USER_PROPERTIES: readonly UserProperty[] = [];
@@ -38,7 +38,7 @@ export interface SessionRecord {
   /** Wall-clock milliseconds; 0: it was connected. */
   readonly disconnectedAt: number;
   readonly zone: string;
-  readonly transport: ConnectionMeta['transport'];
+  readonly transport: TransportInfo['transport'];
   readonly listener: string;
   readonly remoteAddress: string;
   readonly userProperties: readonly UserProperty[];
@@ -53,7 +53,7 @@ export function writeSession(
   kind: number = Kind.session,
   will: WillState | undefined = session.will
 ): void {
-  const { username, connection, userProperties } = session;
+  const { username, transportInfo: connection, userProperties } = session;
   draft.key(kind).u48(number).value();
   draft.u8(
     (username === undefined ? 0 : USERNAME) |
@@ -127,14 +127,14 @@ function readWill(reader: RecordReader, now: Now): WillState {
 
 /**
  * Write or delete the record of a subscription.
- * @param owedBefore what retained messages it is still to get, see `RetainedFeeds.owedBefore`
+ * @param pendingBefore what retained messages it is still to get, see `RetainedFeeds.owedBefore`
  */
 export function writeSubscription(
   draft: Draft,
   session: number,
   filter: string,
   given: Subscription | undefined,
-  owedBefore?: number
+  pendingBefore?: number
 ): void {
   draft.key(Kind.subscription).u48(session).tail(filter);
   if (given === undefined) {
@@ -147,7 +147,7 @@ export function writeSubscription(
     .u8(qos | (noLocal ? NO_LOCAL : 0) | (retainAsPublished ? RETAIN_AS_PUBLISHED : 0) | (retainHandling << 4));
   draft.varint(ids?.length ?? 0);
   for (const id of ids ?? []) draft.varint(id);
-  if (owedBefore !== undefined) draft.varint(owedBefore);
+  if (pendingBefore !== undefined) draft.varint(pendingBefore);
   draft.put();
 }
 
@@ -161,7 +161,7 @@ export interface SubscriptionEntry {
   readonly retainHandling: 0 | 1 | 2;
   readonly ids: readonly number[] | undefined;
   /** It is still to get retained messages, those before this `seq`. */
-  readonly owedBefore: number | undefined;
+  readonly pendingBefore: number | undefined;
 }
 
 /** @throws RecordError */
@@ -178,6 +178,6 @@ export function readSubscription({ key, value }: Entry): SubscriptionEntry {
     retainAsPublished: (flags & RETAIN_AS_PUBLISHED) !== 0,
     retainHandling: (flags >> 4) as 0 | 1 | 2,
     ids: ids.length > 0 ? ids : undefined,
-    owedBefore: reader.isAtEnd ? undefined : reader.varint()
+    pendingBefore: reader.isAtEnd ? undefined : reader.varint()
   };
 }

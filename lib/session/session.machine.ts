@@ -1,11 +1,11 @@
 import { setup } from 'xstate';
-import type { SessionDeeds, SessionEvent } from './deeds.ts';
+import type { SessionActions, SessionEvent } from './deeds.ts';
 
 /**
  * The life of a session. Guards depend on nothing but state and event, so what the machine does can be learnt once and replayed.
  */
 export const sessionMachine = setup({
-  types: {} as { context: { session: SessionDeeds }; input: { session: SessionDeeds }; events: SessionEvent },
+  types: {} as { context: { session: SessionActions }; input: { session: SessionActions }; events: SessionEvent },
   actions: {
     awaitConnect: ({ context }) => context.session.awaitConnect(),
     authenticate: ({ context }) => context.session.authenticate(),

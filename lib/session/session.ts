@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
-import { type ClientInfo, type ConnectionMeta, clientFacts } from '../client-info.ts';
+import { type ClientInfo, clientFacts, type TransportInfo } from '../client-info.ts';
 import { ProtocolError, StateError } from '../errors.ts';
 import { asError, type DisconnectReason } from '../events.ts';
 import type { CountedStream } from '../listener.ts';
@@ -10,12 +10,12 @@ import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
 import type { MessageInput, Publisher } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnectPacket, Properties, UserProperty } from '../packets/types.ts';
-import type { Alarm } from '../timing-wheel.ts';
+import type { Timer } from '../timing-wheel.ts';
 import { controlIn } from '../topics/topic.ts';
 import type { Zone } from '../zone.ts';
 import { TopicAliases } from './aliases.ts';
 import { Connection, Pause } from './connection.ts';
-import type { SessionDeeds, SessionEvent } from './deeds.ts';
+import type { SessionActions, SessionEvent } from './deeds.ts';
 import { ticketOf } from './handlers/acknowledgements.ts';
 import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handlers/tables.ts';
 import type { SessionHost } from './host.ts';
@@ -56,7 +56,7 @@ const VANISHED = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', '
  * What MQTT promises about one client id: subscriptions, messages in flight and waiting, the will. It lives while its chart is not
  * `gone`; its connection comes and goes. Here are the deeds of the chart, endings and times; what goes out is in `Outbound`.
  */
-export class Session extends Outbound implements ClientInfo, Publisher, SessionDeeds, Alarm {
+export class Session extends Outbound implements ClientInfo, Publisher, SessionActions, Timer {
   /** The beginning of a session whose connection this one takes over at the next `admit`. */
   incoming: Session | undefined = undefined;
   /** What a listener asked for while another connection was taking over, to be done when that is here. */
@@ -71,7 +71,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   isCountedPersistent = false;
   isBridge = false;
   isSuperuser = false;
-  connection: ConnectionMeta;
+  transportInfo: TransportInfo;
   userProperties: readonly UserProperty[] = NO_USER_PROPERTIES;
   connectedAt: number | undefined = undefined;
   disconnectedAt: number | undefined = undefined;
@@ -98,9 +98,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   // times, monotonic milliseconds
   dueMs = Infinity;
-  slot: Alarm['slot'] = undefined;
-  previous: Alarm | undefined = undefined;
-  next: Alarm | undefined = undefined;
+  slot: Timer['slot'] = undefined;
+  previous: Timer | undefined = undefined;
+  next: Timer | undefined = undefined;
   acceptedMs = 0;
   deadlineMs = Infinity;
   willDueMs = Infinity;
@@ -114,12 +114,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   #awaitingSince: Map<number, number> | undefined = undefined;
 
   /** @param stream undefined: it comes out of the store, and `restore` follows */
-  constructor(host: SessionHost, zone: Zone, stream: Duplex | undefined, meta: ConnectionMeta) {
+  constructor(host: SessionHost, zone: Zone, stream: Duplex | undefined, meta: TransportInfo) {
     super(host, zone);
-    this.connection = meta;
+    this.transportInfo = meta;
     this.acceptedMs = (stream as CountedStream | undefined)?.acceptedAt ?? host.nowMs;
     if (stream !== undefined)
-      this.link = new Connection(stream, meta, host, this, Math.min(zone.maxConnectSize, zone.maxPacketSize));
+      this.connection = new Connection(stream, meta, host, this, Math.min(zone.maxConnectSize, zone.maxPacketSize));
   }
 
   /** It was kept when the process ended. @param aliveWallMs until then the process may have lived, and it was connected, if it was */
@@ -186,24 +186,24 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   // ------------------------------------------------------------------------------------------------------- deeds of the chart
 
   awaitConnect(): void {
-    const { zoneSettings, link, host } = this;
-    (link as Connection).table = BEFORE_CONNECT;
+    const { zoneSettings, connection, host } = this;
+    (connection as Connection).table = BEFORE_CONNECT;
     this.deadlineMs = this.acceptedMs + zoneSettings.connectTimeout;
     host.wheel.armAt(this, Math.min(this.deadlineMs, this.acceptedMs + zoneSettings.idleTimeout));
   }
 
   authenticate(): void {
-    (this.link as Connection).table = AUTHENTICATING;
+    (this.connection as Connection).table = AUTHENTICATING;
   }
 
   admit(): void {
     const { host } = this;
     if (this.incoming !== undefined) this.#takeFrom(this.incoming);
-    const link = this.link as Connection;
-    link.session = this;
-    link.isBlocked = true; // what listeners publish waits for the CONNACK [MQTT-3.2.0-1]
+    const connection = this.connection as Connection;
+    connection.session = this;
+    connection.isBlocked = true; // what listeners publish waits for the CONNACK [MQTT-3.2.0-1]
     this.state = 'connected';
-    this.connection = link.meta;
+    this.transportInfo = connection.transportInfo;
     this.connectedAt = host.clock.now();
     this.disconnectedAt = undefined;
     this.ending = undefined;
@@ -221,29 +221,29 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   }
 
   goLive(): void {
-    const link = this.link as Connection;
-    link.table = LIVE;
+    const connection = this.connection as Connection;
+    connection.table = LIVE;
   }
 
   /** CONNACK success is out. */
   welcomed(): void {
-    const link = this.link as Connection;
-    link.admitted(this.zoneSettings.maxPacketSize);
-    link.isBlocked = false;
-    this.updateLane();
+    const connection = this.connection as Connection;
+    connection.admitted(this.zoneSettings.maxPacketSize);
+    connection.isBlocked = false;
+    this.updateFastPath();
     this.#beginRetry(this.host.clock.monotonic());
     this.rearm();
   }
 
   reauthenticate(): void {
-    (this.link as Connection).table = REAUTHENTICATING;
+    (this.connection as Connection).table = REAUTHENTICATING;
   }
 
   release(): void {
-    const { host, link } = this;
+    const { host, connection } = this;
     const ending = this.ending ?? CLOSED;
-    this.link = undefined;
-    this.rawLayout = 0;
+    this.connection = undefined;
+    this.outboundFastPath = 0;
     this.state = 'disconnected';
     this.connectedAt = undefined;
     this.disconnectedAt = host.clock.now();
@@ -253,21 +253,21 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     host.wheel.disarm(this);
     this.#carriedOver = undefined;
     this.keepFeeds();
-    if (this.log !== undefined) this.stow(this.log);
-    this.held = undefined;
+    if (this.log !== undefined) this.persistBacklog(this.log);
+    this.deferred = undefined;
     host.sessionChanged(this);
-    this.#endLink(link, ending.isAbrupt);
+    this.#endConnection(connection, ending.isAbrupt);
     host.metrics.counts[Metric.clientDisconnected]++;
     if (host.events.heard['client.disconnected'])
       host.events.emit('client.disconnected', { client: this, reason: ending.reason, reasonCode: ending.reasonCode });
   }
 
-  #endLink(link: Connection | undefined, isAbrupt: boolean): void {
+  #endConnection(connection: Connection | undefined, isAbrupt: boolean): void {
     try {
-      if (isAbrupt) link?.destroy();
-      else link?.end();
+      if (isAbrupt) connection?.destroy();
+      else connection?.end();
     } catch (error) {
-      link?.destroy();
+      connection?.destroy();
       throw error;
     }
   }
@@ -305,14 +305,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   }
 
   forget(): void {
-    const { host, link } = this;
+    const { host, connection } = this;
     const reached = this.state !== 'idle';
     this.state = 'gone';
     host.wheel.disarm(this);
     if (!reached) {
       // never got as far as CONNACK, or its connection is now another session's
-      this.link = undefined;
-      if (link !== undefined && link.session === this) link.end();
+      this.connection = undefined;
+      if (connection !== undefined && connection.session === this) connection.end();
     }
     this.actor = undefined;
     const reason = this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
@@ -338,8 +338,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   /** A rule of MQTT was broken, or a bound passed: answer where the version allows an answer, and close. */
   fail(error: ProtocolError, reason: DisconnectReason = reasonOf(error.reasonCode)): void {
-    const { link } = this;
-    if (link === undefined || link.isClosed) return;
+    const { connection } = this;
+    if (connection === undefined || connection.isClosed) return;
     this.close(reason, error.reasonCode, { reasonString: error.message });
   }
 
@@ -347,11 +347,11 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
    * Something of ours broke while it worked for this session: that session alone ends, and it is told of.
    * @param over the connection that it worked for, where the session may have another one since: that one goes on
    */
-  broke(error: unknown, during: string, over = this.link): void {
+  broke(error: unknown, during: string, over = this.connection): void {
     this.host.failed(error, during, this);
-    const { link } = this;
-    if (over !== link) return;
-    if (link === undefined || link.isClosed) {
+    const { connection } = this;
+    if (over !== connection) return;
+    if (connection === undefined || connection.isClosed) {
       if (this.state === 'disconnected') this.end('expired', 'internal_error');
       return;
     }
@@ -359,7 +359,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       this.close('internal_error', ReasonCode.implementationSpecificError);
     } catch (second) {
       this.host.failed(second, 'closing', this);
-      link.destroy();
+      connection.destroy();
     }
   }
 
@@ -371,7 +371,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   streamFailed(error: Error): DisconnectReason {
     if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
     const { code = '' } = error as NodeJS.ErrnoException;
-    if (this.connection.listener === undefined && !VANISHED.has(code)) this.host.failed(error, 'stream', this);
+    if (this.transportInfo.listener === undefined && !VANISHED.has(code)) this.host.failed(error, 'stream', this);
     return 'stream_error';
   }
 
@@ -406,16 +406,19 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
       isAbrupt?: boolean;
     } = {}
   ): void {
-    const { link } = this;
+    const { connection } = this;
     const { reasonString, serverReference, will = 'publish', isAbrupt = false } = options;
-    if (link?.isWelcomed) reasonCode = disconnectCode(reasonCode);
+    if (connection?.isWelcomed) reasonCode = disconnectCode(reasonCode);
     if (options.end) this.sessionExpiry = 0;
-    if (link !== undefined && !link.isClosed) {
-      if (link.isWelcomed) {
+    if (connection !== undefined && !connection.isClosed) {
+      if (connection.isWelcomed) {
         if (this.protocolVersion === 5)
-          link.send(this.#disconnectPacket(reasonCode, reasonString, serverReference), Metric.packetsDisconnectSent);
+          connection.send(
+            this.#disconnectPacket(reasonCode, reasonString, serverReference),
+            Metric.packetsDisconnectSent
+          );
       } else {
-        this.#refuse(link, reasonCode, reasonString, serverReference);
+        this.#refuse(connection, reasonCode, reasonString, serverReference);
       }
     }
     this.#ended({ reason, reasonCode, will, isAbrupt });
@@ -426,9 +429,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
    * @returns the will to be published once CONNACK is out; one that was to wait is deleted by the reconnect [MQTT-3.1.3-9]
    */
   takeOver(): WillState | undefined {
-    const { link, will } = this;
-    if (link?.isWelcomed && !link.isClosed && this.protocolVersion === 5) {
-      link.send(
+    const { connection, will } = this;
+    if (connection?.isWelcomed && !connection.isClosed && this.protocolVersion === 5) {
+      connection.send(
         this.#disconnectPacket(ReasonCode.sessionTakenOver, undefined, undefined),
         Metric.packetsDisconnectSent
       ); // [MQTT-3.1.4-3]
@@ -436,7 +439,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     this.will = undefined;
     this.ending = { reason: 'takeovered', reasonCode: ReasonCode.sessionTakenOver, will: 'drop', isAbrupt: false };
     this.send('takenOver');
-    return will?.delayMs === 0 && link?.isWelcomed ? will : undefined;
+    return will?.delayMs === 0 && connection?.isWelcomed ? will : undefined;
   }
 
   /** End a session that is offline. */
@@ -451,7 +454,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   #ended(ending: Ending): void {
     if (this.state === 'gone') return;
     // a client that has had no CONNACK leaves no will [MQTT-3.1.4-6]
-    if (this.link?.isWelcomed === false) ending = { ...ending, will: 'drop' };
+    if (this.connection?.isWelcomed === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
     if (this.state === 'idle') {
       this.send('closed');
@@ -463,15 +466,15 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   }
 
   #refuse(
-    link: Connection,
+    connection: Connection,
     reasonCode: number,
     reasonString: string | undefined,
     serverReference: string | undefined
   ): void {
-    const version = link.answerVersion;
+    const version = connection.answerVersion;
     const { host } = this;
     if (version === undefined) return; // nothing is sent before a CONNECT that can be read, and nothing twice [MQTT-3.2.0-2]
-    link.answerVersion = undefined;
+    connection.answerVersion = undefined;
     const code = connackCode(reasonCode);
     host.metrics.counts[Metric.packetsConnackError]++;
     if (AUTH_CODES.has(reasonCode)) host.metrics.counts[Metric.packetsConnackAuthError]++;
@@ -483,7 +486,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     // [MQTT-3.2.2-19]
     if (packet.length > this.maxFrame)
       packet = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: code }, version);
-    if (packet.length <= this.maxFrame) link.send(packet, Metric.packetsConnackSent);
+    if (packet.length <= this.maxFrame) connection.send(packet, Metric.packetsConnackSent);
     if (host.events.heard['client.connack']) host.events.emit('client.connack', { client: this, reasonCode: code });
   }
 
@@ -516,12 +519,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   /** Set the alarm to the next thing that can be due. */
   rearm(): void {
-    const { link, host, zoneSettings } = this;
-    if (link === undefined || this.state !== 'connected') return;
+    const { connection, host, zoneSettings } = this;
+    if (connection === undefined || this.state !== 'connected') return;
     let dueMs = Infinity;
-    if (this.keepalive > 0) dueMs = link.lastReceivedMs + this.#keepAliveMs();
-    if (link.isBlocked && zoneSettings.slowConsumerTimeout > 0)
-      dueMs = Math.min(dueMs, link.lastProgressMs + zoneSettings.slowConsumerTimeout);
+    if (this.keepalive > 0) dueMs = connection.lastReceivedMs + this.#keepAliveMs();
+    if (connection.isBlocked && zoneSettings.slowConsumerTimeout > 0)
+      dueMs = Math.min(dueMs, connection.lastProgressMs + zoneSettings.slowConsumerTimeout);
     dueMs = Math.min(dueMs, this.#retryDueMs);
     if (this.#awaitingSince !== undefined) dueMs = Math.min(dueMs, this.#forgetAwaitingRel(host.clock.monotonic()));
     if (dueMs !== this.dueMs) host.wheel.armAt(this, dueMs);
@@ -532,7 +535,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
     const { retryInterval } = this.zoneSettings;
     this.#retryDueMs = retryInterval > 0 && this.protocolVersion !== 5 ? nowMs + retryInterval : Infinity;
     this.#retryMark = this.inflight?.mark ?? 0;
-    this.#retryTicket = Math.max(ticketOf(this), this.held?.last ?? 0);
+    this.#retryTicket = Math.max(ticketOf(this), this.deferred?.last ?? 0);
   }
 
   /** What was in flight when the interval began has gone out: nothing of it waits for a commit any more. */
@@ -545,11 +548,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   }
 
   ring(nowMs: number): void {
-    const { link, zoneSettings } = this;
+    const { connection, zoneSettings } = this;
     this.host.nowMs = nowMs;
     if (this.state === 'idle') {
       if (nowMs >= this.deadlineMs) this.close('connect_timeout', ReasonCode.keepAliveTimeout);
-      else if (link !== undefined && link.receivedBytes === 0) this.close('idle_timeout', ReasonCode.keepAliveTimeout);
+      else if (connection !== undefined && connection.receivedBytes === 0)
+        this.close('idle_timeout', ReasonCode.keepAliveTimeout);
       else this.host.wheel.armAt(this, this.deadlineMs);
     } else if (this.state === 'disconnected') {
       if (nowMs >= this.expiresMs) this.end('expired', 'expired');
@@ -557,22 +561,22 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
         if (nowMs >= this.willDueMs) this.publishWill();
         this.host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
       }
-    } else if (link !== undefined) {
-      if (this.keepalive > 0 && link.pauses === 0 && nowMs >= link.lastReceivedMs + this.#keepAliveMs()) {
+    } else if (connection !== undefined) {
+      if (this.keepalive > 0 && connection.pauses === 0 && nowMs >= connection.lastReceivedMs + this.#keepAliveMs()) {
         this.close('keepalive_timeout', ReasonCode.keepAliveTimeout);
         return;
       }
-      if (link.pauses !== 0) link.lastReceivedMs = nowMs;
-      if (link.isBlocked && zoneSettings.slowConsumerTimeout > 0) {
-        link.lookForProgress(nowMs);
-        if (nowMs >= link.lastProgressMs + zoneSettings.slowConsumerTimeout) {
+      if (connection.pauses !== 0) connection.lastReceivedMs = nowMs;
+      if (connection.isBlocked && zoneSettings.slowConsumerTimeout > 0) {
+        connection.lookForProgress(nowMs);
+        if (nowMs >= connection.lastProgressMs + zoneSettings.slowConsumerTimeout) {
           this.host.slowConsumer(this);
           this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
           return;
         }
       }
       if (nowMs >= this.#retryDueMs) {
-        if (!link.isBlocked && this.#mayRetry) this.resend(this.#retryMark);
+        if (!connection.isBlocked && this.#mayRetry) this.resend(this.#retryMark);
         this.#beginRetry(nowMs);
       }
       this.rearm();
@@ -582,8 +586,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   /** Take over the connection, and what was agreed on it. */
   #takeFrom(other: Session): void {
     if (other.zoneSettings !== this.zoneSettings) this.backlog = this.backlog?.under(other.zoneSettings);
-    this.link = other.link;
-    other.link = undefined;
+    this.connection = other.connection;
+    other.connection = undefined;
     this.incoming = undefined;
     this.zoneSettings = other.zoneSettings;
     this.username = other.username;
@@ -622,7 +626,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
 
   /** What the client has unacknowledged on this connection: QoS 1 is acknowledged before more is read [MQTT-3.3.4-7]. */
   get inboundUnacknowledged(): number {
-    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + (this.link?.late?.pubacks ?? 0);
+    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + (this.connection?.late?.pubacks ?? 0);
   }
 
   /** A QoS 2 id that waits for PUBREL has come again: on this connection. */
@@ -700,14 +704,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionD
   }
 
   pauseForHook(): void {
-    this.link?.pause(Pause.hook);
+    this.connection?.pause(Pause.hook);
   }
 
-  resumeAfterHook(link: Connection): void {
+  resumeAfterHook(connection: Connection): void {
     try {
-      link.resume(Pause.hook);
+      connection.resume(Pause.hook);
     } catch (error) {
-      this.broke(asError(error), 'going on after a hook', link);
+      this.broke(asError(error), 'going on after a hook', connection);
     }
   }
 }

@@ -14,9 +14,9 @@ export interface Subscriber {
   /** Could send a QoS 1 or 2 message at once. */
   readonly hasRoom: boolean;
   /** What it is to get is kept in the store. */
-  readonly isKept: boolean;
+  readonly isPersisted: boolean;
   /** Layout in which whole runs of QoS 0 frames may be handed over untouched; 0: each message by `deliver`. */
-  readonly rawLayout: 0 | 4 | 5;
+  readonly outboundFastPath: 0 | 4 | 5;
   /** Longest frame it takes. */
   readonly maxFrame: number;
   /** Send, queue or drop; never throws. @returns false if the message was dropped */
@@ -113,7 +113,7 @@ export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
 /** A share group, as far as delivery goes. */
 export interface Group {
   /** What some member is to get is kept in the store. */
-  readonly mayKeep: boolean;
+  readonly mayPersist: boolean;
   /** Some member could send a QoS 1 or 2 message at once. */
   readonly hasRoom: boolean;
   choose(message: Message): Subscription | undefined;

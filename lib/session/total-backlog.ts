@@ -11,7 +11,7 @@ const NEARLY = 7 / 8;
 /** A backlog that can be made shorter. */
 export abstract class Shortenable extends Sized {
   /** Drop the oldest message of the lowest priority that is not in the store. @returns false if there is none */
-  abstract dropOldestUnkept(reason: DropReason): boolean;
+  abstract dropOldestUnpersisted(reason: DropReason): boolean;
 }
 
 /**
@@ -62,7 +62,7 @@ export class TotalBacklog {
       while (this.#excess > 0) {
         const largest = this.#bySize.largest();
         if (largest === undefined) return;
-        if (!largest.dropOldestUnkept('total_queue_full')) this.#bySize.resize(largest, 0);
+        if (!largest.dropOldestUnpersisted('total_queue_full')) this.#bySize.resize(largest, 0);
       }
     } finally {
       this.#isShortening = false;

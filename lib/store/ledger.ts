@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { BrokerError, StateError } from '../errors.ts';
-import type { Alarm, TimingWheel } from '../timing-wheel.ts';
+import type { Timer, TimingWheel } from '../timing-wheel.ts';
 import type { WorkCount } from '../work.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
 import { beginJournal, type Fold, foldJournals } from './journal.ts';
@@ -21,15 +21,15 @@ export interface Durable {
    */
   write(draft: Draft, journal: Draft | undefined): void;
   /** What was written last is kept. */
-  kept(): void;
+  committed(): void;
   /** It is not, and has to be written again; what has changed since is refused to whom it was promised, too. The ledger has it in its list. */
-  lost(): void;
+  commitFailed(): void;
 }
 
 /** Who waits for commits. */
 export interface Waiter {
   /** All commits up to this one are kept. @returns false when it waits no longer */
-  commitKept(ticket: number): boolean;
+  commitSucceeded(ticket: number): boolean;
   /** The commits up to this one failed, whatever waits for them must give up or ask for another ticket. @returns as above */
   commitFailed(ticket: number, error: Error): boolean;
 }
@@ -115,7 +115,7 @@ export class Ledger {
   #dirty: Durable[] = [];
   #written: Durable[] = [];
   readonly #waiters = new Set<Waiter>();
-  readonly #lazy: Alarm;
+  readonly #lazy: Timer;
   /** Closing and opening a store that failed, until it is open or the ledger is closed. */
   #reopening: Promise<void> | undefined;
   #reopenTimer: unknown;
@@ -129,19 +129,19 @@ export class Ledger {
   /** A commit that tries whether the store can be written again. */
   #isTrial = false;
   #reopenMs = FIRST_REOPEN_MS;
-  readonly #slow: Alarm;
-  readonly #foldLater: Alarm;
+  readonly #slow: Timer;
+  readonly #foldLater: Timer;
 
   constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
     this.#host = host;
     this.unwritten = new Unwritten(maxUnwritten, this);
-    this.#lazy = alarm(() => this.#hurry());
-    this.#foldLater = alarm(() => {
+    this.#lazy = timer(() => this.#hurry());
+    this.#foldLater = timer(() => {
       this.#mustFold = true;
       this.#hurry();
     });
-    this.#slow = alarm(() => {
+    this.#slow = timer(() => {
       const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged. Check the disk.`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
@@ -285,11 +285,11 @@ export class Ledger {
   }
 
   /** Resolves when the commit of this ticket is kept. @throws BrokerError STORE_FAILED */
-  kept(ticket: number): Promise<void> {
+  committed(ticket: number): Promise<void> {
     if (ticket <= this.settled) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.wait({
-        commitKept: (settled) => {
+        commitSucceeded: (settled) => {
           if (settled < ticket) return true;
           resolve();
           return false;
@@ -406,8 +406,8 @@ export class Ledger {
       this.settled = this.#ticket;
       if (this.#isFolding) this.#folded();
       if (this.isFailed) this.#recovered();
-      for (const item of written) this.#guard(() => item.kept());
-      this.#tell((waiter) => waiter.commitKept(this.settled));
+      for (const item of written) this.#guard(() => item.committed());
+      this.#tell((waiter) => waiter.commitSucceeded(this.settled));
     } else this.#fail(error, written);
     // those who waited have changed something in their turn
     if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
@@ -453,7 +453,7 @@ export class Ledger {
       item.isDirty = true;
       this.#dirty.push(item);
     }
-    for (const item of this.#dirty) this.#guard(() => item.lost());
+    for (const item of this.#dirty) this.#guard(() => item.commitFailed());
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
     if (isNew) this.#host.storeFailed(error);
@@ -604,6 +604,6 @@ function isChanged(error: unknown): error is StateError {
   return error instanceof StateError && error.code === 'STORE_CHANGED';
 }
 
-function alarm(ring: () => void): Alarm {
+function timer(ring: () => void): Timer {
   return { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
 }

@@ -4,7 +4,7 @@ import type { BrokerOptions } from '../broker/options.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
-import type { ConnectionMeta } from '../client-info.ts';
+import type { TransportInfo } from '../client-info.ts';
 import { BrokerError, InvalidInput, NotFound } from '../errors.ts';
 import type { Hook, Refusal } from '../hooks.ts';
 import type { Message } from '../packets/message.ts';
@@ -120,9 +120,9 @@ export class TestBroker {
    * Connect an in-process client over a link. The default for `clientId` is `client-1`, `client-2` and so on.
    * @throws as `broker.connect`; CONNECTION_CLOSED while the broker is not reachable
    */
-  async connect(options: ClientOptions & { readonly connection?: Partial<ConnectionMeta> } = {}): Promise<Client> {
-    const { connection, ...rest } = options;
-    const stream = this.stream(connection);
+  async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
+    const { transportInfo, ...rest } = options;
+    const stream = this.stream(transportInfo);
     const client = await connectClient(stream, {
       clientId: `client-${++this.#lastClient}`,
       clock: this.clock,
@@ -133,7 +133,7 @@ export class TestBroker {
   }
 
   /** Open a stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
-  stream(connection: Partial<ConnectionMeta> = {}): Duplex {
+  stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
     const [end, client] = duplexPair(this.broker.work);
     if (!this.#isReachable) {
       end.destroy();
@@ -146,7 +146,7 @@ export class TestBroker {
     }
     const [ours, theirs] = duplexPair(this.broker.work);
     this.#ends.add(ours);
-    this.broker.handle(ours, { transport: 'local', ...connection });
+    this.broker.handle(ours, { transport: 'local', ...transportInfo });
     const link = new Link(end, theirs, this.clock, () => {
       client.destroy();
       this.#loseConnection(ours);
@@ -241,8 +241,8 @@ export class TestBroker {
   }
 
   #leaks(): string[] {
-    const open = [...coreOf(this.broker).links].filter(
-      ({ stream, meta }) => meta.transport === 'local' && !this.#ends.has(stream)
+    const open = [...coreOf(this.broker).connections].filter(
+      ({ stream, transportInfo }) => transportInfo.transport === 'local' && !this.#ends.has(stream)
     );
     return [
       ...open.map(
@@ -271,7 +271,7 @@ export class TestBroker {
   /** Make the broker notice at once that a connection is lost. A will that it publishes counts for expectations of the same turn. */
   #loseConnection(ours: Duplex): void {
     const { broker } = this;
-    const connection = [...coreOf(broker).links].find(({ stream }) => stream === ours);
+    const connection = [...coreOf(broker).connections].find(({ stream }) => stream === ours);
     if (connection === undefined) return;
     const note = ({ message }: { message: Message }) => this.#publishedInTurn.push(message);
     const stop = broker.subscribe('$SYS/#', (message) => note({ message }), { retainHandling: 2 });

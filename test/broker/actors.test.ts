@@ -79,8 +79,8 @@ describe('The actors of a broker', () => {
     assert.ok(served);
     const terminated = broker.nextEvent('session.terminated', { where: ({ client }) => client.clientId === 'faulty' });
     // The action `release` ends the stream.
-    const [session] = [served as unknown as { client: { link: { stream: { end(): void; destroy(): void } } } }];
-    session.client.link.stream.end = () => {
+    const [session] = [served as unknown as { client: { connection: { stream: { end(): void; destroy(): void } } } }];
+    session.client.connection.stream.end = () => {
       throw new Error('broken');
     };
     await faulty.disconnect();

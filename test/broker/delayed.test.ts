@@ -67,14 +67,14 @@ describe('DelayedMessages', () => {
       }
     });
     const hold = (topic: string, delayMs: number, payload: string | Buffer = '') =>
-      delayed.hold(Message.from({ topic: `$delayed/1/${topic}`, payload }, undefined, 0, 0), topic, delayMs);
+      delayed.add(Message.from({ topic: `$delayed/1/${topic}`, payload }, undefined, 0, 0), topic, delayMs);
     return { clock, delayed, released, errors, hold };
   };
 
   it('releases each message when its delay has passed, the earliest first', () => {
     const { clock, delayed, released, hold } = setUp();
-    assert.equal(hold('late', 2000, '2'), 'held');
-    assert.equal(hold('soon', 1000, '1'), 'held');
+    assert.equal(hold('late', 2000, '2'), 'added');
+    assert.equal(hold('soon', 1000, '1'), 'added');
     assert.equal(delayed.count, 2);
     clock.advance(999);
     assert.deepEqual(released, []);
@@ -100,7 +100,7 @@ describe('DelayedMessages', () => {
       const message = Message.from({ topic }, undefined, 0, 0);
       const calls: string[] = [];
       message.detach = () => void calls.push(topic);
-      delayed.hold(message, topic, 1000);
+      delayed.add(message, topic, 1000);
       return calls;
     });
     assert.deepEqual(kept, [['first'], []]);
@@ -108,18 +108,18 @@ describe('DelayedMessages', () => {
 
   it('refuses messages above the maximum number, until there is room again', () => {
     const { clock, delayed, hold } = setUp({ maxMessages: 2 });
-    assert.deepEqual([hold('a', 1000), hold('b', 2000), hold('c', 1000)], ['held', 'held', 'refused']);
+    assert.deepEqual([hold('a', 1000), hold('b', 2000), hold('c', 1000)], ['added', 'added', 'refused']);
     assert.equal(delayed.count, 2);
     clock.advance(1000);
-    assert.equal(hold('d', 1000), 'held');
+    assert.equal(hold('d', 1000), 'added');
   });
 
   it('refuses messages above the maximum of bytes, and counts whole packets', () => {
     const { delayed, hold } = setUp({ maxBytes: 2500 });
-    assert.equal(hold('a', 1000, Buffer.alloc(1000)), 'held');
+    assert.equal(hold('a', 1000, Buffer.alloc(1000)), 'added');
     assert.ok(delayed.bytes > 1000 && delayed.bytes < 1050);
     assert.equal(hold('b', 1000, Buffer.alloc(2000)), 'refused');
-    assert.equal(hold('c', 1000, Buffer.alloc(1000)), 'held');
+    assert.equal(hold('c', 1000, Buffer.alloc(1000)), 'added');
     assert.equal(hold('d', 1000, Buffer.alloc(1000)), 'refused');
   });
 
@@ -143,11 +143,11 @@ describe('DelayedMessages', () => {
       maxBytes: 0,
       release: (message, topic) => {
         times.push(clock.monotonic());
-        if (times.length < 3) assert.equal(delayed.hold(message, topic, 1000), 'held');
+        if (times.length < 3) assert.equal(delayed.add(message, topic, 1000), 'added');
         return undefined;
       }
     });
-    delayed.hold(Message.from({ topic: 't' }, undefined, 0, 0), 't', 1000);
+    delayed.add(Message.from({ topic: 't' }, undefined, 0, 0), 't', 1000);
     clock.advance(10_000);
     assert.deepEqual(times, [1000, 2000, 3000]);
   });

@@ -141,7 +141,7 @@ describe('A broker in an app', () => {
       await turns(3);
       await end(broker);
       assert.equal(broker.state, 'disconnected');
-      assert.equal(coreOf(broker).links.size, 0);
+      assert.equal(coreOf(broker).connections.size, 0);
       stream.destroy();
     }
   });
@@ -514,7 +514,7 @@ describe('A broker in an app', () => {
         { clientId: 'b', filter: 'x/+', options: { ...options, retainAsPublished: true, retainHandling: 2 } }
       ]
     );
-    assert.equal(broker.session('a').connection.transport, 'local');
+    assert.equal(broker.session('a').transportInfo.transport, 'local');
   });
 
   it('warns about ten errors without a listener, and no more', async (context) => {
@@ -677,7 +677,7 @@ describe('A broker in an app', () => {
       mountpoint: '',
       isBridge: false,
       isSuperuser: false,
-      connection: { transport: 'local' },
+      transportInfo: { transport: 'local' },
       userProperties: [],
       connectedAt
     });

@@ -84,8 +84,8 @@ describe('No decision of any authenticate hook', () => {
       hooks: { authenticate: () => undefined }
     });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
-    await broker.connect({ connection: { zone: 'inner' } });
-    await broker.connect({ connection: { zone: 'trusted' } });
+    await broker.connect({ transportInfo: { zone: 'inner' } });
+    await broker.connect({ transportInfo: { zone: 'trusted' } });
   });
 
   it('is not affected by a hook of another kind', async () => {
@@ -120,7 +120,7 @@ describe('No decision of any authorize hook', () => {
     await using broker = await startBroker({ zones: { external: { aclNomatch: 'deny' }, inner: {} } });
     assert.deepEqual(await published(broker), [0, 0x87]);
     assert.equal(await subscribed(broker), 0x87);
-    const inner = await broker.connect({ connection: { zone: 'inner' } });
+    const inner = await broker.connect({ transportInfo: { zone: 'inner' } });
     await inner.subscribe('a');
     await inner.publish('a', 'x', { qos: 1 });
   });

@@ -814,7 +814,7 @@ describe('The preConnect hook', () => {
       const seen: unknown[] = [];
       await using broker = await startBroker({
         hooks: {
-          preConnect: ({ packet, connection, client }) => {
+          preConnect: ({ packet, transportInfo: connection, client }) => {
             seen.push([packet.clientId, connection.remoteAddress, client.clientId]);
             const refusal = {
               allow: false,

@@ -300,7 +300,7 @@ describe('SysTopics presence', () => {
 
   it('has strings for absent values, and the words of older versions', () => {
     const { sys, texts } = setUp(['$SYS/#']);
-    const local = clientInfo({ protocolVersion: 3, connection: { transport: 'local' } });
+    const local = clientInfo({ protocolVersion: 3, transportInfo: { transport: 'local' } });
     sys.connected(local, 0x87);
     const notice = JSON.parse(texts()['clients/c1/connected']);
     assert.equal(notice.username, 'undefined');
@@ -318,7 +318,7 @@ describe('SysTopics presence', () => {
       ['2001:db8::1', '2001:db8::1'],
       ['::ffff:1', '::ffff:1']
     ]) {
-      sys.connected(clientInfo({ connection: { transport: 'tcp', remoteAddress } }));
+      sys.connected(clientInfo({ transportInfo: { transport: 'tcp', remoteAddress } }));
       assert.equal(JSON.parse(texts()['clients/c1/connected']).ipaddress, shown);
     }
   });

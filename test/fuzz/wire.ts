@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { ConnectionMeta } from '../../lib/client-info.ts';
+import type { TransportInfo } from '../../lib/client-info.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { Packet, ProtocolVersion } from '../../lib/packets/types.ts';
@@ -132,11 +132,7 @@ export class Peer {
   readonly received: Packet[] = [];
   readonly #reader: PacketReader;
 
-  constructor(
-    broker: Broker,
-    version: ProtocolVersion,
-    options: WireOptions & { readonly meta?: ConnectionMeta } = {}
-  ) {
+  constructor(broker: Broker, version: ProtocolVersion, options: WireOptions & { readonly meta?: TransportInfo } = {}) {
     const { meta = { transport: 'stream' }, ...rest } = options;
     this.version = version;
     this.wire = new Wire(rest);

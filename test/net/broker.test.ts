@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt';
 import { type Listener, listen, tls, ws } from '../../adapters/net/index.ts';
-import { Broker, type BrokerError, type ConnectionMeta } from '../../lib/index.ts';
+import { Broker, type BrokerError, type TransportInfo } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
@@ -161,7 +161,7 @@ describe('a broker with listeners', () => {
     } as IClientOptions);
     const { client } = await connected;
     assert.equal(client.username, 'device-7');
-    assert.equal((client.connection as ConnectionMeta).authenticated, true);
+    assert.equal((client.transportInfo as TransportInfo).authenticated, true);
     assert.deepEqual(asked, []);
   });
 

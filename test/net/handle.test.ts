@@ -9,7 +9,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import mqtt from 'mqtt';
 import { duplexPair } from '../../lib/client/duplex.ts';
-import { type Broker, type ConnectionMeta, createBroker } from '../../lib/index.ts';
+import { type Broker, createBroker, type TransportInfo } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { closed } from './stub-broker.ts';
 
@@ -37,11 +37,11 @@ async function opened(server: Server, where: object = { port: 0, host: '127.0.0.
 }
 
 /** Connects a client over a stream, and returns the transport info that the broker has. */
-async function metaThrough(stream: Duplex): Promise<ConnectionMeta> {
+async function metaThrough(stream: Duplex): Promise<TransportInfo> {
   const connected = broker.nextEvent('client.connected');
   const client = new mqtt.MqttClient(() => stream, { reconnectPeriod: 0 });
   closing.push(() => client.end(true));
-  return (await connected).client.connection;
+  return (await connected).client.transportInfo;
 }
 
 describe('broker.handle without meta', () => {

@@ -5,15 +5,15 @@ import type { Acceptor, ZoneSizes } from '../../adapters/net/index.ts';
 import {
   type Alarm,
   type Clock,
-  type ConnectionMeta,
   type GatheringStream,
   type ListenerHandle,
-  systemClock
+  systemClock,
+  type TransportInfo
 } from '../../lib/index.ts';
 
 export interface Taken {
   readonly stream: Duplex;
-  readonly meta: ConnectionMeta;
+  readonly meta: TransportInfo;
 }
 
 /** Replaces the broker in tests of listeners: collects the connections and errors it is passed, and lets tests wait for them. */
@@ -30,7 +30,7 @@ export class StubBroker implements Acceptor {
   readonly #unheard: Taken[] = [];
   readonly #awaitingReport: (() => void)[] = [];
 
-  handle(stream: Duplex, meta: ConnectionMeta): void {
+  handle(stream: Duplex, meta: TransportInfo): void {
     stream.on('error', () => {});
     if (this.admits) (stream as GatheringStream).admitted?.();
     const taken = { stream, meta };

@@ -223,7 +223,7 @@ describe('attachWebSocket on a secure server', () => {
       );
       const connected = broker.nextEvent('client.connected');
       await servesMqtt(`wss://127.0.0.1:${port}/mqtt`, { ca: ca.cert, cert: client.cert, key: client.key });
-      const { username, connection } = (await connected).client;
+      const { username, transportInfo: connection } = (await connected).client;
       assert.equal(username, 'device-1');
       assert.equal(connection.transport, 'wss');
       assert.equal(connection.certificate?.subject, 'CN=device-1,O=Plant');

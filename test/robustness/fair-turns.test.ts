@@ -189,7 +189,7 @@ describe('A connection that sends more than its share of a turn', () => {
       flooder.wire.destroy(isFailure ? Object.assign(new Error('reset'), { code: 'ECONNRESET' }) : undefined);
       await new Promise<void>((resolve) => process.nextTick(resolve));
       assert.ok(flooder.wire.closed);
-      const { links, wheel } = coreOf(broker);
+      const { connections: links, wheel } = coreOf(broker);
       assert.equal(links.size, 1, 'it counts as a connection until what it sent is dealt with');
       const stopped = broker.stop({ timeoutMs: 0 });
       await turns(3);

@@ -27,7 +27,7 @@ async function connectsOverWebSocket(port) {
   });
   socket.onopen = () => socket.send(CONNECT);
   assert.deepEqual(await answer, [0x20, 2, 0, 0]);
-  assert.equal(world.broker.session('web').connection.transport, 'ws');
+  assert.equal(world.broker.session('web').transportInfo.transport, 'ws');
   socket.close();
 }
 
@@ -55,7 +55,7 @@ const STEPS = {
     const listener = await world.net.listen(world.broker, 0);
     const connected = world.broker.nextEvent('client.connected');
     world.tcp = await world.lib.connectClient(connect(listener.port, '127.0.0.1'), { clientId: 'tcp' });
-    const { transport, remoteAddress } = (await connected).client.connection;
+    const { transport, remoteAddress } = (await connected).client.transportInfo;
     assert.deepEqual([transport, remoteAddress], ['tcp', '127.0.0.1']);
   },
   'publish and subscribe with a client in the process': async () => {

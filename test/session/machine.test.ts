@@ -3,11 +3,11 @@ import { describe, it } from 'node:test';
 import { type Actor, type AnyStateMachine, createActor, initialTransition, transition } from 'xstate';
 import { brokerMachine } from '../../lib/broker/broker.machine.ts';
 import { replay } from '../../lib/replay.ts';
-import type { SessionDeeds } from '../../lib/session/deeds.ts';
+import type { SessionActions } from '../../lib/session/actions.ts';
 import { sessionMachine } from '../../lib/session/session.machine.ts';
 
 /** The target of each event in each state, and the actions on the way. An event that is not listed changes nothing. */
-const SESSION: Record<string, Record<string, [to: string, ...deeds: string[]]>> = {
+const SESSION: Record<string, Record<string, [to: string, ...actions: string[]]>> = {
   'idle.awaitingConnect': {
     connect: ['idle.authenticating', 'authenticate'],
     handedOver: ['gone', 'forget'],
@@ -47,10 +47,10 @@ const BROKER: typeof SESSION = {
 };
 
 /** Returns an object that implements every action by recording its name. */
-function scribe(): { done: string[]; deeds: SessionDeeds } {
+function scribe(): { done: string[]; actions: SessionActions } {
   const done: string[] = [];
-  const deeds = new Proxy({}, { get: (_, deed) => () => done.push(String(deed)) }) as SessionDeeds;
-  return { done, deeds };
+  const actions = new Proxy({}, { get: (_, action) => () => done.push(String(action)) }) as SessionActions;
+  return { done, actions };
 }
 
 function root(): Actor<never> {
@@ -83,7 +83,7 @@ for (const [name, machine, key, table] of [
   ['broker', brokerMachine, 'broker', BROKER]
 ] as [string, AnyStateMachine, string, typeof SESSION][]) {
   describe(`The chart of the ${name}`, () => {
-    const input = { [key]: scribe().deeds };
+    const input = { [key]: scribe().actions };
 
     it('starts as the table says', () => {
       const [snapshot] = (
@@ -94,35 +94,35 @@ for (const [name, machine, key, table] of [
 
     for (const [from, row] of Object.entries(table)) {
       for (const event of eventsOf(table)) {
-        const [to, ...deeds] = row[event] ?? [from];
-        it(`goes from ${from} on ${event} to ${to}${deeds.length > 0 ? `, with the actions ${deeds.join(', ')}` : ', without an action'}`, () => {
+        const [to, ...actions] = row[event] ?? [from];
+        it(`goes from ${from} on ${event} to ${to}${actions.length > 0 ? `, with the actions ${actions.join(', ')}` : ', without an action'}`, () => {
           const at = machine.resolveState({ value: nested(from), context: input } as never);
-          const [snapshot, actions] = transition(machine, at, { type: event } as never);
+          const [snapshot, taken] = transition(machine, at, { type: event } as never);
           assert.equal(joined(snapshot.value), to);
           assert.deepEqual(
-            actions.map(({ type }) => type),
-            deeds
+            taken.map(({ type }) => type),
+            actions
           );
         });
 
         it(`is replayed the same from ${from} on ${event}`, () => {
-          const { done, deeds: doer } = scribe();
-          const logic = replay(machine, key, (_deeds, error) => assert.fail(String(error)));
+          const { done, actions: doer } = scribe();
+          const logic = replay(machine, key, (_actions, error) => assert.fail(String(error)));
           const snapshot = {
             status: from === 'gone' ? 'done' : 'active',
             value: from,
-            deeds: doer,
+            actions: doer,
             output: undefined,
             error: undefined
           };
           const actor = createActor(
             logic as never,
-            { parent: root(), input: { deeds: doer }, snapshot } as never
+            { parent: root(), input: { actions: doer }, snapshot } as never
           ) as Actor<never>;
           actor.start();
           (actor as unknown as { send(event: object): void }).send({ type: event });
           assert.equal((actor.getSnapshot() as { value: string }).value, to);
-          assert.deepEqual(done, deeds);
+          assert.deepEqual(done, actions);
         });
       }
     }
@@ -132,20 +132,20 @@ for (const [name, machine, key, table] of [
 describe('A replayed actor', () => {
   it('stays active when an action throws, performs the other actions, and reports the error', () => {
     const failures: string[] = [];
-    const { done, deeds } = scribe();
-    const faulty = new Proxy(deeds, {
-      get: (target, deed) =>
-        deed === 'release'
+    const { done, actions } = scribe();
+    const faulty = new Proxy(actions, {
+      get: (target, action) =>
+        action === 'release'
           ? () => {
               throw new Error('broken');
             }
-          : Reflect.get(target, deed)
+          : Reflect.get(target, action)
     });
-    const logic = replay<SessionDeeds>(sessionMachine, 'session', (who, error, deed) => {
+    const logic = replay<SessionActions>(sessionMachine, 'session', (who, error, action) => {
       assert.equal(who, faulty);
-      failures.push(`${deed}: ${(error as Error).message}`);
+      failures.push(`${action}: ${(error as Error).message}`);
     });
-    const actor = createActor(logic as never, { parent: root(), input: { deeds: faulty } } as never) as Actor<never>;
+    const actor = createActor(logic as never, { parent: root(), input: { actions: faulty } } as never) as Actor<never>;
     actor.start();
     const send = (type: string) => (actor as unknown as { send(event: object): void }).send({ type });
     for (const event of ['connect', 'accepted', 'detached', 'resumed']) send(event);

@@ -137,9 +137,9 @@ describe('Backlog', () => {
     push(backlog, 'high', 'low');
     backlog.push(message('low', 0), 0, false, undefined);
     backlog.push(message('other', 0), 0, false, undefined);
-    assert.equal(backlog.zeroes, 2);
+    assert.equal(backlog.qos0Count, 2);
     assert.deepEqual(drain(backlog, false), ['low', 'other']);
-    assert.equal(backlog.zeroes, 0);
+    assert.equal(backlog.qos0Count, 0);
     assert.deepEqual(drain(backlog), ['high', 'low']);
   });
 
@@ -188,7 +188,7 @@ describe('Backlog', () => {
           assert.equal(String(backlog.shift(windowOpen)?.message.payload ?? 'none'), first?.n ?? 'none');
         }
         assert.equal(backlog.length, slow.length);
-        assert.equal(backlog.zeroes, slow.filter(({ qos }) => qos === 0).length);
+        assert.equal(backlog.qos0Count, slow.filter(({ qos }) => qos === 0).length);
       }
       assert.deepEqual(drops, slowDrops);
       for (const { n } of slow.sort((a, b) => priority(b.topic) - priority(a.topic)))

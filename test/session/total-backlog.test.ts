@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
 import { Backlog } from '../../lib/session/queue.ts';
-import { KeptMessage } from '../../lib/session/segment.ts';
+import { PersistedMessage } from '../../lib/session/segment.ts';
 import { TotalBacklog } from '../../lib/session/total-backlog.ts';
 
 const KB = 1024;
@@ -71,7 +71,7 @@ describe('All backlogs together', () => {
     const [kept, alone] = all;
     for (let n = 0; n < 15; n++) {
       const one = message(`k${n}`);
-      kept.push(one, 1, false, undefined, new KeptMessage(one, 1, false, undefined, n));
+      kept.push(one, 1, false, undefined, new PersistedMessage(one, 1, false, undefined, n));
     }
     for (let n = 0; n < 10; n++) alone.push(message(`a${n}`), 1, false, undefined);
     assert.equal(kept.length, 15);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
-import { KeptMessage } from '../../lib/session/segment.ts';
+import { PersistedMessage } from '../../lib/session/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
@@ -317,7 +317,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       void kit.broker.publish('kept/1', `${n}`);
       if (n % 100 === 0) await turns(1);
     }
-    const left = queryObjects(KeptMessage, { format: 'count' });
+    const left = queryObjects(PersistedMessage, { format: 'count' });
     assert.ok(left < 11_000, `${left} in memory`);
     await mended(kit, store);
   });
@@ -330,7 +330,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await kit.clock.advance('1s');
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
-    const before = queryObjects(KeptMessage, { format: 'count' });
+    const before = queryObjects(PersistedMessage, { format: 'count' });
     for (let n = 0; n < 3_000; n++) {
       void kit.broker.publish('kept/1', `${n}`);
       if (n % 10 === 0) await turns(5);
@@ -338,7 +338,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await turns(10);
     const { inflight, mqueueLen } = kit.broker.session('reader').figures();
     assert.deepEqual({ inflight, mqueueLen }, { inflight: 0, mqueueLen: 0 });
-    const left = queryObjects(KeptMessage, { format: 'count' }) - before;
+    const left = queryObjects(PersistedMessage, { format: 'count' }) - before;
     assert.ok(left < 200, `${left} in memory`);
     await mended(kit, store);
   });
@@ -361,7 +361,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await kit.clock.advance('1s');
     store.fault = 'rejects';
     await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
-    const inMemory = queryObjects(KeptMessage, { format: 'count' });
+    const inMemory = queryObjects(PersistedMessage, { format: 'count' });
     for (let n = 0; n < 10_000; n++) {
       void broker.publish('kept/1', `${n}`);
       if (n % 100 === 0) await turns(2);
@@ -369,7 +369,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await turns(2);
     const { mqueueLen } = broker.session('reader').figures();
     assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} wait`);
-    const more = queryObjects(KeptMessage, { format: 'count' }) - inMemory;
+    const more = queryObjects(PersistedMessage, { format: 'count' }) - inMemory;
     assert.ok(more < 2_700, `${more} more in memory`);
     await mended(kit, store);
     assert.equal(broker.session('reader').figures().mqueueLen, mqueueLen);

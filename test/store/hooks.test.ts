@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
 import { ClientSession } from '../../lib/client/session.ts';
-import { KeptMessage } from '../../lib/session/segment.ts';
+import { PersistedMessage } from '../../lib/session/segment.ts';
 import { ack, told } from '../support/flows.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, publish } from '../support/wire.ts';
@@ -144,7 +144,7 @@ describe('A message that waits for a hook', () => {
         await lives.kit.clock.advance(500);
         refuse();
         await lives.kit.clock.advance(500);
-        assert.equal(queryObjects(KeptMessage, { format: 'count' }), 0);
+        assert.equal(queryObjects(PersistedMessage, { format: 'count' }), 0);
       });
 
   it('is not lost if it was delayed and the process crashes in the meantime', async () => {

@@ -418,7 +418,7 @@ describe('A queue with an unreadable record', () => {
       const copy = await lives.store.copy();
       assert.deepEqual((await checkStore(copy)).findings, []);
       const [flow] = (await lives.store.entries()).filter(({ key }) => key[0] === Kind.flow);
-      const { count, bytes, zeroes } = readFlow(flow);
+      const { count, bytes, qos0Count: zeroes } = readFlow(flow);
       assert.deepEqual({ count, bytes, zeroes }, { count: 0, bytes: 0, zeroes: 0 });
       const queued = (await lives.store.contents()).filter((text) => text.startsWith('queued'));
       assert.deepEqual(queued, []);

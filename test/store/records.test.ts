@@ -5,8 +5,8 @@ import { encodePublish } from '../../lib/packets/encode.ts';
 import { Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
 import { IdSet } from '../../lib/session/id-set.ts';
-import { park, parkedCounts, parkedIds } from '../../lib/session/parked.ts';
-import { KeptMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
+import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/parked.ts';
+import { PersistedMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
 import { SeqSet } from '../../lib/session/seq-set.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { readMessage, writeMessage } from '../../lib/store/message-record.ts';
@@ -135,12 +135,12 @@ describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
         const undecided = new Set(given.slice(0, count));
         const awaiting = new IdSet();
         for (const id of given) awaiting.add(id);
-        const parked = park(undefined, awaiting, undecided, true);
+        const parked = encodeInFlight(undefined, awaiting, undecided, true);
         assert.ok(parked.length <= 4 + 8_192);
-        const read = parkedIds(parked);
+        const read = awaitedIds(parked);
         const expected = given.slice(count).sort((a, b) => a - b);
         assert.deepEqual(read.values(), expected);
-        assert.deepEqual([read.size, parkedCounts(parked).awaitingRel], [expected.length, expected.length]);
+        assert.deepEqual([read.size, inFlightCounts(parked).awaitingRel], [expected.length, expected.length]);
         assert.equal(awaiting.size, given.length);
         for (const id of expected) assert.ok(read.delete(id));
         assert.equal(read.size + read.values().length, 0);
@@ -153,7 +153,7 @@ describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
     const parked = Buffer.alloc(4 + 60_000 * 2);
     parked.writeUInt16BE(60_000, 2);
     for (let n = 0; n < 60_000; n++) parked.writeUInt16BE(n + 1, 4 + n * 2);
-    const read = parkedIds(parked);
+    const read = awaitedIds(parked);
     assert.deepEqual([read.size, read.has(60_000), read.has(60_001)], [60_000, true, false]);
   });
 });
@@ -250,7 +250,7 @@ describe('A message in a record', () => {
         let seq = 0;
         const messages = list.map(({ message, gap, ids }) => {
           seq += gap;
-          return new KeptMessage(messageOf(message), message.qos, message.retain, ids, seq);
+          return new PersistedMessage(messageOf(message), message.qos, message.retain, ids, seq);
         });
         const draft = new Draft();
         writeSegments(draft, 5, messages);

@@ -283,7 +283,7 @@ describe('A broker that starts again', () => {
     const first = await new Broker({ store, zones }).start();
     for (const zone of Object.keys(zones))
       for (const n of [1, 2]) {
-        const client = await first.connect({ clientId: `${zone}-${n}`, ...PERSISTENT, connection: { zone } });
+        const client = await first.connect({ clientId: `${zone}-${n}`, ...PERSISTENT, transportInfo: { zone } });
         await client.disconnect();
       }
     await first.stop();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { ConnectionMeta } from '../../lib/client-info.ts';
+import type { TransportInfo } from '../../lib/client-info.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { ConnackPacket, ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
@@ -19,7 +19,7 @@ export interface RawClientOptions extends Partial<Omit<ConnectPacket, 'cmd' | 'p
   /** `false`: open the stream and send nothing. */
   readonly connect?: boolean;
   /** What the listener reports about the connection. */
-  readonly meta?: Partial<ConnectionMeta>;
+  readonly meta?: Partial<TransportInfo>;
 }
 
 let lastClient = 0;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
-import type { ConnectionMeta } from '../../lib/client-info.ts';
+import type { TransportInfo } from '../../lib/client-info.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type {
   ConnackPacket,
@@ -75,7 +75,7 @@ export async function granted(client: RawClient, ...args: Parameters<typeof subs
 /** Sends CONNECT and returns the refusing CONNACK, after which the connection is closed. */
 export async function refusedConnect(
   broker: Broker,
-  options: Partial<ConnectPacket> & { version?: ProtocolVersion; meta?: Partial<ConnectionMeta> } = {}
+  options: Partial<ConnectPacket> & { version?: ProtocolVersion; meta?: Partial<TransportInfo> } = {}
 ): Promise<ConnackPacket> {
   const { version = 5, meta, ...given } = options;
   const client = await rawClient(broker, { version, meta, connect: false });

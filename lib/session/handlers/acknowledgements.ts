@@ -57,9 +57,9 @@ export function onPuback(
     return;
   }
   session.resending?.delete(id);
-  const kept = inflight.keptOf(id);
+  const persisted = inflight.persistedOf(id);
   acked(session, inflight.free(id), 1);
-  if (kept !== undefined) session.log?.finish(kept);
+  if (persisted !== undefined) session.log?.finish(persisted);
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
@@ -75,29 +75,29 @@ export function onPubrec(
   const id = ack & 0xffff;
   const code = ack >>> 16;
   const { inflight, host } = session;
-  const link = session.link as Connection;
+  const connection = session.connection as Connection;
   const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
     host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
     if (state !== Awaiting.nothing) throw wrongKind('PUBREC', id);
-    if (code < 0x80) answer(session, link, PUBREL, id, ReasonCode.packetIdentifierNotFound);
+    if (code < 0x80) answer(session, connection, PUBREL, id, ReasonCode.packetIdentifierNotFound);
     return;
   }
   session.resending?.delete(id);
   const { log } = session;
-  const kept = inflight.keptOf(id);
+  const persisted = inflight.persistedOf(id);
   if (code >= 0x80) {
     acked(session, inflight.free(id), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
-    if (kept !== undefined) log?.finish(kept);
+    if (persisted !== undefined) log?.finish(persisted);
     session.pump();
     return;
   }
   if (state === Awaiting.pubrec) {
     acked(session, inflight.released(id), 2);
-    if (kept !== undefined) log?.finish(kept);
+    if (persisted !== undefined) log?.finish(persisted);
     log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
   } else host.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
-  answer(session, link, PUBREL, id, 0, ticketOf(session));
+  answer(session, connection, PUBREL, id, 0, ticketOf(session));
   if (session.zoneSettings.maxInflightBytes > 0) session.pump(); // the message counts no longer
 }
 
@@ -114,7 +114,7 @@ export function onPubrel(
   if (!isKnown) session.host.metrics.counts[Metric.packetsPubrelMissed]++;
   else session.log?.flowChanged();
   const code = isKnown ? 0 : ReasonCode.packetIdentifierNotFound;
-  answer(session, session.link as Connection, PUBCOMP, id, code, ticketOf(session)); // [MQTT-4.3.3-11]
+  answer(session, session.connection as Connection, PUBCOMP, id, code, ticketOf(session)); // [MQTT-4.3.3-11]
 }
 
 export function onPubcomp(
@@ -163,41 +163,41 @@ export function ticketOf({ log, host }: Session): number {
  */
 export function answer(
   session: Session,
-  link: Connection,
+  connection: Connection,
   first: number,
   id: number,
   code: number,
   ticket = 0,
   isAgain = false
 ): void {
-  if (ticket > 0 || link.late?.mustFollow(first)) {
-    (link.late ??= new AckQueue(link, session.host.ledger as Ledger)).add(ticket, first, id, code, isAgain);
+  if (ticket > 0 || connection.late?.mustFollow(first)) {
+    (connection.late ??= new AckQueue(connection, session.host.ledger as Ledger)).add(ticket, first, id, code, isAgain);
     return;
   }
-  answerNow(session, link, first, id, code);
+  answerNow(session, connection, first, id, code);
 }
 
 /** The message cannot be kept now: 5.0 has a code for that, 3.x does not and sends again on the next connection. */
 export function refuseForNow(
   session: Session,
-  link: Connection,
+  connection: Connection,
   first: number,
   id: number,
   reason: 'store_failed' | 'quota'
 ): void {
-  if (session.protocolVersion === 5) answer(session, link, first, id, ReasonCode.quotaExceeded);
+  if (session.protocolVersion === 5) answer(session, connection, first, id, ReasonCode.quotaExceeded);
   else session.close(reason, reason === 'quota' ? ReasonCode.quotaExceeded : ReasonCode.serverUnavailable);
 }
 
 /** Send an acknowledgement that has waited, or need not. */
-export function answerNow(session: Session, link: Connection, first: number, id: number, code: number): void {
+export function answerNow(session: Session, connection: Connection, first: number, id: number, code: number): void {
   const { counts } = session.host.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
-    link.acknowledge(ack(first, id));
+    connection.acknowledge(ack(first, id));
     counts[SENT[first]]++;
     return;
   }
-  link.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
+  connection.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
 }
 
 function acked(session: Session, message: Message | undefined, qos: QoS): void {

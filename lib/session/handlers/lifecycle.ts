@@ -18,14 +18,14 @@ export function onConnect(
   body: number,
   end: number
 ): void {
-  const link = session.link as Connection;
-  link.answerVersion = peekConnectVersion(buf, body, end);
+  const connection = session.connection as Connection;
+  connection.answerVersion = peekConnectVersion(buf, body, end);
   try {
     const packet = decodeConnect(buf, body, end);
-    link.packetTaken();
+    connection.packetTaken();
     session.host.onConnect(session, packet);
   } catch (error) {
-    if (error instanceof UnsupportedVersion) link.answerVersion = error.answerAs; // [MQTT-3.1.2-2]
+    if (error instanceof UnsupportedVersion) connection.answerVersion = error.answerAs; // [MQTT-3.1.2-2]
     throw error;
   }
 }
@@ -79,7 +79,7 @@ export function onAuthWhileConnecting(
   if (packet.properties?.authenticationMethod !== auth.method) {
     throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the method must be that of CONNECT'); // [MQTT-4.12.0-5]
   }
-  session.link?.packetTaken();
+  session.connection?.packetTaken();
   auth.receive(packet.properties.authenticationData);
 }
 

@@ -29,7 +29,7 @@ export function onPublish(
   end: number
 ): void {
   const { host, zoneSettings } = session;
-  const link = session.link as Connection;
+  const connection = session.connection as Connection;
   const qos = ((flags >> 1) & 3) as QoS;
   const retain = (flags & 1) !== 0;
   const topicAt = body + 2;
@@ -60,17 +60,17 @@ export function onPublish(
   checkOffer(session, qos, retain);
   const route =
     alias === 0 && topicEnd > topicAt
-      ? routeOf(session, link, buf, topicAt, topicEnd)
-      : routeOfAlias(session, link, buf, topicAt, topicEnd, alias);
+      ? routeOf(session, connection, buf, topicAt, topicEnd)
+      : routeOfAlias(session, connection, buf, topicAt, topicEnd, alias);
 
   const { counts } = host.metrics;
-  link.receivedMessages++;
+  connection.receivedMessages++;
   counts[Metric.messagesReceived]++;
   counts[QOS_RECEIVED[qos]]++;
-  if (qos > 0 && !admitFlow(session, link, qos, id)) return;
+  if (qos > 0 && !admitFlow(session, connection, qos, id)) return;
   if (isBadPayload) {
     counts[Metric.packetsPublishError]++;
-    settle(session, link, qos, id, ReasonCode.payloadFormatInvalid, 0);
+    settle(session, connection, qos, id, ReasonCode.payloadFormatInvalid, 0);
     return;
   }
 
@@ -92,12 +92,12 @@ export function onPublish(
     host.wallMs,
     expiry
   );
-  const isForeign = session.mountpoint !== '' || (host.hasRewrites && link.foreign?.isRewritten === true);
+  const isForeign = session.mountpoint !== '' || (host.hasRewrites && connection.foreign?.isRewritten === true);
   if (alias !== 0 || isForeign || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
   if (route.kind === TopicKind.system && !session.isSuperuser) {
-    refused(session, link, message, id, qos, ReasonCode.notAuthorized);
+    refused(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
   if (host.hasPublishHooks) {
@@ -109,16 +109,16 @@ export function onPublish(
       const done = decided
         .then((outcome) => {
           if (isNoted) session.undecided?.delete(id);
-          if (session.link === link) {
-            finish(session, link, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
+          if (session.connection === connection) {
+            finish(session, connection, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
           } else {
-            finishAlone(session, link, outcome, id, qos, isNoted);
+            finishAlone(session, connection, outcome, id, qos, isNoted);
           }
-          session.resumeAfterHook(link);
+          session.resumeAfterHook(connection);
         })
         .catch((error: unknown) => {
           if (isNoted) session.undecided?.delete(id);
-          session.broke(error, 'going on after a publish hook', link);
+          session.broke(error, 'going on after a publish hook', connection);
         })
         .then(() => {
           if (session.deciding === done) session.deciding = undefined;
@@ -126,16 +126,16 @@ export function onPublish(
       session.deciding = done;
       return;
     }
-    finish(session, link, decided.message, host.freshened(decided.route), id, qos, decided.reasonCode);
+    finish(session, connection, decided.message, host.freshened(decided.route), id, qos, decided.reasonCode);
     return;
   }
-  finish(session, link, message, route, id, qos, 0);
+  finish(session, connection, message, route, id, qos, 0);
 }
 
 /** Route what has been let through, and acknowledge by the QoS it came with: a hook may have changed that of the message. */
 function finish(
   session: Session,
-  link: Connection,
+  connection: Connection,
   message: Message,
   route: Route,
   id: number,
@@ -143,21 +143,21 @@ function finish(
   reasonCode: number
 ): void {
   if (reasonCode >= 0x80) {
-    refused(session, link, message, id, qos, reasonCode);
+    refused(session, connection, message, id, qos, reasonCode);
     return;
   }
   const { host } = session;
   if (qos > 0 && host.isRefusing && host.refuses(message, route)) {
-    refusedForNow(session, link, message, id, qos, 'quota');
+    refusedForNow(session, connection, message, id, qos, 'quota');
     return;
   }
   if (host.ledger !== undefined && qos > 0) {
-    finishKept(session, link, message, route, id, qos, host.ledger);
+    finishPersisted(session, connection, message, route, id, qos, host.ledger);
     return;
   }
   const notedBefore = host.ledger?.unwritten.noted ?? 0;
-  settle(session, link, qos, id, act(host, message, route), 0);
-  if (host.ledger !== undefined) pauseForStore(link, host.ledger, notedBefore);
+  settle(session, connection, qos, id, act(host, message, route), 0);
+  if (host.ledger !== undefined) pauseForStore(connection, host.ledger, notedBefore);
 }
 
 /** @returns the reason code of the acknowledgement */
@@ -170,9 +170,9 @@ function act(host: SessionHost, message: Message, route: Route): number {
 }
 
 /** With a store: what some receiver, or the retained messages, keep of it is acknowledged when it is kept. */
-function finishKept(
+function finishPersisted(
   session: Session,
-  link: Connection,
+  connection: Connection,
   message: Message,
   route: Route,
   id: number,
@@ -181,8 +181,8 @@ function finishKept(
 ): void {
   const { host, log } = session;
   const isOwnKept = qos === 2 && log !== undefined;
-  if (ledger.isFailed && (message.retain || isOwnKept || route.kind === TopicKind.delayed || host.keepsAny(route))) {
-    refusedForNow(session, link, message, id, qos, 'store_failed');
+  if (ledger.isFailed && (message.retain || isOwnKept || route.kind === TopicKind.delayed || host.persistsAny(route))) {
+    refusedForNow(session, connection, message, id, qos, 'store_failed');
     return;
   }
   const { promises } = ledger;
@@ -190,18 +190,18 @@ function finishKept(
   message.ticket = ledger.ticket;
   if (isOwnKept) {
     // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
-    message.isHeld = true;
+    message.isDeferred = true;
     log.flowChanged();
   }
   const code = act(host, message, route);
-  settle(session, link, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
-  pauseForStore(link, ledger, notedBefore);
+  settle(session, connection, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
+  pauseForStore(connection, ledger, notedBefore);
 }
 
 /** The message cannot be kept, and nobody gets it: its publisher may send it again. */
 function refusedForNow(
   session: Session,
-  link: Connection,
+  connection: Connection,
   message: Message,
   id: number,
   qos: QoS,
@@ -211,32 +211,32 @@ function refusedForNow(
   host.metrics.counts[Metric.packetsPublishError]++;
   host.dropped(message, reason, undefined);
   if (qos === 2) forget(session, id);
-  refuseForNow(session, link, qos === 1 ? PUBACK : PUBREC, id, reason);
+  refuseForNow(session, connection, qos === 1 ? PUBACK : PUBREC, id, reason);
 }
 
 /**
  * Charge a publisher for what its messages put to be written, and read no more of it while that is too much.
  * @param notedBefore bytes that the ledger had noted before them
  */
-export function pauseForStore(link: Connection, ledger: Ledger, notedBefore: number): void {
+export function pauseForStore(connection: Connection, ledger: Ledger, notedBefore: number): void {
   const { unwritten } = ledger;
   const caused = unwritten.noted - notedBefore;
   if (caused === 0) return;
-  const share = (link.unwritten ??= new UnwrittenShare());
+  const share = (connection.unwritten ??= new UnwrittenShare());
   unwritten.charge(share, caused);
-  if (unwritten.isMuch && unwritten.isTooMuch(share)) pauseUntilWritten(link, ledger, share);
+  if (unwritten.isMuch && unwritten.isTooMuch(share)) pauseUntilWritten(connection, ledger, share);
 }
 
-function pauseUntilWritten(link: Connection, ledger: Ledger, share: UnwrittenShare): void {
-  if ((link.pauses & Pause.store) !== 0 || ledger.isFailed) return;
+function pauseUntilWritten(connection: Connection, ledger: Ledger, share: UnwrittenShare): void {
+  if ((connection.pauses & Pause.store) !== 0 || ledger.isFailed) return;
   const { unwritten } = ledger;
-  link.pause(Pause.store);
+  connection.pause(Pause.store);
   const mustWait = () => {
-    if (unwritten.isTooMuch(share) && !ledger.isFailed && !link.isClosed) return true;
-    link.resume(Pause.store);
+    if (unwritten.isTooMuch(share) && !ledger.isFailed && !connection.isClosed) return true;
+    connection.resume(Pause.store);
     return false;
   };
-  ledger.wait({ commitKept: mustWait, commitFailed: mustWait });
+  ledger.wait({ commitSucceeded: mustWait, commitFailed: mustWait });
 }
 
 /** An incoming QoS 2 id is not in use after all. */
@@ -275,7 +275,7 @@ function finishAlone(
   }
   if (isOurs) {
     message.ticket = ledger.ticket;
-    message.isHeld = true;
+    message.isDeferred = true;
     log.flowChanged();
     answer(session, gone, PUBREC, id, 0, ledger.ticket); // nobody gets it: if the commit fails, the id is forgotten
   }
@@ -284,7 +284,14 @@ function finishAlone(
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
-function refused(session: Session, link: Connection, message: Message, id: number, qos: QoS, reasonCode: number): void {
+function refused(
+  session: Session,
+  connection: Connection,
+  message: Message,
+  id: number,
+  qos: QoS,
+  reasonCode: number
+): void {
   countRefusal(session.host, reasonCode);
   session.host.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
@@ -292,7 +299,7 @@ function refused(session: Session, link: Connection, message: Message, id: numbe
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
     return;
   }
-  settle(session, link, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
+  settle(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
 }
 
 function countRefusal({ metrics }: SessionHost, code: number): void {
@@ -300,20 +307,20 @@ function countRefusal({ metrics }: SessionHost, code: number): void {
 }
 
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
-function settle(session: Session, link: Connection, qos: QoS, id: number, code: number, ticket: number): void {
+function settle(session: Session, connection: Connection, qos: QoS, id: number, code: number, ticket: number): void {
   if (qos === 0) return;
   if (qos === 2 && code >= 0x80) forget(session, id);
-  answer(session, link, qos === 1 ? PUBACK : PUBREC, id, code, ticket);
+  answer(session, connection, qos === 1 ? PUBACK : PUBREC, id, code, ticket);
 }
 
 /** Receive Maximum, and QoS 2 ids in use. @returns false if the packet has been dealt with */
-function admitFlow(session: Session, link: Connection, qos: QoS, id: number): boolean {
+function admitFlow(session: Session, connection: Connection, qos: QoS, id: number): boolean {
   const { zoneSettings, host } = session;
   if (qos === 2 && session.awaitingRel?.has(id)) {
     host.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
     const ticket = host.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, those that are known are kept
-    answer(session, link, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
+    answer(session, connection, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
@@ -332,7 +339,7 @@ function admitFlow(session: Session, link: Connection, qos: QoS, id: number): bo
           ReasonCode.quotaExceeded,
           'too many QoS 2 messages wait for PUBREL (option maxAwaitingRel)'
         );
-      answer(session, link, PUBREC, id, ReasonCode.quotaExceeded); // 0x93 is none of PUBREC's [MQTT-3.5.2-1]
+      answer(session, connection, PUBREC, id, ReasonCode.quotaExceeded); // 0x93 is none of PUBREC's [MQTT-3.5.2-1]
       return false;
     }
     ids.add(id);
@@ -352,21 +359,21 @@ function checkOffer(session: Session, qos: QoS, retain: boolean): void {
     ); // [MQTT-3.2.2-14]
 }
 
-function routeOf(session: Session, link: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
+function routeOf(session: Session, connection: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
   const { host } = session;
-  if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, link, buf, topicAt, topicEnd);
-  const known = link.route;
+  if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, connection, buf, topicAt, topicEnd);
+  const known = connection.route;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && host.isFresh(known)) return known;
   const route = host.resolve(buf, topicAt, topicEnd);
   session.checkRoute(route);
-  link.route = route.isStale ? undefined : route;
+  connection.route = route.isStale ? undefined : route;
   return route;
 }
 
 /** The route of a topic that is not routed as it came: rewritten, or under a mount point. */
-function foreignRoute(session: Session, link: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
+function foreignRoute(session: Session, connection: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
   const { host } = session;
-  const known = link.foreign;
+  const known = connection.foreign;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
     if (known.route !== undefined && host.isFresh(known.route)) return known.route;
     const route = host.routeOf(known.topic);
@@ -382,13 +389,13 @@ function foreignRoute(session: Session, link: Connection, buf: Buffer, topicAt: 
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = host.routeOf(topic);
-  link.foreign = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
+  connection.foreign = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
   return route;
 }
 
 function routeOfAlias(
   session: Session,
-  link: Connection,
+  connection: Connection,
   buf: Buffer,
   topicAt: number,
   topicEnd: number,
@@ -401,11 +408,11 @@ function routeOfAlias(
     ); // [MQTT-3.2.2-17, -18]
   }
   if (topicEnd > topicAt) {
-    const route = routeOf(session, link, buf, topicAt, topicEnd);
-    (link.topicAliases ??= [])[alias] = route.topic;
+    const route = routeOf(session, connection, buf, topicAt, topicEnd);
+    (connection.topicAliases ??= [])[alias] = route.topic;
     return route;
   }
-  const topic = alias === 0 ? undefined : link.topicAliases?.[alias];
+  const topic = alias === 0 ? undefined : connection.topicAliases?.[alias];
   if (topic === undefined)
     throw new ProtocolError(
       ReasonCode.protocolError,

@@ -53,5 +53,5 @@ export function onPingreq(
 ): void {
   if (end !== body)
     throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ has a body; its remaining length is 0');
-  session.link?.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
+  session.connection?.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
 }
