@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { RouteCache } from '../lib/topics/route-cache.ts';
+import { RouteCache } from '../lib/routing/route-cache.ts';
 import { FilterIndex } from '../lib/topics/trie.ts';
 
 /** What one number of filters costs: CPU microseconds an operation, bytes of heap a filter (without its text and its subscriber). */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it, mock } from 'node:test';
-import { systemClock } from '../lib/clock.ts';
+import { systemClock } from '../lib/base/clock.ts';
 
 describe('systemClock', () => {
   it('tells wall time and a monotonic time of its own', () => {
@@ -62,7 +62,7 @@ describe('systemClock', () => {
   });
 
   it('does not keep the process alive', () => {
-    const script = "import { systemClock } from './lib/clock.ts'; systemClock.setTimeout(() => {}, 60_000);";
+    const script = "import { systemClock } from './lib/base/clock.ts'; systemClock.setTimeout(() => {}, 60_000);";
     const { status, signal } = spawnSync(
       process.execPath,
       ['--import', 'tsx', '--input-type=module', '--eval', script],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
-import { asError, EVENT_NAMES, Events } from '../lib/events.ts';
+import { asError, EVENT_NAMES, Events } from '../lib/events/events.ts';
 import { clientInfo } from './support/client-info.ts';
 
 const client = clientInfo();

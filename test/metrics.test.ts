@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../lib/metrics.ts';
+import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../lib/events/metrics.ts';
 
 /** Gauges whose values a test sets. */
 const setUp = () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Timer, TimingWheel } from '../lib/timing-wheel.ts';
+import { type Timer, TimingWheel } from '../lib/base/timing-wheel.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { randomSource } from './topics/slow-matcher.ts';
 

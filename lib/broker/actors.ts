@@ -1,5 +1,5 @@
 import { type Actor, type ActorLogic, createActor, type EventObject, type Snapshot } from 'xstate';
-import { replay } from '../replay.ts';
+import { replay } from '../base/replay.ts';
 
 /** One step of an actor, as `inspect` shows it: xstate's inspection event, of which the fields that matter are told here. */
 export interface Inspection {

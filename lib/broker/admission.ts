@@ -1,17 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import { ProtocolError } from '../errors.ts';
-import { type Approval, isApproval, isThenable, type Refusal, soundRefusal, type Verdict } from '../hooks.ts';
-import { Metric } from '../metrics.ts';
+import { Authentication, admitsAnonymous, isTrusted } from '../access/authentication.ts';
+import { ProtocolError } from '../base/errors.ts';
+import { type Connection, Pause } from '../connection/connection.ts';
+import { ZoneRates } from '../connection/rate-limit.ts';
+import { type Approval, isApproval, isThenable, type Refusal, soundRefusal, type Verdict } from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
 import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
-import { type Connection, Pause } from '../session/connection.ts';
-import { ZoneRates } from '../session/rate-limit.ts';
+import type { Zone } from '../records/zone.ts';
 import type { Session, WillState } from '../session/session.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
-import type { Zone } from '../zone.ts';
-import { Authentication, admitsAnonymous, isTrusted } from './authentication.ts';
 import type { Core } from './core.ts';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';

@@ -1,5 +1,5 @@
 import { setup } from 'xstate';
-import type { BrokerActions, BrokerEvent } from './deeds.ts';
+import type { BrokerActions, BrokerEvent } from './actions.ts';
 
 /** The life of a broker: idle (built, nothing accepted), connected (accepting), disconnected (stopped, everything released). */
 export const brokerMachine = setup({

@@ -1,9 +1,9 @@
-import type { DropReason } from '../events.ts';
+import type { DropReason } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
+import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
 import type { SessionLog } from '../session/log.ts';
 import type { PersistedMessage } from '../session/segment.ts';
 import type { Session } from '../session/session.ts';
-import { type Group, mayReach, type Subscription } from '../session/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';

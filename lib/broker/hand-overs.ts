@@ -1,6 +1,6 @@
+import { BaseTimer, type Timer } from '../base/timing-wheel.ts';
 import type { Session } from '../session/session.ts';
 import type { Store } from '../store/store.ts';
-import { BaseTimer, type Timer } from '../timing-wheel.ts';
 import type { Core } from './core.ts';
 import type { StoredHandOver } from './hand-over.ts';
 

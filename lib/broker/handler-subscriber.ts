@@ -1,7 +1,7 @@
-import { asError } from '../events.ts';
+import { asError } from '../events/events.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
-import { type Subscriber, Subscription } from '../session/subscription.ts';
+import { type Subscriber, Subscription } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
 
 /** Gets the messages of a subscription of the app. `isRetained`: handed out because the subscription is new, or retained as published. */

@@ -1,4 +1,4 @@
-import { InvalidInput } from '../errors.ts';
+import { InvalidInput } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { SubscribeOptions } from './handler-subscriber.ts';
 

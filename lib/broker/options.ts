@@ -1,13 +1,21 @@
 import { getHeapStatistics } from 'node:v8';
-import { type Clock, systemClock } from '../clock.ts';
-import { InvalidInput } from '../errors.ts';
-import type { Hooks } from '../hooks.ts';
-import { checkNames, checkObject, optionName, readOptions, row, unknownKey, type Values } from '../options-table.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import {
+  checkNames,
+  checkObject,
+  optionName,
+  readOptions,
+  row,
+  unknownKey,
+  type Values
+} from '../base/options-table.ts';
+import type { Hooks } from '../events/hooks.ts';
 import type { QoS } from '../packets/types.ts';
+import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../records/zone.ts';
 import type { Store } from '../store/store.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
-import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../zone.ts';
-import type { RewriteRule } from './rewrite.ts';
+import type { RewriteRule } from './features/rewrite.ts';
 
 /** A subscription that the broker makes for every client when it connects. `%c` and `%u` are replaced by the client id and the user name. */
 export interface AutoSubscription {

@@ -1,20 +1,20 @@
-import type { ClientInfo } from '../client-info.ts';
-import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../errors.ts';
-import type { DropReason } from '../events.ts';
-import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../hooks.ts';
-import { Metric } from '../metrics.ts';
+import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
+import type { Connection } from '../connection/connection.ts';
+import type { DropReason } from '../events/events.ts';
+import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
+import { Metric } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
-import type { Connection } from '../session/connection.ts';
+import type { ClientInfo } from '../records/client.ts';
+import { type Route, type Subscription, TopicKind } from '../routing/subscription.ts';
 import { pauseForStore } from '../session/handlers/publish.ts';
-import type { PublishDecision } from '../session/host.ts';
+import type { PublishDecision } from '../session/ports.ts';
 import type { Session, WillState } from '../session/session.ts';
-import { type Route, type Subscription, TopicKind } from '../session/subscription.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import type { Core } from './core.ts';
-import { parseDelayed } from './delayed.ts';
+import { parseDelayed } from './features/delayed.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 

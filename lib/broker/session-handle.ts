@@ -1,8 +1,8 @@
-import type { ClientInfo, TransportInfo } from '../client-info.ts';
-import { BrokerError, InvalidInput } from '../errors.ts';
-import { SUBSCRIPTION_NAMES, type SubscriptionOptions } from '../events.ts';
-import { checkNames, checkObject } from '../options-table.ts';
+import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { SUBSCRIPTION_NAMES, type SubscriptionOptions } from '../events/events.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
+import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Session } from '../session/session.ts';
 import { checkTopicFilter } from '../topics/topic.ts';
 import { type AutoSubscription, checkSubscription } from './options.ts';

@@ -1,4 +1,4 @@
-import { InvalidInput, StateError } from '../errors.ts';
+import { InvalidInput, StateError } from '../base/errors.ts';
 import { Kind } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordReader } from '../store/record.ts';

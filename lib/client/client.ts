@@ -1,10 +1,10 @@
-import '../async-dispose.ts';
+import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
-import { type Clock, systemClock } from '../clock.ts';
-import { BrokerError, InvalidInput, ProtocolError, StateError } from '../errors.ts';
-import { asError, SUBSCRIPTION_NAMES } from '../events.ts';
-import { checkNames, checkObject } from '../options-table.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { BrokerError, InvalidInput, ProtocolError, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import { asError, SUBSCRIPTION_NAMES } from '../events/events.ts';
 import { encode } from '../packets/encode.ts';
 import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { PacketReader } from '../packets/packet-reader.ts';

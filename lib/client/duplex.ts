@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
-import type { WorkCount } from '../work.ts';
+import type { WorkCount } from '../base/pending-work.ts';
 
 /** The size of the read and write buffers of each end in bytes. When they are full, `write` returns false. */
 const HIGH_WATER_MARK = 65_536;

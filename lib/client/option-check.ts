@@ -1,5 +1,5 @@
-import { InvalidInput } from '../errors.ts';
-import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../options-table.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../base/options-table.ts';
 import { PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { ClientEvents, ClientOptions } from './options.ts';
 

@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 import { readString } from './utf8.ts';
 import { readVarint, varintEnd } from './varint.ts';

@@ -1,4 +1,4 @@
-import { InvalidInput, ProtocolError } from '../errors.ts';
+import { InvalidInput, ProtocolError } from '../base/errors.ts';
 import { PacketReader } from './packet-reader.ts';
 import { type Packet, PacketType, type ProtocolVersion } from './types.ts';
 

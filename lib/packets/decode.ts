@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../base/errors.ts';
 import { isAllowedCode } from './allowed-codes.ts';
 import { BodyReader } from './body-reader.ts';
 import { readProperties } from './properties.ts';

@@ -1,4 +1,4 @@
-import { InvalidInput } from '../errors.ts';
+import { InvalidInput } from '../base/errors.ts';
 import { propertiesLength, writeProperties } from './properties.ts';
 import { connackReturnCode } from './reason-codes.ts';
 import {

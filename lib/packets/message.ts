@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { InvalidInput } from '../errors.ts';
+import { InvalidInput } from '../base/errors.ts';
 import { encodePublish } from './encode.ts';
 import { copyPublishProperties, readProperties, strippedPublishLength } from './properties.ts';
 import type { Properties, QoS } from './types.ts';

@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../base/errors.ts';
 import { checkFlags, decodeClientPacket, malformed, refused } from './decode.ts';
 import { decodeServerPacket } from './decode-server.ts';
 import { ReasonCode } from './reason-codes.ts';

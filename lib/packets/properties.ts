@@ -1,4 +1,4 @@
-import { InvalidInput, ProtocolError } from '../errors.ts';
+import { InvalidInput, ProtocolError } from '../base/errors.ts';
 import { BodyReader } from './body-reader.ts';
 import {
   BY_ID,

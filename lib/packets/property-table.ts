@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 import type { Properties } from './types.ts';
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 
 /**

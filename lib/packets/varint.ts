@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.ts';
+import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 
 /** The greatest value of a variable byte integer, and so the longest remaining length: 268,435,455. */

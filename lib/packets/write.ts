@@ -1,4 +1,4 @@
-import { InvalidInput } from '../errors.ts';
+import { InvalidInput } from '../base/errors.ts';
 
 /**
  * The length of `text` in bytes of UTF-8.

@@ -1,8 +1,8 @@
+import { SeqSet } from '../base/seq-set.ts';
+import type { PendingFeed } from '../retained/retained-feed.ts';
 import { Kind } from '../store/keys.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import type { PendingFeed } from './retained-feed.ts';
-import { SeqSet } from './seq-set.ts';
 
 /** What is kept of the flow of a session's messages. */
 export interface FlowRecord {

@@ -1,5 +1,7 @@
-import { BrokerError } from '../errors.ts';
-import type { DropReason } from '../events.ts';
+import { BySize, Sized } from '../base/by-size.ts';
+import { BrokerError } from '../base/errors.ts';
+import { SeqSet } from '../base/seq-set.ts';
+import type { DropReason } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
@@ -8,9 +10,8 @@ import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import { BySize, Sized } from './by-size.ts';
+import { Backlog } from './backlog.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
-import { Inflight, UNSENT } from './inflight.ts';
 import {
   awaitedIds,
   countUnacknowledged,
@@ -18,8 +19,8 @@ import {
   forEachInFlight,
   inFlightCounts,
   NOTHING_IN_FLIGHT
-} from './parked.ts';
-import { Backlog } from './queue.ts';
+} from './in-flight-record.ts';
+import { Inflight, UNSENT } from './inflight.ts';
 import {
   PersistedMessage as Kept,
   type PersistedMessage,
@@ -28,7 +29,6 @@ import {
   segmentFirst,
   writeSegments
 } from './segment.ts';
-import { SeqSet } from './seq-set.ts';
 import type { Session } from './session.ts';
 import { writeSession, writeSubscription } from './session-record.ts';
 

@@ -1,21 +1,21 @@
-import type { DropReason } from '../events.ts';
-import { Metric } from '../metrics.ts';
+import type { Connection } from '../connection/connection.ts';
+import { markedCopy } from '../connection/output.ts';
+import type { DropReason } from '../events/events.ts';
+import { Metric } from '../events/metrics.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { ProtocolVersion, QoS } from '../packets/types.ts';
+import type { Zone } from '../records/zone.ts';
+import { handOutQos, type RetainedFeed, RetainedFeeds } from '../retained/retained-feed.ts';
+import type { Subscriber, Subscription } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
-import type { Zone } from '../zone.ts';
 import type { TopicAliases } from './aliases.ts';
-import type { Connection } from './connection.ts';
-import { type DeferredMessage, DeferredMessages } from './held.ts';
-import type { SessionHost } from './host.ts';
+import { Backlog } from './backlog.ts';
+import { type DeferredMessage, DeferredMessages } from './deferred-messages.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import type { SessionLog } from './log.ts';
-import { markedCopy } from './output.ts';
-import { Backlog } from './queue.ts';
-import { handOutQos, type RetainedFeed, RetainedFeeds } from './retained-feed.ts';
+import type { SessionHost } from './ports.ts';
 import type { PersistedMessage } from './segment.ts';
 import type { Session } from './session.ts';
-import type { Subscriber, Subscription } from './subscription.ts';
 
 /** The largest packet there is; what a client takes that names no Maximum Packet Size. */
 export const LARGEST_PACKET = 268_435_460;

@@ -1,12 +1,12 @@
-import type { TransportInfo } from '../client-info.ts';
 import { Message, type MessageInput } from '../packets/message.ts';
 import type { ProtocolVersion, QoS, UserProperty } from '../packets/types.ts';
+import type { TransportInfo } from '../records/client.ts';
+import type { Subscription } from '../routing/subscription.ts';
 import { Kind } from '../store/keys.ts';
 import { type Now, readMessage, writeMessage } from '../store/message-record.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import type { Session, WillState } from './session.ts';
-import type { Subscription } from './subscription.ts';
 
 const USERNAME = 1;
 const BRIDGE = 2;

@@ -1,5 +1,5 @@
 import { setup } from 'xstate';
-import type { SessionActions, SessionEvent } from './deeds.ts';
+import type { SessionActions, SessionEvent } from './actions.ts';
 
 /**
  * The life of a session. Guards depend on nothing but state and event, so what the machine does can be learnt once and replayed.

@@ -1,29 +1,29 @@
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
-import { type ClientInfo, clientFacts, type TransportInfo } from '../client-info.ts';
-import { ProtocolError, StateError } from '../errors.ts';
-import { asError, type DisconnectReason } from '../events.ts';
-import type { CountedStream } from '../listener.ts';
-import { Metric } from '../metrics.ts';
+import { ProtocolError, StateError } from '../base/errors.ts';
+import { IdSet } from '../base/id-set.ts';
+import type { Timer } from '../base/timing-wheel.ts';
+import { Connection, Pause } from '../connection/connection.ts';
+import { asError, type DisconnectReason } from '../events/events.ts';
+import { Metric } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
 import type { MessageInput, Publisher } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnectPacket, Properties, UserProperty } from '../packets/types.ts';
-import type { Timer } from '../timing-wheel.ts';
+import { type ClientInfo, clientFacts, type TransportInfo } from '../records/client.ts';
+import type { CountedStream } from '../records/listener.ts';
+import type { Zone } from '../records/zone.ts';
+import type { Route } from '../routing/subscription.ts';
+import { Subscriptions } from '../routing/subscriptions.ts';
 import { controlIn } from '../topics/topic.ts';
-import type { Zone } from '../zone.ts';
+import type { SessionActions, SessionEvent } from './actions.ts';
 import { TopicAliases } from './aliases.ts';
-import { Connection, Pause } from './connection.ts';
-import type { SessionActions, SessionEvent } from './deeds.ts';
 import { ticketOf } from './handlers/acknowledgements.ts';
 import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handlers/tables.ts';
-import type { SessionHost } from './host.ts';
-import { IdSet } from './id-set.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
+import type { SessionHost } from './ports.ts';
 import { NO_USER_PROPERTIES, type SessionRecord } from './session-record.ts';
-import type { Route } from './subscription.ts';
-import { Subscriptions } from './subscriptions.ts';
 
 /** A will as it waits with its session. */
 export interface WillState {

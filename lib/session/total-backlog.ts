@@ -1,6 +1,6 @@
-import type { DropReason } from '../events.ts';
+import { BySize, Sized } from '../base/by-size.ts';
+import type { DropReason } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
-import { BySize, Sized } from './by-size.ts';
 
 /** What an entry of a backlog takes besides its message, and a message besides its packet; roughly. */
 const ENTRY_BYTES = 96;

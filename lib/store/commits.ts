@@ -1,4 +1,4 @@
-import { BrokerError } from '../errors.ts';
+import { BrokerError } from '../base/errors.ts';
 import { COMMITS_KEPT, describeKey, FORMAT, Kind, keyAfter, kindKey } from './keys.ts';
 import { type Draft, RecordError, RecordReader } from './record.ts';
 import type { Entry, Store } from './store.ts';

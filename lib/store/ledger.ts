@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts';
-import { BrokerError, StateError } from '../errors.ts';
-import type { Timer, TimingWheel } from '../timing-wheel.ts';
-import type { WorkCount } from '../work.ts';
+import type { Clock } from '../base/clock.ts';
+import { BrokerError, StateError } from '../base/errors.ts';
+import type { WorkCount } from '../base/pending-work.ts';
+import type { Timer, TimingWheel } from '../base/timing-wheel.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
 import { beginJournal, type Fold, foldJournals } from './journal.ts';
 import { FORMAT, Kind } from './keys.ts';

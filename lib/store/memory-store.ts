@@ -1,4 +1,4 @@
-import { StateError } from '../errors.ts';
+import { StateError } from '../base/errors.ts';
 import type { Batch, Entry, Store } from './store.ts';
 
 /** A block that grows past this many keys is cut in two: large enough for few blocks, small enough for cheap inserts. */

@@ -1,4 +1,4 @@
-import { StateError } from '../errors.ts';
+import { StateError } from '../base/errors.ts';
 import type { Store } from './store.ts';
 
 /** Who has which store open: two that write to one would lose what they keep, and whoever closes it closes it under the other. */

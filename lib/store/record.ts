@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { BrokerError } from '../errors.ts';
+import { BrokerError } from '../base/errors.ts';
 import { Batch, type Entry } from './store.ts';
 
 /** Version byte of every record written today. One with a higher version is refused. */

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 // Imported by name, so that fake timers of a test framework do not replace them.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import type { Clock } from '../clock.ts';
-import { InvalidInput, StateError } from '../errors.ts';
-import { type Duration, durationMs } from '../options-table.ts';
-import { WorkCount } from '../work.ts';
+import type { Clock } from '../base/clock.ts';
+import { InvalidInput, StateError } from '../base/errors.ts';
+import { type Duration, durationMs } from '../base/options-table.ts';
+import { WorkCount } from '../base/pending-work.ts';
 import { TimerHeap, type VirtualTimer } from './timer-heap.ts';
 
 /** Options of a virtual clock. */

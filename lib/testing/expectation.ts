@@ -1,6 +1,6 @@
+import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { checkNames, type Duration, durationMs } from '../base/options-table.ts';
 import type { Broker } from '../broker/broker.ts';
-import { BrokerError, InvalidInput } from '../errors.ts';
-import { checkNames, type Duration, durationMs } from '../options-table.ts';
 import type { Message } from '../packets/message.ts';
 import type { Properties, QoS } from '../packets/types.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';

@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream';
+import { BrokerError, InvalidInput, NotFound } from '../base/errors.ts';
 import { Broker, coreOf, handledFiltersOf } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/options.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
-import type { TransportInfo } from '../client-info.ts';
-import { BrokerError, InvalidInput, NotFound } from '../errors.ts';
-import type { Hook, Refusal } from '../hooks.ts';
+import type { Hook, Refusal } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
+import type { TransportInfo } from '../records/client.ts';
 import { VirtualClock, type VirtualClockOptions } from './clock.ts';
 import { Expectation, type ExpectOptions, type SeenMessage } from './expectation.ts';
 import { Link, type LoggedPacket } from './link.ts';

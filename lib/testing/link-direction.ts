@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../clock.ts';
-import { InvalidInput } from '../errors.ts';
-import { checkNames, nearest } from '../options-table.ts';
+import type { Clock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { checkNames, nearest } from '../base/options-table.ts';
 import { type Packet, PacketType } from '../packets/types.ts';
 
 /** A packet type, as in the field `cmd` of packets. */

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../clock.ts';
-import { InvalidInput } from '../errors.ts';
-import { type Duration, durationMs } from '../options-table.ts';
+import type { Clock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import { type Duration, durationMs } from '../base/options-table.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
 import { decodeServerPacket } from '../packets/decode-server.ts';
 import type { Packet, ProtocolVersion } from '../packets/types.ts';

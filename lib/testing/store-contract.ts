@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { StateError } from '../errors.ts';
+import { StateError } from '../base/errors.ts';
 import { Batch, type Entry, type Store } from '../store/store.ts';
 
 /** How the contract creates the stores that it tests. */

@@ -1,5 +1,5 @@
+import { TextMap } from '../base/text-map.ts';
 import { Branch } from './branch.ts';
-import { TextMap } from './text-map.ts';
 import { isWildcard } from './topic.ts';
 
 /** The values of one filter are an array up to this length and a Set above it, so that removing a value stays cheap. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { DelayedMessages, parseDelayed } from '../../lib/broker/delayed.ts';
+import { TimingWheel } from '../../lib/base/timing-wheel.ts';
+import { DelayedMessages, parseDelayed } from '../../lib/broker/features/delayed.ts';
 import { Message } from '../../lib/packets/message.ts';
-import { TimingWheel } from '../../lib/timing-wheel.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const NOW_SEC = 1_700_000_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
-import type { HookName, Hooks } from '../../lib/hooks.ts';
+import type { HookName, Hooks } from '../../lib/events/hooks.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';

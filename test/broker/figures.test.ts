@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { CounterName } from '../../lib/events/metrics.ts';
 import { createBroker } from '../../lib/index.ts';
-import type { CounterName } from '../../lib/metrics.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';

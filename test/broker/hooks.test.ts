@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { type Broker, coreOf } from '../../lib/broker/broker.ts';
-import type { HookName } from '../../lib/hooks.ts';
+import type { HookName } from '../../lib/events/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { Packet, PublishPacket } from '../../lib/packets/types.ts';

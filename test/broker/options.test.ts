@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BROKER_OPTIONS, type BrokerOptions, readBrokerOptions } from '../../lib/broker/options.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { InvalidInput } from '../../lib/errors.ts';
+import { systemClock } from '../../lib/base/clock.ts';
+import { InvalidInput } from '../../lib/base/errors.ts';
 import {
   documentedName,
   durationMs,
@@ -11,8 +10,9 @@ import {
   parseDuration,
   parseSize,
   readOptions
-} from '../../lib/options-table.ts';
-import { ZONE_OPTIONS } from '../../lib/zone.ts';
+} from '../../lib/base/options-table.ts';
+import { BROKER_OPTIONS, type BrokerOptions, readBrokerOptions } from '../../lib/broker/options.ts';
+import { ZONE_OPTIONS } from '../../lib/records/zone.ts';
 import { cpuMs } from '../support/cpu.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

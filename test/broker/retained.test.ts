@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { RetainedStore } from '../../lib/broker/retained.ts';
+import { RetainedStore } from '../../lib/retained/retained-store.ts';
 import { cpuMs } from '../support/cpu.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from '../topics/slow-matcher.ts';
 

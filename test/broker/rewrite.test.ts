@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { InvalidInput } from '../../lib/base/errors.ts';
 import { createBroker } from '../../lib/broker/broker.ts';
-import { compileRewrite, type RewriteRule } from '../../lib/broker/rewrite.ts';
-import { InvalidInput } from '../../lib/errors.ts';
+import { compileRewrite, type RewriteRule } from '../../lib/broker/features/rewrite.ts';
 
 const LINES = ['y/+/z/# ^y/(.+)/z/(.+)$ y/z/$2', 'x/# ^x/y/(.+)$ z/y/x/$1', 'x/y/+ ^x/y/(\\d+)$ z/y/$1'];
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type GroupMember, ShareGroup } from '../../lib/broker/shared.ts';
 import type { Publisher } from '../../lib/packets/message.ts';
+import { type GroupMember, ShareGroup } from '../../lib/routing/share-group.ts';
 import { cpuMs } from '../support/cpu.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 

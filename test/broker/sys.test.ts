@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { dateTimeText, SYSTEM_DESCRIPTION, type SysSettings, SysTopics, uptimeText } from '../../lib/broker/sys.ts';
-import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../../lib/metrics.ts';
-import { TimingWheel } from '../../lib/timing-wheel.ts';
+import { TimingWheel } from '../../lib/base/timing-wheel.ts';
+import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../../lib/events/metrics.ts';
+import { dateTimeText, SYSTEM_DESCRIPTION, type SysSettings, SysTopics, uptimeText } from '../../lib/monitor/sys.ts';
 import { matches } from '../../lib/topics/topic.ts';
 import { clientInfo } from '../support/client-info.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Memory } from '../../lib/broker/memory.ts';
-import { SystemMonitor } from '../../lib/broker/sysmon.ts';
-import { TimingWheel } from '../../lib/timing-wheel.ts';
+import { TimingWheel } from '../../lib/base/timing-wheel.ts';
+import { Memory } from '../../lib/monitor/memory.ts';
+import { SystemMonitor } from '../../lib/monitor/system-monitor.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 function setUp() {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import { WorkCount } from '../../lib/base/pending-work.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
-import { WorkCount } from '../../lib/work.ts';
 
 const immediate = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { AuthenticateRequest, Verdict } from '../../lib/hooks.ts';
+import type { AuthenticateRequest, Verdict } from '../../lib/events/hooks.ts';
 import type { ConnectPacket, Packet, UserProperty } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { connectPacket, type RawClient, rawClient } from '../support/raw-client.ts';

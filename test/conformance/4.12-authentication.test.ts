@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { Approval, AuthenticateRequest, Challenge, Verdict } from '../../lib/hooks.ts';
+import type { Approval, AuthenticateRequest, Challenge, Verdict } from '../../lib/events/hooks.ts';
 import type { AuthPacket, Properties } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { type Clock, systemClock } from '../../lib/base/clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { connect, granted, nothing, payloads, publish, refused, startBroker, turns } from '../support/wire.ts';
 

@@ -1,4 +1,4 @@
-import { ProtocolError } from '../../lib/errors.ts';
+import { ProtocolError } from '../../lib/base/errors.ts';
 import { checkFlags, decodeClientPacket, peekConnectVersion, UnsupportedVersion } from '../../lib/packets/decode.ts';
 import type { ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 import { levelCount } from '../../lib/topics/topic.ts';

@@ -1,9 +1,9 @@
 import { Duplex } from 'node:stream';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { TransportInfo } from '../../lib/client-info.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { Packet, ProtocolVersion } from '../../lib/packets/types.ts';
+import type { TransportInfo } from '../../lib/records/client.ts';
 
 type Done = (error?: Error | null) => void;
 

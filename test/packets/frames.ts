@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ProtocolError } from '../../lib/errors.ts';
+import { ProtocolError } from '../../lib/base/errors.ts';
 import { decodeClientPacket } from '../../lib/packets/decode.ts';
 import { decodeServerPacket } from '../../lib/packets/decode-server.ts';
 import type { Packet, ProtocolVersion } from '../../lib/packets/types.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { ProtocolError } from '../../lib/errors.ts';
+import { ProtocolError } from '../../lib/base/errors.ts';
 import {
   copyPublishProperties,
   newPublishScan,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { coreOf } from '../../lib/broker/broker.ts';
-import { EVENT_NAMES } from '../../lib/events.ts';
-import type { Hooks } from '../../lib/hooks.ts';
+import { EVENT_NAMES } from '../../lib/events/events.ts';
+import type { Hooks } from '../../lib/events/hooks.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { type Bed, bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';

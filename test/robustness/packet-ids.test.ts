@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Metric } from '../../lib/metrics.ts';
+import { Metric } from '../../lib/events/metrics.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { quiet, turns } from '../fuzz/wire.ts';
 import { bed, client, isServed, memory, publish, subscribe } from './support.ts';

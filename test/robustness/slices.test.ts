@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { RetainedMessages } from '../../lib/broker/retained-messages.ts';
 import { encode } from '../../lib/packets/encode.ts';
+import { RetainedMessages } from '../../lib/retained/retained-messages.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, memory, publish, subscribe } from './support.ts';
 

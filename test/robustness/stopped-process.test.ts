@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TimingWheel } from '../../lib/timing-wheel.ts';
+import { TimingWheel } from '../../lib/base/timing-wheel.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { bed, client, connect, isServed, publish, subscribe } from './support.ts';

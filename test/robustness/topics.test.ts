@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
-import { type CachedRoute, RouteCache } from '../../lib/topics/route-cache.ts';
+import { type CachedRoute, RouteCache } from '../../lib/routing/route-cache.ts';
 import { FilterIndex } from '../../lib/topics/trie.ts';
 import { turns } from '../fuzz/wire.ts';
 import { bed, client, isServed, kinds, memory, payloads, publish, subscribe } from './support.ts';

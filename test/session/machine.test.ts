@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Actor, type AnyStateMachine, createActor, initialTransition, transition } from 'xstate';
+import { replay } from '../../lib/base/replay.ts';
 import { brokerMachine } from '../../lib/broker/broker.machine.ts';
-import { replay } from '../../lib/replay.ts';
 import type { SessionActions } from '../../lib/session/actions.ts';
 import { sessionMachine } from '../../lib/session/session.machine.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import { endTurn, type Output, takeOutput, writeOutput } from '../../lib/connection/output.ts';
 import type { Frame } from '../../lib/packets/message.ts';
-import { endTurn, type Output, takeOutput, writeOutput } from '../../lib/session/output.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 interface Entry {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { RateLimit } from '../../lib/session/rate-limit.ts';
+import { RateLimit } from '../../lib/connection/rate-limit.ts';
 
 describe('RateLimit', () => {
   it('allows the whole amount at once, then requests a pause', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Subscriber, Subscription } from '../../lib/session/subscription.ts';
-import { Subscriptions } from '../../lib/session/subscriptions.ts';
+import { type Subscriber, Subscription } from '../../lib/routing/subscription.ts';
+import { Subscriptions } from '../../lib/routing/subscriptions.ts';
 
 const to = (filter: string) => new Subscription({} as Subscriber, filter, 1, false, false, 0, undefined);
 const filters = (subscriptions: Subscriptions) => Array.from(subscriptions.values(), ({ filter }) => filter);

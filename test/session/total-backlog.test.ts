@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
-import { Backlog } from '../../lib/session/queue.ts';
+import { Backlog } from '../../lib/session/backlog.ts';
 import { PersistedMessage } from '../../lib/session/segment.ts';
 import { TotalBacklog } from '../../lib/session/total-backlog.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
-import { RetainedChange } from '../../lib/broker/retained-records.ts';
 import type { ReceivedMessage } from '../../lib/client/options.ts';
 import { Broker } from '../../lib/index.ts';
+import { RetainedChange } from '../../lib/retained/retained-records.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { RECORDS } from '../../lib/broker/records.ts';
 import { checkStore, importStore, memoryStore, type Store } from '../../lib/index.ts';
 import { FORMAT, Kind, kindKey, numberKey } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { RECORDS } from '../../lib/tools/record-kinds.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { payloads } from '../support/wire.ts';
 import { change } from './filled-store.ts';

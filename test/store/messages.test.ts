@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
+import type { BrokerError } from '../../lib/base/errors.ts';
 import { coreOf } from '../../lib/broker/broker.ts';
-import type { BrokerError } from '../../lib/errors.ts';
 import { checkStore } from '../../lib/index.ts';
 import { readFlow } from '../../lib/session/flow-record.ts';
 import { Segment } from '../../lib/session/segment.ts';

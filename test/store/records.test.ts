@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { IdSet } from '../../lib/base/id-set.ts';
+import { SeqSet } from '../../lib/base/seq-set.ts';
 import { encodePublish } from '../../lib/packets/encode.ts';
 import { Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
-import { IdSet } from '../../lib/session/id-set.ts';
-import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/parked.ts';
+import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/in-flight-record.ts';
 import { PersistedMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
-import { SeqSet } from '../../lib/session/seq-set.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { readMessage, writeMessage } from '../../lib/store/message-record.ts';
 import { Draft, RecordReader } from '../../lib/store/record.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { RECORDS } from '../../lib/broker/records.ts';
 import { BrokerError, checkStore, exportStore, importStore, memoryStore, storeStatistics } from '../../lib/index.ts';
 import { writeCommit } from '../../lib/store/commits.ts';
 import { beginJournal } from '../../lib/store/journal.ts';
@@ -8,6 +7,7 @@ import { COMMITS_KEPT, describeKey, FORMAT, Kind, numberKey } from '../../lib/st
 import { Draft } from '../../lib/store/record.ts';
 import type { Entry, Store } from '../../lib/store/store.ts';
 import { createTestBroker, TestBroker } from '../../lib/testing/index.ts';
+import { RECORDS } from '../../lib/tools/record-kinds.ts';
 import { ALL_KINDS, change, entriesOf, fill, laterVersion } from './filled-store.ts';
 
 let entries: readonly Entry[];

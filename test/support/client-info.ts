@@ -1,4 +1,4 @@
-import type { ClientInfo } from '../../lib/client-info.ts';
+import type { ClientInfo } from '../../lib/records/client.ts';
 
 /** A client as hooks and events receive it, with the fields that a test changes. */
 export function clientInfo(changes: Partial<ClientInfo> = {}): ClientInfo {

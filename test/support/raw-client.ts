@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { TransportInfo } from '../../lib/client-info.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import type { ConnackPacket, ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
+import type { TransportInfo } from '../../lib/records/client.ts';
 
 /** Milliseconds of real time after which a missing packet is a failure. On a busy machine a process may be suspended for seconds. */
 const PATIENCE_MS = 30_000;

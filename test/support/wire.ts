@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
-import type { TransportInfo } from '../../lib/client-info.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type {
   ConnackPacket,
@@ -14,6 +13,7 @@ import type {
   SubscriptionRequest,
   UnsubscribePacket
 } from '../../lib/packets/types.ts';
+import type { TransportInfo } from '../../lib/records/client.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, rawClient } from './raw-client.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { describe, it, mock } from 'node:test';
+import { WorkCount } from '../../lib/base/pending-work.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
-import { WorkCount } from '../../lib/work.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
 

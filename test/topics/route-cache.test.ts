@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { RouteCache } from '../../lib/topics/route-cache.ts';
+import { RouteCache } from '../../lib/routing/route-cache.ts';
 import { randomSource } from './slow-matcher.ts';
 
 class Route {

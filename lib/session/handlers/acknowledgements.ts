@@ -1,12 +1,12 @@
-import { ProtocolError } from '../../errors.ts';
-import { Metric } from '../../metrics.ts';
+import { ProtocolError } from '../../base/errors.ts';
+import { AckQueue } from '../../connection/ack-queue.ts';
+import type { Connection } from '../../connection/connection.ts';
+import { Metric } from '../../events/metrics.ts';
 import { decodeAck } from '../../packets/decode.ts';
 import type { Message } from '../../packets/message.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { AckQueue } from '../ack-queue.ts';
-import type { Connection } from '../connection.ts';
 import { Awaiting } from '../inflight.ts';
 import type { Session } from '../session.ts';
 

@@ -1,4 +1,5 @@
-import { ProtocolError } from '../../errors.ts';
+import { ProtocolError } from '../../base/errors.ts';
+import type { Connection } from '../../connection/connection.ts';
 import {
   decodeAuth,
   decodeConnect,
@@ -7,7 +8,6 @@ import {
   UnsupportedVersion
 } from '../../packets/decode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
-import type { Connection } from '../connection.ts';
 import type { Session } from '../session.ts';
 
 export function onConnect(

@@ -1,20 +1,20 @@
 import { isUtf8 } from 'node:buffer';
-import { ProtocolError } from '../../errors.ts';
-import { isThenable } from '../../hooks.ts';
-import { Metric } from '../../metrics.ts';
+import { ProtocolError } from '../../base/errors.ts';
+import { type Connection, Pause } from '../../connection/connection.ts';
+import { isThenable } from '../../events/hooks.ts';
+import { Metric } from '../../events/metrics.ts';
 import { Message } from '../../packets/message.ts';
 import { newPublishScan, scanPublishProperties } from '../../packets/properties.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
+import { readTopicName } from '../../packets/topic-name.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
+import { type Route, TopicKind } from '../../routing/subscription.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { UnwrittenShare } from '../../store/unwritten.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
-import { type Connection, Pause } from '../connection.ts';
-import type { PublishDecision, SessionHost } from '../host.ts';
+import type { PublishDecision, SessionHost } from '../ports.ts';
 import type { Session } from '../session.ts';
-import { type Route, TopicKind } from '../subscription.ts';
-import { readTopicName } from '../topic-name.ts';
 import { answer, PUBACK, PUBREC, refuseForNow, ticketOf } from './acknowledgements.ts';
 
 const scan = newPublishScan();

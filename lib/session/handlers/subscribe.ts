@@ -1,5 +1,5 @@
-import { ProtocolError } from '../../errors.ts';
-import { Metric } from '../../metrics.ts';
+import { ProtocolError } from '../../base/errors.ts';
+import { Metric } from '../../events/metrics.ts';
 import { decodeSubscribe, decodeUnsubscribe } from '../../packets/decode.ts';
 import { PINGRESP } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';

@@ -1,5 +1,5 @@
-import { ProtocolError } from '../../errors.ts';
-import { Metric } from '../../metrics.ts';
+import { ProtocolError } from '../../base/errors.ts';
+import { Metric } from '../../events/metrics.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Session } from '../session.ts';
 import { onPuback, onPubcomp, onPubrec, onPubrel } from './acknowledgements.ts';

@@ -1,0 +1,90 @@
+import { Kind } from '../../store/keys.ts';
+import type { Durable, Ledger } from '../../store/ledger.ts';
+import { writeMessage } from '../../store/message-record.ts';
+import type { Draft } from '../../store/record.ts';
+import type { Core } from '../core.ts';
+import type { DelayedMessage } from './delayed.ts';
+
+/** Which delayed messages came, and which were published. */
+export class DelayedRecords implements Durable {
+  isDirty = false;
+  readonly #core: Core;
+  #number = 0;
+  #numbers = new Map<DelayedMessage, number>();
+  #changed = new Map<number, DelayedMessage | undefined>();
+  #writing = new Map<number, DelayedMessage | undefined>();
+  /** What a commit that failed was to hold. */
+  #lost = new Map<number, DelayedMessage | undefined>();
+  /** Numbers up to these have been written, whether that was kept or not, and may be in the store. */
+  #written = 0;
+  #stored = 0;
+  /** Last commit in the store when this was written. */
+  #lastCommit = 0;
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  added(waiting: DelayedMessage): void {
+    this.#numbers.set(waiting, ++this.#number);
+    this.#changed.set(this.#number, waiting);
+  }
+
+  removed(waiting: DelayedMessage): void {
+    const number = this.#numbers.get(waiting);
+    if (number === undefined) return;
+    this.#numbers.delete(waiting);
+    if (number > this.#written) this.#changed.delete(number);
+    else this.#changed.set(number, undefined);
+  }
+
+  restore(number: number, given: DelayedMessage): void {
+    this.#number = this.#written = this.#stored = Math.max(this.#number, number);
+    this.#numbers.set(this.#core.delayed.restore(given), number);
+  }
+
+  write(draft: Draft): void {
+    const { commit } = this.#core.ledger as Ledger;
+    if (commit > this.#lastCommit) {
+      this.#stored = this.#written;
+      // the commit that failed last was kept after all
+      for (const [number, waiting] of this.#lost)
+        if (this.#changed.get(number) === waiting) this.#changed.delete(number);
+    }
+    this.#lost = new Map();
+    this.#lastCommit = commit;
+    this.#written = this.#number;
+    this.#writing = this.#changed;
+    this.#changed = new Map();
+    for (const [number, waiting] of this.#writing) {
+      if (waiting === undefined && number > this.#stored) {
+        this.#writing.delete(number);
+        continue;
+      }
+      draft.key(Kind.delayed).u48(number);
+      if (waiting === undefined) {
+        draft.delete();
+        continue;
+      }
+      draft.value().f64(waiting.dueWallMs).text(waiting.topic);
+      writeMessage(draft, waiting.message, undefined);
+      draft.put();
+    }
+  }
+
+  committed(): void {
+    this.#writing = new Map();
+  }
+
+  commitFailed(): void {
+    this.#changed = new Map([...this.#writing, ...this.#changed]);
+    this.#lost = this.#writing;
+    this.#writing = new Map();
+    const { ledger, delayed } = this.#core;
+    for (const waiting of this.#changed.values()) {
+      if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
+      delayed.cancel(waiting); // its publisher is told that it was not accepted
+      this.removed(waiting);
+    }
+  }
+}

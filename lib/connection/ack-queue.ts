@@ -1,0 +1,123 @@
+import { answerNow, PUBACK, PUBREC, refuseForNow } from '../session/handlers/acknowledgements.ts';
+import type { Ledger, Waiter } from '../store/ledger.ts';
+import { type Connection, Pause } from './connection.ts';
+
+/** Acknowledgements that may wait before the client is not read any more, until half of them have gone out. */
+const MAX_WAITING = 5_000;
+
+/**
+ * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, and
+ * one that has nothing to wait for does not overtake one of its kind that has [MQTT-4.6.0-2, -3, -4]. When the connection has gone they
+ * are not sent, but what is not kept is still taken back.
+ */
+export class AckQueue implements Waiter {
+  readonly #connection: Connection;
+  readonly #ledger: Ledger;
+  #tickets: number[] = [];
+  /** First byte, and `AGAIN`, packet id and reason code: three numbers an acknowledgement, and no object. */
+  #firsts: number[] = [];
+  #answers: number[] = [];
+  #head = 0;
+  /** PUBACKs among them: what the client has unacknowledged. */
+  pubacks = 0;
+  #pubrecs = 0;
+
+  constructor(connection: Connection, ledger: Ledger) {
+    this.#connection = connection;
+    this.#ledger = ledger;
+  }
+
+  get isEmpty(): boolean {
+    return this.#head === this.#tickets.length;
+  }
+
+  /**
+   * Has one to wait that promises nothing? A PUBACK or PUBREC does not for PUBREL and PUBCOMP: those wait as long as the store fails,
+   * while what a client publishes is accepted or refused at once.
+   */
+  mustFollow(first: number): boolean {
+    return first > PUBREC ? !this.isEmpty : this.pubacks + this.#pubrecs > 0;
+  }
+
+  /**
+   * @param ticket 0: it only waits for those before it
+   * @param isAgain it answers what came before, and was answered or is to be
+   */
+  add(ticket: number, first: number, id: number, code: number, isAgain: boolean): void {
+    if (this.isEmpty) {
+      this.#tickets = [];
+      this.#firsts = [];
+      this.#answers = [];
+      this.#head = 0;
+      this.#ledger.wait(this);
+    }
+    if (first === PUBACK) this.pubacks++;
+    else if (first === PUBREC) this.#pubrecs++;
+    this.#tickets.push(ticket);
+    this.#firsts.push(first);
+    this.#answers.push((isAgain ? AGAIN : 0) | (id << 8) | code);
+    if (this.#tickets.length - this.#head > MAX_WAITING && (this.#connection.pauses & Pause.commit) === 0)
+      this.#connection.pause(Pause.commit);
+  }
+
+  commitSucceeded(settled: number): boolean {
+    const connection = this.#connection;
+    const tickets = this.#tickets;
+    while (this.#head < tickets.length && tickets[this.#head] <= settled) {
+      const at = this.#head++;
+      const first = this.#firsts[at];
+      if (first === PUBACK) this.pubacks--;
+      else if (first === PUBREC) this.#pubrecs--;
+      if (!connection.isClosed)
+        answerNow(connection.session, connection, first, idOf(this.#answers[at]), this.#answers[at] & 255);
+    }
+    return this.#goesOn();
+  }
+
+  /** What a client sent is accepted or refused now; what answers our own messages, or ends a flow, waits for the store to come back. */
+  commitFailed(): boolean {
+    const connection = this.#connection;
+    const { settled, ticket: next } = this.#ledger;
+    const [tickets, firsts, answers] = [this.#tickets, this.#firsts, this.#answers];
+    const from = this.#head;
+    this.#tickets = [];
+    this.#firsts = [];
+    this.#answers = [];
+    this.#head = this.pubacks = this.#pubrecs = 0;
+    for (let at = from; at < tickets.length; at++) {
+      const [first, id] = [firsts[at], idOf(answers[at])];
+      const isLost = tickets[at] > settled;
+      if (first > PUBREC) {
+        this.#tickets.push(isLost ? next : 0);
+        this.#firsts.push(first);
+        this.#answers.push(answers[at]);
+      } else {
+        const isRefused = isLost && (first === PUBACK || this.#takeBack(id, answers[at]));
+        if (connection.isClosed) continue;
+        if (isRefused) refuseForNow(connection.session, connection, first, id, 'store_failed');
+        else answerNow(connection.session, connection, first, id, answers[at] & 255);
+      }
+    }
+    return this.#goesOn();
+  }
+
+  #goesOn(): boolean {
+    if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#connection.resume(Pause.commit);
+    return !this.isEmpty;
+  }
+
+  /** A QoS 2 message is not kept: when it comes again it is new. @returns false if it was kept before, and this has only come again */
+  #takeBack(id: number, answer: number): boolean {
+    const { session } = this.#connection;
+    if ((answer & AGAIN) !== 0) return session.awaitingRel?.has(id) !== true;
+    session.forgetIncoming(id);
+    session.log?.flowNoted();
+    return true;
+  }
+}
+
+const AGAIN = 1 << 24;
+
+function idOf(answer: number): number {
+  return (answer >>> 8) & 0xffff;
+}

@@ -1,0 +1,258 @@
+import { BaseTimer, type Timer } from '../base/timing-wheel.ts';
+import type { Core } from '../broker/core.ts';
+import type { Store } from '../store/store.ts';
+
+/** So much may be taken besides twice what is kept. */
+const SLACK_BYTES = 33_554_432;
+/** Of a session and its subscriptions; roughly. */
+const SESSION_BYTES = 1_024;
+/** While something is written the space is looked at so often, and sooner where much is. */
+const LOOK_EVERY_MS = 1_000;
+/** Written between two looks at any rate. */
+const LEAST_WRITTEN = 1_048_576;
+/**
+ * Of what the store may take at most, queues get this share: besides, LevelDB has the messages in its logs, deleted records until they
+ * are compacted, and a copy of what is being compacted.
+ */
+const QUEUES = 1 / 3;
+/** Below this share of what the store may take at most, deleted records are worth a compaction, from the second share on. */
+const LOW = 3 / 4;
+const WORTH = 1 / 8;
+/** What is kept is written anew by a compaction: where there is no room for that, only when it is no more than so much. */
+const SMALL_BYTES = 4_194_304;
+/** While a compaction runs and less is free, commits wait for it, but no longer than so: what comes in could fill the disk meanwhile. */
+const TIGHT_BYTES = 67_108_864;
+const LONGEST_WAIT_MS = 5_000;
+/** Backlogs that are past their bound are shortened to this share of it, so that it is not done for each message. */
+const SHORTENED = 7 / 8;
+/**
+ * However well messages are compressed, they count for so much of their bytes: those that displace them may not be compressible, and the
+ * more have to give way for each, the less time is left before the disk is full.
+ */
+const LEAST_RATIO = 1 / 4;
+/** A new message displaces old ones of at most so many times its space on disk, as the oldest may be compressed better than the average. */
+const DISPLACED = 16;
+/** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
+const STUCK_AT_MOST = 100;
+
+/**
+ * The space of a store: has it give back that of what was deleted (LevelDB does so by itself only where much is written), keeps the
+ * backlogs in it to their bound, and says when the store may not grow any more.
+ */
+export class Space extends BaseTimer {
+  readonly #core: Core;
+  readonly #store: Store;
+  /** What was taken besides the messages when all was compact. */
+  #besides = 0;
+  #isCompacting = false;
+  #isLooking = false;
+  #isShortening = false;
+  /** Bytes that may be written until the next look. */
+  #leftToWrite = LEAST_WRITTEN;
+  /** As of the last look. */
+  #free = Infinity;
+  readonly #goOn: Timer = {
+    dueMs: Infinity,
+    slot: undefined,
+    previous: undefined,
+    next: undefined,
+    ring: () => this.#wait(false)
+  };
+  /** How many bytes may wait in the store, as of the last look. */
+  #limit = Infinity;
+  /** What they are shortened to when they are past that. */
+  #target = Infinity;
+  /** Bytes that the queues may take on disk, as of the last look. */
+  #allowed = Infinity;
+  /** The lowest ratio of bytes on disk to bytes kept that was measured since the last compaction. */
+  #ratio = 1;
+  /** Bytes that were queued at the last look, without those to be dropped then. */
+  #settled = Infinity;
+
+  constructor(core: Core, store: Store) {
+    super();
+    this.#core = core;
+    this.#store = store;
+    this.#limit = this.#configured;
+  }
+
+  /** The broker has begun. */
+  begin(): void {
+    if (this.#isWatched) this.#look();
+  }
+
+  /** A commit is kept, or has failed. @param bytes of it */
+  written(bytes: number): void {
+    if (!this.#isWatched) return;
+    this.#leftToWrite -= bytes;
+    if (this.#leftToWrite < 0) this.#look();
+    else if (this.dueMs === Infinity) this.#core.wheel.arm(this, LOOK_EVERY_MS);
+  }
+
+  ring(): void {
+    this.#look();
+  }
+
+  /** Look how much the store takes, and compact it if that is far more than it should. */
+  reclaim(): void {
+    const { size } = this.#store;
+    if (this.#isClosed || size === undefined || this.#store.compact === undefined) return;
+    this.#during('giving back space of the store', async () => {
+      const most = 2 * (this.#kept + this.#besides) + SLACK_BYTES;
+      if ((await size.call(this.#store)) > most) await this.#compact();
+    });
+  }
+
+  get #isWatched(): boolean {
+    return this.#store.freeBytes !== undefined || this.#configured !== Infinity;
+  }
+
+  /** Of the option; what the space allows may be less. */
+  get #configured(): number {
+    return this.#core.settings.maxTotalMqueueStoreBytes || Infinity;
+  }
+
+  get #isClosed(): boolean {
+    const { ledger } = this.#core;
+    return ledger === undefined || !ledger.isOpen || ledger.isFailed;
+  }
+
+  #during(what: string, run: () => Promise<void>): void {
+    this.#core.work.during(run()).catch((error: unknown) => {
+      if (!this.#isClosed) this.#core.failed(error, what, undefined);
+    });
+  }
+
+  #look(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#core.wheel.disarm(this);
+    this.#during('looking at the space of the store', async () => {
+      try {
+        if (this.#core.ledger?.isOpen) await this.#judge();
+      } finally {
+        this.#isLooking = false;
+        // a store that fails, or is full, may have room soon
+        if (this.#core.isRunning && (this.#core.isSpaceLow || this.#core.ledger?.isFailed))
+          this.#core.wheel.arm(this, LOOK_EVERY_MS);
+      }
+    });
+  }
+
+  async #judge(): Promise<void> {
+    const core = this.#core;
+    const store = this.#store;
+    const { storedBacklog } = core;
+    const configured = this.#configured;
+    this.#limit = configured;
+    this.#target = configured * SHORTENED;
+    if (store.freeBytes !== undefined) {
+      const free = await store.freeBytes();
+      this.#free = free;
+      // also after a commit was refused for lack of space, so that new messages are refused before they are committed
+      core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
+      const kept = this.#kept;
+      const size = (await store.size?.()) ?? kept;
+      if (this.#isClosed) return;
+      const most = Math.max(0, size + free);
+      const ratio = ratioOf(size, kept);
+      this.#ratio = Math.min(this.#ratio, ratio);
+      if (core.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio);
+      const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
+      const garbage = size - kept * this.#ratio - this.#besides;
+      if (hasRoom && free < most * LOW && garbage > Math.max(most * WORTH, LEAST_WRITTEN)) this.#compactSoon();
+      this.#leftToWrite = Math.max(LEAST_WRITTEN, Math.min(free, this.#allowed) / 8);
+    }
+    if (configured < Infinity) this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, configured / 8));
+    if (storedBacklog.bytes > this.#limit) this.#shortenSoon();
+  }
+
+  /**
+   * How many bytes of messages may be queued. Messages are only dropped to make room for new ones: when something else takes the space,
+   * the queues keep what they have, and each new message displaces old ones. What is compared is the space on disk, as far as it is known,
+   * of all that is queued: a message that goes into flight, or is handed over to another session, is not a new one.
+   * @param most bytes that the store may grow to
+   * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
+   */
+  #limitBySpace(most: number, ratio: number): void {
+    const { bytes: waiting, storedBytes: bytes } = this.#core.storedBacklog;
+    const others = this.#kept - bytes;
+    const share = Math.max(0, most - others * ratio) * QUEUES;
+    this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
+    const least = bytes - (DISPLACED * Math.max(0, bytes - this.#settled)) / ratio;
+    const limit = Math.max(this.#allowed / ratio, least);
+    this.#settled = Math.min(bytes, limit);
+    const fixed = bytes - waiting; // in flight, or being handed over
+    const isShort = this.#allowed > share;
+    // new messages are refused then, so none are dropped to make room for them
+    if (isShort && this.#core.isSpaceLow) return;
+    this.#limit = Math.min(this.#limit, limit - fixed);
+    this.#target = Math.min(this.#target, (isShort ? limit : Math.max(limit * SHORTENED, least)) - fixed);
+  }
+
+  #compactSoon(): void {
+    if (this.#store.compact !== undefined) this.#during('giving back space of the store', () => this.#compact());
+  }
+
+  async #compact(): Promise<void> {
+    const store = this.#store;
+    if (this.#isCompacting || store.compact === undefined) return;
+    this.#isCompacting = true;
+    try {
+      if (this.#free < TIGHT_BYTES) this.#wait(true);
+      await store.compact();
+      this.#wait(false);
+      if (!this.#isClosed && store.size !== undefined) {
+        const size = await store.size();
+        this.#ratio = ratioOf(size, this.#kept);
+        this.#besides = Math.max(0, size - this.#kept);
+      }
+    } finally {
+      this.#isCompacting = false;
+      this.#wait(false);
+    }
+  }
+
+  #wait(isWaiting: boolean): void {
+    const { ledger, wheel } = this.#core;
+    if (ledger !== undefined) ledger.isWaiting = isWaiting;
+    if (isWaiting) wheel.arm(this.#goOn, LONGEST_WAIT_MS);
+    else wheel.disarm(this.#goOn);
+  }
+
+  #shortenSoon(): void {
+    if (this.#isShortening) return;
+    this.#isShortening = true;
+    this.#during('shortening queues', async () => {
+      try {
+        await this.#shorten();
+      } finally {
+        this.#isShortening = false;
+      }
+    });
+  }
+
+  /** The largest backlogs in turn, each to half of itself at most. */
+  async #shorten(): Promise<void> {
+    const { storedBacklog } = this.#core;
+    for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
+      const excess = storedBacklog.bytes - this.#target;
+      const log = excess > 0 ? storedBacklog.largest() : undefined;
+      if (log === undefined) return;
+      const { listedBytes: bytes } = log;
+      await log.shorten(Math.max(Math.floor(bytes / 2), bytes - excess));
+      stuck = log.listedBytes < bytes ? 0 : stuck + 1;
+    }
+  }
+
+  /** Bytes of what is kept, roughly. */
+  get #kept(): number {
+    const { storedBacklog, persistentCount, retained, delayed } = this.#core;
+    return storedBacklog.storedBytes + persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes;
+  }
+}
+
+/** Bytes on disk for each byte kept: less than 1 where the store compresses them. */
+function ratioOf(size: number, kept: number): number {
+  return size < kept ? Math.max(size / kept, LEAST_RATIO) : 1;
+}

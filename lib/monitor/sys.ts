@@ -1,0 +1,293 @@
+import type { Clock } from '../base/clock.ts';
+import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { DisconnectReason } from '../events/events.ts';
+import { COUNTERS, type CounterName, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
+import type { QoS } from '../packets/types.ts';
+import type { ClientInfo } from '../records/client.ts';
+import { checkTopicName } from '../topics/topic.ts';
+import { connectedNotice, disconnectedNotice } from './presence.ts';
+
+/** What `$SYS/brokers/<node>/sysdescr` says. */
+export const SYSTEM_DESCRIPTION = 'EmberMQ Broker';
+
+/** Packets that travel one way only, with their number under `metrics/packets/<packet>`; AUTH is told as the sum of both ways. */
+const WITHOUT_DIRECTION: ReadonlyMap<string, readonly CounterName[]> = new Map([
+  ['packets.connect', ['packets.connect.received']],
+  ['packets.connack', ['packets.connack.sent']],
+  ['packets.subscribe', ['packets.subscribe.received']],
+  ['packets.suback', ['packets.suback.sent']],
+  ['packets.unsubscribe', ['packets.unsubscribe.received']],
+  ['packets.unsuback', ['packets.unsuback.sent']],
+  ['packets.pingreq', ['packets.pingreq.received']],
+  ['packets.pingresp', ['packets.pingresp.sent']],
+  ['packets.auth', ['packets.auth.received', 'packets.auth.sent']]
+]);
+
+/** A warning of one kind about one thing is not repeated within this time. */
+const WARNING_PAUSE_MS = 2000;
+
+/** A condition that an operator should know, as an adapter announces it. */
+export interface Alarm {
+  /** The same for `alert` and `clear`, for example `descriptors_short:tcp:1883`. */
+  readonly id: string;
+  /** A few words. */
+  readonly title: string;
+  /** What is wrong, what follows from it, and the remedy. */
+  readonly summary: string;
+}
+
+/** Something that is wrong until it is cleared. */
+export interface AlarmNotice {
+  /** For example `cpu_high_watermark`. */
+  readonly id: string;
+  readonly desc:
+    | string
+    | {
+        readonly severity: 'notice' | 'warning' | 'error' | 'critical';
+        readonly title: string;
+        readonly summary: string;
+        /** Wall-clock milliseconds. */
+        readonly timestamp: number;
+      };
+}
+
+/** Topics under `sysmon/`. */
+export type WarningKind = 'long_gc' | 'long_schedule' | 'large_heap' | 'busy_port' | 'busy_dist_port';
+
+/** What `SysTopics` is made with. */
+export interface SysSettings {
+  /** Name of this node. */
+  readonly node: string;
+  /** Version of the broker. */
+  readonly version: string;
+  readonly clock: Clock;
+  readonly wheel: TimingWheel;
+  readonly metrics: Metrics;
+  /** Intervals in milliseconds; 0 switches what they drive off. */
+  readonly settings: {
+    readonly sysInterval: number;
+    readonly sysHeartbeat: number;
+    readonly sysDottedTopics: boolean;
+    readonly presenceQos: QoS;
+  };
+  /** Route a message of the broker's own. */
+  readonly publish: (topic: string, payload: string, options: { readonly qos: QoS; readonly retain: boolean }) => void;
+  /** Whether a topic name would reach anybody. */
+  readonly hasSubscribers: (topic: string) => boolean;
+  /** Whether any filter begins with `$SYS`, if that is cheaper to know; asked first. */
+  readonly isHeard?: () => boolean;
+  /** Names of the nodes that run. */
+  readonly nodes: () => readonly string[];
+  /** Monotonic milliseconds at which the broker started. */
+  readonly startedAtMs: number;
+}
+
+/** A topic and the text it has now. */
+interface Figure {
+  readonly topic: string;
+  readonly read: () => string;
+}
+
+/**
+ * The topics under `$SYS/brokers`: figures at intervals, presence of clients, alarms and warnings at once.
+ *
+ * Node list, version and description are retained. They are published at the start, too, so that whoever subscribes gets an answer at
+ * once, and again when they change or somebody listens. All else is made only where somebody listens. Statistics of the documented
+ * lists have slashes for dots (`stats/connections/count`, `metrics/packets/connect`); with `sysDottedTopics` the later spellings come
+ * beside them (`stats/connections.count`, `metrics/packets/connect/received`).
+ */
+export class SysTopics {
+  readonly #given: SysSettings;
+  readonly #prefix: string;
+  readonly #heartbeat: readonly Figure[];
+  readonly #statistics: readonly Figure[];
+  readonly #retained: readonly Figure[];
+  /** Last text of each retained topic. */
+  readonly #told = new Map<string, string>();
+  readonly #beat: Period;
+  readonly #tick: Period;
+  readonly #warnedAtMs = new Map<string, number>();
+
+  constructor(given: SysSettings) {
+    const { node, version, clock, wheel, metrics, settings, nodes, startedAtMs } = given;
+    this.#given = given;
+    this.#prefix = `$SYS/brokers/${node}/`;
+    this.#heartbeat = [
+      { topic: `${this.#prefix}uptime`, read: () => uptimeText(clock.monotonic() - startedAtMs) },
+      { topic: `${this.#prefix}datetime`, read: () => dateTimeText(clock.now()) }
+    ];
+    this.#retained = [
+      { topic: '$SYS/brokers', read: () => nodes().join(',') },
+      { topic: `${this.#prefix}version`, read: () => version },
+      { topic: `${this.#prefix}sysdescr`, read: () => SYSTEM_DESCRIPTION }
+    ];
+    this.#statistics = statistics(this.#prefix, metrics, settings.sysDottedTopics);
+    this.#beat = new Period(wheel, settings.sysHeartbeat, () => this.#tell(this.#heartbeat));
+    this.#tick = new Period(wheel, settings.sysInterval, () => {
+      this.#tellRetained();
+      this.#tell(this.#statistics);
+    });
+  }
+
+  /** Publish what is retained and begin the periods: the first figures come one period later. */
+  start(): void {
+    this.#told.clear();
+    if (this.#given.settings.sysInterval > 0) this.#tellRetained();
+    const nowMs = this.#given.clock.monotonic();
+    this.#beat.start(nowMs);
+    this.#tick.start(nowMs);
+  }
+
+  stop(): void {
+    this.#beat.stop();
+    this.#tick.stop();
+  }
+
+  /** Tell that a client has connected, or with a `reasonCode` of 0x80 or above that it was refused. */
+  connected(client: ClientInfo, reasonCode = 0): void {
+    this.#tellPresence(client, 'connected', (nowMs) => connectedNotice(client, reasonCode, nowMs));
+  }
+
+  disconnected(client: ClientInfo, reason: DisconnectReason): void {
+    this.#tellPresence(client, 'disconnected', (nowMs) => disconnectedNotice(client, reason, nowMs));
+  }
+
+  /** Tell of a new alarm, or that one is over. */
+  alarm(change: 'alert' | 'clear', alarm: AlarmNotice): void {
+    const { id, desc } = alarm;
+    this.#tellNow(`alarms/${change}`, () => JSON.stringify(change === 'alert' ? { id, desc } : { id }));
+  }
+
+  /** Tell of trouble with the machine; at most once in 2 s for each kind and `subject`. */
+  warn(kind: WarningKind, subject: string, text: string): void {
+    const nowMs = this.#given.clock.monotonic();
+    for (const [key, atMs] of this.#warnedAtMs) if (nowMs - atMs >= WARNING_PAUSE_MS) this.#warnedAtMs.delete(key);
+    const key = `${kind} ${subject}`;
+    if (this.#warnedAtMs.has(key)) return;
+    this.#warnedAtMs.set(key, nowMs);
+    this.#tellNow(`sysmon/${kind}`, () => `${kind} warning: ${subject} ${text}`);
+  }
+
+  #isHeard(): boolean {
+    return this.#given.isHeard === undefined || this.#given.isHeard();
+  }
+
+  #tell(figures: readonly Figure[]): void {
+    if (!this.#isHeard()) return;
+    const { hasSubscribers, publish } = this.#given;
+    for (const { topic, read } of figures) if (hasSubscribers(topic)) publish(topic, read(), { qos: 0, retain: false });
+  }
+
+  #tellRetained(): void {
+    const { hasSubscribers, publish } = this.#given;
+    const isHeard = this.#isHeard();
+    for (const { topic, read } of this.#retained) {
+      const text = read();
+      if (this.#told.get(topic) === text && !(isHeard && hasSubscribers(topic))) continue;
+      this.#told.set(topic, text);
+      publish(topic, text, { qos: 0, retain: true });
+    }
+  }
+
+  #tellPresence(client: ClientInfo, change: string, notice: (nowMs: number) => object): void {
+    // not specified: a client id may have wildcards, a topic name may not
+    const id = client.clientId.replace(/[+#]/g, encodeURIComponent);
+    const suffix = `clients/${id}/${change}`;
+    this.#tellNow(suffix, () => JSON.stringify(notice(this.#given.clock.now())), this.#given.settings.presenceQos);
+  }
+
+  #tellNow(suffix: string, text: () => string, qos: QoS = 0): void {
+    if (!this.#isHeard()) return;
+    const topic = this.#prefix + suffix;
+    // a client id may be as long as a topic
+    if (checkTopicName(topic) !== undefined || !this.#given.hasSubscribers(topic)) return;
+    this.#given.publish(topic, text(), { qos, retain: false });
+  }
+}
+
+/** Rings every so often, without drift; a period of 0 never does. */
+class Period extends BaseTimer {
+  readonly #wheel: TimingWheel;
+  readonly #periodMs: number;
+  readonly #run: () => void;
+  #nextMs = 0;
+
+  constructor(wheel: TimingWheel, periodMs: number, run: () => void) {
+    super();
+    this.#wheel = wheel;
+    this.#periodMs = periodMs;
+    this.#run = run;
+  }
+
+  start(nowMs: number): void {
+    if (this.#periodMs === 0) return;
+    this.#nextMs = nowMs + this.#periodMs;
+    this.#wheel.armAt(this, this.#nextMs);
+  }
+
+  stop(): void {
+    this.#wheel.disarm(this);
+  }
+
+  ring(nowMs: number): void {
+    // After a long standstill the missed ones are not made up for.
+    const fromMs = nowMs - this.#nextMs < this.#periodMs ? this.#nextMs : nowMs;
+    this.start(fromMs);
+    this.#run();
+  }
+}
+
+function statistics(prefix: string, metrics: Metrics, isDotted: boolean): Figure[] {
+  const figures: Figure[] = [];
+  const add = (suffix: string, read: () => number) => {
+    figures.push({ topic: prefix + suffix, read: () => String(read()) });
+  };
+  for (const name of GAUGES) {
+    for (const dot of isDotted ? ['/', '.'] : ['/']) {
+      const spelt = name.replaceAll('.', dot);
+      add(`stats/${spelt}${dot}count`, () => metrics.gauge(name));
+      add(`stats/${spelt}${dot}max`, () => metrics.note(name, metrics.gauge(name)));
+    }
+  }
+  const oneWay = new Set<string>([...WITHOUT_DIRECTION.values()].flat());
+  for (const [name, counters] of WITHOUT_DIRECTION) {
+    const indexes = counters.map((counter) => COUNTERS.indexOf(counter));
+    add(`metrics/${slashes(name)}`, () => indexes.reduce((sum, at) => sum + metrics.counts[at], 0));
+  }
+  COUNTERS.forEach((name, at) => {
+    if (isDotted || !oneWay.has(name)) add(`metrics/${slashes(name)}`, () => metrics.counts[at]);
+  });
+  for (const name of PLAIN_GAUGES) add(`metrics/${slashes(name)}`, () => metrics.gauge(name));
+  return figures;
+}
+
+function slashes(name: string): string {
+  return name.replaceAll('.', '/');
+}
+
+/**
+ * A length of time in words, from its largest unit that is not zero: `5 seconds`, `1 hours, 0 minutes, 2 seconds`. Always the plural, as
+ * documented.
+ */
+export function uptimeText(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const units: [number, string][] = [
+    [Math.floor(seconds / 86_400), 'days'],
+    [Math.floor(seconds / 3600) % 24, 'hours'],
+    [Math.floor(seconds / 60) % 60, 'minutes'],
+    [seconds % 60, 'seconds']
+  ];
+  const from = units.findIndex(([amount], at) => amount > 0 || at === 3);
+  return units
+    .slice(from)
+    .map(([amount, unit]) => `${amount} ${unit}`)
+    .join(', ');
+}
+
+/** A point in time as `YYYY-MM-DD HH:mm:ss`, local time, as documented. */
+export function dateTimeText(wallMs: number): string {
+  const date = new Date(wallMs);
+  const two = (number: number) => String(number).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}

@@ -1,0 +1,53 @@
+import { PerformanceObserver } from 'node:perf_hooks';
+import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { WarningKind } from './sys.ts';
+
+/** A garbage collection that took this long is told of. */
+const LONG_GC_MS = 100;
+/** So late a timer may be before it is told of. */
+const LONG_SCHEDULE_MS = 240;
+const LOOK_EVERY_MS = 1_000;
+
+/** Watches the process for what `$SYS/.../sysmon/` tells of: collections that took long, and turns that did. */
+export class SystemMonitor extends BaseTimer {
+  readonly #wheel: TimingWheel;
+  readonly #toleratedMs: number;
+  readonly #warn: (kind: WarningKind, subject: string, text: string) => void;
+  #expectedMs = Infinity;
+  #collections: PerformanceObserver | undefined;
+
+  /** @param tickMs how late the wheel may be by itself */
+  constructor(wheel: TimingWheel, tickMs: number, warn: (kind: WarningKind, subject: string, text: string) => void) {
+    super();
+    this.#wheel = wheel;
+    this.#toleratedMs = LONG_SCHEDULE_MS + tickMs;
+    this.#warn = warn;
+  }
+
+  start(nowMs: number): void {
+    this.#look(nowMs);
+    this.#collections = new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) {
+        if (duration >= LONG_GC_MS) this.#warn('long_gc', 'process', `took ${Math.round(duration)} ms`);
+      }
+    });
+    this.#collections.observe({ entryTypes: ['gc'] });
+  }
+
+  stop(): void {
+    this.#wheel.disarm(this);
+    this.#collections?.disconnect();
+    this.#collections = undefined;
+  }
+
+  ring(nowMs: number): void {
+    const lateMs = nowMs - this.#expectedMs;
+    this.#look(nowMs);
+    if (lateMs >= this.#toleratedMs) this.#warn('long_schedule', 'process', `a turn took ${Math.round(lateMs)} ms`);
+  }
+
+  #look(nowMs: number): void {
+    this.#expectedMs = nowMs + LOOK_EVERY_MS;
+    this.#wheel.armAt(this, this.#expectedMs);
+  }
+}

@@ -1,0 +1,128 @@
+import type { DelayedMessage } from '../broker/features/delayed.ts';
+import { readTableEntry } from '../broker/tables.ts';
+import type { Message } from '../packets/message.ts';
+import { type FlowRecord, readFlow } from '../session/flow-record.ts';
+import { type PersistedMessage, readSegment } from '../session/segment.ts';
+import { readSession, readSubscription, type SessionRecord } from '../session/session-record.ts';
+import { readCommit, readFormat } from '../store/commits.ts';
+import { readJournal } from '../store/journal.ts';
+import { Kind } from '../store/keys.ts';
+import { type Now, readMessage } from '../store/message-record.ts';
+import { RecordReader } from '../store/record.ts';
+import type { Entry } from '../store/store.ts';
+
+/** How records of a kind are read. */
+export interface RecordKind<T> {
+  /** First byte of their keys. */
+  readonly kind: number;
+  /** @throws RecordError; anything else where a record says what it can not */
+  read(entry: Entry, now: Now): T;
+  /** What it says, for people and as JSON; what is left out says nothing besides its key. */
+  show?(record: T): object;
+}
+
+/** Every kind of record in a store, in the order of their keys. */
+export const RECORDS = {
+  format: row(Kind.format, readFormat, (record) => record),
+  commit: row(Kind.commit, readCommit, (record) => record),
+  journal: row(Kind.journal, readJournal),
+  session: row(Kind.session, readSession, showSession),
+  subscription: row(Kind.subscription, readSubscription, (record) => record),
+  flow: row(Kind.flow, readFlow, showFlow),
+  segment: row(Kind.segment, readSegment, (messages) => ({ messages: messages.map(showRetained) })),
+  will: row(Kind.will, readSession, showSession),
+  garbage: row(Kind.garbage, readGarbage),
+  retained: row(Kind.retained, readRetained, ({ message }) => showMessage(message)),
+  delayed: row(Kind.delayed, readDelayed, showDelayed),
+  table: row(Kind.table, readTableEntry, (record) => record)
+} satisfies Record<RecordName, unknown>;
+
+/** Names of the kinds of records in a store. */
+export type RecordName =
+  | 'format'
+  | 'commit'
+  | 'journal'
+  | 'session'
+  | 'subscription'
+  | 'flow'
+  | 'segment'
+  | 'will'
+  | 'garbage'
+  | 'retained'
+  | 'delayed'
+  | 'table';
+
+const BY_KIND = new Map(
+  Object.entries(RECORDS).map(([name, { kind }]) => [kind, name as RecordName] as [number, RecordName])
+);
+
+/** What kind of record lies under a key; undefined: none that this version knows. */
+export function recordName(key: Buffer): RecordName | undefined {
+  return BY_KIND.get(key[0]);
+}
+
+/** The session that a key names. */
+export function numberOf({ key }: Entry): number {
+  return key.readUIntBE(1, 6);
+}
+
+function row<T>(kind: number, read: RecordKind<T>['read'], show?: RecordKind<T>['show']): RecordKind<T> {
+  return show === undefined ? { kind, read } : { kind, read, show };
+}
+
+function readGarbage(entry: Entry): number {
+  new RecordReader(entry.key, entry.value);
+  return numberOf(entry);
+}
+
+/** A retained message as it is kept. */
+export interface RetainedRecord {
+  readonly message: Message;
+  /** The order in which they came; undefined: the first version did not write it, and their times tell. */
+  readonly seq: number | undefined;
+}
+
+function readRetained({ key, value }: Entry, now: Now): RetainedRecord {
+  const reader = new RecordReader(key, value);
+  const message = readMessage(reader, undefined, now);
+  return { message, seq: reader.isAtEnd ? undefined : reader.varint() };
+}
+
+function readDelayed(entry: Entry, now: Now): DelayedMessage & { readonly number: number } {
+  const reader = new RecordReader(entry.key, entry.value);
+  const dueWallMs = reader.f64();
+  const topic = reader.text();
+  return { number: numberOf(entry), dueWallMs, topic, message: readMessage(reader, undefined, now) };
+}
+
+function showMessage({ topic, payload, qos, retain, properties, clientId, username, timestamp }: Message): object {
+  return {
+    topic,
+    payload,
+    qos,
+    retain,
+    properties,
+    timestamp,
+    publisher: clientId === '' ? undefined : { clientId, username }
+  };
+}
+
+function showRetained({ seq, qos, retain, ids, message }: PersistedMessage): object {
+  return { number: seq, ...showMessage(message), qos, retain, subscriptionIdentifiers: ids };
+}
+
+function showDelayed({ number, dueWallMs, topic, message }: DelayedMessage & { readonly number: number }): object {
+  return { number, due: dueWallMs, ...showMessage(message), topic };
+}
+
+function showSession({ sessionExpiry, ...record }: SessionRecord): object {
+  return { ...record, sessionExpiry: sessionExpiry === Infinity ? 'infinity' : sessionExpiry };
+}
+
+function showFlow({ session, next, head, count, bytes, done }: FlowRecord & { readonly session: number }): object {
+  const doneBeyond: [number, number][] = [];
+  done.forEach((from, to) => {
+    doneBeyond.push([from, to - 1]);
+  });
+  return { session, next, head, messages: count, bytes, doneBelow: done.low, doneBeyond };
+}
