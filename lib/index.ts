@@ -23,7 +23,6 @@ export {
 export type { WorkCount } from './base/pending-work.ts';
 export type { Inspection } from './broker/actors.ts';
 export { Broker, createBroker, type StopOptions } from './broker/broker.ts';
-export type { PacketTap } from './broker/core.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/message-stream.ts';
@@ -32,8 +31,7 @@ export {
   BROKER_OPTIONS,
   type BrokerOptions,
   readBrokerOptions,
-  type Settings,
-  type SharedStrategy
+  type Settings
 } from './broker/options.ts';
 export type { KickOptions, SessionFigures, SessionHandle, SubscriptionRecord } from './broker/session-handle.ts';
 export type { Table } from './broker/tables.ts';
@@ -74,6 +72,7 @@ export {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from './events/metrics.ts';
+export type { PacketTap } from './monitor/packet-taps.ts';
 export type { Alarm } from './monitor/sys.ts';
 export { decodePacket } from './packets/decode-packet.ts';
 export type { Message, MessageInput } from './packets/message.ts';
@@ -109,6 +108,7 @@ export type {
 } from './records/listener.ts';
 export { plainAddress, type TlsFacts, verifiedCertificate } from './records/transport-info.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './records/zone.ts';
+export type { SharedStrategy } from './routing/share-group.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { Batch, type Entry, type Store } from './store/store.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';

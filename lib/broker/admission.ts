@@ -1,44 +1,77 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { Authentication, admitsAnonymous, isTrusted } from '../access/authentication.ts';
+import type { Clock } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
-import { type Connection, Pause } from '../connection/connection.ts';
+import type { TimeReading } from '../base/time-reading.ts';
+import type { Connection } from '../connection/connection.ts';
+import { Pause } from '../connection/pause.ts';
 import { ZoneRates } from '../connection/rate-limit.ts';
-import { type Approval, isApproval, isThenable, type Refusal, soundRefusal, type Verdict } from '../events/hooks.ts';
-import { Metric } from '../events/metrics.ts';
+import type { Events } from '../events/events.ts';
+import {
+  type Approval,
+  type HookRegistry,
+  isApproval,
+  isThenable,
+  type Refusal,
+  soundRefusal,
+  type Verdict
+} from '../events/hooks.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
 import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
+import type { Announcements } from '../session/ports.ts';
 import type { Session, WillState } from '../session/session.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
-import type { Core } from './core.ts';
+import type { Persistence } from './persistence.ts';
+import type { SessionIndex } from './session-index.ts';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const NEVER = 0xffff_ffff;
+
+/** What admitting clients asks of the broker. */
+export interface AdmissionHost {
+  readonly node: string;
+  readonly clock: Clock;
+  readonly time: TimeReading;
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly announcer: Announcements;
+  readonly pressure: { readonly isShedding: boolean; readonly isSpaceLow: boolean };
+  readonly sessions: SessionIndex;
+  readonly ledger: Ledger | undefined;
+  readonly persistence: Persistence | undefined;
+  readonly wills: { publish(session: Session, will: WillState): void };
+  readonly subscribing: { automatically(session: Session): void };
+}
 
 /**
  * Lets clients in: the way from CONNECT to CONNACK, and re-authentication. Synchronous as long as the hooks are. Hooks decide on any number
  * of CONNECTs at once, also of one client id; whom they let in is admitted there and then, in one go, so the last one has the session.
  */
 export class Admission {
-  readonly #broker: Core;
+  readonly #host: AdmissionHost;
   readonly #rates = new ZoneRates();
 
-  constructor(broker: Core) {
-    this.#broker = broker;
+  constructor(host: AdmissionHost) {
+    this.#host = host;
   }
 
   connect(session: Session, packet: ConnectPacket): void {
-    const { host, zoneSettings } = session;
-    const connection = session.connection as Connection;
+    const { zoneSettings } = session;
+    const { metrics, events, sessions } = this.#host;
+    const connection = session.connection as Connection<Session>;
     session.adopt(packet);
     session.username = connection.transportInfo.username ?? packet.username;
-    session.clientId = clientIdOf(session, packet, this.#broker);
+    session.clientId = clientIdOf(session, packet, sessions);
     session.mountpoint = '';
     session.send('connect');
-    host.metrics.counts[Metric.clientConnect]++;
-    if (host.events.heard['client.connect']) host.events.emit('client.connect', { client: session });
+    metrics.counts[Metric.clientConnect]++;
+    if (events.heard['client.connect']) events.emit('client.connect', { client: session });
     const versions = connection.transportInfo.protocolVersions ?? zoneSettings.protocolVersions;
     if (!versions.includes(packet.protocolVersion)) {
       throw new ProtocolError(
@@ -55,8 +88,8 @@ export class Admission {
     this.#preConnect(session, connection, packet);
   }
 
-  #preConnect(session: Session, connection: Connection, packet: ConnectPacket): void {
-    const { hooks } = this.#broker;
+  #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
+    const { hooks } = this.#host;
     if (hooks.preConnect.length === 0) {
       this.#authenticate(session, connection, packet);
       return;
@@ -88,8 +121,8 @@ export class Admission {
     });
   }
 
-  #authenticate(session: Session, connection: Connection, packet: ConnectPacket): void {
-    const { hooks, metrics } = this.#broker;
+  #authenticate(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
+    const { hooks, metrics } = this.#host;
     metrics.counts[Metric.clientAuthenticate]++;
     const { properties = {} } = packet;
     const isPlain =
@@ -124,6 +157,15 @@ export class Admission {
     exchange.begin(properties.authenticationData);
   }
 
+  /** Memory is short: close connections whose CONNECT has not been accepted, except those of clients that return to a stored session. */
+  closeUnadmitted(connections: Iterable<Connection<Session>>): void {
+    const text = 'the broker is short of memory (option memoryHighWatermark)';
+    for (const { session, isClosed } of connections) {
+      if (isClosed || session.state !== 'idle' || this.#host.sessions.isReturning(session)) continue;
+      session.fail(new ProtocolError(ReasonCode.serverBusy, text));
+    }
+  }
+
   #guard(session: Session, run: () => void): void {
     try {
       run();
@@ -138,10 +180,10 @@ export class Admission {
     session.close('not_authorized', refusal.reasonCode, refusal);
   }
 
-  #admit(session: Session, connection: Connection, packet: ConnectPacket, approval: Approval): void {
+  #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     session.abort = undefined; // the hooks have answered
-    const broker = this.#broker;
-    broker.readTime(); // hooks took their time, and what waits for the client may have expired
+    const host = this.#host;
+    host.time.read(); // hooks took their time, and what waits for the client may have expired
     if (approval.username !== undefined) {
       session.username = approval.username;
       if (usesUsername(session)) session.clientId = approval.username;
@@ -153,22 +195,22 @@ export class Admission {
     }
     session.isSuperuser = approval.isSuperuser === true; // 'false' and the like give no rights
     agree(session, packet);
-    const stored = broker.stored(session.clientId);
-    if (broker.isShedding && !broker.isReturning(session))
+    const stored = host.sessions.get(session.clientId);
+    if (host.pressure.isShedding && !host.sessions.isReturning(session))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     if (stored?.state === 'connected' && connection.hasPeerEnded) {
       connection.lost('closed'); // gone while a hook decided: that must not end a connection that lives
       return;
     }
-    if (stored === undefined && !broker.hasRoomForSession()) {
+    if (stored === undefined && !host.sessions.hasRoom()) {
       throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
     }
-    if (stored === undefined && broker.isSpaceLow && session.isPersistent)
+    if (stored === undefined && host.pressure.isSpaceLow && session.isPersistent)
       throw new ProtocolError(
         ReasonCode.quotaExceeded,
         'no more persistent sessions: the space of the store is used up'
       );
-    const { ledger } = broker;
+    const { ledger } = host;
     const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
     if (ledger?.isFailed && isKept)
       throw new ProtocolError(ReasonCode.serverUnavailable, 'sessions can not be kept now: the store has failed');
@@ -194,10 +236,10 @@ export class Admission {
         this.#welcome(owner, connection, connack, resumes);
         this.#waitForHooks(owner, connection);
       }
-      if (superseded !== undefined) broker.publishWill(owner, superseded);
+      if (superseded !== undefined) host.wills.publish(owner, superseded);
       superseded = undefined;
       if (!isHere()) return;
-      broker.subscribeAutomatically(owner);
+      host.subscribing.automatically(owner);
       owner.pump();
     };
     if (ledger === undefined || ledger.promises === promises) {
@@ -205,7 +247,7 @@ export class Admission {
       return;
     }
     // the will of the connection before is gone from the store now: what becomes of it has to be there
-    if (superseded !== undefined) broker.publishWill(owner, superseded);
+    if (superseded !== undefined) host.wills.publish(owner, superseded);
     superseded = undefined;
     if (isHere()) this.#after(ledger.committed(ledger.ticket), connection, welcome, !resumes);
   }
@@ -214,14 +256,14 @@ export class Admission {
    * Go on when something is kept, or read from the store; until then nothing more is read from the client.
    * @param isNew a session that began with this: its client, told that it has none, must not find one the next time
    */
-  #after(kept: Promise<void>, connection: Connection, run: () => void, isNew = false): void {
+  #after(kept: Promise<void>, connection: Connection<Session>, run: () => void, isNew = false): void {
     connection.pause(Pause.hook);
     kept
       .then(
         () => this.#guard(connection.session, run),
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
-            this.#broker.failed(error, 'reading a session from the store', connection.session);
+            this.#host.announcer.failed(error, 'reading a session from the store', connection.session);
           const { session } = connection;
           if (isNew && session.state === 'disconnected') session.end('discarded', 'store_failed');
           else session.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
@@ -232,25 +274,25 @@ export class Admission {
 
   /** @param stored a session of before, which ends [MQTT-3.1.2-4]; one that was to end with its connection ends with it now */
   #begin(session: Session, stored: Session | undefined): void {
-    const broker = this.#broker;
-    const { metrics, events } = broker;
+    const host = this.#host;
+    const { metrics, events } = host;
     if (stored !== undefined) {
       metrics.counts[Metric.sessionDiscarded]++;
       if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored });
       if (stored.state === 'connected') stored.close('discarded', ReasonCode.sessionTakenOver, { end: true });
       else stored.end('discarded', 'discarded');
     }
-    session.createdAt = broker.clock.now();
-    broker.keep(session);
-    broker.persistence?.began(session);
+    session.createdAt = host.clock.now();
+    host.sessions.add(session);
+    host.persistence?.began(session);
     session.send('accepted');
     metrics.counts[Metric.sessionCreated]++;
     if (events.heard['session.created']) events.emit('session.created', { client: session });
   }
 
   /** @returns the will of the connection that gave way */
-  #resume(stored: Session, session: Session, connection: Connection): WillState | undefined {
-    const { metrics, events } = this.#broker;
+  #resume(stored: Session, session: Session, connection: Connection<Session>): WillState | undefined {
+    const { metrics, events } = this.#host;
     let superseded: WillState | undefined;
     stored.incoming = session;
     if (stored.state === 'connected') {
@@ -258,7 +300,7 @@ export class Admission {
       if (events.heard['session.takenover']) events.emit('session.takenover', { client: stored });
       superseded = stored.takeOver();
     } else {
-      this.#broker.revive(stored);
+      stored.ports.sessions.revive(stored);
       stored.send('resumed');
     }
     session.send('handedOver');
@@ -270,15 +312,15 @@ export class Admission {
   }
 
   /** A hook still decides on a message of the connection before: later ones must not overtake it [MQTT-4.6.0-5]. */
-  #waitForHooks({ deciding }: Session, connection: Connection): void {
+  #waitForHooks({ deciding }: Session, connection: Connection<Session>): void {
     if (deciding === undefined || connection.isClosed) return;
     connection.pause(Pause.hook);
     deciding.then(() => connection.session.resumeAfterHook(connection));
   }
 
   /** CONNACK goes out, then what was in flight, then all else [MQTT-3.2.0-1]. */
-  #welcome(session: Session, connection: Connection, connack: Buffer, sessionPresent: boolean): void {
-    const { metrics, events } = this.#broker;
+  #welcome(session: Session, connection: Connection<Session>, connack: Buffer, sessionPresent: boolean): void {
+    const { metrics, events } = this.#host;
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
@@ -286,13 +328,13 @@ export class Admission {
     session.welcomed();
     metrics.counts[Metric.clientConnected]++;
     if (sessionPresent) session.resend();
-    this.#broker.connected(session, sessionPresent);
+    this.#host.sessions.connected(session, sessionPresent);
   }
 
   /** An AUTH packet of a connected client [MQTT-4.12.1-1]. */
   reauthenticate(session: Session, packet: AuthPacket): void {
     const { authMethod } = session;
-    const connection = session.connection as Connection;
+    const connection = session.connection as Connection<Session>;
     if (authMethod === undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the CONNECT named no authentication method'); // [MQTT-4.12.0-7]
     if (packet.properties?.authenticationMethod !== authMethod) {
@@ -309,7 +351,7 @@ export class Admission {
     if (current !== undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
     const isCurrent = () => session.auth === exchange && session.connection === connection;
-    const exchange = new Authentication(session, this.#broker.hooks, undefined, true, {
+    const exchange = new Authentication(session, this.#host.hooks, undefined, true, {
       challenge: (challenge) => {
         if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
       },
@@ -332,13 +374,13 @@ export class Admission {
   }
 }
 
-function isWaiting(session: Session, connection: Connection): boolean {
+function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
 }
 
 function sendAuth(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   reasonCode: number,
   authenticationMethod: string,
   authenticationData: Buffer | undefined
@@ -352,14 +394,14 @@ function sendAuth(
 }
 
 /** The client id that holds: the user name where the zone has it so, a new name where the client leaves it to us [MQTT-3.1.3-6]. */
-function clientIdOf(session: Session, packet: ConnectPacket, broker: Core): string {
+function clientIdOf(session: Session, packet: ConnectPacket, sessions: SessionIndex): string {
   if (usesUsername(session)) return session.username;
   if (packet.clientId !== '') return packet.clientId;
   // 3.1.1 wants clean session with it, 3.1 knows no empty id
   if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) return '';
   let name: string;
   do name = `auto-${newName()}`.slice(0, session.zoneSettings.maxClientidLen);
-  while (broker.stored(name) !== undefined); // [MQTT-3.2.2-16]
+  while (sessions.get(name) !== undefined); // [MQTT-3.2.2-16]
   return name;
 }
 
@@ -428,7 +470,7 @@ function agree(session: Session, packet: ConnectPacket): void {
   const { willDelayInterval = 0, ...rest } = will.properties ?? {};
   const { maxMessageExpiryInterval: longest } = zoneSettings;
   if (longest !== Infinity) rest.messageExpiryInterval = Math.min(rest.messageExpiryInterval ?? longest, longest);
-  const topic = mountedName(session.host.rewrite(will.topic, 'publish'), session.mountpoint);
+  const topic = mountedName(session.ports.rewrites.apply(will.topic, 'publish'), session.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(ReasonCode.topicNameInvalid, 'the will topic is too long for its mount point');
   session.will = {

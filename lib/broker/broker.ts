@@ -22,7 +22,7 @@ import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
 import type { BrokerActions, BrokerEvent } from './actions.ts';
 import type { Inspection, Running } from './actors.ts';
 import { brokerMachine } from './broker.machine.ts';
-import { Core } from './core.ts';
+import { Engine } from './engine.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from './handler-subscriber.ts';
 import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
@@ -51,7 +51,7 @@ export interface StopOptions {
 }
 
 /** The inside of a broker. No public name: for the project's own tests, which look at what nobody else can see. */
-export let coreOf: (broker: Broker) => Core;
+export let engineOf: (broker: Broker) => Engine;
 /** The filters of `broker.subscribe` and `broker.messages` that have not ended, one for each handler. No public name: for the test kit. */
 export let handledFiltersOf: (broker: Broker) => string[];
 
@@ -70,7 +70,7 @@ export class Broker {
   readonly metrics: Metrics;
   /** What is in flight inside: a test's clock waits for it. */
   readonly work: WorkCount;
-  readonly #core: Core;
+  readonly #engine: Engine;
   readonly #listeners = new Map<string, ListenerHandle>();
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
   readonly #actor: Running;
@@ -85,7 +85,7 @@ export class Broker {
   #wills: 'publish' | 'keep' = 'publish';
 
   static {
-    coreOf = (broker) => broker.#core;
+    engineOf = (broker) => broker.#engine;
     handledFiltersOf = (broker) => [...broker.#handlers].flatMap(([filter, known]) => [...known].map(() => filter));
   }
 
@@ -96,22 +96,22 @@ export class Broker {
   constructor(options: BrokerOptions = {}) {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
-    this.#core = new Core(this.settings, this);
-    this.clock = this.#core.clock;
-    this.metrics = this.#core.metrics;
-    this.work = this.#core.work;
+    this.#engine = new Engine(this.settings, this);
+    this.clock = this.#engine.clock;
+    this.metrics = this.#engine.metrics;
+    this.work = this.#engine.work;
     const actions: BrokerActions = {
       accept: () => {
         this.#startedAt = this.clock.now();
-        this.#core.begin();
+        this.#engine.begin();
       },
-      drain: () => this.#core.drain(this.#willsAtStop),
+      drain: () => this.#engine.drain(this.#willsAtStop),
       release: () => {
         this.#startedAt = undefined;
-        this.#core.end();
+        this.#engine.end();
       }
     };
-    const animate = this.#core.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
+    const animate = this.#engine.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
       this.failed(error, `the broker's ${action}`)
     );
     this.#actor = animate(actions, 'broker');
@@ -150,12 +150,12 @@ export class Broker {
   async #start(signal: AbortSignal | undefined): Promise<this> {
     signal?.throwIfAborted();
     if (this.state === 'connected') return this;
-    if (this.#core.ledger?.isClosing) await this.#closeStore(); // of the last stop; what it fails with was told, or `open` tells
+    if (this.#engine.ledger?.isClosing) await this.#closeStore(); // of the last stop; what it fails with was told, or `open` tells
     signal?.throwIfAborted();
     this.#tell('start');
     const opened: ListenerHandle[] = [];
     try {
-      await this.#core.persistence?.open();
+      await this.#engine.persistence?.open();
       signal?.throwIfAborted();
       for (const listener of this.#listeners.values()) {
         await listener.open();
@@ -164,14 +164,14 @@ export class Broker {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
-      const second = this.#core.ledger?.isClosing ? undefined : await this.#closeStore();
+      const second = this.#engine.ledger?.isClosing ? undefined : await this.#closeStore();
       if (second !== undefined) this.failed(second, 'closing the store');
-      this.#core.turnAway();
+      this.#engine.connections.refuseEarly();
       this.#tell('failed');
       throw error;
     }
     this.#tell('started');
-    this.#core.persistence?.begun();
+    this.#engine.persistence?.begun();
     for (const listener of this.#listeners.values()) listener.accept?.();
     return this;
   }
@@ -213,8 +213,11 @@ export class Broker {
       const closed = closeAll(this.#listeners.values(), failures);
       this.#wills = wills;
       this.#tell('stop');
-      await this.#within(Math.min(timeoutMs, this.#patienceMs), Promise.all([closed, this.#core.allClosed()]));
-      this.#core.cutOff();
+      await this.#within(
+        Math.min(timeoutMs, this.#patienceMs),
+        Promise.all([closed, this.#engine.connections.allClosed()])
+      );
+      this.#engine.connections.cutOff();
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
       this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
@@ -229,7 +232,7 @@ export class Broker {
   /** A store that hangs holds up a stop, and the next start, only so long. @returns what it fails with */
   async #closeStore(): Promise<unknown> {
     const { store } = this.settings;
-    const { persistence } = this.#core;
+    const { persistence } = this.#engine;
     if (store === undefined || persistence === undefined) return undefined;
     let timer: NodeJS.Timeout | undefined;
     const tooLong = new Promise<unknown>((resolve) => {
@@ -272,7 +275,7 @@ export class Broker {
   }
 
   get #willsAtStop(): 'publish' | 'drop' | 'keep' {
-    return this.#wills === 'keep' && this.#core.persistence === undefined ? 'drop' : this.#wills;
+    return this.#wills === 'keep' && this.#engine.persistence === undefined ? 'drop' : this.#wills;
   }
 
   /** `stop()` with its defaults. */
@@ -291,7 +294,7 @@ export class Broker {
    */
   inspect(observer: (event: Inspection) => void): () => void {
     if (typeof observer !== 'function') throw new InvalidInput('HANDLER_INVALID', 'observer', 'a function', observer);
-    return this.#core.actors.inspect(observer);
+    return this.#engine.actors.inspect(observer);
   }
 
   // ----------------------------------------------------------------------------------------------------------- connections
@@ -317,7 +320,7 @@ export class Broker {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
     if (transportInfo !== undefined) checkObject(transportInfo, 'meta');
-    if (this.#core.hasTaken(stream))
+    if (this.#engine.connections.has(stream))
       throw new StateError(
         'STREAM_IN_USE',
         'this stream has been handed over before; a connection needs one of its own'
@@ -346,7 +349,7 @@ export class Broker {
         fault
       );
     }
-    this.#core.open(stream, known, zone);
+    this.#engine.connections.open(stream, known, zone);
   }
 
   /** Settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
@@ -421,13 +424,13 @@ export class Broker {
     payload?: MessageInput['payload'],
     options: Omit<MessageInput, 'topic' | 'payload'> = {}
   ): Promise<{ readonly receivers: number }> {
-    if (!this.#core.isRunning) throw notStarted();
+    if (!this.#engine.life.isRunning) throw notStarted();
     checkObject(options, 'options');
     checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
       throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic, or { topic, payload }', input);
-    return { receivers: await this.#core.publishing.publish(input) };
+    return { receivers: await this.#engine.publishing.publish(input) };
   }
 
   /**
@@ -449,8 +452,8 @@ export class Broker {
     const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
       this.failed(error, `a handler of "${filter}"`)
     );
-    subscriber.ledger = this.#core.ledger;
-    this.#core.routing.add(subscriber.subscription);
+    subscriber.ledger = this.#engine.ledger;
+    this.#engine.routing.add(subscriber.subscription);
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));
     const end = () => this.#removeHandler(subscriber);
@@ -475,7 +478,7 @@ export class Broker {
     if (known.size === 0) this.#handlers.delete(subscriber.filter);
     subscriber.isEnded = true;
     subscriber.onEnd();
-    this.#core.routing.remove(subscriber.subscription);
+    this.#engine.routing.remove(subscriber.subscription);
   }
 
   /** Once `subscribe` has returned, or ahead of the first message that comes before. */
@@ -493,7 +496,7 @@ export class Broker {
   }
 
   #retained(filter: string): Message[] {
-    return this.#core.retained.match(filter).flatMap(({ live, message }) => (live ? [message] : []));
+    return this.#engine.retained.match(filter).flatMap(({ live, message }) => (live ? [message] : []));
   }
 
   /**
@@ -505,7 +508,7 @@ export class Broker {
     checkObject(options, 'options');
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
-      this.#core.dropped(message, 'queue_full', undefined)
+      this.#engine.announcer.dropped(message, 'queue_full', undefined)
     );
     try {
       const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);
@@ -528,7 +531,7 @@ export class Broker {
   }
 
   async *#iterateRetained(filter: string): AsyncIterableIterator<Message> {
-    for (const entry of this.#core.retained.match(filter)) if (entry.live) yield entry.message;
+    for (const entry of this.#engine.retained.match(filter)) if (entry.live) yield entry.message;
   }
 
   /**
@@ -538,27 +541,27 @@ export class Broker {
    * @throws InvalidInput TABLE_NAME_INVALID
    */
   table<V = unknown>(name: string): Table<V> {
-    return this.#core.tables.table(name) as Table<V>;
+    return this.#engine.tables.table(name) as Table<V>;
   }
 
   // --------------------------------------------------------------------------------------------------------------- sessions
 
   /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
   session(clientId: string): SessionHandle {
-    const session = this.hasSession(clientId) ? this.#core.sessions.get(clientId) : undefined;
+    const session = this.hasSession(clientId) ? this.#engine.sessions.get(clientId) : undefined;
     if (session === undefined)
       throw new NotFound('SESSION_NOT_FOUND', `there is no session of client id "${String(clientId)}"`);
-    return new SessionHandle(session, this.#core.subscribing);
+    return new SessionHandle(session, this.#engine.subscribing);
   }
 
   /** Whether there is a session of this client id, connected or not. */
   hasSession(clientId: string): boolean {
-    return typeof clientId === 'string' && this.#core.sessions.has(clientId);
+    return typeof clientId === 'string' && this.#engine.sessions.has(clientId);
   }
 
   /** All sessions, connected or not, in order of creation. */
   *sessions(): IterableIterator<SessionHandle> {
-    for (const session of this.#core.sessions.values()) yield new SessionHandle(session, this.#core.subscribing);
+    for (const session of this.#engine.sessions.values()) yield new SessionHandle(session, this.#engine.subscribing);
   }
 
   /** All subscriptions of all sessions, session by session. */
@@ -568,7 +571,7 @@ export class Broker {
 
   /** The filters in use, without share prefixes, and the node that has them. */
   *routes(): IterableIterator<{ readonly topic: string; readonly node: string }> {
-    for (const topic of this.#core.routing.filters()) yield { topic, node: this.settings.node };
+    for (const topic of this.#engine.routing.filters()) yield { topic, node: this.settings.node };
   }
 
   // --------------------------------------------------------------------------------------------------------- events and hooks
@@ -579,20 +582,20 @@ export class Broker {
    */
   on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
-    this.#core.events.on(event, listener);
+    this.#engine.events.on(event, listener);
     return this;
   }
 
   /** Hear the next event of a name. @throws InvalidInput as `on` */
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
-    this.#core.events.once(event, listener);
+    this.#engine.events.once(event, listener);
     return this;
   }
 
   /** Hear no more; nothing happens where the listener is not registered. */
   off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
-    this.#core.events.off(event, listener);
+    this.#engine.events.off(event, listener);
     return this;
   }
 
@@ -606,7 +609,7 @@ export class Broker {
   ): Promise<BrokerEvents[E]> {
     checkEvent(event, () => undefined);
     checkObject(options, 'options');
-    return this.#core.events.next(event, options);
+    return this.#engine.events.next(event, options);
   }
 
   /**
@@ -616,17 +619,17 @@ export class Broker {
    */
   hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
     checkObject(options, 'options');
-    return this.#core.hook(name, hook, options.isFirst);
+    return this.#engine.hook(name, hook, options.isFirst);
   }
 
   /** Announce a condition that an operator should know (`alert`), or that it is over (`clear`), under `$SYS/brokers/<node>/alarms`; for adapters. */
   alarm(change: 'alert' | 'clear', alarm: Alarm): void {
-    this.#core.alarm(change, alarm);
+    this.#engine.notices.alarm(change, alarm);
   }
 
   /** Tell of something that failed and that no caller can be told of, as an `error` event; for adapters. */
   failed(error: unknown, during: string): void {
-    this.#core.failed(error, during, undefined);
+    this.#engine.announcer.failed(error, during, undefined);
   }
 }
 

@@ -1,13 +1,29 @@
+import type { WorkCount } from '../base/pending-work.ts';
 import type { DropReason } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
 import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
 import type { SessionLog } from '../session/log.ts';
+import type { Announcements, HandOverPort } from '../session/ports.ts';
 import type { PersistedMessage } from '../session/segment.ts';
 import type { Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
-import type { Core } from './core.ts';
+import type { Life } from './life.ts';
+
+/** What handing messages over asks of the broker. */
+export interface HandOverHost {
+  readonly work: WorkCount;
+  readonly life: Life;
+  readonly announcer: Announcements;
+  readonly ledger: Ledger | undefined;
+  readonly routing: {
+    /** The group of a shared subscription; undefined: it has no members. */
+    groupOf(subscription: Subscription): Group | undefined;
+    /** Whether a shared subscription still holds. */
+    isShared(subscription: Subscription): boolean;
+  };
+}
 
 /**
  * What waits in a session that is over, and came by one of its shared subscriptions, is given to another member of that group (MQTT 5.0
@@ -55,7 +71,7 @@ export class HandOver {
  * commit. One of QoS 2 for a member that is in memory alone is taken out before it is sent, as it must not be sent a second time.
  */
 export class StoredHandOver {
-  readonly #core: Core;
+  readonly #host: HandOverHost;
   readonly #ledger: Ledger;
   readonly #session: Session;
   readonly #log: SessionLog;
@@ -64,9 +80,9 @@ export class StoredHandOver {
   /** Times in a row that it failed, without a message handed over in between. */
   failures = 0;
 
-  constructor(core: Core, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
-    this.#core = core;
-    this.#ledger = core.ledger as Ledger;
+  constructor(host: HandOverHost, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
+    this.#host = host;
+    this.#ledger = host.ledger as Ledger;
     this.#session = session;
     this.#log = log;
     this.#handOver = handOver;
@@ -80,10 +96,10 @@ export class StoredHandOver {
    * @throws what the store says
    */
   async run(mayGoOn: () => Promise<boolean>): Promise<boolean> {
-    const { work } = this.#core;
+    const { work } = this.#host;
     while (await mayGoOn()) {
       await this.#committed();
-      if (!this.#core.isRunning) return false;
+      if (!this.#host.life.isRunning) return false;
       work.begin();
       try {
         const page = await this.#log.nextToHandOver();
@@ -137,11 +153,11 @@ export class StoredHandOver {
 
   /** Whether a member that was chosen before a commit is still there after it. */
   #isReachable(member: Subscription): boolean {
-    return member.subscriber.isOnline && this.#core.routing.isShared(member);
+    return member.subscriber.isOnline && this.#host.routing.isShared(member);
   }
 
   #give(message: Message, member: Subscription | undefined): void {
-    if (!this.#handOver.give(message, member)) this.#core.dropped(message, this.#reason, this.#session);
+    if (!this.#handOver.give(message, member)) this.#host.announcer.dropped(message, this.#reason, this.#session);
   }
 
   /** What has changed is in the store, at the next attempt if not at the first. */
@@ -165,4 +181,38 @@ export class StoredHandOver {
 function plainFilter({ filter }: Subscription): string {
   const shared = parseSharedFilter(filter);
   return typeof shared === 'object' ? shared.filter : filter;
+}
+
+/** What starting a hand-over asks of the broker. */
+export interface HandOversHost extends HandOverHost {
+  readonly persistence: { handOver(session: Session, handOver: StoredHandOver): void } | undefined;
+}
+
+/** Hands messages of sessions that have ended to other members of their share groups. */
+export class HandOvers implements HandOverPort {
+  readonly #host: HandOversHost;
+
+  constructor(host: HandOversHost) {
+    this.#host = host;
+  }
+
+  giverFor(session: Session): ((message: Message) => boolean) | undefined {
+    // at a stop the other members in memory disconnect as well
+    const handOver = session.ending?.reason === 'server_shutting_down' ? undefined : this.#of(session);
+    return handOver && ((message) => handOver.give(message));
+  }
+
+  begin(session: Session, reason: DropReason): boolean {
+    const { log } = session;
+    const handOver = log === undefined || log.count === 0 ? undefined : this.#of(session);
+    if (log === undefined || handOver === undefined) return false;
+    this.#host.persistence?.handOver(session, new StoredHandOver(this.#host, session, log, handOver, reason));
+    return true;
+  }
+
+  #of({ subscriptions, mountpoint }: Session): HandOver | undefined {
+    if (subscriptions.shared === 0) return undefined;
+    const groupOf = (subscription: Subscription) => this.#host.routing.groupOf(subscription);
+    return new HandOver(subscriptions.values(), mountpoint, groupOf);
+  }
 }

@@ -13,6 +13,7 @@ import {
 import type { Hooks } from '../events/hooks.ts';
 import type { QoS } from '../packets/types.ts';
 import { type Given, ZONE_OPTIONS, type Zone, type ZoneInput } from '../records/zone.ts';
+import type { SharedStrategy } from '../routing/share-group.ts';
 import type { Store } from '../store/store.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
 import type { RewriteRule } from './features/rewrite.ts';
@@ -191,9 +192,6 @@ export const BROKER_OPTIONS = {
     }
   )
 };
-
-/** How a share group selects one of its members. `hash` uses a hash of the publisher's client id. */
-export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 
 /** The options of `createBroker`. The documented spelling of a name (`max_packet_size`) is also accepted. */
 export interface BrokerOptions extends ZoneInput, Given<typeof BROKER_OPTIONS> {

@@ -1,31 +1,40 @@
 import { BrokerError } from '../base/errors.ts';
+import type { TimeReading } from '../base/time-reading.ts';
 import type { Timer } from '../base/timing-wheel.ts';
-import { Space } from '../monitor/space.ts';
+import type { Announcer } from '../events/announcer.ts';
+import { Space, type SpaceHost } from '../monitor/space.ts';
 import type { Message } from '../packets/message.ts';
+import type { Zone } from '../records/zone.ts';
 import { type PendingFeed, RetainedFeed } from '../retained/retained-feed.ts';
-import { RetainedRecords } from '../retained/retained-records.ts';
+import type { RetainedMessages } from '../retained/retained-messages.ts';
+import { RetainedRecords, type RetainedRecordsHost } from '../retained/retained-records.ts';
 import type { RetainedEntry } from '../retained/retained-store.ts';
 import { Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
+import type { HandOverPort, SessionPorts } from '../session/ports.ts';
 import { Session, type WillState } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import { type Commits, readAll } from '../store/commits.ts';
+import type { DelayedMessage } from '../store/delayed-record.ts';
 import type { Fold } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
 import { Ledger, type LedgerHost } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
+import type { TableEntry } from '../store/table-record.ts';
 import { checkStore } from '../tools/check.ts';
 import { COMMITS_LOST, Faults, listed } from '../tools/faults.ts';
 import { RECORDS, type RecordKind, type RetainedRecord } from '../tools/record-kinds.ts';
-import type { Core } from './core.ts';
-import type { DelayedMessage } from './features/delayed.ts';
-import { DelayedRecords } from './features/delayed-records.ts';
+import type { DelayedMessages } from './features/delayed.ts';
+import { DelayedRecords, type DelayedRecordsHost } from './features/delayed-records.ts';
+import type { Retainer } from './features/retainer.ts';
 import type { StoredHandOver } from './hand-over.ts';
-import { HandOvers } from './hand-overs.ts';
+import type { Life } from './life.ts';
 import { DEFAULT_ZONE } from './options.ts';
-import { Sweeper } from './sweeper.ts';
-import { type TableEntry, Tables } from './tables.ts';
+import type { SessionIndex } from './session-index.ts';
+import { StoredHandOvers, type StoredHandOversHost } from './stored-hand-overs.ts';
+import { Sweeper, type SweeperHost } from './sweeper.ts';
+import { Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
 
 /** Why a store does not open, where a repair may help. */
@@ -36,6 +45,32 @@ const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED
  */
 const PULSE_MS = 30_000;
 
+/** What persistence asks of the broker. */
+export interface PersistenceHost
+  extends RetainedRecordsHost,
+    DelayedRecordsHost,
+    SweeperHost,
+    SpaceHost,
+    StoredHandOversHost {
+  readonly life: Life;
+  readonly time: TimeReading;
+  readonly sessionPorts: SessionPorts;
+  readonly sessions: SessionIndex;
+  readonly retained: RetainedMessages;
+  readonly retainer: Retainer;
+  readonly delayed: DelayedMessages;
+  readonly announcer: Announcer;
+  readonly ledger: Ledger | undefined;
+  readonly handOvers: HandOverPort;
+  readonly wills: { publish(session: Session, will: WillState): void };
+  readonly settings: {
+    readonly maxUnwrittenBytes: number;
+    readonly maxTotalMqueueStoreBytes: number | undefined;
+    readonly repairStore: boolean;
+    readonly zones: ReadonlyMap<string, Zone>;
+  };
+}
+
 /**
  * What outlives the process: brings it back when the broker starts, and knows what has to be written. When that is written, the ledger
  * knows.
@@ -43,13 +78,13 @@ const PULSE_MS = 30_000;
 export class Persistence {
   readonly ledger: Ledger;
   readonly tables: Tables;
-  readonly #core: Core;
+  readonly #host: PersistenceHost;
   readonly #store: Store;
   readonly #retained: RetainedRecords;
   readonly #delayed: DelayedRecords;
   readonly #sweeper: Sweeper;
   readonly #space: Space;
-  readonly #handOvers: HandOvers;
+  readonly #handOvers: StoredHandOvers;
   #isLoaded = false;
   /** The last session number given away. */
   #number = 0;
@@ -59,21 +94,21 @@ export class Persistence {
     previous: undefined,
     next: undefined,
     ring: () => {
-      if (this.#core.isAnybodyOnline) this.ledger.pulse();
+      if (this.#host.sessions.onlineCount > 0) this.ledger.pulse();
       this.#space.reclaim();
-      this.#core.wheel.arm(this.#pulse, PULSE_MS);
+      this.#host.wheel.arm(this.#pulse, PULSE_MS);
     }
   };
 
-  constructor(core: Core, store: Store, host: LedgerHost) {
-    this.#core = core;
+  constructor(host: PersistenceHost, store: Store, ledgerHost: LedgerHost) {
+    this.#host = host;
     this.#store = store;
-    this.ledger = new Ledger(store, host, core.settings.maxUnwrittenBytes);
-    this.#retained = new RetainedRecords(core);
-    this.#delayed = new DelayedRecords(core);
-    this.#sweeper = new Sweeper(core, this.ledger);
-    this.#handOvers = new HandOvers(core, store);
-    this.#space = new Space(core, store);
+    this.ledger = new Ledger(store, ledgerHost, host.settings.maxUnwrittenBytes);
+    this.#retained = new RetainedRecords(host);
+    this.#delayed = new DelayedRecords(host);
+    this.#sweeper = new Sweeper(host, this.ledger);
+    this.#handOvers = new StoredHandOvers(host, store);
+    this.#space = new Space(host, store);
     this.tables = new Tables(this.ledger);
   }
 
@@ -90,7 +125,7 @@ export class Persistence {
       await this.#openAndLoad();
     } catch (error) {
       const isFaulty = error instanceof BrokerError && REPAIRABLE.has(error.code);
-      if (!isFaulty || !this.#core.settings.repairStore) throw error;
+      if (!isFaulty || !this.#host.settings.repairStore) throw error;
       await this.#repair();
       await this.#openAndLoad();
     }
@@ -105,7 +140,7 @@ export class Persistence {
     const { name, findings } = await checkStore(this.#store, { repair: true });
     const faults = listed(findings.map(({ text }) => text));
     const error = new BrokerError('STORE_CORRUPT', `${name}: going on without what is lost: ${faults}`);
-    this.#core.failed(error, 'repairing the store', undefined);
+    this.#host.announcer.failed(error, 'repairing the store', undefined);
   }
 
   /**
@@ -114,9 +149,9 @@ export class Persistence {
    * @throws BrokerError STORE_CORRUPT naming what is bad or missing
    */
   async #read({ gaps, bad, areLost, lastWallMs }: Commits, fold: Fold): Promise<Content> {
-    const core = this.#core;
-    core.readTime();
-    const { wallMs } = core;
+    const host = this.#host;
+    host.time.read();
+    const { wallMs } = host.time;
     const aliveWallMs = Math.min(wallMs, lastWallMs === 0 ? wallMs : lastWallMs + PULSE_MS);
     const faults = new Faults(this.#store);
     if (areLost) faults.add(COMMITS_LOST);
@@ -124,7 +159,7 @@ export class Persistence {
       faults.add(from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
     for (const key of bad) faults.addKey(key);
     const read = <T>({ kind, read }: RecordKind<T>, take: (record: T) => void) =>
-      readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => take(read(entry, core))));
+      readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => take(read(entry, host.time))));
     const content = new Content();
     const { sessions } = content;
     await read(RECORDS.journal, () => {}); // what is left of them can not be read
@@ -160,7 +195,7 @@ export class Persistence {
       }
     };
     await read(RECORDS.flow, takeFlow);
-    for (const entry of fold.entries) if (entry.key[0] === Kind.flow) takeFlow(RECORDS.flow.read(entry, core));
+    for (const entry of fold.entries) if (entry.key[0] === Kind.flow) takeFlow(RECORDS.flow.read(entry, host.time));
     for (const [number, { log, clientId }] of sessions)
       if (log === undefined)
         faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
@@ -180,31 +215,31 @@ export class Persistence {
   /** The broker takes over what was kept. */
   #bringBack(content: Content): void {
     const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, tables } = content;
-    const core = this.#core;
+    const host = this.#host;
     this.#cutOff = content.cutOff;
     for (const [zone, count] of content.zonesGone) {
       const text = `${count} sessions were kept of zone "${zone}", which is gone, and are under zone "${DEFAULT_ZONE}" until their clients come back; if that is not meant, define it (option zones)`;
-      core.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
+      host.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
     }
     for (const session of sessions.values()) {
       if (content.over.has(session)) continue;
-      core.keep(session);
+      host.sessions.add(session);
       session.log?.resized();
-      core.notePersistence(session, session.isPersistent);
+      host.sessions.notePersistence(session, session.isPersistent);
     }
     for (const subscription of subscriptions) {
       const session = subscription.subscriber as Session;
       if (content.over.has(session)) session.subscriptions.add(subscription);
-      else core.addSubscription(session, subscription, true);
+      else host.sessions.addSubscription(session, subscription, true);
     }
     this.#over = [...content.over];
     retained.sort((a, b) => (a.seq ?? -1) - (b.seq ?? -1) || a.message.timestamp - b.message.timestamp);
     for (const { message, seq } of retained) {
-      if (!core.retained.put(message, seq)) {
-        core.dropped(message, 'not_retained', undefined);
+      if (!host.retained.put(message, seq)) {
+        host.announcer.dropped(message, 'not_retained', undefined);
         this.retainedRemoved(message.topic);
       } else if (seq === undefined) {
-        this.#retained.changed(message.topic, true, core.retained.get(message.topic), false); // its place now stays its place
+        this.#retained.changed(message.topic, true, host.retained.get(message.topic), false); // its place now stays its place
         this.ledger.touch(this.#retained, 64);
       }
     }
@@ -212,8 +247,8 @@ export class Persistence {
       const session = subscription.subscriber as Session;
       if (content.over.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
-      core.retained.next = before; // what comes now is not of these
-      session.restoreFeed(RetainedFeed.restored(subscription, core.feedSource, before, inPart));
+      host.retained.next = before; // what comes now is not of these
+      session.restoreFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart));
     }
     for (const message of delayed) this.#delayed.restore(message.number, message);
     for (const entry of tables) this.tables.restore(entry);
@@ -239,12 +274,12 @@ export class Persistence {
     for (const publish of orphans) publish();
     for (const { log } of this.#cutOff) log?.detached(); // until when they were connected is written
     this.#cutOff = [];
-    for (const session of this.#over) if (!this.#core.handOverStored(session, 'session_terminated')) session.endLog();
+    for (const session of this.#over) if (!this.#host.handOvers.begin(session, 'session_terminated')) session.endLog();
     this.#over = [];
     this.#handOvers.begin();
     this.#sweeper.begin();
     this.#space.begin();
-    this.#core.wheel.arm(this.#pulse, PULSE_MS);
+    this.#host.wheel.arm(this.#pulse, PULSE_MS);
   }
 
   /** A commit is kept, or has failed. @param bytes of it */
@@ -258,15 +293,15 @@ export class Persistence {
   }
 
   #restore(record: SessionRecord, aliveWallMs: number, { zonesGone }: Content): Session {
-    const core = this.#core;
-    const { settings } = core;
+    const host = this.#host;
+    const { settings } = host;
     let zone = settings.zones.get(record.zone);
     if (zone === undefined) {
       zonesGone.set(record.zone, (zonesGone.get(record.zone) ?? 0) + 1);
       zone = settings.zones.get(DEFAULT_ZONE);
     }
     if (zone === undefined) throw new Error('unreachable: every broker has the default zone');
-    const session = new Session(core, zone, undefined, {
+    const session = new Session(host.sessionPorts, zone, undefined, {
       transport: record.transport,
       ...(record.listener === '' ? {} : { listener: record.listener }),
       ...(record.remoteAddress === '' ? {} : { remoteAddress: record.remoteAddress })
@@ -336,19 +371,19 @@ export class Persistence {
     };
     const decided = done.then((isDone) => {
       const publishAgain = () => {
-        this.#core.publishWill(session, will);
+        this.#host.wills.publish(session, will);
         end();
       };
       if (isDone) end();
-      else if (this.#core.isRunning) publishAgain();
+      else if (this.#host.life.isRunning) publishAgain();
       else this.#orphans.push(publishAgain);
     });
-    decided.catch((error: unknown) => this.#core.failed(error, 'publishing a will', session));
+    decided.catch((error: unknown) => this.#host.announcer.failed(error, 'publishing a will', session));
   }
 
   sweep(session: number): void {
     this.#sweeper.add(session);
-    if (this.#core.isRunning) this.#sweeper.begin();
+    if (this.#host.life.isRunning) this.#sweeper.begin();
   }
 
   async close(): Promise<void> {

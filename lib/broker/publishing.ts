@@ -1,37 +1,114 @@
+import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
+import type { TimeReading } from '../base/time-reading.ts';
 import type { Connection } from '../connection/connection.ts';
-import type { DropReason } from '../events/events.ts';
-import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
-import { Metric } from '../events/metrics.ts';
+import { pauseForStore } from '../connection/store-pause.ts';
+import type { Announcer } from '../events/announcer.ts';
+import type { DropReason, Events } from '../events/events.ts';
+import {
+  allowsUnmatched,
+  type Hook,
+  type HookRegistry,
+  isApproval,
+  isThenable,
+  type Refusal,
+  type Verdict
+} from '../events/hooks.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
+import type { Zone } from '../records/zone.ts';
+import type { Routing } from '../routing/routing.ts';
 import { type Route, type Subscription, TopicKind } from '../routing/subscription.ts';
-import { pauseForStore } from '../session/handlers/publish.ts';
 import type { PublishDecision } from '../session/ports.ts';
 import type { Session, WillState } from '../session/session.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName } from '../topics/topic.ts';
-import type { Core } from './core.ts';
-import { parseDelayed } from './features/delayed.ts';
+import { type DelayedMessages, parseDelayed } from './features/delayed.ts';
+import type { Retainer } from './features/retainer.ts';
+import type { Life } from './life.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 
+/** What publishing asks of the broker. */
+export interface PublishingHost {
+  readonly clock: Clock;
+  readonly time: TimeReading;
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly announcer: Announcer;
+  readonly routing: Routing;
+  readonly retainer: Retainer;
+  readonly delayed: DelayedMessages;
+  readonly ledger: Ledger | undefined;
+  readonly life: Life;
+  readonly settings: { readonly delayedPublish: boolean; readonly zones: ReadonlyMap<string, Zone> };
+  readonly pressure: {
+    readonly isMemoryExhausted: boolean;
+    readonly isRefusing: boolean;
+    readonly isSpaceLow: boolean;
+  };
+  readonly taps: { readonly isOpen: boolean };
+  readonly rewrites: { readonly hasRules: boolean };
+  readonly turn: { later(run: () => void): void };
+}
+
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
-  readonly #broker: Core;
+  /** Hooks, or a zone, may refuse or change what clients publish. */
+  hasHooks = false;
+  /** Nobody watches or changes single messages: runs of QoS 0 frames may be forwarded as they are. */
+  isFastPathOpen = true;
+  readonly #host: PublishingHost;
   /** A message of the app is on its way: what its handlers publish waits for the next turn, or they could call each other without end. */
   #isPublishing = false;
   #waiting: (() => void)[] = [];
+  /** A zone says `aclNomatch: 'deny'`, which refuses without any hook. */
+  readonly #hasDenyingZone: boolean;
 
-  constructor(broker: Core) {
-    this.#broker = broker;
+  constructor(host: PublishingHost) {
+    this.#host = host;
+    this.#hasDenyingZone = [...host.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
+  }
+
+  /** Who watches or may change messages has changed: decide anew which paths are open. */
+  watch(): void {
+    const { hooks, events, taps, rewrites } = this.#host;
+    const { heard } = events;
+    this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
+    this.isFastPathOpen =
+      !this.hasHooks &&
+      hooks.deliver.length === 0 &&
+      !heard['message.publish'] &&
+      !heard['message.delivered'] &&
+      !heard['message.dropped'] &&
+      !taps.isOpen &&
+      !rewrites.hasRules;
+  }
+
+  /** Ask the deliver hooks, which answer at once. */
+  mayDeliver(message: Message, session: Session): boolean {
+    const { hooks, announcer } = this.#host;
+    for (const hook of hooks.deliver) {
+      const answer = hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session);
+      if (answer === false) return false;
+      if (typeof answer === 'object' && isThenable(answer)) {
+        const text = 'deliver: expected true, false or undefined at once, got a promise';
+        const wrong = new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
+        announcer.failed(wrong, 'hook deliver', session);
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Ask the authorizePublish and publish hooks, in this order. Synchronous as long as they are. */
   decide(message: Message, route: Route, client: Session | undefined): PublishDecision | Promise<PublishDecision> {
-    const { hooks, metrics } = this.#broker;
+    const { hooks, metrics } = this.#host;
     if (client === undefined || client.isSuperuser) return this.#change(message, route, client, 0);
     const isAllowed = allowsUnmatched(client.zoneSettings, hooks.authorizePublish);
     if (isAllowed && hooks.authorizePublish.length === 0) return this.#change(message, route, client, 0);
@@ -50,10 +127,10 @@ export class Publishing {
     };
     if (!isThenable(verdict)) return act(verdict);
     message.detach();
-    const { life } = this.#broker;
+    const life = this.#host.life.number;
     return verdict.then((answer) => {
-      if (this.#broker.life !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
-      this.#broker.readTime(); // the hook took its time [MQTT-3.3.2-6]
+      if (this.#host.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+      this.#host.time.read(); // the hook took its time [MQTT-3.3.2-6]
       return act(answer);
     });
   }
@@ -61,7 +138,7 @@ export class Publishing {
   /** What a delayed message will be when its time has come: that is what rights are asked for. */
   #inner(message: Message, route: Route): Message {
     if (route.kind !== TopicKind.delayed) return message;
-    const delay = parseDelayed(message.topic, this.#broker.clock.now() / 1000);
+    const delay = parseDelayed(message.topic, this.#host.clock.now() / 1000);
     return typeof delay === 'object' ? this.retopic(message, delay.topic) : message;
   }
 
@@ -72,7 +149,7 @@ export class Publishing {
     client: ClientInfo | undefined,
     from: number
   ): PublishDecision | Promise<PublishDecision> {
-    const { hooks } = this.#broker;
+    const { hooks } = this.#host;
     // A delayed message is changed when it is really published.
     if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
     for (let at = from; at < hooks.publish.length; at++) {
@@ -85,10 +162,10 @@ export class Publishing {
       );
       if (isThenable(answer)) {
         message.detach();
-        const { life } = this.#broker;
+        const life = this.#host.life.number;
         return answer.then((value) => {
-          if (this.#broker.life !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
-          this.#broker.readTime();
+          if (this.#host.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+          this.#host.time.read();
           const outcome = this.#apply(value, message, route);
           return outcome.reasonCode === 0 ? this.#change(outcome.message, outcome.route, client, at + 1) : outcome;
         });
@@ -119,9 +196,9 @@ export class Publishing {
         message.origin as Session | undefined
       );
       const isElsewhere = changed.topic !== route.topic;
-      return { message: changed, route: isElsewhere ? this.#broker.routeOf(changed.topic) : route, reasonCode: 0 };
+      return { message: changed, route: isElsewhere ? this.#host.routing.of(changed.topic) : route, reasonCode: 0 };
     } catch (error) {
-      this.#broker.failed(error, 'hook publish', undefined);
+      this.#host.announcer.failed(error, 'hook publish', undefined);
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };
     }
   }
@@ -130,15 +207,20 @@ export class Publishing {
   make(input: MessageInput, origin: Session | undefined): Message {
     const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a text';
     if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', input.topic, fault);
-    this.#broker.readTime();
-    return Message.from(input, origin, this.#broker.nowMs, this.#broker.wallMs);
+    this.#host.time.read();
+    return Message.from(input, origin, this.#host.time.nowMs, this.#host.time.wallMs);
   }
 
   /** The same message under another topic, as new from now. */
   retopic(message: Message, topic: string): Message {
     const { payload, qos, retain, origin } = message;
     const properties = boundProperties(message);
-    return Message.from({ topic, payload, qos, retain, properties }, origin, this.#broker.nowMs, this.#broker.wallMs);
+    return Message.from(
+      { topic, payload, qos, retain, properties },
+      origin,
+      this.#host.time.nowMs,
+      this.#host.time.wallMs
+    );
   }
 
   /**
@@ -146,7 +228,7 @@ export class Publishing {
    * store. Asked before anybody gets it, and only while `isRefusing`.
    */
   refuses(message: Message, { targets, groups }: Route): boolean {
-    const { isMemoryExhausted, isSpaceLow } = this.#broker;
+    const { isMemoryExhausted, isSpaceLow } = this.#host.pressure;
     if (message.qos === 0) return false;
     const lacksRoom = (isKept: boolean, hasRoom: boolean) => (isKept ? isSpaceLow : isMemoryExhausted && !hasRoom);
     for (const { subscriber, qos, noLocal } of targets) {
@@ -158,21 +240,21 @@ export class Publishing {
 
   /** Keep what is to be retained, tell of the message, hand it to everybody. @returns how many took it */
   route(message: Message, route: Route): number {
-    const broker = this.#broker;
-    const { counts } = broker.metrics;
-    if (message.hasExpired(broker.nowMs)) {
-      broker.dropped(message, 'expired', undefined); // a hook took its time [MQTT-3.3.2-5]
+    const host = this.#host;
+    const { counts } = host.metrics;
+    if (message.hasExpired(host.time.nowMs)) {
+      host.announcer.dropped(message, 'expired', undefined); // a hook took its time [MQTT-3.3.2-5]
       return 0;
     }
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
-      if (broker.events.heard['message.publish']) {
-        broker.events.emit('message.publish', { message, client: message.origin as Session | undefined });
-        route = broker.freshened(route); // a listener may have subscribed somebody
+      if (host.events.heard['message.publish']) {
+        host.events.emit('message.publish', { message, client: message.origin as Session | undefined });
+        route = host.routing.freshened(route); // a listener may have subscribed somebody
       }
     }
     const { targets, groups } = route;
-    if (message.retain) broker.retain(message);
+    if (message.retain) host.retainer.retain(message);
     let taken = 0;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
     for (let at = 0; at < groups.length; at++) {
@@ -180,14 +262,14 @@ export class Publishing {
       if (member?.subscriber.deliver(message, member)) taken++;
     }
     if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
-      broker.dropped(message, 'no_subscribers', undefined);
+      host.announcer.dropped(message, 'no_subscribers', undefined);
     }
     return taken;
   }
 
   /** A run of QoS 0 frames of one topic that nobody watches: handed on as it lies to whom it suits, one by one to the others. */
   routeRun(
-    connection: Connection,
+    connection: Connection<Session>,
     route: Route,
     buf: Buffer,
     start: number,
@@ -195,8 +277,8 @@ export class Publishing {
     count: number,
     longest: number
   ): void {
-    const broker = this.#broker;
-    const { counts } = broker.metrics;
+    const host = this.#host;
+    const { counts } = host.metrics;
     const { targets, groups } = route;
     const { session } = connection;
     connection.receivedPackets += count;
@@ -215,7 +297,7 @@ export class Publishing {
     const bytes = end - start;
     let run: Frame | undefined;
     let messages: Message[] | undefined;
-    const notedBefore = broker.ledger?.unwritten.noted ?? 0;
+    const notedBefore = host.ledger?.unwritten.noted ?? 0;
     for (let at = 0; at < targets.length; at++) {
       const target = targets[at];
       const { subscriber } = target;
@@ -241,12 +323,12 @@ export class Publishing {
         }
       }
     }
-    if (messages !== undefined && broker.ledger !== undefined) pauseForStore(connection, broker.ledger, notedBefore);
+    if (messages !== undefined && host.ledger !== undefined) pauseForStore(connection, host.ledger, notedBefore);
   }
 
   /** The messages of a run. */
-  #unroll(connection: Connection, route: Route, buf: Buffer, start: number, end: number): Message[] {
-    const { nowMs, wallMs } = this.#broker;
+  #unroll(connection: Connection<Session>, route: Route, buf: Buffer, start: number, end: number): Message[] {
+    const { nowMs, wallMs } = this.#host.time;
     const layout = connection.inboundFastPath === 5 ? 5 : 4;
     const messages: Message[] = [];
     const { maxMessageExpiryInterval } = connection.session.zoneSettings;
@@ -284,17 +366,17 @@ export class Publishing {
 
   /** Publish a will under the rights of its client: the hooks are asked as for any PUBLISH. */
   will(session: Session, will: WillState): undefined | Promise<boolean> {
-    const broker = this.#broker;
+    const host = this.#host;
     let message: Message;
     try {
       message = this.make(will.message, session);
     } catch (error) {
-      broker.failed(error, 'publishing a will', session);
+      host.announcer.failed(error, 'publishing a will', session);
       return undefined;
     }
-    const route = broker.routeOf(message.topic);
+    const route = host.routing.of(message.topic);
     if (route.kind === TopicKind.system && !session.isSuperuser) {
-      broker.dropped(message, 'not_authorized', undefined);
+      host.announcer.dropped(message, 'not_authorized', undefined);
       return undefined;
     }
     return this.#settle(this.decide(message, route, session), 'publishing a will', session);
@@ -309,14 +391,14 @@ export class Publishing {
     during: string,
     session: Session | undefined
   ): undefined | Promise<boolean> {
-    const broker = this.#broker;
+    const host = this.#host;
     const finish = (outcome: PublishDecision): boolean => {
-      if (outcome.reasonCode !== 0) broker.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
+      if (outcome.reasonCode !== 0) host.announcer.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
       else if (outcome.route.kind === TopicKind.delayed) this.delay(outcome.message);
       else {
-        const route = broker.freshened(outcome.route);
-        if (broker.isRefusing && this.refuses(outcome.message, route))
-          broker.dropped(outcome.message, 'quota', undefined);
+        const route = host.routing.freshened(outcome.route);
+        if (host.pressure.isRefusing && this.refuses(outcome.message, route))
+          host.announcer.dropped(outcome.message, 'quota', undefined);
         else this.route(outcome.message, route);
       }
       return outcome.reasonCode !== ReasonCode.serverShuttingDown;
@@ -326,7 +408,7 @@ export class Publishing {
       return undefined;
     }
     return decided.then(finish).catch((error: unknown) => {
-      broker.failed(error, during, session);
+      host.announcer.failed(error, during, session);
       return true;
     });
   }
@@ -334,38 +416,39 @@ export class Publishing {
   /** `$delayed/<seconds>/<topic>`. @returns a reason code */
   delay(message: Message): number {
     const code = this.#hold(message);
-    if (code !== ReasonCode.noMatchingSubscribers) this.#broker.dropped(message, NOT_DELAYED[code], undefined);
+    if (code !== ReasonCode.noMatchingSubscribers) this.#host.announcer.dropped(message, NOT_DELAYED[code], undefined);
     return code;
   }
 
   #hold(message: Message): keyof typeof NOT_DELAYED | typeof ReasonCode.noMatchingSubscribers {
-    const { settings, clock, delayed } = this.#broker;
+    const { settings, clock, delayed } = this.#host;
     const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
-    if (this.#broker.isSpaceLow) return ReasonCode.quotaExceeded;
+    if (this.#host.pressure.isSpaceLow) return ReasonCode.quotaExceeded;
     const isDeferred = delayed.add(message, delay.topic, delay.delayMs) === 'added';
     return isDeferred ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
 
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
   release(message: Message, topic: string): undefined | Promise<boolean> {
-    const broker = this.#broker;
-    const { ledger, life } = broker;
+    const host = this.#host;
+    const { ledger } = host;
+    const life = host.life.number;
     if (ledger !== undefined && message.ticket > ledger.settled)
       return ledger
         .committed(message.ticket)
         .then(
-          () => broker.life === life && (this.release(message, topic) ?? true),
+          () => host.life.number === life && (this.release(message, topic) ?? true),
           () => true // it was refused
         )
         .catch((error: unknown) => {
-          broker.failed(error, 'publishing a delayed message', undefined);
+          host.announcer.failed(error, 'publishing a delayed message', undefined);
           return true;
         });
-    broker.readTime();
+    host.time.read();
     const due = this.retopic(message, topic);
-    const decided = this.#change(due, broker.routeOf(topic), message.origin as Session | undefined, 0);
+    const decided = this.#change(due, host.routing.of(topic), message.origin as Session | undefined, 0);
     return this.#settle(decided, 'publishing a delayed message', undefined);
   }
 
@@ -377,13 +460,13 @@ export class Publishing {
     return new Promise((resolve, reject) => {
       this.#waiting.push(() => {
         try {
-          if (!this.#broker.isRunning) throw stoppedMeanwhile(message);
+          if (!this.#host.life.isRunning) throw stoppedMeanwhile(message);
           resolve(this.#publish(message));
         } catch (error) {
           reject(error);
         }
       });
-      if (this.#waiting.length === 1) this.#broker.later(() => this.publishWaiting());
+      if (this.#waiting.length === 1) this.#host.turn.later(() => this.publishWaiting());
     });
   }
 
@@ -395,13 +478,13 @@ export class Publishing {
   }
 
   #publish(message: Message): number | Promise<number> {
-    const broker = this.#broker;
-    const { ledger } = broker;
+    const host = this.#host;
+    const { ledger } = host;
     const act = (outcome: PublishDecision): number => {
       if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
       if (outcome.route.kind !== TopicKind.delayed) {
-        const route = broker.freshened(outcome.route);
-        if (broker.isRefusing && this.refuses(outcome.message, route)) throw this.#noRoom(outcome.message);
+        const route = host.routing.freshened(outcome.route);
+        if (host.pressure.isRefusing && this.refuses(outcome.message, route)) throw this.#noRoom(outcome.message);
         return this.route(outcome.message, route);
       }
       const code = this.delay(outcome.message);
@@ -412,9 +495,9 @@ export class Publishing {
       if (ledger === undefined) return act(outcome);
       const { message: changed, route } = outcome;
       const isKept =
-        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && broker.persistsAny(route));
+        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && host.routing.persistsAny(route));
       if (ledger.isFailed && isKept && outcome.reasonCode === 0) {
-        broker.dropped(changed, 'store_failed', undefined);
+        host.announcer.dropped(changed, 'store_failed', undefined);
         throw ledger.refusal();
       }
       const { promises } = ledger;
@@ -424,17 +507,17 @@ export class Publishing {
     };
     this.#isPublishing = true;
     try {
-      const decided = this.#change(message, broker.routeOf(message.topic), undefined, 0);
+      const decided = this.#change(message, host.routing.of(message.topic), undefined, 0);
       return isThenable(decided) ? decided.then(finish) : finish(decided);
     } finally {
       this.#isPublishing = false;
     }
   }
 
-  /** The error of `broker.publish` where a message would have to wait for a client and there is no room. No client has received it. */
+  /** The error of `host.publish` where a message would have to wait for a client and there is no room. No client has received it. */
   #noRoom(message: Message): BrokerError {
-    this.#broker.dropped(message, 'quota', undefined);
-    const why = this.#broker.isSpaceLow
+    this.#host.announcer.dropped(message, 'quota', undefined);
+    const why = this.#host.pressure.isSpaceLow
       ? this.#noSpace
       : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';
     return new BrokerError(
@@ -444,18 +527,18 @@ export class Publishing {
   }
 
   get #noSpace(): string {
-    return `${this.#broker.ledger?.store.name}: the space of the store is used up; free disk space`;
+    return `${this.#host.ledger?.store.name}: the space of the store is used up; free disk space`;
   }
 
-  /** The error of `broker.publish` where a delayed message was not accepted. */
+  /** The error of `host.publish` where a delayed message was not accepted. */
   #notDelayed(code: number, { topic }: Message): BrokerError {
-    if (code === ReasonCode.quotaExceeded && this.#broker.isSpaceLow)
+    if (code === ReasonCode.quotaExceeded && this.#host.pressure.isSpaceLow)
       return new BrokerError('QUOTA_EXCEEDED', `"${topic}": ${this.#noSpace}`);
     if (code === ReasonCode.quotaExceeded) {
       const text = 'as many delayed messages wait as may (options maxDelayedMessages, maxDelayedBytes)';
       return new BrokerError('QUOTA_EXCEEDED', text);
     }
-    if (!this.#broker.settings.delayedPublish)
+    if (!this.#host.settings.delayedPublish)
       return new StateError('DELAYED_OFF', `"${topic}": delayed messages are switched off (option delayedPublish)`);
     return new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', topic);
   }
@@ -464,7 +547,7 @@ export class Publishing {
   publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
     const message = this.make({ topic, payload, qos, retain }, undefined);
     message.isSystem = true;
-    this.route(message, this.#broker.routeOf(topic));
+    this.route(message, this.#host.routing.of(topic));
   }
 }
 

@@ -126,8 +126,8 @@ export class SessionHandle {
 
   /** Why nothing that is kept of the session can be changed now; undefined: it can. */
   get #refusal(): BrokerError | undefined {
-    const { state, log, host } = this.#session;
-    return state !== 'gone' && log !== undefined && host.ledger?.isFailed ? host.ledger.refusal() : undefined;
+    const { state, log, ports } = this.#session;
+    return state !== 'gone' && log !== undefined && ports.ledger?.isFailed ? ports.ledger.refusal() : undefined;
   }
 
   /** Its subscriptions, in the order in which they were made; those that come out of the store first, in the order of their filters' bytes. */

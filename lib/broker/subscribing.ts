@@ -1,17 +1,29 @@
-import { ProtocolError } from '../base/errors.ts';
-import { type Connection, Pause } from '../connection/connection.ts';
-import type { SubscriptionOptions } from '../events/events.ts';
-import { allowsUnmatched, isApproval, isThenable, type Refusal, type Verdict } from '../events/hooks.ts';
-import { Metric } from '../events/metrics.ts';
+import { BrokerError, ProtocolError } from '../base/errors.ts';
+import type { Connection } from '../connection/connection.ts';
+import { Pause } from '../connection/pause.ts';
+import type { Events, SubscriptionOptions } from '../events/events.ts';
+import {
+  allowsUnmatched,
+  type HookRegistry,
+  isApproval,
+  isThenable,
+  type Refusal,
+  type Verdict
+} from '../events/hooks.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';
 import type { RetainedFeed } from '../retained/retained-feed.ts';
+import type { Routing } from '../routing/routing.ts';
 import { Subscription } from '../routing/subscription.ts';
+import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { checkTopicFilter, isWildcard, MAX_TOPIC_BYTES, parseSharedFilter } from '../topics/topic.ts';
-import type { Core } from './core.ts';
+import type { Retainer } from './features/retainer.ts';
 import type { AutoSubscription } from './options.ts';
+import type { SessionIndex } from './session-index.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
@@ -24,20 +36,36 @@ const FILTERS_AT_ONCE = 1_000;
 /** Answers to a connection's packets that may wait for a commit before no more of them are read. */
 const MAX_WAITING = 1_000;
 
+/** What subscribing asks of the broker. */
+export interface SubscribingHost {
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly announcer: Announcements;
+  readonly routing: Routing;
+  readonly rewrites: { apply(topic: string, kind: 'publish' | 'subscribe'): string };
+  readonly retainer: Retainer;
+  readonly sessions: SessionIndex;
+  readonly ledger: Ledger | undefined;
+  readonly pressure: { readonly isSpaceLow: boolean };
+  readonly settings: { readonly sysForRemoteClients: boolean; readonly autoSubscriptions: readonly AutoSubscription[] };
+  readonly turn: { later(run: () => void): void };
+}
+
 /** Subscriptions of sessions: SUBSCRIBE and UNSUBSCRIBE, and the same on a client's behalf. */
 export class Subscribing {
-  readonly #broker: Core;
+  readonly #host: SubscribingHost;
   /** How many answers wait for a commit, by connection. */
-  readonly #waiting = new Map<Connection, number>();
+  readonly #waiting = new Map<Connection<Session>, number>();
 
-  constructor(broker: Core) {
-    this.#broker = broker;
+  constructor(host: SubscribingHost) {
+    this.#host = host;
   }
 
   /** Several filters act as one after the other, answered by one SUBACK [MQTT-3.8.4-5]. */
   subscribe(session: Session, packet: SubscribePacket): void {
     const { subscriptions, messageId, properties } = packet;
-    const connection = session.connection as Connection;
+    const connection = session.connection as Connection<Session>;
     const ids = properties?.subscriptionIdentifier;
     const granted: number[] = [];
     const feeds: RetainedFeed[] = [];
@@ -71,9 +99,9 @@ export class Subscribing {
   }
 
   /** Go on when what the session has subscribed is in the store. @param hasChanges whether the packet has changed some of that */
-  #whenKept(session: Session, connection: Connection, hasChanges: boolean, run: () => void): void {
+  #whenKept(session: Session, connection: Connection<Session>, hasChanges: boolean, run: () => void): void {
     const { log } = session;
-    const { ledger } = this.#broker;
+    const { ledger } = this.#host;
     const ticket = log === undefined || ledger === undefined ? 0 : ledger.ticketOf(log);
     if (ledger === undefined || ticket === 0 || (ledger.isFailed && !hasChanges)) {
       run();
@@ -105,8 +133,25 @@ export class Subscribing {
       });
   }
 
+  /** Subscribe a client that has connected to what the option `autoSubscriptions` says. */
+  automatically(session: Session): void {
+    for (const request of this.#host.settings.autoSubscriptions) {
+      const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
+      let isSafe = true;
+      const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
+        const name = names[placeholder as keyof typeof names];
+        if (/[+#]/.test(name)) isSafe = false; // it would match topics of others
+        return name;
+      });
+      const code = isSafe ? this.subscribeFor(session, { ...request, topic }) : ReasonCode.topicFilterInvalid;
+      if (code < 0x80) continue;
+      const text = `"${topic}" cannot be subscribed (0x${code.toString(16)})`;
+      this.#host.announcer.failed(new BrokerError('AUTO_SUBSCRIPTION_FAILED', text), 'subscribing at connect', session);
+    }
+  }
+
   /** @returns false where the client takes no packet of that size, which ends its connection [MQTT-3.1.2-24] */
-  #answer(session: Session, connection: Connection, packet: Buffer, metric: number): boolean {
+  #answer(session: Session, connection: Connection<Session>, packet: Buffer, metric: number): boolean {
     if (packet.length <= session.maxFrame) {
       connection.send(packet, metric);
       return true;
@@ -117,7 +162,7 @@ export class Subscribing {
   }
 
   /** Hold the connection's later packets while hooks decide. */
-  #holding(session: Session, connection: Connection, decided: void | Promise<void>, during: string): void {
+  #holding(session: Session, connection: Connection<Session>, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
     session.pauseForHook();
     decided
@@ -131,7 +176,7 @@ export class Subscribing {
     ids: readonly number[] | undefined,
     feeds: RetainedFeed[]
   ): number | Promise<number> {
-    const { hooks, events, metrics } = this.#broker;
+    const { hooks, events, metrics } = this.#host;
     const { connection } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
@@ -143,7 +188,7 @@ export class Subscribing {
     metrics.counts[Metric.clientSubscribe]++;
     if (events.heard['client.subscribe'])
       events.emit('client.subscribe', { client: session, filter: request.topic, options });
-    const filter = this.#broker.rewrite(request.topic, 'subscribe');
+    const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.#check(session, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
     const isAllowed = session.isSuperuser || allowsUnmatched(session.zoneSettings, hooks.authorizeSubscribe);
@@ -176,7 +221,7 @@ export class Subscribing {
   }
 
   #refused(session: Session, code: number): number {
-    const { metrics } = this.#broker;
+    const { metrics } = this.#host;
     metrics.counts[
       code === ReasonCode.notAuthorized ? Metric.packetsSubscribeAuthError : Metric.packetsSubscribeError
     ]++;
@@ -203,7 +248,7 @@ export class Subscribing {
 
   #maySeeSystem(session: Session): boolean {
     const { transport, remoteAddress } = session.transportInfo;
-    if (this.#broker.settings.sysForRemoteClients || session.isSuperuser) return true;
+    if (this.#host.settings.sysForRemoteClients || session.isSuperuser) return true;
     if (transport === 'local' || transport === 'unix') return true;
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
   }
@@ -221,19 +266,19 @@ export class Subscribing {
     const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
     const stored = mounted(filter, session.mountpoint);
     const known = session.subscriptions.get(stored);
-    if (session.log !== undefined && this.#broker.ledger?.isFailed)
+    if (session.log !== undefined && this.#host.ledger?.isFailed)
       return this.#refused(session, ReasonCode.quotaExceeded);
     if (known === undefined) {
       const isFull = zoneSettings.maxSubscriptions > 0 && session.subscriptions.size >= zoneSettings.maxSubscriptions;
-      const mayGrow = session.log === undefined || !this.#broker.isSpaceLow;
-      if (isFull || !mayGrow || !this.#broker.hasRoomForSubscription())
+      const mayGrow = session.log === undefined || !this.#host.pressure.isSpaceLow;
+      if (isFull || !mayGrow || !this.#host.sessions.hasRoomForSubscription())
         return this.#refused(session, ReasonCode.quotaExceeded);
     }
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
     const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
     if (handling === 0 || (handling === 1 && known === undefined)) {
       // [MQTT-3.3.1-9, -10]; none for shared subscriptions
-      const feed = this.#broker.retainedFeed(subscription);
+      const feed = this.#host.retainer.feedFor(subscription);
       if (feed !== undefined) {
         session.startFeed(feed); // kept by the commit that keeps the subscription
         feeds.push(feed);
@@ -248,7 +293,7 @@ export class Subscribing {
     options: SubscriptionOptions,
     ids: readonly number[] | undefined
   ): Subscription {
-    const { routing, events } = this.#broker;
+    const { routing, events } = this.#host;
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
       subscription = new Subscription(
@@ -260,7 +305,7 @@ export class Subscribing {
         options.retainHandling,
         ids
       );
-      this.#broker.addSubscription(session, subscription);
+      this.#host.sessions.addSubscription(session, subscription);
     } else {
       // [MQTT-3.8.4-3]: the same subscription with other options, so that no message falls between
       subscription.qos = options.qos;
@@ -284,13 +329,13 @@ export class Subscribing {
 
   /** Many filters of one packet are dealt with in slices: nobody has to wait for all of them. */
   #nextTurn(): Promise<void> {
-    return new Promise((resolve) => this.#broker.later(resolve));
+    return new Promise((resolve) => this.#host.turn.later(resolve));
   }
 
   /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */
   unsubscribe(session: Session, packet: UnsubscribePacket): void {
     const { unsubscriptions, messageId } = packet;
-    const connection = session.connection as Connection;
+    const connection = session.connection as Connection<Session>;
     const granted: number[] = [];
     const next = (at: number): void | Promise<void> => {
       const end = at + FILTERS_AT_ONCE;
@@ -311,7 +356,7 @@ export class Subscribing {
   }
 
   #unsubscribeSome(session: Session, topics: readonly string[], granted: number[]): void {
-    const { events, metrics, ledger } = this.#broker;
+    const { events, metrics, ledger } = this.#host;
     for (const topic of topics) {
       metrics.counts[Metric.clientUnsubscribe]++;
       if (events.heard['client.unsubscribe']) events.emit('client.unsubscribe', { client: session, filter: topic });
@@ -321,7 +366,7 @@ export class Subscribing {
         granted.push(ReasonCode.topicFilterInvalid);
         continue;
       }
-      const filter = mounted(this.#broker.rewrite(topic, 'subscribe'), session.mountpoint);
+      const filter = mounted(this.#host.rewrites.apply(topic, 'subscribe'), session.mountpoint);
       if (ledger?.isFailed && mayBeKept(session, filter)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(NOT_KEPT);
@@ -333,10 +378,10 @@ export class Subscribing {
 
   /** Take one subscription away. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
-    const { events } = this.#broker;
+    const { events } = this.#host;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;
-    this.#broker.removeSubscription(session, subscription);
+    this.#host.sessions.removeSubscription(session, subscription);
     if (events.heard['session.unsubscribed'])
       events.emit('session.unsubscribed', { client: session, filter: unmountedFilter(filter, session.mountpoint) });
     return true;

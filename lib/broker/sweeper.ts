@@ -1,16 +1,23 @@
+import type { WorkCount } from '../base/pending-work.ts';
+import type { Announcements } from '../session/ports.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import type { Core } from './core.ts';
 
 /** Records that one commit deletes. */
 const SWEPT_AT_ONCE = 1_000;
 
+/** What deleting segments asks of the broker. */
+export interface SweeperHost {
+  readonly work: WorkCount;
+  readonly announcer: Announcements;
+}
+
 /** Deletes the segments of sessions that are over, first come first: which ones there are only the store knows. */
 export class Sweeper implements Durable {
   isDirty = false;
-  readonly #core: Core;
+  readonly #host: SweeperHost;
   readonly #ledger: Ledger;
   readonly #sessions = new Set<number>();
   #keys: readonly Buffer[] = [];
@@ -18,8 +25,8 @@ export class Sweeper implements Durable {
   #isBusy = false;
   #isStopped = false;
 
-  constructor(core: Core, ledger: Ledger) {
-    this.#core = core;
+  constructor(host: SweeperHost, ledger: Ledger) {
+    this.#host = host;
     this.#ledger = ledger;
   }
 
@@ -34,7 +41,7 @@ export class Sweeper implements Durable {
     this.#sweep()
       .catch((error: unknown) => {
         if (this.#ledger.isFailed) this.#goOnLater();
-        else this.#core.failed(error, 'sweeping the store', undefined);
+        else this.#host.announcer.failed(error, 'sweeping the store', undefined);
       })
       .finally(() => {
         this.#isBusy = false;
@@ -79,7 +86,7 @@ export class Sweeper implements Durable {
   }
 
   async #read(session: number, limit: number): Promise<Entry[]> {
-    const { work } = this.#core;
+    const { work } = this.#host;
     work.begin();
     try {
       return await this.#ledger.read(numberKey(Kind.segment, session), numberKey(Kind.segment, session + 1), limit);

@@ -1,8 +1,8 @@
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { Kind } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
-import { type Draft, RecordReader } from '../store/record.ts';
-import type { Entry } from '../store/store.ts';
+import type { Draft } from '../store/record.ts';
+import { frozen, type TableEntry } from '../store/table-record.ts';
 
 /**
  * Configuration of the app or of an adapter, kept with the broker's state: small, and all of it in memory. Values are what JSON can say; those
@@ -50,20 +50,6 @@ export class Tables {
   }
 }
 
-/** An entry of a table, as it is kept. */
-export interface TableEntry {
-  readonly table: string;
-  readonly key: string;
-  readonly value: unknown;
-}
-
-/** @throws RecordError; SyntaxError */
-export function readTableEntry({ key, value }: Entry): TableEntry {
-  const end = key.indexOf(0, 1);
-  const json = new RecordReader(key, value).bytes().toString();
-  return { table: key.toString('utf8', 1, end), key: key.toString('utf8', end + 1), value: frozen(json) };
-}
-
 /** @throws InvalidInput TABLE_VALUE_INVALID */
 function jsonOf(value: unknown): string {
   let json: string | undefined;
@@ -76,10 +62,6 @@ function jsonOf(value: unknown): string {
   } catch {} // these, a circle, a bigint, a toJSON that throws
   if (json === undefined) throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
   return json;
-}
-
-function frozen(json: string): unknown {
-  return JSON.parse(json, (_key, value: unknown) => Object.freeze(value));
 }
 
 /** What is put back under a key if a change of it is not kept. */

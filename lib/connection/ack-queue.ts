@@ -1,6 +1,26 @@
-import { answerNow, PUBACK, PUBREC, refuseForNow } from '../session/handlers/acknowledgements.ts';
 import type { Ledger, Waiter } from '../store/ledger.ts';
-import { type Connection, Pause } from './connection.ts';
+import { Pause } from './pause.ts';
+
+export const PUBACK = 0x40;
+export const PUBREC = 0x50;
+
+/** What a queue of acknowledgements asks of its connection. */
+export interface AckConnection {
+  readonly isClosed: boolean;
+  /** Bits of `Pause`. */
+  readonly pauses: number;
+  pause(why: number): void;
+  resume(why: number): void;
+}
+
+/** Sends the acknowledgements of a queue, or takes back what they were to promise. */
+export interface AckSender<C> {
+  send(connection: C, first: number, id: number, code: number): void;
+  /** The store failed: the client may send the message again. */
+  refuse(connection: C, first: number, id: number): void;
+  /** An incoming QoS 2 message was not persisted. @param isAgain this acknowledges a repetition @returns false if the id was persisted before */
+  takeBack(connection: C, id: number, isAgain: boolean): boolean;
+}
 
 /** Acknowledgements that may wait before the client is not read any more, until half of them have gone out. */
 const MAX_WAITING = 5_000;
@@ -10,8 +30,9 @@ const MAX_WAITING = 5_000;
  * one that has nothing to wait for does not overtake one of its kind that has [MQTT-4.6.0-2, -3, -4]. When the connection has gone they
  * are not sent, but what is not kept is still taken back.
  */
-export class AckQueue implements Waiter {
-  readonly #connection: Connection;
+export class AckQueue<C extends AckConnection> implements Waiter {
+  readonly #connection: C;
+  readonly #sender: AckSender<C>;
   readonly #ledger: Ledger;
   #tickets: number[] = [];
   /** First byte, and `AGAIN`, packet id and reason code: three numbers an acknowledgement, and no object. */
@@ -22,8 +43,9 @@ export class AckQueue implements Waiter {
   pubacks = 0;
   #pubrecs = 0;
 
-  constructor(connection: Connection, ledger: Ledger) {
+  constructor(connection: C, ledger: Ledger, sender: AckSender<C>) {
     this.#connection = connection;
+    this.#sender = sender;
     this.#ledger = ledger;
   }
 
@@ -68,8 +90,7 @@ export class AckQueue implements Waiter {
       const first = this.#firsts[at];
       if (first === PUBACK) this.pubacks--;
       else if (first === PUBREC) this.#pubrecs--;
-      if (!connection.isClosed)
-        answerNow(connection.session, connection, first, idOf(this.#answers[at]), this.#answers[at] & 255);
+      if (!connection.isClosed) this.#sender.send(connection, first, idOf(this.#answers[at]), this.#answers[at] & 255);
     }
     return this.#goesOn();
   }
@@ -92,10 +113,11 @@ export class AckQueue implements Waiter {
         this.#firsts.push(first);
         this.#answers.push(answers[at]);
       } else {
-        const isRefused = isLost && (first === PUBACK || this.#takeBack(id, answers[at]));
+        const isRefused =
+          isLost && (first === PUBACK || this.#sender.takeBack(connection, id, (answers[at] & AGAIN) !== 0));
         if (connection.isClosed) continue;
-        if (isRefused) refuseForNow(connection.session, connection, first, id, 'store_failed');
-        else answerNow(connection.session, connection, first, id, answers[at] & 255);
+        if (isRefused) this.#sender.refuse(connection, first, id);
+        else this.#sender.send(connection, first, id, answers[at] & 255);
       }
     }
     return this.#goesOn();
@@ -104,15 +126,6 @@ export class AckQueue implements Waiter {
   #goesOn(): boolean {
     if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#connection.resume(Pause.commit);
     return !this.isEmpty;
-  }
-
-  /** A QoS 2 message is not kept: when it comes again it is new. @returns false if it was kept before, and this has only come again */
-  #takeBack(id: number, answer: number): boolean {
-    const { session } = this.#connection;
-    if ((answer & AGAIN) !== 0) return session.awaitingRel?.has(id) !== true;
-    session.forgetIncoming(id);
-    session.log?.flowNoted();
-    return true;
   }
 }
 

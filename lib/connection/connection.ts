@@ -10,27 +10,21 @@ import { PacketType, type ProtocolVersion } from '../packets/types.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { CountedStream, GatheringStream } from '../records/listener.ts';
 import type { Route } from '../routing/subscription.ts';
-import { BEFORE_CONNECT, type HandlerTable, RECEIVED } from '../session/handlers/tables.ts';
-import type { SessionHost } from '../session/ports.ts';
-import type { Session } from '../session/session.ts';
 import type { UnwrittenShare } from '../store/unwritten.ts';
 import { isSameTopic } from '../topics/topic.ts';
 import type { AckQueue } from './ack-queue.ts';
 import { type Output, takeOutput, writeOutput } from './output.ts';
+import { Pause } from './pause.ts';
+import type { ConnectionOwner, ConnectionPorts, HandlerTable } from './ports.ts';
 import type { RateLimits } from './rate-limit.ts';
-
-/**
- * Why reading is paused; the bits add up. `hook`: a packet waits for a hook, or for the store, and those behind it are not read before.
- * `turn`: the connection has used its share of a turn, and waits until it is served again.
- */
-export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16, turn: 32 } as const;
+import { RECEIVED } from './received.ts';
 
 /** While one of these is set, the bytes that have come wait unread. */
 const UNREAD = Pause.hook | Pause.turn;
 
 /**
- * Units that every connection may use in one turn. One that did not wait in the turn before may also draw on `SessionHost.spareUnits`.
- * What it has sent beyond that waits behind the other connections (`SessionHost.serveLater`). A unit is about 0.03 us of CPU time: a frame on the fast path costs one, any other packet what `COSTS` says and `BYTE_COSTS` for each of
+ * Units that every connection may use in one turn. One that did not wait in the turn before may also draw on the spare ones of the turn (`drawShare`).
+ * What it has sent beyond that waits behind the other connections (`serveLater`). A unit is about 0.03 us of CPU time: a frame on the fast path costs one, any other packet what `COSTS` says and `BYTE_COSTS` for each of
  * its bytes, reading 64 bytes from the stream costs one, and two receivers of a message cost one.
  */
 export const SHARE = 1_024;
@@ -70,7 +64,7 @@ interface ForeignTopic {
   route: Route | undefined;
 }
 
-type Attached = Duplex & GatheringStream & CountedStream & { [CONNECTION]?: Connection };
+type Attached = Duplex & GatheringStream & CountedStream & { [CONNECTION]?: Connection<ConnectionOwner> };
 
 /** Whether a connection reads this stream, or has read it. */
 export function isAttached(stream: Duplex): boolean {
@@ -84,14 +78,16 @@ type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: num
  * Bytes and packets: reads a stream's chunks in place, checks lengths before bodies, hands each packet to the handler in force, and
  * gathers what is sent so that a turn costs one write.
  */
-export class Connection {
+export class Connection<S extends ConnectionOwner> {
   readonly stream: Duplex;
   readonly transportInfo: TransportInfo;
-  readonly host: SessionHost;
+  readonly ports: ConnectionPorts<S>;
   /** The session that its packets are for: its own until CONNACK, then the client's. */
-  session: Session;
+  session: S;
   /** Handler of each packet type that is legal now. */
-  table: HandlerTable = BEFORE_CONNECT;
+  table: HandlerTable<S>;
+  /** The table until a CONNECT has come. */
+  readonly #firstTable: HandlerTable<S>;
   /** In whose format a refusal is to be; undefined until the CONNECT told. */
   answerVersion: ProtocolVersion | undefined = undefined;
   /** Layout of PUBLISH packets while the client is live; 0: not live, or its topics are not taken as they come. */
@@ -113,7 +109,7 @@ export class Connection {
   /** What it has caused of the bytes that wait to be written. */
   unwritten: UnwrittenShare | undefined = undefined;
   /** Acknowledgements that wait for a commit. */
-  late: AckQueue | undefined = undefined;
+  late: AckQueue<Connection<S>> | undefined = undefined;
   /** The last topic it published to, where topics are rewritten or mounted. */
   foreign: ForeignTopic | undefined = undefined;
   /** Topics behind the client's aliases [MQTT-3.3.2-7]. */
@@ -154,22 +150,24 @@ export class Connection {
   constructor(
     stream: Duplex,
     transportInfo: TransportInfo,
-    host: SessionHost,
-    session: Session,
+    ports: ConnectionPorts<S>,
+    session: S,
+    firstTable: HandlerTable<S>,
     maxPacketSize: number
   ) {
     this.stream = stream;
     this.transportInfo = transportInfo;
-    this.host = host;
+    this.ports = ports;
     this.session = session;
+    this.table = this.#firstTable = firstTable;
     this.maxPacketSize = maxPacketSize;
-    this.lastReceivedMs = this.lastProgressMs = host.nowMs;
+    this.lastReceivedMs = this.lastProgressMs = ports.time.nowMs;
   }
 
   /** Begin to read. The listeners are shared by all connections: a closure each would cost memory an idle connection should not take. */
   open(): void {
     const stream = this.stream as Attached;
-    stream[CONNECTION] = this;
+    stream[CONNECTION] = this as unknown as Connection<ConnectionOwner>;
     stream.on('data', onData);
     stream.on('drain', onDrain);
     stream.on('error', onError);
@@ -191,14 +189,13 @@ export class Connection {
       (this.#arrived ??= []).push(chunk);
       return;
     }
-    const { host } = this;
-    host.nowMs = host.clock.monotonic();
-    if (chunk.length >= PROGRESS_BYTES) this.lastReceivedMs = host.nowMs;
-    host.wallMs = host.clock.now();
-    host.lookForTaps();
+    const { ports } = this;
+    ports.time.read();
+    if (chunk.length >= PROGRESS_BYTES) this.lastReceivedMs = ports.time.nowMs;
+    ports.taps.look();
     this.receivedBytes += chunk.length;
     this.receivedChunks++;
-    host.metrics.counts[Metric.bytesReceived] += chunk.length;
+    ports.metrics.counts[Metric.bytesReceived] += chunk.length;
     if ((this.pauses & UNREAD) !== 0 || this.#share() <= 0) this.#keepUnread(chunk);
     else this.#read(chunk);
     this.#left -= Math.min(chunk.length, SHARE_BYTES) >> 6;
@@ -206,7 +203,7 @@ export class Connection {
 
   /** What is left of its share of this turn. */
   #share(): number {
-    const { turn } = this.host;
+    const turn = this.ports.turn.number;
     if (this.#turn !== turn) {
       this.#turn = turn;
       this.#left = SHARE;
@@ -217,17 +214,21 @@ export class Connection {
 
   /** Add to a share that is used up, where that is possible. */
   #draw(left: number): number {
-    const { host } = this;
-    if (this.#waitedTurn >= host.turn - 1) return left;
+    const { turn } = this.ports;
+    if (this.#waitedTurn >= turn.number - 1) return left;
     let more = left;
-    for (; more <= 0 && host.spareUnits > 0; more += SHARE) host.spareUnits -= SHARE;
+    while (more <= 0) {
+      const units = turn.drawShare();
+      if (units === 0) break;
+      more += units;
+    }
     return more;
   }
 
   #read(chunk: Buffer): void {
     const at = this.#needed > 0 ? this.#complete(chunk) : 0;
     if (at < chunk.length && !this.isClosed) this.#walk(chunk, at);
-    if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, this.host.nowMs);
+    if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, this.ports.time.nowMs);
     if (this.#arrived !== undefined) this.#receiveArrived();
   }
 
@@ -250,7 +251,7 @@ export class Connection {
       next: undefined,
       ring: () => this.resume(Pause.rate)
     };
-    this.host.wheel.arm(timer, delayMs);
+    this.ports.wheel.arm(timer, delayMs);
   }
 
   /**
@@ -281,7 +282,7 @@ export class Connection {
     const wasRestrained = this.#isRestrained;
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     // one chunk may pass every bound; a stream that was told to pause delivers no other
-    if (wasRestrained && this.#rest.length > this.maxPacketSize + this.host.maxHeldBytes) {
+    if (wasRestrained && this.#rest.length > this.maxPacketSize + this.ports.limits.maxHeldBytes) {
       const why = (this.pauses & Pause.hook) !== 0 ? 'while a hook decides' : 'although reading was paused';
       this.session.fail(
         new ProtocolError(ReasonCode.quotaExceeded, `too much was sent ${why} (option maxHeldBytes)`),
@@ -291,15 +292,15 @@ export class Connection {
   }
 
   get #isRestrained(): boolean {
-    return this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.host.maxHeldBytes);
+    return this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.ports.limits.maxHeldBytes);
   }
 
   /** Bytes wait unread: more of them only within bounds. */
   #restrain(): void {
     if ((this.pauses & UNREAD) === 0) {
       this.pause(Pause.turn);
-      this.#waitedTurn = this.host.turn;
-      this.host.serveLater(this);
+      this.#waitedTurn = this.ports.turn.number;
+      this.ports.turn.serveLater(this);
     } else if (!this.#mayFlow) this.stream.pause();
   }
 
@@ -311,14 +312,14 @@ export class Connection {
 
   /** Its turn has come again: read what waits, within a share of so many units. */
   serve(units: number): void {
-    this.#waitedTurn = this.#turn = this.host.turn;
+    this.#waitedTurn = this.#turn = this.ports.turn.number;
     this.#left = units;
     this.resume(Pause.turn);
   }
 
   /** Read the packets from `at` on. */
   #walk(chunk: Buffer, at: number): void {
-    const { host } = this;
+    const { ports } = this;
     const length = chunk.length;
     const packetsBefore = this.receivedPackets;
     this.#isWalking = true;
@@ -360,7 +361,7 @@ export class Connection {
           if (size < 0) break;
         }
         const end = body + size;
-        if (first >>> 4 !== PacketType.connect && this.table === BEFORE_CONNECT) {
+        if (first >>> 4 !== PacketType.connect && this.table === this.#firstTable) {
           throw new ProtocolError(ReasonCode.protocolError, 'the first packet must be CONNECT'); // [MQTT-3.1.0-1]
         }
         if (end - at > this.maxPacketSize) {
@@ -370,13 +371,13 @@ export class Connection {
           if (run !== undefined) {
             const ended = run;
             run = undefined; // before it is routed: should that fail, it is not to be routed again
-            host.routeRun(this, ended, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
+            ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
           }
           if (!this.isClosed) this.#await(chunk, at, end - length);
           at = length;
           break;
         }
-        if (first === 0x30 && this.inboundFastPath !== 0 && host.isFastPathOpen) {
+        if (first === 0x30 && this.inboundFastPath !== 0 && ports.publishing.isFastPathOpen) {
           const topicAt = body + 2;
           const topicEnd = topicAt + ((chunk[body] << 8) | chunk[body + 1]);
           if (
@@ -384,14 +385,18 @@ export class Connection {
             (this.inboundFastPath === 4 ? topicEnd <= end : topicEnd < end && chunk[topicEnd] === 0)
           ) {
             let route = this.route;
-            if (route === undefined || !isSameTopic(route.bytes, chunk, topicAt, topicEnd) || !host.isFresh(route)) {
+            if (
+              route === undefined ||
+              !isSameTopic(route.bytes, chunk, topicAt, topicEnd) ||
+              !ports.routing.isFresh(route)
+            ) {
               if (run !== undefined) {
                 // what the new topic reaches may depend on what is delivered before
                 const ended = run;
                 run = undefined;
-                host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
+                ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest);
               }
-              route = host.resolve(chunk, topicAt, topicEnd);
+              route = ports.routing.resolve(chunk, topicAt, topicEnd);
               this.session.checkRoute(route);
               this.route = route.isStale ? undefined : route;
             }
@@ -413,7 +418,7 @@ export class Connection {
         if (run !== undefined) {
           const ended = run;
           run = undefined;
-          host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
+          ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest);
           if (this.isClosed) break;
         }
         const type = first >>> 4;
@@ -425,20 +430,21 @@ export class Connection {
       if (run !== undefined) {
         const ended = run;
         run = undefined;
-        host.routeRun(this, ended, chunk, runStart, at, runCount, longest);
+        ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest);
       }
     } catch (error) {
-      if (run !== undefined && !this.isClosed) host.routeRun(this, run, chunk, runStart, at, runCount, longest);
+      if (run !== undefined && !this.isClosed)
+        ports.publishing.routeRun(this, run, chunk, runStart, at, runCount, longest);
       this.#isWalking = false;
-      if (chunk[at] >>> 4 === PacketType.publish && this.table !== BEFORE_CONNECT)
-        host.metrics.counts[Metric.packetsPublishError]++;
+      if (chunk[at] >>> 4 === PacketType.publish && this.table !== this.#firstTable)
+        ports.metrics.counts[Metric.packetsPublishError]++;
       if (error instanceof ProtocolError) this.session.fail(error);
       else this.session.broke(error, 'reading a packet');
       return;
     }
     this.#isWalking = false;
     this.#left = left;
-    if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = host.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
+    if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
     if (at >= length || this.isClosed) return;
     if (at < last ? left > 0 && (this.pauses & Pause.hook) === 0 : at === length - 1) {
       this.#await(chunk, at, 1);
@@ -449,7 +455,7 @@ export class Connection {
   }
 
   #tooLarge(chunk: Buffer, body: number, size: number): ProtocolError {
-    if (this.table === BEFORE_CONNECT) this.answerVersion = peekConnectVersion(chunk, body, chunk.length);
+    if (this.table === this.#firstTable) this.answerVersion = peekConnectVersion(chunk, body, chunk.length);
     const option = this.isWelcomed ? 'maxPacketSize' : 'maxConnectSize, at most maxPacketSize';
     const text = `packet of ${size} bytes, ${this.maxPacketSize} are allowed (option ${option})`;
     return new ProtocolError(ReasonCode.packetTooLarge, text);
@@ -468,11 +474,11 @@ export class Connection {
   }
 
   #packet(type: number, flags: number, chunk: Buffer, at: number, body: number, end: number): void {
-    const { counts } = this.host.metrics;
+    const { counts } = this.ports.metrics;
     this.receivedPackets++;
     counts[Metric.packetsReceived]++;
     counts[RECEIVED[type]]++;
-    if (this.host.isTapped) this.host.tapReceived(this, chunk.subarray(at, end));
+    if (this.ports.taps.isOpen) this.ports.taps.received(this, chunk.subarray(at, end));
     checkFlags(type, flags, this.session.protocolVersion);
     this.table[type](this.session, flags, chunk, at, body, end);
   }
@@ -494,8 +500,8 @@ export class Connection {
     if ((this.pauses & why) === 0) return;
     if (why === Pause.hook && --this.#hooksAtWork > 0) return;
     this.pauses &= ~why;
-    this.host.readTime(); // what was held back is read now
-    this.lastReceivedMs = this.host.nowMs; // keep alive does not run while we do not read
+    this.ports.time.read(); // what was held back is read now
+    this.lastReceivedMs = this.ports.time.nowMs; // keep alive does not run while we do not read
     if (this.isClosed) return;
     if ((this.pauses & UNREAD) === 0 && this.#rest.length > 0 && !this.#isWalking) {
       const rest = this.#rest;
@@ -517,7 +523,7 @@ export class Connection {
     let output = this.#output;
     if (output === undefined) {
       output = this.#output = takeOutput();
-      this.host.flushLater(this);
+      this.ports.turn.flushLater(this);
     }
     const at = output.count++;
     output.frames[at] = frame;
@@ -531,17 +537,17 @@ export class Connection {
     let output = this.#output;
     if (output === undefined) {
       output = this.#output = takeOutput();
-      this.host.flushLater(this);
+      this.ports.turn.flushLater(this);
     }
     const at = output.count++;
     output.frames[at] = undefined;
     output.marks[at] = value;
     this.#outputBytes += 4;
     this.sentPackets++;
-    const { counts } = this.host.metrics;
+    const { counts } = this.ports.metrics;
     counts[Metric.packetsSent]++;
-    if (this.host.isTapped)
-      this.host.tapSent(this, Buffer.from([value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]));
+    if (this.ports.taps.isOpen)
+      this.ports.taps.sent(this, Buffer.from([value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]));
     if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
   }
 
@@ -554,10 +560,10 @@ export class Connection {
   sendFrame(frame: Frame, metric: number): void {
     this.push(frame, -1, frame.end);
     this.sentPackets++;
-    const { counts } = this.host.metrics;
+    const { counts } = this.ports.metrics;
     counts[Metric.packetsSent]++;
     counts[metric]++;
-    if (this.host.isTapped) this.host.tapSent(this, frame.buf);
+    if (this.ports.taps.isOpen) this.ports.taps.sent(this, frame.buf);
     if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
   }
 
@@ -565,7 +571,7 @@ export class Connection {
   flush(): void {
     const output = this.#output;
     if (output === undefined || this.isBlocked) return;
-    const { stream, host } = this;
+    const { stream, ports } = this;
     const bytes = this.#outputBytes;
     this.#output = undefined;
     this.#outputBytes = 0;
@@ -576,7 +582,7 @@ export class Connection {
     }
     this.sentBytes += bytes;
     this.sentWrites++;
-    host.metrics.counts[Metric.bytesSent] += bytes;
+    ports.metrics.counts[Metric.bytesSent] += bytes;
     let isRoomy: boolean;
     try {
       isRoomy = writeOutput(output, bytes, stream);
@@ -585,13 +591,13 @@ export class Connection {
       stream.destroy(asError(error));
       return;
     }
-    if (!isRoomy && stream.writableLength > host.outputHighWaterMark) this.#block();
+    if (!isRoomy && stream.writableLength > ports.limits.outputHighWaterMark) this.#block();
   }
 
   #block(): void {
     this.isBlocked = true;
     this.#unsent = 0;
-    this.lookForProgress(this.host.clock.monotonic());
+    this.lookForProgress(this.ports.clock.monotonic());
     this.session.updateFastPath();
     this.session.rearm();
   }
@@ -610,7 +616,7 @@ export class Connection {
   }
 
   drained(): void {
-    this.lastProgressMs = this.host.nowMs = this.host.clock.monotonic(); // what waited may have expired
+    this.lastProgressMs = this.ports.time.readMonotonic(); // what waited may have expired
     if (!this.isBlocked) return;
     this.isBlocked = false;
     this.flush();
@@ -627,7 +633,7 @@ export class Connection {
   #freePlace(): void {
     if (!this.#hasPlace) return;
     this.#hasPlace = false;
-    this.host.placeFreed();
+    this.ports.connections.placeFreed();
     (this.stream as Attached).placeFreed?.();
   }
 
@@ -664,7 +670,7 @@ export class Connection {
       ring: () => this.destroy()
     };
     this.#lingering = timer;
-    this.host.wheel.arm(timer, LINGER_MS);
+    this.ports.wheel.arm(timer, LINGER_MS);
   }
 
   /** Cut it off: nothing more is sent. */
@@ -682,10 +688,10 @@ export class Connection {
   /** Nothing more comes from the stream, and nothing goes. */
   closed(): void {
     const timer = this.#lingering;
-    if (timer !== undefined) this.host.wheel.disarm(timer as never);
+    if (timer !== undefined) this.ports.wheel.disarm(timer as never);
     this.#lingering = undefined;
     // What came before and waits unread is the broker's to read or, when it stops, to discard: until then the connection counts.
-    if (this.isClosed || this.#ended === undefined) this.host.streamClosed(this);
+    if (this.isClosed || this.#ended === undefined) this.ports.connections.streamClosed(this);
   }
 
   /** Nothing more will come, but packets that came before wait unread. */
@@ -754,7 +760,7 @@ function gatherPart(parts: Buffer[], chunk: Buffer): void {
 }
 
 function onData(this: Attached, chunk: Buffer | string): void {
-  const connection = this[CONNECTION] as Connection;
+  const connection = this[CONNECTION] as Connection<ConnectionOwner>;
   try {
     connection.receive(
       typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk as Uint8Array)
@@ -765,7 +771,7 @@ function onData(this: Attached, chunk: Buffer | string): void {
 }
 
 function onDrain(this: Attached): void {
-  const connection = this[CONNECTION] as Connection;
+  const connection = this[CONNECTION] as Connection<ConnectionOwner>;
   try {
     connection.drained();
   } catch (error) {
@@ -774,18 +780,18 @@ function onDrain(this: Attached): void {
 }
 
 function onError(this: Attached, error: unknown): void {
-  const connection = this[CONNECTION] as Connection;
+  const connection = this[CONNECTION] as Connection<ConnectionOwner>;
   const reason = connection.session.streamFailed(asError(error));
   connection.failed(reason, error instanceof ProtocolError ? error.reasonCode : undefined);
 }
 
 function onEnd(this: Attached): void {
-  const connection = this[CONNECTION] as Connection;
+  const connection = this[CONNECTION] as Connection<ConnectionOwner>;
   connection.peerEnded();
 }
 
 function onClose(this: Attached): void {
-  const connection = this[CONNECTION] as Connection;
+  const connection = this[CONNECTION] as Connection<ConnectionOwner>;
   connection.peerEnded();
   connection.closed();
 }

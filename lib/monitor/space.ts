@@ -1,6 +1,9 @@
-import { BaseTimer, type Timer } from '../base/timing-wheel.ts';
-import type { Core } from '../broker/core.ts';
+import type { WorkCount } from '../base/pending-work.ts';
+import { BaseTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { Announcements } from '../session/ports.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
+import type { Pressure } from './pressure.ts';
 
 /** So much may be taken besides twice what is kept. */
 const SLACK_BYTES = 33_554_432;
@@ -35,12 +38,26 @@ const DISPLACED = 16;
 /** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
 const STUCK_AT_MOST = 100;
 
+/** What watching the space asks of the broker. */
+export interface SpaceHost {
+  readonly wheel: TimingWheel;
+  readonly work: WorkCount;
+  readonly announcer: Announcements;
+  readonly ledger: Ledger | undefined;
+  readonly life: { readonly isRunning: boolean };
+  readonly settings: { readonly maxTotalMqueueStoreBytes: number | undefined };
+  readonly pressure: Pressure;
+  readonly sessions: { readonly persistentCount: number };
+  readonly retained: { readonly bytes: number };
+  readonly delayed: { readonly bytes: number };
+}
+
 /**
  * The space of a store: has it give back that of what was deleted (LevelDB does so by itself only where much is written), keeps the
  * backlogs in it to their bound, and says when the store may not grow any more.
  */
 export class Space extends BaseTimer {
-  readonly #core: Core;
+  readonly #host: SpaceHost;
   readonly #store: Store;
   /** What was taken besides the messages when all was compact. */
   #besides = 0;
@@ -69,9 +86,9 @@ export class Space extends BaseTimer {
   /** Bytes that were queued at the last look, without those to be dropped then. */
   #settled = Infinity;
 
-  constructor(core: Core, store: Store) {
+  constructor(host: SpaceHost, store: Store) {
     super();
-    this.#core = core;
+    this.#host = host;
     this.#store = store;
     this.#limit = this.#configured;
   }
@@ -86,7 +103,7 @@ export class Space extends BaseTimer {
     if (!this.#isWatched) return;
     this.#leftToWrite -= bytes;
     if (this.#leftToWrite < 0) this.#look();
-    else if (this.dueMs === Infinity) this.#core.wheel.arm(this, LOOK_EVERY_MS);
+    else if (this.dueMs === Infinity) this.#host.wheel.arm(this, LOOK_EVERY_MS);
   }
 
   ring(): void {
@@ -109,40 +126,40 @@ export class Space extends BaseTimer {
 
   /** Of the option; what the space allows may be less. */
   get #configured(): number {
-    return this.#core.settings.maxTotalMqueueStoreBytes || Infinity;
+    return this.#host.settings.maxTotalMqueueStoreBytes || Infinity;
   }
 
   get #isClosed(): boolean {
-    const { ledger } = this.#core;
+    const { ledger } = this.#host;
     return ledger === undefined || !ledger.isOpen || ledger.isFailed;
   }
 
   #during(what: string, run: () => Promise<void>): void {
-    this.#core.work.during(run()).catch((error: unknown) => {
-      if (!this.#isClosed) this.#core.failed(error, what, undefined);
+    this.#host.work.during(run()).catch((error: unknown) => {
+      if (!this.#isClosed) this.#host.announcer.failed(error, what, undefined);
     });
   }
 
   #look(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    this.#core.wheel.disarm(this);
+    this.#host.wheel.disarm(this);
     this.#during('looking at the space of the store', async () => {
       try {
-        if (this.#core.ledger?.isOpen) await this.#judge();
+        if (this.#host.ledger?.isOpen) await this.#judge();
       } finally {
         this.#isLooking = false;
         // a store that fails, or is full, may have room soon
-        if (this.#core.isRunning && (this.#core.isSpaceLow || this.#core.ledger?.isFailed))
-          this.#core.wheel.arm(this, LOOK_EVERY_MS);
+        if (this.#host.life.isRunning && (this.#host.pressure.isSpaceLow || this.#host.ledger?.isFailed))
+          this.#host.wheel.arm(this, LOOK_EVERY_MS);
       }
     });
   }
 
   async #judge(): Promise<void> {
-    const core = this.#core;
+    const host = this.#host;
     const store = this.#store;
-    const { storedBacklog } = core;
+    const { storedBacklog } = host.pressure;
     const configured = this.#configured;
     this.#limit = configured;
     this.#target = configured * SHORTENED;
@@ -150,14 +167,14 @@ export class Space extends BaseTimer {
       const free = await store.freeBytes();
       this.#free = free;
       // also after a commit was refused for lack of space, so that new messages are refused before they are committed
-      core.spaceIsLow(core.isSpaceLow ? free < LEAST_WRITTEN : free < 0);
+      host.pressure.spaceIsLow(host.pressure.isSpaceLow ? free < LEAST_WRITTEN : free < 0, store.name);
       const kept = this.#kept;
       const size = (await store.size?.()) ?? kept;
       if (this.#isClosed) return;
       const most = Math.max(0, size + free);
       const ratio = ratioOf(size, kept);
       this.#ratio = Math.min(this.#ratio, ratio);
-      if (core.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio);
+      if (host.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio);
       const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
       const garbage = size - kept * this.#ratio - this.#besides;
       if (hasRoom && free < most * LOW && garbage > Math.max(most * WORTH, LEAST_WRITTEN)) this.#compactSoon();
@@ -175,7 +192,7 @@ export class Space extends BaseTimer {
    * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
    */
   #limitBySpace(most: number, ratio: number): void {
-    const { bytes: waiting, storedBytes: bytes } = this.#core.storedBacklog;
+    const { bytes: waiting, storedBytes: bytes } = this.#host.pressure.storedBacklog;
     const others = this.#kept - bytes;
     const share = Math.max(0, most - others * ratio) * QUEUES;
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
@@ -185,7 +202,7 @@ export class Space extends BaseTimer {
     const fixed = bytes - waiting; // in flight, or being handed over
     const isShort = this.#allowed > share;
     // new messages are refused then, so none are dropped to make room for them
-    if (isShort && this.#core.isSpaceLow) return;
+    if (isShort && this.#host.pressure.isSpaceLow) return;
     this.#limit = Math.min(this.#limit, limit - fixed);
     this.#target = Math.min(this.#target, (isShort ? limit : Math.max(limit * SHORTENED, least)) - fixed);
   }
@@ -214,7 +231,7 @@ export class Space extends BaseTimer {
   }
 
   #wait(isWaiting: boolean): void {
-    const { ledger, wheel } = this.#core;
+    const { ledger, wheel } = this.#host;
     if (ledger !== undefined) ledger.isWaiting = isWaiting;
     if (isWaiting) wheel.arm(this.#goOn, LONGEST_WAIT_MS);
     else wheel.disarm(this.#goOn);
@@ -234,7 +251,7 @@ export class Space extends BaseTimer {
 
   /** The largest backlogs in turn, each to half of itself at most. */
   async #shorten(): Promise<void> {
-    const { storedBacklog } = this.#core;
+    const { storedBacklog } = this.#host.pressure;
     for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
       const excess = storedBacklog.bytes - this.#target;
       const log = excess > 0 ? storedBacklog.largest() : undefined;
@@ -247,8 +264,10 @@ export class Space extends BaseTimer {
 
   /** Bytes of what is kept, roughly. */
   get #kept(): number {
-    const { storedBacklog, persistentCount, retained, delayed } = this.#core;
-    return storedBacklog.storedBytes + persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes;
+    const { pressure, sessions, retained, delayed } = this.#host;
+    return (
+      pressure.storedBacklog.storedBytes + sessions.persistentCount * SESSION_BYTES + retained.bytes + delayed.bytes
+    );
   }
 }
 

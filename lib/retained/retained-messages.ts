@@ -1,3 +1,4 @@
+import type { TimeReading } from '../base/time-reading.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';
 import { isWildcard } from '../topics/topic.ts';
@@ -15,11 +16,9 @@ export interface RetainedSettings {
 /** What expiry needs of the broker. */
 export interface RetainedHost {
   readonly wheel: TimingWheel;
-  readonly nowMs: number;
+  readonly time: TimeReading;
   /** A message is retained no longer, its time being over. */
   retainedExpired(topic: string): void;
-  /** Read `nowMs` anew: what subscribes need not be a chunk that came just now. */
-  readTime(): void;
 }
 
 /** The retained messages of the broker, each until it is replaced, deleted or expired. */
@@ -118,7 +117,7 @@ export class RetainedMessages {
   match(filter: string): RetainedEntry<Message>[] {
     const found = this.#store.match(filter);
     if (this.#expiries.size === 0) return found;
-    this.#host.readTime();
+    this.#host.time.read();
     return found.filter((entry) => this.#isAlive(entry));
   }
 
@@ -130,7 +129,7 @@ export class RetainedMessages {
   }
 
   #isAlive(entry: RetainedEntry<Message>): boolean {
-    return this.#host.nowMs < this.#expiresAtMs(entry.message);
+    return this.#host.time.nowMs < this.#expiresAtMs(entry.message);
   }
 
   #expiresAtMs(message: Message): number {

@@ -1,11 +1,18 @@
 import { TextMap } from '../base/text-map.ts';
-import type { Core } from '../broker/core.ts';
 import type { Message } from '../packets/message.ts';
 import { Kind } from '../store/keys.ts';
-import type { Durable } from '../store/ledger.ts';
+import type { Durable, Ledger } from '../store/ledger.ts';
 import { writeMessage } from '../store/message-record.ts';
 import type { Draft } from '../store/record.ts';
+import type { RetainedMessages } from './retained-messages.ts';
 import type { RetainedEntry } from './retained-store.ts';
+
+/** What recording retained messages asks of the broker. */
+export interface RetainedRecordsHost {
+  readonly ledger: Ledger | undefined;
+  readonly retained: RetainedMessages;
+  readonly retainer: { retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void };
+}
 
 /** A topic whose retained message has changed since it was last written. */
 export class RetainedChange {
@@ -29,14 +36,14 @@ export class RetainedChange {
  */
 export class RetainedRecords implements Durable {
   isDirty = false;
-  readonly #core: Core;
+  readonly #host: RetainedRecordsHost;
   #topics = new TextMap<RetainedChange>();
   #writing = new TextMap<RetainedChange>();
   /** Last commit in the store when this was written. */
   #lastCommit = 0;
 
-  constructor(core: Core) {
-    this.#core = core;
+  constructor(host: RetainedRecordsHost) {
+    this.#host = host;
   }
 
   /**
@@ -78,7 +85,7 @@ export class RetainedRecords implements Durable {
   }
 
   write(draft: Draft): void {
-    const { retained, ledger } = this.#core;
+    const { retained, ledger } = this.#host;
     const commit = ledger?.commit ?? 0;
     const isKept = commit > this.#lastCommit; // after a failure that was not known
     this.#lastCommit = commit;
@@ -119,7 +126,7 @@ export class RetainedRecords implements Durable {
     });
     this.#writing = new TextMap();
     changed.forEach((change, topic) => {
-      if (change.isRevocable) this.#core.retainAgain(topic, change.before);
+      if (change.isRevocable) this.#host.retainer.retainAgain(topic, change.before);
       stand(change);
     });
   }

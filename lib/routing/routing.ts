@@ -1,5 +1,4 @@
 import { TextMap } from '../base/text-map.ts';
-import type { SharedStrategy } from '../broker/options.ts';
 import type { Message } from '../packets/message.ts';
 import { readTopicName } from '../packets/topic-name.ts';
 import {
@@ -13,6 +12,7 @@ import {
 } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import { RouteCache } from './route-cache.ts';
+import type { SharedStrategy } from './share-group.ts';
 import { ShareGroup } from './share-group.ts';
 import {
   type Group,
@@ -124,6 +124,11 @@ export class Routing {
 
   filters(): Iterable<string> {
     return this.#index.filters();
+  }
+
+  /** Whether a subscriber of this route has a session that is persisted. */
+  persistsAny({ targets, groups }: Route): boolean {
+    return targets.some(({ subscriber }) => subscriber.isPersisted) || groups.some(({ mayPersist }) => mayPersist);
   }
 
   /** Whether anybody has subscribed to anything under `$SYS`. */

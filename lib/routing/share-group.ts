@@ -1,5 +1,7 @@
-import type { SharedStrategy } from '../broker/options.ts';
 import type { Publisher } from '../packets/message.ts';
+
+/** How a share group selects one of its members. `hash` uses a hash of the publisher's client id. */
+export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 
 /** What a share group needs to know of a subscription in it. */
 export interface GroupMember {

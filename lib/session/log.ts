@@ -161,7 +161,7 @@ export class SessionLog extends Sized implements Durable {
    * logs that it writes, which is as often as the bound is looked at.
    */
   resized(): void {
-    const { storedBacklog } = this.#session.host;
+    const { storedBacklog } = this.#session.ports.pressure;
     const bytes = this.#isOver ? 0 : this.bytes;
     storedBacklog.storedBytes += bytes - this.#countedBytes;
     this.#countedBytes = bytes;
@@ -418,7 +418,7 @@ export class SessionLog extends Sized implements Durable {
       if (!this.#isEnding) return; // what was written was of before
       this.#isEnding = false;
       this.#isGone = true;
-      if (this.#next > 1) this.#session.host.sweep(this.number);
+      if (this.#next > 1) this.#session.ports.sweeper.add(this.number);
       return;
     }
     this.#writingFilters = undefined;
@@ -568,15 +568,15 @@ export class SessionLog extends Sized implements Durable {
   trim(mostBytes = Infinity): void {
     const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
     if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack, mostBytes) <= 0) return;
-    const { host } = this.#session;
-    host.work.begin();
+    const { ports } = this.#session;
+    ports.work.begin();
     // not within the call: what hears of a drop may publish, and come here again
     this.#trimming = Promise.resolve()
       .then(() => this.#drop(slack, mostBytes))
-      .catch((error: unknown) => host.failed(error, 'dropping what is too much of its queue', this.#session))
+      .catch((error: unknown) => ports.announcer.failed(error, 'dropping what is too much of its queue', this.#session))
       .finally(() => {
         this.#trimming = undefined;
-        host.work.end();
+        ports.work.end();
       });
   }
 
@@ -691,7 +691,7 @@ export class SessionLog extends Sized implements Durable {
     const { message } = persisted;
     this.finish(persisted);
     this.#session.dropped++;
-    this.#session.host.dropped(message, reason, this.#session);
+    this.#session.ports.announcer.dropped(message, reason, this.#session);
   }
 
   /** Of the next message to be dropped: where the session is within its own bounds, that of all queues together. */
@@ -704,14 +704,14 @@ export class SessionLog extends Sized implements Durable {
     if (this.#isPaging || this.isCaughtUp) return;
     this.#isPaging = true;
     const epoch = this.#epoch;
-    this.#session.host.work.begin();
+    this.#session.ports.work.begin();
     this.#page(epoch)
       .then(
         () => this.#endPage(epoch),
         (error: unknown) => this.#pageFailed(epoch, error)
       )
       .catch((error: unknown) => this.#session.broke(error, 'sending what waits'))
-      .finally(() => this.#session.host.work.end());
+      .finally(() => this.#session.ports.work.end());
   }
 
   #endPage(epoch: number): void {
@@ -735,12 +735,12 @@ export class SessionLog extends Sized implements Durable {
       return;
     }
     this.#isPaging = false;
-    session.host.failed(error, 'reading its queue from the store', session);
+    session.ports.announcer.failed(error, 'reading its queue from the store', session);
     if (session.connection !== undefined) session.close('store_failed', ReasonCode.serverUnavailable);
   }
 
   async #page(epoch: number): Promise<void> {
-    const { host } = this.#session;
+    const { ports } = this.#session;
     const unwritten = this.#unwritten;
     if (this.#pageFrom >= unwritten) {
       for (const persisted of [...this.#unfolded, ...this.#writing, ...this.#open])
@@ -753,7 +753,7 @@ export class SessionLog extends Sized implements Durable {
     const limit = this.#pageRecords;
     const entries = await this.#ledger.read(from, to, limit);
     if (this.#epoch !== epoch) return;
-    host.readTime();
+    ports.time.read();
     let bytes = 0;
     for (const entry of entries) {
       bytes += entry.value.length;
@@ -801,11 +801,11 @@ export class SessionLog extends Sized implements Durable {
     this.resized();
     this.flowNoted();
     if (lost === 0) return; // all of it was done, or it was told of before
-    const { host, client } = this.#session;
+    const { ports, client } = this.#session;
     const whose = `${lost} messages for client ${JSON.stringify(client.clientId)} that were accepted are lost with it`;
     const remedy = 'Let checkStore (embermq store check) tell what else is damaged, or restore a copy.';
     const error = new BrokerError(fault.code, `${fault.message}. ${whose}. ${remedy}`);
-    host.failed(error, 'reading its queue from the store', client);
+    ports.announcer.failed(error, 'reading its queue from the store', client);
   }
 
   /**
@@ -816,7 +816,7 @@ export class SessionLog extends Sized implements Durable {
     const segment = new Segment(segmentFirst(entry.key), true);
     let all: PersistedMessage[];
     try {
-      all = readSegment(entry, this.#session.host);
+      all = readSegment(entry, this.#session.ports.time);
     } catch (error) {
       const isKnown = error instanceof RecordError;
       const bad = isKnown ? error : new RecordError('STORE_CORRUPT', entry.key, (error as Error).message);

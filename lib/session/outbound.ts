@@ -13,7 +13,7 @@ import { Backlog } from './backlog.ts';
 import { type DeferredMessage, DeferredMessages } from './deferred-messages.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import type { SessionLog } from './log.ts';
-import type { SessionHost } from './ports.ts';
+import type { SessionPorts } from './ports.ts';
 import type { PersistedMessage } from './segment.ts';
 import type { Session } from './session.ts';
 
@@ -31,11 +31,11 @@ const IN_MEMORY = 2_000;
  * window and stream allow.
  */
 export abstract class Outbound implements Subscriber {
-  readonly host: SessionHost;
+  readonly ports: SessionPorts;
   zoneSettings: Zone;
   /** Where the chart is: `idle`, `connected`, `disconnected` or `gone`. */
   state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
-  connection: Connection | undefined = undefined;
+  connection: Connection<Session> | undefined = undefined;
   clientId = '';
   protocolVersion: ProtocolVersion = 4;
   sessionExpiry = 0;
@@ -58,12 +58,12 @@ export abstract class Outbound implements Subscriber {
   outboundFastPath: 0 | 4 | 5 = 0;
   #isPumpedLater = false;
 
-  constructor(host: SessionHost, zone: Zone) {
-    this.host = host;
+  constructor(ports: SessionPorts, zone: Zone) {
+    this.ports = ports;
     this.zoneSettings = zone;
   }
 
-  /** The session itself: what hooks, events and the host are given. */
+  /** The session itself: what hooks, events and the ports are given. */
   abstract get client(): Session;
 
   get isOnline(): boolean {
@@ -116,8 +116,8 @@ export abstract class Outbound implements Subscriber {
   }
 
   deliverRun(run: Frame, bytes: number, count: number): void {
-    const connection = this.connection as Connection;
-    const { counts } = this.host.metrics;
+    const connection = this.connection as Connection<Session>;
+    const { counts } = this.ports.metrics;
     connection.push(run, -1, bytes);
     connection.sentPackets += count;
     connection.sentMessages += count;
@@ -178,7 +178,7 @@ export abstract class Outbound implements Subscriber {
   /** The backlog may have more of what is in the store, which can wait there. */
   #takesMore(most: number): boolean {
     const length = this.backlog?.length ?? 0;
-    return length === 0 || (length < most && !this.host.totalBacklog.isNearlyFull);
+    return length === 0 || (length < most && !this.ports.pressure.totalBacklog.isNearlyFull);
   }
 
   #offerNow(
@@ -216,16 +216,16 @@ export abstract class Outbound implements Subscriber {
   }
 
   #refusesQos0(): boolean {
-    const { host } = this;
+    const { ports } = this;
     if (this.connection === undefined && !this.zoneSettings.mqueueStoreQos0) return true;
-    return host.isShedding || (host.isSpaceLow && this.log !== undefined);
+    return ports.pressure.isShedding || (ports.pressure.isSpaceLow && this.log !== undefined);
   }
 
   #wantBacklog(): Backlog {
     return (this.backlog ??= new Backlog(
       this.zoneSettings,
       (message, reason, persisted) => this.#drop(message, reason, persisted),
-      this.host.totalBacklog
+      this.ports.pressure.totalBacklog
     ));
   }
 
@@ -248,7 +248,7 @@ export abstract class Outbound implements Subscriber {
   /** The session is over, and was in memory alone. What goes to others of a share group does so in order, QoS 2 only if it was never sent. */
   clearQueue(reason: DropReason): void {
     const { inflight, backlog } = this;
-    const giveAway = this.host.handOver(this.client);
+    const giveAway = this.ports.handOvers.giverFor(this.client);
     if (giveAway !== undefined && inflight !== undefined) {
       for (const id of inflight.inOrder()) {
         const message = inflight.messageOf(id);
@@ -267,24 +267,24 @@ export abstract class Outbound implements Subscriber {
 
   /** Send one message now. @returns false if it was dropped: expired, or too large for this client */
   #transmit(
-    connection: Connection,
+    connection: Connection<Session>,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined,
     persisted: PersistedMessage | undefined
   ): boolean {
-    const { host } = this;
-    if (host.ledger !== undefined && this.#mustDefer(host.ledger, message, qos, persisted)) {
+    const { ports } = this;
+    if (ports.ledger !== undefined && this.#mustDefer(ports.ledger, message, qos, persisted)) {
       if (qos === 0 && this.deferred?.isFull) return this.#enqueue(message, qos, retain, ids, persisted);
-      return this.#defer(host.ledger, message, qos, retain, ids, persisted);
+      return this.#defer(ports.ledger, message, qos, retain, ids, persisted);
     }
     return this.#send(connection, message, qos, retain, ids, persisted, 0);
   }
 
   /** Its publisher was refused, and may send it again. Of a session that is kept the log knows. */
   #isRefused({ isDeferred, ticket }: Message): boolean {
-    return isDeferred && this.host.ledger?.hasRefused(ticket) === true;
+    return isDeferred && this.ports.ledger?.hasRefused(ticket) === true;
   }
 
   /** QoS 2 to a session that is kept goes out when its packet id is kept, what a publisher may send again when it can not any more. */
@@ -326,7 +326,7 @@ export abstract class Outbound implements Subscriber {
 
   /** Its commit failed. @returns false: it is to be tried again */
   dropDeferred({ message, persisted, id }: DeferredMessage): boolean {
-    if (message.ticket <= (this.host.ledger as Ledger).settled) return false;
+    if (message.ticket <= (this.ports.ledger as Ledger).settled) return false;
     if (id > 0) this.inflight?.free(id);
     if (persisted !== undefined) this.log?.finish(persisted);
     return true;
@@ -334,7 +334,7 @@ export abstract class Outbound implements Subscriber {
 
   /** Send one message. @param id its packet id, if it has one already */
   #send(
-    connection: Connection,
+    connection: Connection<Session>,
     message: Message,
     qos: QoS,
     retain: boolean,
@@ -342,17 +342,17 @@ export abstract class Outbound implements Subscriber {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
-    const { host } = this;
+    const { ports } = this;
     const hasPacketId = id > 0;
-    if (host.hooks.deliver.length > 0 && !message.isSystem) {
+    if (ports.hooks.deliver.length > 0 && !message.isSystem) {
       const taken = this.#askHooks(connection, message, qos, retain, ids, persisted, id);
       if (taken !== undefined) return taken;
     }
     let expirySec = -1;
     let isAged = false;
     if (message.expiryInterval >= 0) {
-      const seconds = message.secondsInBroker(host.nowMs);
-      if (message.hasExpired(host.nowMs)) {
+      const seconds = message.secondsInBroker(ports.time.nowMs);
+      if (message.hasExpired(ports.time.nowMs)) {
         if (id > 0) this.inflight?.free(id);
         this.#drop(message, 'expired', persisted); // [MQTT-3.3.2-5]
         return false;
@@ -396,9 +396,9 @@ export abstract class Outbound implements Subscriber {
       if (qos === 0) this.log?.finish(persisted);
       else persisted.isSent = true;
     }
-    if (host.isTapped) host.tapSent(connection, markedCopy(frame, mark));
-    if (host.events.heard['message.delivered'] && !message.isSystem)
-      host.events.emit('message.delivered', { message, client: this.client, qos, retain });
+    if (ports.taps.isOpen) ports.taps.sent(connection, markedCopy(frame, mark));
+    if (ports.events.heard['message.delivered'] && !message.isSystem)
+      ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
     return true;
   }
 
@@ -407,7 +407,7 @@ export abstract class Outbound implements Subscriber {
    * @returns undefined: it may go out; false: it was dropped; true: the next connection gets it
    */
   #askHooks(
-    connection: Connection,
+    connection: Connection<Session>,
     message: Message,
     qos: QoS,
     retain: boolean,
@@ -415,7 +415,7 @@ export abstract class Outbound implements Subscriber {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean | undefined {
-    if (!this.host.mayDeliver(message, this.client)) {
+    if (!this.ports.publishing.mayDeliver(message, this.client)) {
       if (id > 0) this.inflight?.free(id);
       this.#drop(message, 'hook', persisted);
       return false;
@@ -442,8 +442,8 @@ export abstract class Outbound implements Subscriber {
     return true;
   }
 
-  #count(connection: Connection, qos: QoS): void {
-    const { counts } = this.host.metrics;
+  #count(connection: Connection<Session>, qos: QoS): void {
+    const { counts } = this.ports.metrics;
     connection.sentPackets++;
     connection.sentMessages++;
     counts[Metric.packetsSent]++;
@@ -479,7 +479,7 @@ export abstract class Outbound implements Subscriber {
   /** Messages in flight are needed until they are acknowledged, also where the session ends with its connection. */
   get #isWantedAgain(): boolean {
     const { retryInterval, maxInflightBytes } = this.zoneSettings;
-    if (retryInterval > 0 || maxInflightBytes > 0 || this.host.events.heard['message.acked']) return true;
+    if (retryInterval > 0 || maxInflightBytes > 0 || this.ports.events.heard['message.acked']) return true;
     return this.client.subscriptions.shared > 0; // other members of a share group get them when the session ends
   }
 
@@ -511,7 +511,7 @@ export abstract class Outbound implements Subscriber {
 
   /** Send what waits, as far as the window and the stream allow. */
   pump(): void {
-    const { host, backlog, log } = this;
+    const { ports, backlog, log } = this;
     const connection = this.connection;
     if (connection === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
     if (this.resending !== undefined) this.#resendSome(connection);
@@ -554,7 +554,7 @@ export abstract class Outbound implements Subscriber {
     if (this.connection !== connection) return; // a listener ended it
     if (left <= 0) {
       this.#isPumpedLater = true;
-      host.pumpLater(this.client);
+      ports.turn.pumpLater(this.client);
     } else if (this.outboundFastPath === 0 && this.feeds === undefined) this.updateFastPath();
   }
 
@@ -608,7 +608,7 @@ export abstract class Outbound implements Subscriber {
 
   /** A newer message must not overtake the retained one of its topic. */
   #feedAhead(topic: string): void {
-    const entry = this.host.retained.get(topic);
+    const entry = this.ports.retained.get(topic);
     if (entry === undefined) return;
     for (const feed of this.feeds as RetainedFeeds) {
       const message = feed.takeAhead(entry);
@@ -628,12 +628,12 @@ export abstract class Outbound implements Subscriber {
    * @param before a mark of `inflight`: only what was sent until then
    */
   resend(before?: number): void {
-    const { connection, inflight, host } = this;
+    const { connection, inflight, ports } = this;
     if (connection === undefined || inflight === undefined) return;
     for (const id of inflight.inOrder(before)) {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
         connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
-        host.metrics.counts[Metric.packetsPubrelSent]++;
+        ports.metrics.counts[Metric.packetsPubrelSent]++;
       } else if (inflight.persistedOf(id)?.isDone) {
         inflight.free(id); // it was refused after it had taken the id
       } else {
@@ -644,8 +644,8 @@ export abstract class Outbound implements Subscriber {
   }
 
   /** The next of those to be sent again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
-  #resendSome(connection: Connection): void {
-    const { inflight, host, resending } = this;
+  #resendSome(connection: Connection<Session>): void {
+    const { inflight, ports, resending } = this;
     if (inflight === undefined || resending === undefined) return;
     const layout = this.protocolVersion === 5 ? 5 : 4;
     for (const id of resending) {
@@ -668,7 +668,9 @@ export abstract class Outbound implements Subscriber {
       const qos = (flags & 3) as QoS;
       const retain = (flags & 4) !== 0;
       const left =
-        message.expiryInterval < 0 ? -1 : Math.max(0, message.expiryInterval - message.secondsInBroker(host.nowMs)); // [MQTT-4.3.3-7]
+        message.expiryInterval < 0
+          ? -1
+          : Math.max(0, message.expiryInterval - message.secondsInBroker(ports.time.nowMs)); // [MQTT-4.3.3-7]
       const packet = this.#encodeOwn(message, layout, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), left);
       const persisted = inflight.persistedOf(id);
       if (packet === undefined) {
@@ -680,9 +682,9 @@ export abstract class Outbound implements Subscriber {
       inflight.markSent(id);
       connection.push({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1, packet.length);
       this.#count(connection, qos);
-      if (host.isTapped) host.tapSent(connection, packet);
-      if (!isFirst || message.isSystem || !host.events.heard['message.delivered']) continue;
-      host.events.emit('message.delivered', { message, client: this.client, qos, retain });
+      if (ports.taps.isOpen) ports.taps.sent(connection, packet);
+      if (!isFirst || message.isSystem || !ports.events.heard['message.delivered']) continue;
+      ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
       if (this.connection !== connection) return; // a listener ended it
     }
     this.resending = undefined;
@@ -690,17 +692,17 @@ export abstract class Outbound implements Subscriber {
 
   /** Why a message that was never sent must not be sent now; undefined: it may be. */
   #refusal(message: Message): DropReason | undefined {
-    const { host } = this;
-    const hasHook = host.hooks.deliver.length > 0 && !message.isSystem;
-    if (hasHook && !host.mayDeliver(message, this.client)) return 'hook';
-    return message.hasExpired(host.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
+    const { ports } = this;
+    const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
+    if (hasHook && !ports.publishing.mayDeliver(message, this.client)) return 'hook';
+    return message.hasExpired(ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
   }
 
   /** @param persisted the message as the store has it */
   #drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void {
     this.dropped++;
     if (persisted !== undefined) this.log?.finish(persisted);
-    this.host.dropped(message, reason, this.client);
+    this.ports.announcer.dropped(message, reason, this.client);
   }
 }
 

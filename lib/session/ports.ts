@@ -1,10 +1,7 @@
-import type { Clock } from '../base/clock.ts';
 import type { WorkCount } from '../base/pending-work.ts';
-import type { TimingWheel } from '../base/timing-wheel.ts';
-import type { Connection } from '../connection/connection.ts';
+import type { ConnectionPorts, HandlerTable } from '../connection/ports.ts';
 import type { DropReason, Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
-import type { Metrics } from '../events/metrics.ts';
 import type { Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -23,123 +20,117 @@ export interface PublishDecision {
 }
 
 /**
- * What sessions and connections ask of the broker. Narrow on purpose: state that a second node would need (routes, ownership of
- * sessions, retained messages) is behind these functions.
+ * What sessions ask of the broker, by subject. State that a second node would need (routes, ownership of sessions, retained messages) is
+ * reached through these ports alone.
  */
-export interface SessionHost {
+export interface SessionPorts extends ConnectionPorts<Session> {
   /** Name of this node. */
   readonly node: string;
-  /** Where sessions are kept that outlive the process; undefined: nowhere. */
-  readonly ledger: Ledger | undefined;
-  readonly clock: Clock;
-  readonly wheel: TimingWheel;
-  readonly metrics: Metrics;
   readonly events: Events;
   readonly hooks: HookRegistry;
   readonly work: WorkCount;
-  /** The retained messages. */
+  readonly announcer: Announcements;
+  /** Group commit of the store; undefined: nothing outlives the process. */
+  readonly ledger: Ledger | undefined;
+  readonly handlers: SessionHandlers;
+  readonly turn: ConnectionPorts<Session>['turn'] & {
+    /** Call this session's `pumpOn` in the next turn. */
+    pumpLater(session: Session): void;
+  };
+  readonly routing: ConnectionPorts<Session>['routing'] & {
+    of(topic: string): Route;
+    /** The route itself while it holds, or the one that holds now: a hook may have taken its time, or subscribed somebody. */
+    freshened(route: Route): Route;
+    /** Whether a subscriber of this route has a session that is persisted. */
+    persistsAny(route: Route): boolean;
+  };
+  readonly publishing: ConnectionPorts<Session>['publishing'] & PublishingPort;
+  readonly rewrites: {
+    readonly hasRules: boolean;
+    apply(topic: string, kind: 'publish' | 'subscribe'): string;
+  };
   readonly retained: { get(topic: string): RetainedEntry | undefined };
-  readonly outputHighWaterMark: number;
-  readonly maxHeldBytes: number;
-  /** Monotonic and wall-clock milliseconds, read once for each chunk. */
-  nowMs: number;
-  wallMs: number;
-  /** Nobody watches or changes single messages: runs of QoS 0 frames may pass untouched. */
-  isFastPathOpen: boolean;
+  readonly admission: {
+    /** Decide on a CONNECT and answer it. */
+    connect(session: Session, packet: ConnectPacket): void;
+    /** An AUTH of a connected client. */
+    reauthenticate(session: Session, packet: AuthPacket): void;
+  };
+  readonly subscribing: {
+    subscribe(session: Session, packet: SubscribePacket): void;
+    unsubscribe(session: Session, packet: UnsubscribePacket): void;
+  };
+  readonly sessions: SessionIndexPort;
+  readonly wills: {
+    publish(session: Session, will: WillState): void;
+    /** A session has ended, and its will is for the next start of the broker. */
+    keep(session: Session): void;
+  };
+  readonly handOvers: HandOverPort;
+  /** Deletes the segments of sessions that have ended. */
+  readonly sweeper: { add(session: number): void };
+  readonly pressure: PressurePort;
+}
+
+/** Handler tables of the states of a session. */
+export interface SessionHandlers {
+  readonly beforeConnect: HandlerTable<Session>;
+  readonly authenticating: HandlerTable<Session>;
+  readonly live: HandlerTable<Session>;
+}
+
+/** What is announced to the app, and counted. */
+export interface Announcements {
+  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void;
+  failed(error: unknown, during: string, client: ClientInfo | undefined): void;
+}
+
+/** The path of a message. */
+export interface PublishingPort {
+  /** Hooks, or a zone, may refuse or change what clients publish. */
+  readonly hasHooks: boolean;
+  /** Ask the authorizePublish and publish hooks. */
+  decide(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision>;
+  /** Ask the deliver hooks. */
+  mayDeliver(message: Message, session: Session): boolean;
+  /** Whether a subscriber of this route would have to queue a message of QoS 1 or 2, and there is no room for it. */
+  refuses(message: Message, route: Route): boolean;
+  /** Deliver a message to everybody on its route. @returns how many took it */
+  route(message: Message, route: Route): number;
+  /** Keep a message of `$delayed/...` until its time. @returns a reason code */
+  delay(message: Message): number;
+}
+
+/** The index of sessions by client id. */
+export interface SessionIndexPort {
+  /** Make the actor of a session that is offline again. */
+  revive(session: Session): void;
+  /** The session has ended: remove it. */
+  forget(session: Session): void;
+  /** It has connected or disconnected. */
+  changed(session: Session): void;
+  /** Its client does not read; the connection is about to be cut. */
+  slowConsumer(session: Session): void;
+}
+
+/** Messages of ended sessions that go to other members of their share groups. */
+export interface HandOverPort {
+  /** Gives messages of a session in memory to other members; undefined if there are none. Its subscriptions are out of the index. */
+  giverFor(session: Session): ((message: Message) => boolean) | undefined;
+  /** The same for a persisted session; it continues by itself and ends the log. @returns false: nothing to hand over */
+  begin(session: Session, reason: DropReason): boolean;
+}
+
+/** Shortage of memory and of space in the store. */
+export interface PressurePort {
   /** Memory is short: what may be dropped is. */
   readonly isShedding: boolean;
-  /** Some messages of QoS 1 and 2 are refused, as there is no room for them to wait: ask `refuses`. */
+  /** Some messages of QoS 1 and 2 are refused, as there is no room to queue them: ask `publishing.refuses`. */
   readonly isRefusing: boolean;
+  /** The reserve of the store is in use: what makes it grow is refused. */
+  readonly isSpaceLow: boolean;
   /** The backlogs of all sessions, in memory. */
   readonly totalBacklog: TotalBacklog;
   /** Those in the store. */
   readonly storedBacklog: StoredBacklog;
-  /** The reserve of the store is in use: what makes it grow is refused. */
-  readonly isSpaceLow: boolean;
-  /** Somebody watches packets on the diagnostics channels. */
-  isTapped: boolean;
-
-  /** Somebody on this route has a session that is kept. */
-  persistsAny(route: Route): boolean;
-  /** Delete the segments of a session that is over. */
-  sweep(session: number): void;
-  /** Read the clocks anew, where no chunk has. */
-  readTime(): void;
-  /** Number of this turn of the broker. */
-  readonly turn: number;
-  /** What all connections together may use in this turn beyond their shares, in the units of these. */
-  spareUnits: number;
-  /** Flush this connection when the turn ends. */
-  flushLater(connection: Connection): void;
-  /** Call this connection's `serve` when the others that wait have been served. */
-  serveLater(connection: Connection): void;
-  /** Call this session's `pumpOn` in the next turn. */
-  pumpLater(session: Session): void;
-  /** See whether somebody watches packets now. */
-  lookForTaps(): void;
-  tapReceived(connection: Connection, bytes: Buffer): void;
-  tapSent(connection: Connection, bytes: Buffer): void;
-
-  /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
-  resolve(buf: Buffer, start: number, end: number): Route;
-  routeOf(topic: string): Route;
-  /** Whether a route still holds. */
-  isFresh(route: Route): boolean;
-  /** The route itself while it holds, or the one that holds now: a hook may have taken its time, or subscribed somebody. */
-  freshened(route: Route): Route;
-  /** Somebody on this route would have to wait for a message of QoS 1 or 2, and there is no room for it. */
-  refuses(message: Message, route: Route): boolean;
-  /**
-   * What gives messages of a session that is over to other members of its share groups; undefined where there is none. Its subscriptions
-   * are out of the index.
-   */
-  handOver(session: Session): ((message: Message) => boolean) | undefined;
-  /** The same for one in the store, which goes on by itself and ends the log. @returns false: there is nothing to hand over */
-  handOverStored(session: Session, reason: DropReason): boolean;
-  /** Deliver a message to everybody on its route. @returns how many took it */
-  route(message: Message, route: Route): number;
-  /** Deliver a run of QoS 0 frames. */
-  routeRun(
-    connection: Connection,
-    route: Route,
-    buf: Buffer,
-    start: number,
-    end: number,
-    count: number,
-    longest: number
-  ): void;
-  /** Keep a message of `$delayed/...` until its time. @returns a reason code */
-  delay(message: Message): number;
-  /** Ask the deliver hooks. */
-  mayDeliver(message: Message, session: Session): boolean;
-  /** There are rewrite rules. */
-  readonly hasRewrites: boolean;
-  /** Somebody may refuse or change what clients publish. */
-  readonly hasPublishHooks: boolean;
-  /** Ask the authorizePublish and publish hooks. */
-  decidePublish(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision>;
-  rewrite(topic: string, kind: 'publish' | 'subscribe'): string;
-
-  /** Decide on a CONNECT and answer it. */
-  onConnect(session: Session, packet: ConnectPacket): void;
-  /** An AUTH of a connected client. */
-  onAuth(session: Session, packet: AuthPacket): void;
-  onSubscribe(session: Session, packet: SubscribePacket): void;
-  onUnsubscribe(session: Session, packet: UnsubscribePacket): void;
-  publishWill(session: Session, will: WillState): void;
-  /** A session is over, and its will is for the next start of the broker. */
-  keepWill(session: Session): void;
-  /** A connection no longer counts for `maxConnections`: its close is under way. Called once. */
-  placeFreed(): void;
-  /** The stream has closed; whatever the connection held is free. */
-  streamClosed(connection: Connection): void;
-  /** Make the actor of a session that is offline again. */
-  revive(session: Session): void;
-  /** The session has ended: take it out of the index. */
-  forget(session: Session): void;
-  sessionChanged(session: Session): void;
-  /** Its client does not read; the connection is about to be cut. */
-  slowConsumer(session: Session): void;
-  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void;
-  failed(error: unknown, during: string, client: ClientInfo | undefined): void;
 }

@@ -62,7 +62,7 @@ export function writeSession(
       (session.isSuperuser ? SUPERUSER : 0) |
       (will === undefined ? 0 : WILL)
   );
-  draft.text(session.host.node).text(session.clientId);
+  draft.text(session.ports.node).text(session.clientId);
   if (username !== undefined) draft.text(username);
   draft.text(session.mountpoint).u8(session.protocolVersion).varint(session.keepalive);
   // where wills stay over a stop it is to be as if the process had died, and the client had been connected
@@ -77,7 +77,7 @@ export function writeSession(
   for (const [name, value] of userProperties) draft.text(name).text(value);
   if (will !== undefined) {
     draft.varint(will.delayMs);
-    const { nowMs, wallMs } = session.host;
+    const { nowMs, wallMs } = session.ports.time;
     writeMessage(draft, Message.from(will.message, session.identity, nowMs, wallMs), undefined);
   }
   draft.put();

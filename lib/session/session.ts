@@ -3,7 +3,8 @@ import { inspect } from 'node:util';
 import { ProtocolError, StateError } from '../base/errors.ts';
 import { IdSet } from '../base/id-set.ts';
 import type { Timer } from '../base/timing-wheel.ts';
-import { Connection, Pause } from '../connection/connection.ts';
+import { Connection } from '../connection/connection.ts';
+import { Pause } from '../connection/pause.ts';
 import { asError, type DisconnectReason } from '../events/events.ts';
 import { Metric } from '../events/metrics.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
@@ -20,9 +21,8 @@ import { controlIn } from '../topics/topic.ts';
 import type { SessionActions, SessionEvent } from './actions.ts';
 import { TopicAliases } from './aliases.ts';
 import { ticketOf } from './handlers/acknowledgements.ts';
-import { AUTHENTICATING, BEFORE_CONNECT, LIVE, REAUTHENTICATING } from './handlers/tables.ts';
 import { LARGEST_PACKET, Outbound } from './outbound.ts';
-import type { SessionHost } from './ports.ts';
+import type { SessionPorts } from './ports.ts';
 import { NO_USER_PROPERTIES, type SessionRecord } from './session-record.ts';
 
 /** A will as it waits with its session. */
@@ -67,8 +67,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   username: string | undefined = undefined;
   keepalive = 0;
   cleanStart = true;
-  /** It is among those the broker counts as persistent. */
-  isCountedPersistent = false;
+  #isCountedPersistent = false;
   isBridge = false;
   isSuperuser = false;
   transportInfo: TransportInfo;
@@ -114,18 +113,25 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   #awaitingSince: Map<number, number> | undefined = undefined;
 
   /** @param stream undefined: it comes out of the store, and `restore` follows */
-  constructor(host: SessionHost, zone: Zone, stream: Duplex | undefined, meta: TransportInfo) {
-    super(host, zone);
+  constructor(ports: SessionPorts, zone: Zone, stream: Duplex | undefined, meta: TransportInfo) {
+    super(ports, zone);
     this.transportInfo = meta;
-    this.acceptedMs = (stream as CountedStream | undefined)?.acceptedAt ?? host.nowMs;
+    this.acceptedMs = (stream as CountedStream | undefined)?.acceptedAt ?? ports.time.nowMs;
     if (stream !== undefined)
-      this.connection = new Connection(stream, meta, host, this, Math.min(zone.maxConnectSize, zone.maxPacketSize));
+      this.connection = new Connection<Session>(
+        stream,
+        meta,
+        ports,
+        this,
+        ports.handlers.beforeConnect,
+        Math.min(zone.maxConnectSize, zone.maxPacketSize)
+      );
   }
 
   /** It was kept when the process ended. @param aliveWallMs until then the process may have lived, and it was connected, if it was */
   restore(record: SessionRecord, aliveWallMs: number): void {
-    const { host } = this;
-    const { nowMs, wallMs } = host;
+    const { ports } = this;
+    const { nowMs, wallMs } = ports.time;
     this.state = 'disconnected';
     this.clientId = record.clientId;
     this.username = record.username;
@@ -179,6 +185,19 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return clientFacts(this);
   }
 
+  /** Count the session among the persistent ones, or no longer. @returns whether that changes anything */
+  countPersistent(isPersistent: boolean): boolean {
+    if (this.#isCountedPersistent === isPersistent) return false;
+    this.#isCountedPersistent = isPersistent;
+    return true;
+  }
+
+  /** The hooks that decide on its CONNECT need not answer any more. */
+  abortHooks(reason: Error): void {
+    this.abort?.abort(reason);
+    this.abort = undefined;
+  }
+
   send(event: SessionEvent['type']): void {
     this.actor?.send({ type: event });
   }
@@ -186,31 +205,31 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   // ------------------------------------------------------------------------------------------------------- deeds of the chart
 
   awaitConnect(): void {
-    const { zoneSettings, connection, host } = this;
-    (connection as Connection).table = BEFORE_CONNECT;
+    const { zoneSettings, connection, ports } = this;
+    (connection as Connection<Session>).table = ports.handlers.beforeConnect;
     this.deadlineMs = this.acceptedMs + zoneSettings.connectTimeout;
-    host.wheel.armAt(this, Math.min(this.deadlineMs, this.acceptedMs + zoneSettings.idleTimeout));
+    ports.wheel.armAt(this, Math.min(this.deadlineMs, this.acceptedMs + zoneSettings.idleTimeout));
   }
 
   authenticate(): void {
-    (this.connection as Connection).table = AUTHENTICATING;
+    (this.connection as Connection<Session>).table = this.ports.handlers.authenticating;
   }
 
   admit(): void {
-    const { host } = this;
+    const { ports } = this;
     if (this.incoming !== undefined) this.#takeFrom(this.incoming);
-    const connection = this.connection as Connection;
+    const connection = this.connection as Connection<Session>;
     connection.session = this;
     connection.isBlocked = true; // what listeners publish waits for the CONNACK [MQTT-3.2.0-1]
     this.state = 'connected';
     this.transportInfo = connection.transportInfo;
-    this.connectedAt = host.clock.now();
+    this.connectedAt = ports.clock.now();
     this.disconnectedAt = undefined;
     this.ending = undefined;
     this.willDueMs = this.expiresMs = Infinity;
     this.#carriedOver = this.awaitingRel?.size ? new IdSet(this.awaitingRel) : undefined;
     this.resending = undefined;
-    host.sessionChanged(this);
+    ports.sessions.changed(this);
   }
 
   /** The connection that takes over is here. */
@@ -221,48 +240,48 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   goLive(): void {
-    const connection = this.connection as Connection;
-    connection.table = LIVE;
+    const connection = this.connection as Connection<Session>;
+    connection.table = this.ports.handlers.live;
   }
 
   /** CONNACK success is out. */
   welcomed(): void {
-    const connection = this.connection as Connection;
+    const connection = this.connection as Connection<Session>;
     connection.admitted(this.zoneSettings.maxPacketSize);
     connection.isBlocked = false;
     this.updateFastPath();
-    this.#beginRetry(this.host.clock.monotonic());
+    this.#beginRetry(this.ports.clock.monotonic());
     this.rearm();
   }
 
   reauthenticate(): void {
-    (this.connection as Connection).table = REAUTHENTICATING;
+    (this.connection as Connection<Session>).table = this.ports.handlers.live;
   }
 
   release(): void {
-    const { host, connection } = this;
+    const { ports, connection } = this;
     const ending = this.ending ?? CLOSED;
     this.connection = undefined;
     this.outboundFastPath = 0;
     this.state = 'disconnected';
     this.connectedAt = undefined;
-    this.disconnectedAt = host.clock.now();
+    this.disconnectedAt = ports.clock.now();
     this.aliases = undefined;
     this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
     this.auth = undefined;
-    host.wheel.disarm(this);
+    ports.wheel.disarm(this);
     this.#carriedOver = undefined;
     this.keepFeeds();
     if (this.log !== undefined) this.persistBacklog(this.log);
     this.deferred = undefined;
-    host.sessionChanged(this);
+    ports.sessions.changed(this);
     this.#endConnection(connection, ending.isAbrupt);
-    host.metrics.counts[Metric.clientDisconnected]++;
-    if (host.events.heard['client.disconnected'])
-      host.events.emit('client.disconnected', { client: this, reason: ending.reason, reasonCode: ending.reasonCode });
+    ports.metrics.counts[Metric.clientDisconnected]++;
+    if (ports.events.heard['client.disconnected'])
+      ports.events.emit('client.disconnected', { client: this, reason: ending.reason, reasonCode: ending.reasonCode });
   }
 
-  #endConnection(connection: Connection | undefined, isAbrupt: boolean): void {
+  #endConnection(connection: Connection<Session> | undefined, isAbrupt: boolean): void {
     try {
       if (isAbrupt) connection?.destroy();
       else connection?.end();
@@ -273,22 +292,23 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   awaitExpiry(): void {
-    const { host } = this;
+    const { ports } = this;
     if (this.state !== 'disconnected') return; // the release before it failed, and ended the session
-    const nowMs = host.clock.monotonic();
+    const nowMs = ports.clock.monotonic();
     this.actor = undefined;
     this.expiresMs = nowMs + this.sessionExpiry * 1000;
     if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
     if (this.ending?.will === 'keep') return;
     const isWillDue = this.willDueMs <= nowMs;
-    host.wheel.armAt(this, isWillDue ? this.expiresMs : Math.min(this.expiresMs, this.willDueMs));
+    ports.wheel.armAt(this, isWillDue ? this.expiresMs : Math.min(this.expiresMs, this.willDueMs));
     if (isWillDue) this.publishWill();
   }
 
   /** The broker has started again: what fell due meanwhile comes before the client can be back, and the wheel is told of the rest. */
   rearmOffline(): void {
     if (this.state !== 'disconnected') return;
-    const { nowMs, wheel } = this.host;
+    const { wheel } = this.ports;
+    const { nowMs } = this.ports.time;
     if (this.ending?.will === 'keep') {
       this.ending = { ...this.ending, will: 'publish' };
       if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
@@ -300,15 +320,15 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   cancelExpiry(): void {
-    this.host.wheel.disarm(this);
+    this.ports.wheel.disarm(this);
     this.willDueMs = this.expiresMs = Infinity;
   }
 
   forget(): void {
-    const { host, connection } = this;
+    const { ports, connection } = this;
     const reached = this.state !== 'idle';
     this.state = 'gone';
-    host.wheel.disarm(this);
+    ports.wheel.disarm(this);
     if (!reached) {
       // never got as far as CONNACK, or its connection is now another session's
       this.connection = undefined;
@@ -316,10 +336,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     }
     this.actor = undefined;
     const reason = this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
-    const isHandedOver = reached && host.handOverStored(this, reason);
+    const isHandedOver = reached && ports.handOvers.begin(this, reason);
     if (!isHandedOver) this.endLog();
-    host.forget(this);
-    if (reached && this.ending?.will === 'keep') host.keepWill(this);
+    ports.sessions.forget(this);
+    if (reached && this.ending?.will === 'keep') ports.wills.keep(this);
     else if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
     if (isHandedOver) {
       this.sessionExpiry = 0; // its record says by this that it is over
@@ -348,7 +368,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
    * @param over the connection that it worked for, where the session may have another one since: that one goes on
    */
   broke(error: unknown, during: string, over = this.connection): void {
-    this.host.failed(error, during, this);
+    this.ports.announcer.failed(error, during, this);
     const { connection } = this;
     if (over !== connection) return;
     if (connection === undefined || connection.isClosed) {
@@ -358,7 +378,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     try {
       this.close('internal_error', ReasonCode.implementationSpecificError);
     } catch (second) {
-      this.host.failed(second, 'closing', this);
+      this.ports.announcer.failed(second, 'closing', this);
       connection.destroy();
     }
   }
@@ -371,7 +391,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   streamFailed(error: Error): DisconnectReason {
     if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
     const { code = '' } = error as NodeJS.ErrnoException;
-    if (this.transportInfo.listener === undefined && !VANISHED.has(code)) this.host.failed(error, 'stream', this);
+    if (this.transportInfo.listener === undefined && !VANISHED.has(code))
+      this.ports.announcer.failed(error, 'stream', this);
     return 'stream_error';
   }
 
@@ -447,7 +468,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.ending = { ...(this.ending ?? CLOSED), reason };
     if (this.state !== 'disconnected') return;
     this.actor = undefined; // in this state none is kept
-    this.host.revive(this);
+    this.ports.sessions.revive(this);
     this.send(event);
   }
 
@@ -466,19 +487,19 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   #refuse(
-    connection: Connection,
+    connection: Connection<Session>,
     reasonCode: number,
     reasonString: string | undefined,
     serverReference: string | undefined
   ): void {
     const version = connection.answerVersion;
-    const { host } = this;
+    const { ports } = this;
     if (version === undefined) return; // nothing is sent before a CONNECT that can be read, and nothing twice [MQTT-3.2.0-2]
     connection.answerVersion = undefined;
     const code = connackCode(reasonCode);
-    host.metrics.counts[Metric.packetsConnackError]++;
-    if (AUTH_CODES.has(reasonCode)) host.metrics.counts[Metric.packetsConnackAuthError]++;
-    host.metrics.counts[Metric.clientConnack]++;
+    ports.metrics.counts[Metric.packetsConnackError]++;
+    if (AUTH_CODES.has(reasonCode)) ports.metrics.counts[Metric.packetsConnackAuthError]++;
+    ports.metrics.counts[Metric.clientConnack]++;
     const properties: Properties = {};
     if (reasonString !== undefined) properties.reasonString = reasonString;
     if (serverReference !== undefined) properties.serverReference = serverReference;
@@ -487,7 +508,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (packet.length > this.maxFrame)
       packet = encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode: code }, version);
     if (packet.length <= this.maxFrame) connection.send(packet, Metric.packetsConnackSent);
-    if (host.events.heard['client.connack']) host.events.emit('client.connack', { client: this, reasonCode: code });
+    if (ports.events.heard['client.connack']) ports.events.emit('client.connack', { client: this, reasonCode: code });
   }
 
   #disconnectPacket(reasonCode: number, reasonString: string | undefined, serverReference: string | undefined): Buffer {
@@ -512,22 +533,22 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.willDueMs = Infinity;
     if (will === undefined) return;
     this.#noteChange(); // the same commit keeps what becomes of it
-    this.host.publishWill(this, will);
+    this.ports.wills.publish(this, will);
   }
 
   // ------------------------------------------------------------------------------------------------------------------- times
 
   /** Set the alarm to the next thing that can be due. */
   rearm(): void {
-    const { connection, host, zoneSettings } = this;
+    const { connection, ports, zoneSettings } = this;
     if (connection === undefined || this.state !== 'connected') return;
     let dueMs = Infinity;
     if (this.keepalive > 0) dueMs = connection.lastReceivedMs + this.#keepAliveMs();
     if (connection.isBlocked && zoneSettings.slowConsumerTimeout > 0)
       dueMs = Math.min(dueMs, connection.lastProgressMs + zoneSettings.slowConsumerTimeout);
     dueMs = Math.min(dueMs, this.#retryDueMs);
-    if (this.#awaitingSince !== undefined) dueMs = Math.min(dueMs, this.#forgetAwaitingRel(host.clock.monotonic()));
-    if (dueMs !== this.dueMs) host.wheel.armAt(this, dueMs);
+    if (this.#awaitingSince !== undefined) dueMs = Math.min(dueMs, this.#forgetAwaitingRel(ports.clock.monotonic()));
+    if (dueMs !== this.dueMs) ports.wheel.armAt(this, dueMs);
   }
 
   /** MQTT 5.0 sends again on reconnect alone [MQTT-4.4.0-1]. */
@@ -540,7 +561,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
 
   /** What was in flight when the interval began has gone out: nothing of it waits for a commit any more. */
   get #mayRetry(): boolean {
-    return this.#retryTicket <= (this.host.ledger?.settled ?? 0);
+    return this.#retryTicket <= (this.ports.ledger?.settled ?? 0);
   }
 
   #keepAliveMs(): number {
@@ -549,17 +570,17 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
 
   ring(nowMs: number): void {
     const { connection, zoneSettings } = this;
-    this.host.nowMs = nowMs;
+    this.ports.time.nowMs = nowMs;
     if (this.state === 'idle') {
       if (nowMs >= this.deadlineMs) this.close('connect_timeout', ReasonCode.keepAliveTimeout);
       else if (connection !== undefined && connection.receivedBytes === 0)
         this.close('idle_timeout', ReasonCode.keepAliveTimeout);
-      else this.host.wheel.armAt(this, this.deadlineMs);
+      else this.ports.wheel.armAt(this, this.deadlineMs);
     } else if (this.state === 'disconnected') {
       if (nowMs >= this.expiresMs) this.end('expired', 'expired');
       else {
         if (nowMs >= this.willDueMs) this.publishWill();
-        this.host.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
+        this.ports.wheel.armAt(this, Math.min(this.expiresMs, this.willDueMs));
       }
     } else if (connection !== undefined) {
       if (this.keepalive > 0 && connection.pauses === 0 && nowMs >= connection.lastReceivedMs + this.#keepAliveMs()) {
@@ -570,7 +591,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
       if (connection.isBlocked && zoneSettings.slowConsumerTimeout > 0) {
         connection.lookForProgress(nowMs);
         if (nowMs >= connection.lastProgressMs + zoneSettings.slowConsumerTimeout) {
-          this.host.slowConsumer(this);
+          this.ports.sessions.slowConsumer(this);
           this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
           return;
         }
@@ -677,8 +698,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   noteAwaitingRel(id: number): void {
     if (this.zoneSettings.awaitRelTimeout === 0) return;
     (this.#awaitingSince ??= new Map()).delete(id);
-    this.#awaitingSince.set(id, this.host.nowMs);
-    if (this.dueMs > this.host.nowMs + this.zoneSettings.awaitRelTimeout) this.rearm();
+    this.#awaitingSince.set(id, this.ports.time.nowMs);
+    if (this.dueMs > this.ports.time.nowMs + this.zoneSettings.awaitRelTimeout) this.rearm();
   }
 
   /** One that came before the broker was started: its time begins when its client is back. */
@@ -693,7 +714,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
       if (sinceMs + awaitRelTimeout > nowMs) return sinceMs + awaitRelTimeout;
       this.#awaitingSince?.delete(id);
       if (!this.forgetIncoming(id)) continue;
-      this.host.metrics.counts[Metric.messagesQos2Expired]++;
+      this.ports.metrics.counts[Metric.messagesQos2Expired]++;
       this.log?.flowNoted();
     }
     return Infinity;
@@ -707,7 +728,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.connection?.pause(Pause.hook);
   }
 
-  resumeAfterHook(connection: Connection): void {
+  resumeAfterHook(connection: Connection<Session>): void {
     try {
       connection.resume(Pause.hook);
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { BrokerError, InvalidInput, NotFound } from '../base/errors.ts';
-import { Broker, coreOf, handledFiltersOf } from '../broker/broker.ts';
+import { Broker, engineOf, handledFiltersOf } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/options.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
@@ -241,7 +241,7 @@ export class TestBroker {
   }
 
   #leaks(): string[] {
-    const open = [...coreOf(this.broker).connections].filter(
+    const open = [...engineOf(this.broker).connections.all].filter(
       ({ stream, transportInfo }) => transportInfo.transport === 'local' && !this.#ends.has(stream)
     );
     return [
@@ -271,7 +271,7 @@ export class TestBroker {
   /** Make the broker notice at once that a connection is lost. A will that it publishes counts for expectations of the same turn. */
   #loseConnection(ours: Duplex): void {
     const { broker } = this;
-    const connection = [...coreOf(broker).connections].find(({ stream }) => stream === ours);
+    const connection = [...engineOf(broker).connections.all].find(({ stream }) => stream === ours);
     if (connection === undefined) return;
     const note = ({ message }: { message: Message }) => this.#publishedInTurn.push(message);
     const stop = broker.subscribe('$SYS/#', (message) => note({ message }), { retainHandling: 2 });

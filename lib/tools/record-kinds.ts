@@ -1,15 +1,15 @@
-import type { DelayedMessage } from '../broker/features/delayed.ts';
-import { readTableEntry } from '../broker/tables.ts';
 import type { Message } from '../packets/message.ts';
 import { type FlowRecord, readFlow } from '../session/flow-record.ts';
 import { type PersistedMessage, readSegment } from '../session/segment.ts';
 import { readSession, readSubscription, type SessionRecord } from '../session/session-record.ts';
 import { readCommit, readFormat } from '../store/commits.ts';
+import type { DelayedMessage } from '../store/delayed-record.ts';
 import { readJournal } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
 import { type Now, readMessage } from '../store/message-record.ts';
 import { RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
+import { readTableEntry } from '../store/table-record.ts';
 
 /** How records of a kind are read. */
 export interface RecordKind<T> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
 import { type Broker, connectClient, createBroker, type ListenerHandle, type MessageInput } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
@@ -141,7 +141,7 @@ describe('A broker in an app', () => {
       await turns(3);
       await end(broker);
       assert.equal(broker.state, 'disconnected');
-      assert.equal(coreOf(broker).connections.size, 0);
+      assert.equal(engineOf(broker).connections.all.size, 0);
       stream.destroy();
     }
   });
@@ -422,7 +422,7 @@ describe('A broker in an app', () => {
     }
     for (const highWaterMark of [0, NaN, 'many'])
       assert.throws(() => broker.messages('x', { highWaterMark } as never), { code: 'OPTION_INVALID' });
-    assert.equal(coreOf(broker).routing.count, 0);
+    assert.equal(engineOf(broker).routing.count, 0);
   });
 
   it('refuses an invalid filter at once in every method', async () => {
@@ -598,7 +598,7 @@ describe('A broker in an app', () => {
     await assert.rejects(client.subscribe(['k/1', 'k/2']));
     assert.throws(() => handle.subscribe('k/3'), { code: 'SUBSCRIBE_REFUSED' });
     assert.equal(handle.unsubscribe('k/1'), false);
-    assert.equal(coreOf(broker).routing.count, 0);
+    assert.equal(engineOf(broker).routing.count, 0);
   });
 
   it('does not retain a session for a message that outlives it', async () => {
@@ -628,11 +628,11 @@ describe('A broker in an app', () => {
     const broker = await started();
     await broker.publish('kept', 'x', { retain: true, properties: { messageExpiryInterval: 10 } });
     await broker.stop();
-    assert.equal(coreOf(broker).wheel.size, 0);
+    assert.equal(engineOf(broker).wheel.size, 0);
     await broker.start();
-    const before = coreOf(broker).wheel.size;
+    const before = engineOf(broker).wheel.size;
     await broker.publish('kept', '', { retain: true });
-    assert.equal(coreOf(broker).wheel.size, before - 1);
+    assert.equal(engineOf(broker).wheel.size, before - 1);
     await broker.stop();
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
-import { type Broker, coreOf } from '../../lib/broker/broker.ts';
+import { type Broker, engineOf } from '../../lib/broker/broker.ts';
 import type { HookName } from '../../lib/events/hooks.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
@@ -433,7 +433,7 @@ describe('A hook that answers late', () => {
     first.send(publish('a', '', { qos: 2, messageId: 1 }));
     await turns();
     const second = await rawClient(broker, options);
-    coreOf(broker).publishing.route = () => {
+    engineOf(broker).publishing.route = () => {
       throw new Error('broken');
     };
     answer.resolve(true);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import type { SharedStrategy } from '../../lib/broker/options.ts';
+import type { SharedStrategy } from '../../lib/routing/share-group.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, nothing, payloads, publish, rest, startBroker, turns, unsubscribe } from '../support/wire.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import mqttPacket from 'mqtt-packet';
-import { Broker, coreOf } from '../../lib/broker/broker.ts';
+import { Broker, engineOf } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
 import { EVENT_NAMES } from '../../lib/events/events.ts';
 import type { Hook } from '../../lib/events/hooks.ts';
@@ -237,7 +237,7 @@ class Target {
     const runs = inputs.map((input) => this.#begin(input));
     this.#work();
     await turns(12); // inputs beyond their share of a turn are served in rotation
-    if (coreOf(this.#broker).hasPublishHooks) await turns(6);
+    if (engineOf(this.#broker).publishing.hasHooks) await turns(6);
     this.#checkHealth();
     for (const run of runs) this.#guard(run, () => this.#check(run));
     if (this.#failures.length > 0) this.#blame(runs, this.#failures[0]);
@@ -406,13 +406,13 @@ class Target {
     const left = [...this.#broker.sessions()].map(({ clientId }) => clientId);
     assert.deepEqual(left.sort(), ['observer', 'publisher'], 'no other session is left');
     const own = 1 + (this.#broker.settings.autoSubscriptions.length > 0 ? 2 : 0);
-    assert.equal(coreOf(this.#broker).routing.count, own, 'no other subscription is left');
+    assert.equal(engineOf(this.#broker).routing.count, own, 'no other subscription is left');
     assert.equal(this.#broker.work.count, 0, 'no work is in flight');
     const stopped = this.#broker.stop({ timeoutMs: 0 });
     await turns(4);
     await stopped;
     assert.ok(this.#publisher.isClosed && this.#observer.isClosed);
-    assert.equal(coreOf(this.#broker).wheel.size, 0, 'no alarm is armed');
+    assert.equal(engineOf(this.#broker).wheel.size, 0, 'no alarm is armed');
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { EVENT_NAMES } from '../../lib/events/events.ts';
 import type { Hooks } from '../../lib/events/hooks.ts';
 import type { Packet } from '../../lib/packets/types.ts';
@@ -173,7 +173,7 @@ describe('A listener that throws', () => {
         });
       }
       await everything(it);
-      const { events } = coreOf(broker); // no store that could fail is configured here
+      const { events } = engineOf(broker); // no store that could fail is configured here
       events.emit('store.failed', { error: new Error('full') });
       events.emit('store.recovered', {});
       await pass(10);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, coreOf } from '../../lib/broker/broker.ts';
+import { type Broker, engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, quiet, turns } from '../fuzz/wire.ts';
@@ -189,15 +189,15 @@ describe('A connection that sends more than its share of a turn', () => {
       flooder.wire.destroy(isFailure ? Object.assign(new Error('reset'), { code: 'ECONNRESET' }) : undefined);
       await new Promise<void>((resolve) => process.nextTick(resolve));
       assert.ok(flooder.wire.closed);
-      const { connections: links, wheel } = coreOf(broker);
-      assert.equal(links.size, 1, 'it counts as a connection until what it sent is dealt with');
+      const { connections: links, wheel } = engineOf(broker);
+      assert.equal(links.all.size, 1, 'it counts as a connection until what it sent is dealt with');
       const stopped = broker.stop({ timeoutMs: 0 });
       await turns(3);
       await stopped;
       assert.equal(reasons.get('flooder'), 'server_shutting_down');
       await turns(40);
       assert.deepEqual(heard, ['will']);
-      assert.deepEqual([links.size, wheel.size], [0, 0]);
+      assert.deepEqual([links.all.size, wheel.size], [0, 0]);
       await end();
     });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
@@ -58,7 +58,7 @@ describe('A stream that breaks', () => {
           [other.received.length > 0 ? [...broker.sessions()][0].clientId : '']
         );
         assert.equal(broker.work.count, 0);
-        assert.equal(coreOf(broker).wheel.size, broker.settings.sysInterval > 0 ? 2 : 0, 'alarms of $SYS alone');
+        assert.equal(engineOf(broker).wheel.size, broker.settings.sysInterval > 0 ? 2 : 0, 'alarms of $SYS alone');
         const unexpected = failures.filter(({ during }) => during !== 'hook authenticate');
         assert.deepEqual(unexpected, []);
         assert.ok(await isServed(other));
@@ -154,16 +154,16 @@ describe('A connection', () => {
 
   it('routes a run of messages once, even if that fails partway', async (t) => {
     await using it = await bed();
-    const core = coreOf(it.broker);
+    const { publishing } = engineOf(it.broker);
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, '#'), publish('a', ''), publish('a', '')); // known, so that the following messages are one run
     await turns(2);
     observer.take();
     for (const behind of [[], [publish('b', '')], [publish('a', '', 1, 1)], [Buffer.from([0x30, 9])]]) {
       const peer = await client(it.broker);
-      const { routeRun } = core;
-      const failing = t.mock.method(core, 'routeRun', (...run: Parameters<typeof routeRun>) => {
-        routeRun.apply(core, run);
+      const { routeRun } = publishing;
+      const failing = t.mock.method(publishing, 'routeRun', (...run: Parameters<typeof routeRun>) => {
+        routeRun.apply(publishing, run);
         throw new Error('broken on the way');
       });
       const packets = [publish('a', '1'), publish('a', '2'), ...behind];

@@ -148,7 +148,7 @@ describe('Answers that wait for a commit', () => {
       await turns();
       for (let id = 1; id <= count; id += 1_000) {
         flood.send(...Array.from({ length: 1_000 }, (_, n) => packet(id + n)));
-        await turns(2);
+        await turns(60);
       }
       const { recvPkt } = it.broker.session('c').figures();
       assert.ok(recvPkt > 1_000 && recvPkt < most, `${recvPkt} packets read`);

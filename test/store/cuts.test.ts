@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { MemoryLevel } from 'memory-level';
 import { levelStore } from '../../adapters/level/index.ts';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import type { ClientOptions } from '../../lib/client/options.ts';
 import { checkStore, type Store } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
@@ -102,7 +102,9 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
       sent.push(
         writer
           .publish(topic, `${n}`, { qos: 1, retain: true })
-          .then(() => promise(topic, ({ kit }) => Number(coreOf(kit.broker).retained.get(topic)?.message.payload) >= n))
+          .then(() =>
+            promise(topic, ({ kit }) => Number(engineOf(kit.broker).retained.get(topic)?.message.payload) >= n)
+          )
       );
     } else if (step === 7) {
       sent.push(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
 import type { BrokerError } from '../../lib/base/errors.ts';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { checkStore } from '../../lib/index.ts';
 import { readFlow } from '../../lib/session/flow-record.ts';
 import { Segment } from '../../lib/session/segment.ts';
@@ -329,7 +329,7 @@ describe('Persisted messages', () => {
     await lives.kit.clock.advance('1s');
     const told: string[] = [];
     lives.kit.broker.on('error', ({ error, during }) => told.push(`${during}: ${error.message}`));
-    const session = coreOf(lives.kit.broker).stored('a');
+    const session = engineOf(lives.kit.broker).sessions.get('a');
     assert.ok(session);
     let pumps = 0;
     session.pump = () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { ClientSession } from '../../lib/client/session.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { publish } from '../support/wire.ts';
@@ -179,7 +179,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     await writer.next('pubrec');
     writer.stream.destroy();
     await clock.advance('1s');
-    assert.equal(coreOf(broker).stored('w')?.awaitingRel, undefined);
+    assert.equal(engineOf(broker).sessions.get('w')?.awaitingRel, undefined);
     assert.equal(broker.session('w').figures().awaitingRel, 1);
     const again = await rawClient(broker, options);
     for (const [messageId, code] of [

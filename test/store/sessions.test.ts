@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import type { Client } from '../../lib/client/client.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
@@ -277,7 +277,7 @@ describe('A persisted session', () => {
     await assert.rejects(coming);
     await turns(60);
     await lives.kit.clock.advance(100);
-    assert.equal(coreOf(lives.kit.broker).stored('a')?.inflight, undefined);
+    assert.equal(engineOf(lives.kit.broker).sessions.get('a')?.inflight, undefined);
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
     assert.equal(texts().length, 10);

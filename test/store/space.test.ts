@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { coreOf } from '../../lib/broker/broker.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { Batch, memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
@@ -180,7 +180,8 @@ describe('The queues that a broker finds in its store after a crash', () => {
 
   /** Checks that the counted bytes are the sum of those of the sessions. */
   function insistOnBytes({ kit }: Lives): void {
-    const { sessions, storedBacklog } = coreOf(kit.broker);
+    const { sessions, pressure } = engineOf(kit.broker);
+    const { storedBacklog } = pressure;
     let bytes = 0;
     for (const { log } of sessions.values()) bytes += log?.bytes ?? 0;
     assert.ok(bytes > 2 * COUNT * KB, `${bytes} bytes`);
@@ -229,7 +230,7 @@ describe('The reason of a drop while the queues of all sessions are shortened', 
     for (let n = 0; n < 900; n++) await broker.publish(`${n}`, Buffer.alloc(KB), { qos: 1 });
     await clock.advance('3s');
     const dropped = drops(lives.kit);
-    const log = coreOf(broker).sessions.get('away')?.log;
+    const log = engineOf(broker).sessions.get('away')?.log;
     assert.ok(log !== undefined);
     lives.store.turnsToRead = () => 20;
     const shortened = log.shorten(log.waitingBytes - 10 * KB);
@@ -435,7 +436,7 @@ describe('Queues of share groups in a store that is nearly full', () => {
 describe('The count of queued bytes in the store', () => {
   it('excludes messages in flight, even while their client reconnects; the count of used space includes them', async () => {
     await using lives = await new Lives().begin();
-    const { storedBacklog } = coreOf(lives.kit.broker);
+    const { storedBacklog } = engineOf(lives.kit.broker).pressure;
     await lives.leave('away', 'jobs/#');
     for (let n = 0; n < 3; n++) await lives.kit.broker.publish('jobs/a', Buffer.alloc(100 * KB), { qos: 1 });
     const away = await rawClient(lives.kit.broker, {
@@ -481,7 +482,7 @@ describe('The count of queued bytes in memory', () => {
     await other.disconnect();
     await back;
     await lives.kit.clock.advance('5s');
-    assert.equal(coreOf(lives.kit.broker).totalBacklog.bytes, 0);
-    assert.equal(coreOf(lives.kit.broker).storedBacklog.storedBytes, 0);
+    assert.equal(engineOf(lives.kit.broker).pressure.totalBacklog.bytes, 0);
+    assert.equal(engineOf(lives.kit.broker).pressure.storedBacklog.storedBytes, 0);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { coreOf, createBroker } from '../../lib/broker/broker.ts';
+import { createBroker, engineOf } from '../../lib/broker/broker.ts';
 import { describeKey } from '../../lib/store/keys.ts';
 import type { Ledger } from '../../lib/store/ledger.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -170,7 +170,7 @@ describe('Persisted delayed messages', () => {
     const { broker } = lives.kit;
     const errors: string[] = [];
     broker.on('error', ({ error, during }) => errors.push(`${during}: ${(error as Error).message}`));
-    const { publishing, ledger } = coreOf(broker);
+    const { publishing, ledger } = engineOf(broker);
     t.mock.method(publishing, 'route', () => {
       throw new Error('broken');
     });

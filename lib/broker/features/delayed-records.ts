@@ -1,14 +1,20 @@
+import type { DelayedMessage } from '../../store/delayed-record.ts';
 import { Kind } from '../../store/keys.ts';
 import type { Durable, Ledger } from '../../store/ledger.ts';
 import { writeMessage } from '../../store/message-record.ts';
 import type { Draft } from '../../store/record.ts';
-import type { Core } from '../core.ts';
-import type { DelayedMessage } from './delayed.ts';
+import type { DelayedMessages } from './delayed.ts';
+
+/** What recording them asks of the broker. */
+export interface DelayedRecordsHost {
+  readonly ledger: Ledger | undefined;
+  readonly delayed: DelayedMessages;
+}
 
 /** Which delayed messages came, and which were published. */
 export class DelayedRecords implements Durable {
   isDirty = false;
-  readonly #core: Core;
+  readonly #host: DelayedRecordsHost;
   #number = 0;
   #numbers = new Map<DelayedMessage, number>();
   #changed = new Map<number, DelayedMessage | undefined>();
@@ -21,8 +27,8 @@ export class DelayedRecords implements Durable {
   /** Last commit in the store when this was written. */
   #lastCommit = 0;
 
-  constructor(core: Core) {
-    this.#core = core;
+  constructor(host: DelayedRecordsHost) {
+    this.#host = host;
   }
 
   added(waiting: DelayedMessage): void {
@@ -40,11 +46,11 @@ export class DelayedRecords implements Durable {
 
   restore(number: number, given: DelayedMessage): void {
     this.#number = this.#written = this.#stored = Math.max(this.#number, number);
-    this.#numbers.set(this.#core.delayed.restore(given), number);
+    this.#numbers.set(this.#host.delayed.restore(given), number);
   }
 
   write(draft: Draft): void {
-    const { commit } = this.#core.ledger as Ledger;
+    const { commit } = this.#host.ledger as Ledger;
     if (commit > this.#lastCommit) {
       this.#stored = this.#written;
       // the commit that failed last was kept after all
@@ -80,7 +86,7 @@ export class DelayedRecords implements Durable {
     this.#changed = new Map([...this.#writing, ...this.#changed]);
     this.#lost = this.#writing;
     this.#writing = new Map();
-    const { ledger, delayed } = this.#core;
+    const { ledger, delayed } = this.#host;
     for (const waiting of this.#changed.values()) {
       if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
       delayed.cancel(waiting); // its publisher is told that it was not accepted

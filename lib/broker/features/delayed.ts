@@ -1,5 +1,6 @@
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import type { Message } from '../../packets/message.ts';
+import type { DelayedMessage } from '../../store/delayed-record.ts';
 
 const PREFIX = '$delayed/';
 
@@ -26,15 +27,6 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
   const seconds = Number(digits);
   const delaySec = seconds < LONGEST_DELAY_SEC ? seconds : Math.max(0, seconds - nowWallSec);
   return delaySec > LONGEST_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
-}
-
-/** A message that waits. */
-export interface DelayedMessage {
-  readonly message: Message;
-  /** Where it will be published. */
-  readonly topic: string;
-  /** Wall-clock milliseconds. */
-  readonly dueWallMs: number;
 }
 
 /** What `DelayedMessages` is made with. */

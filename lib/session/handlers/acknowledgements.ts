@@ -1,5 +1,5 @@
 import { ProtocolError } from '../../base/errors.ts';
-import { AckQueue } from '../../connection/ack-queue.ts';
+import { AckQueue, type AckSender } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Metric } from '../../events/metrics.ts';
 import { decodeAck } from '../../packets/decode.ts';
@@ -10,8 +10,6 @@ import type { Ledger } from '../../store/ledger.ts';
 import { Awaiting } from '../inflight.ts';
 import type { Session } from '../session.ts';
 
-export const PUBACK = 0x40;
-export const PUBREC = 0x50;
 const PUBREL = 0x62;
 const PUBCOMP = 0x70;
 
@@ -49,10 +47,10 @@ export function onPuback(
   end: number
 ): void {
   const id = read(session, 'puback', buf, body, end) & 0xffff;
-  const { inflight, host } = session;
+  const { inflight, ports } = session;
   const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || state !== Awaiting.puback) {
-    host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubackMissed : Metric.packetsPubackInuse]++;
+    ports.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubackMissed : Metric.packetsPubackInuse]++;
     if (state !== Awaiting.nothing) throw wrongKind('PUBACK', id);
     return;
   }
@@ -74,11 +72,11 @@ export function onPubrec(
   const ack = read(session, 'pubrec', buf, body, end);
   const id = ack & 0xffff;
   const code = ack >>> 16;
-  const { inflight, host } = session;
-  const connection = session.connection as Connection;
+  const { inflight, ports } = session;
+  const connection = session.connection as Connection<Session>;
   const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
-    host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
+    ports.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
     if (state !== Awaiting.nothing) throw wrongKind('PUBREC', id);
     if (code < 0x80) answer(session, connection, PUBREL, id, ReasonCode.packetIdentifierNotFound);
     return;
@@ -96,7 +94,7 @@ export function onPubrec(
     acked(session, inflight.released(id), 2);
     if (persisted !== undefined) log?.finish(persisted);
     log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
-  } else host.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
+  } else ports.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
   answer(session, connection, PUBREL, id, 0, ticketOf(session));
   if (session.zoneSettings.maxInflightBytes > 0) session.pump(); // the message counts no longer
 }
@@ -111,10 +109,10 @@ export function onPubrel(
 ): void {
   const id = read(session, 'pubrel', buf, body, end) & 0xffff;
   const isKnown = session.forgetIncoming(id);
-  if (!isKnown) session.host.metrics.counts[Metric.packetsPubrelMissed]++;
+  if (!isKnown) session.ports.metrics.counts[Metric.packetsPubrelMissed]++;
   else session.log?.flowChanged();
   const code = isKnown ? 0 : ReasonCode.packetIdentifierNotFound;
-  answer(session, session.connection as Connection, PUBCOMP, id, code, ticketOf(session)); // [MQTT-4.3.3-11]
+  answer(session, session.connection as Connection<Session>, PUBCOMP, id, code, ticketOf(session)); // [MQTT-4.3.3-11]
 }
 
 export function onPubcomp(
@@ -126,10 +124,10 @@ export function onPubcomp(
   end: number
 ): void {
   const id = read(session, 'pubcomp', buf, body, end) & 0xffff;
-  const { inflight, host } = session;
+  const { inflight, ports } = session;
   const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || state !== Awaiting.pubcomp) {
-    host.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubcompMissed : Metric.packetsPubcompInuse]++;
+    ports.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubcompMissed : Metric.packetsPubcompInuse]++;
     if (state !== Awaiting.nothing) throw wrongKind('PUBCOMP', id);
     return;
   }
@@ -152,8 +150,8 @@ const SENT: Readonly<Record<number, number>> = {
 };
 
 /** The commit that an answer about the session's own state has to wait for; 0: none. */
-export function ticketOf({ log, host }: Session): number {
-  return log === undefined ? 0 : (host.ledger as Ledger).ticketOf(log);
+export function ticketOf({ log, ports }: Session): number {
+  return log === undefined ? 0 : (ports.ledger as Ledger).ticketOf(log);
 }
 
 /**
@@ -163,7 +161,7 @@ export function ticketOf({ log, host }: Session): number {
  */
 export function answer(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   first: number,
   id: number,
   code: number,
@@ -171,7 +169,13 @@ export function answer(
   isAgain = false
 ): void {
   if (ticket > 0 || connection.late?.mustFollow(first)) {
-    (connection.late ??= new AckQueue(connection, session.host.ledger as Ledger)).add(ticket, first, id, code, isAgain);
+    (connection.late ??= new AckQueue(connection, session.ports.ledger as Ledger, SENDER)).add(
+      ticket,
+      first,
+      id,
+      code,
+      isAgain
+    );
     return;
   }
   answerNow(session, connection, first, id, code);
@@ -180,7 +184,7 @@ export function answer(
 /** The message cannot be kept now: 5.0 has a code for that, 3.x does not and sends again on the next connection. */
 export function refuseForNow(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   first: number,
   id: number,
   reason: 'store_failed' | 'quota'
@@ -190,8 +194,14 @@ export function refuseForNow(
 }
 
 /** Send an acknowledgement that has waited, or need not. */
-export function answerNow(session: Session, connection: Connection, first: number, id: number, code: number): void {
-  const { counts } = session.host.metrics;
+export function answerNow(
+  session: Session,
+  connection: Connection<Session>,
+  first: number,
+  id: number,
+  code: number
+): void {
+  const { counts } = session.ports.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
     connection.acknowledge(ack(first, id));
     counts[SENT[first]]++;
@@ -200,9 +210,21 @@ export function answerNow(session: Session, connection: Connection, first: numbe
   connection.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
 }
 
+/** Sends what has waited for a commit. */
+const SENDER: AckSender<Connection<Session>> = {
+  send: (connection, first, id, code) => answerNow(connection.session, connection, first, id, code),
+  refuse: (connection, first, id) => refuseForNow(connection.session, connection, first, id, 'store_failed'),
+  takeBack: ({ session }, id, isAgain) => {
+    if (isAgain) return session.awaitingRel?.has(id) !== true;
+    session.forgetIncoming(id); // when the message comes again it is new
+    session.log?.flowNoted();
+    return true;
+  }
+};
+
 function acked(session: Session, message: Message | undefined, qos: QoS): void {
-  const { host } = session;
-  host.metrics.counts[Metric.messagesAcked]++;
-  if (message !== undefined && !message.isSystem && host.events.heard['message.acked'])
-    host.events.emit('message.acked', { message, client: session, qos });
+  const { ports } = session;
+  ports.metrics.counts[Metric.messagesAcked]++;
+  if (message !== undefined && !message.isSystem && ports.events.heard['message.acked'])
+    ports.events.emit('message.acked', { message, client: session, qos });
 }

@@ -18,12 +18,12 @@ export function onConnect(
   body: number,
   end: number
 ): void {
-  const connection = session.connection as Connection;
+  const connection = session.connection as Connection<Session>;
   connection.answerVersion = peekConnectVersion(buf, body, end);
   try {
     const packet = decodeConnect(buf, body, end);
     connection.packetTaken();
-    session.host.onConnect(session, packet);
+    session.ports.admission.connect(session, packet);
   } catch (error) {
     if (error instanceof UnsupportedVersion) connection.answerVersion = error.answerAs; // [MQTT-3.1.2-2]
     throw error;
@@ -90,5 +90,5 @@ export function onAuth(session: Session, _flags: number, buf: Buffer, _start: nu
       'AUTH came with MQTT 5.0; packet type 15 is reserved before it'
     );
   const packet = decodeAuth(buf, body, end);
-  session.host.onAuth(session, packet);
+  session.ports.admission.reauthenticate(session, packet);
 }

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { ProtocolError } from '../../base/errors.ts';
-import { type Connection, Pause } from '../../connection/connection.ts';
+import { PUBACK, PUBREC } from '../../connection/ack-queue.ts';
+import type { Connection } from '../../connection/connection.ts';
+import { pauseForStore } from '../../connection/store-pause.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import { Message } from '../../packets/message.ts';
@@ -11,11 +13,10 @@ import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import { type Route, TopicKind } from '../../routing/subscription.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import { UnwrittenShare } from '../../store/unwritten.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
-import type { PublishDecision, SessionHost } from '../ports.ts';
+import type { PublishDecision, SessionPorts } from '../ports.ts';
 import type { Session } from '../session.ts';
-import { answer, PUBACK, PUBREC, refuseForNow, ticketOf } from './acknowledgements.ts';
+import { answer, refuseForNow, ticketOf } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
@@ -28,8 +29,8 @@ export function onPublish(
   body: number,
   end: number
 ): void {
-  const { host, zoneSettings } = session;
-  const connection = session.connection as Connection;
+  const { ports, zoneSettings } = session;
+  const connection = session.connection as Connection<Session>;
   const qos = ((flags >> 1) & 3) as QoS;
   const retain = (flags & 1) !== 0;
   const topicAt = body + 2;
@@ -63,7 +64,7 @@ export function onPublish(
       ? routeOf(session, connection, buf, topicAt, topicEnd)
       : routeOfAlias(session, connection, buf, topicAt, topicEnd, alias);
 
-  const { counts } = host.metrics;
+  const { counts } = ports.metrics;
   connection.receivedMessages++;
   counts[Metric.messagesReceived]++;
   counts[QOS_RECEIVED[qos]]++;
@@ -88,11 +89,11 @@ export function onPublish(
     qos,
     retain,
     session,
-    host.nowMs,
-    host.wallMs,
+    ports.time.nowMs,
+    ports.time.wallMs,
     expiry
   );
-  const isForeign = session.mountpoint !== '' || (host.hasRewrites && connection.foreign?.isRewritten === true);
+  const isForeign = session.mountpoint !== '' || (ports.rewrites.hasRules && connection.foreign?.isRewritten === true);
   if (alias !== 0 || isForeign || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
@@ -100,8 +101,8 @@ export function onPublish(
     refused(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
-  if (host.hasPublishHooks) {
-    const decided = host.decidePublish(message, route, session);
+  if (ports.publishing.hasHooks) {
+    const decided = ports.publishing.decide(message, route, session);
     if (isThenable(decided)) {
       const isNoted = qos === 2 && session.log !== undefined;
       if (isNoted) (session.undecided ??= new Set()).add(id);
@@ -110,7 +111,15 @@ export function onPublish(
         .then((outcome) => {
           if (isNoted) session.undecided?.delete(id);
           if (session.connection === connection) {
-            finish(session, connection, outcome.message, host.freshened(outcome.route), id, qos, outcome.reasonCode);
+            finish(
+              session,
+              connection,
+              outcome.message,
+              ports.routing.freshened(outcome.route),
+              id,
+              qos,
+              outcome.reasonCode
+            );
           } else {
             finishAlone(session, connection, outcome, id, qos, isNoted);
           }
@@ -126,7 +135,7 @@ export function onPublish(
       session.deciding = done;
       return;
     }
-    finish(session, connection, decided.message, host.freshened(decided.route), id, qos, decided.reasonCode);
+    finish(session, connection, decided.message, ports.routing.freshened(decided.route), id, qos, decided.reasonCode);
     return;
   }
   finish(session, connection, message, route, id, qos, 0);
@@ -135,7 +144,7 @@ export function onPublish(
 /** Route what has been let through, and acknowledge by the QoS it came with: a hook may have changed that of the message. */
 function finish(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   message: Message,
   route: Route,
   id: number,
@@ -146,42 +155,45 @@ function finish(
     refused(session, connection, message, id, qos, reasonCode);
     return;
   }
-  const { host } = session;
-  if (qos > 0 && host.isRefusing && host.refuses(message, route)) {
+  const { ports } = session;
+  if (qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, route)) {
     refusedForNow(session, connection, message, id, qos, 'quota');
     return;
   }
-  if (host.ledger !== undefined && qos > 0) {
-    finishPersisted(session, connection, message, route, id, qos, host.ledger);
+  if (ports.ledger !== undefined && qos > 0) {
+    finishPersisted(session, connection, message, route, id, qos, ports.ledger);
     return;
   }
-  const notedBefore = host.ledger?.unwritten.noted ?? 0;
-  settle(session, connection, qos, id, act(host, message, route), 0);
-  if (host.ledger !== undefined) pauseForStore(connection, host.ledger, notedBefore);
+  const notedBefore = ports.ledger?.unwritten.noted ?? 0;
+  settle(session, connection, qos, id, act(ports, message, route), 0);
+  if (ports.ledger !== undefined) pauseForStore(connection, ports.ledger, notedBefore);
 }
 
 /** @returns the reason code of the acknowledgement */
-function act(host: SessionHost, message: Message, route: Route): number {
+function act(ports: SessionPorts, message: Message, route: Route): number {
   let code = 0;
-  if (route.kind === TopicKind.delayed) code = host.delay(message);
-  else if (host.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
-  if (code >= 0x80) host.metrics.counts[Metric.packetsPublishError]++;
+  if (route.kind === TopicKind.delayed) code = ports.publishing.delay(message);
+  else if (ports.publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
+  if (code >= 0x80) ports.metrics.counts[Metric.packetsPublishError]++;
   return code;
 }
 
 /** With a store: what some receiver, or the retained messages, keep of it is acknowledged when it is kept. */
 function finishPersisted(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   message: Message,
   route: Route,
   id: number,
   qos: QoS,
   ledger: Ledger
 ): void {
-  const { host, log } = session;
+  const { ports, log } = session;
   const isOwnKept = qos === 2 && log !== undefined;
-  if (ledger.isFailed && (message.retain || isOwnKept || route.kind === TopicKind.delayed || host.persistsAny(route))) {
+  if (
+    ledger.isFailed &&
+    (message.retain || isOwnKept || route.kind === TopicKind.delayed || ports.routing.persistsAny(route))
+  ) {
     refusedForNow(session, connection, message, id, qos, 'store_failed');
     return;
   }
@@ -193,7 +205,7 @@ function finishPersisted(
     message.isDeferred = true;
     log.flowChanged();
   }
-  const code = act(host, message, route);
+  const code = act(ports, message, route);
   settle(session, connection, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
   pauseForStore(connection, ledger, notedBefore);
 }
@@ -201,42 +213,17 @@ function finishPersisted(
 /** The message cannot be kept, and nobody gets it: its publisher may send it again. */
 function refusedForNow(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   message: Message,
   id: number,
   qos: QoS,
   reason: 'store_failed' | 'quota'
 ): void {
-  const { host } = session;
-  host.metrics.counts[Metric.packetsPublishError]++;
-  host.dropped(message, reason, undefined);
+  const { ports } = session;
+  ports.metrics.counts[Metric.packetsPublishError]++;
+  ports.announcer.dropped(message, reason, undefined);
   if (qos === 2) forget(session, id);
   refuseForNow(session, connection, qos === 1 ? PUBACK : PUBREC, id, reason);
-}
-
-/**
- * Charge a publisher for what its messages put to be written, and read no more of it while that is too much.
- * @param notedBefore bytes that the ledger had noted before them
- */
-export function pauseForStore(connection: Connection, ledger: Ledger, notedBefore: number): void {
-  const { unwritten } = ledger;
-  const caused = unwritten.noted - notedBefore;
-  if (caused === 0) return;
-  const share = (connection.unwritten ??= new UnwrittenShare());
-  unwritten.charge(share, caused);
-  if (unwritten.isMuch && unwritten.isTooMuch(share)) pauseUntilWritten(connection, ledger, share);
-}
-
-function pauseUntilWritten(connection: Connection, ledger: Ledger, share: UnwrittenShare): void {
-  if ((connection.pauses & Pause.store) !== 0 || ledger.isFailed) return;
-  const { unwritten } = ledger;
-  connection.pause(Pause.store);
-  const mustWait = () => {
-    if (unwritten.isTooMuch(share) && !ledger.isFailed && !connection.isClosed) return true;
-    connection.resume(Pause.store);
-    return false;
-  };
-  ledger.wait({ commitSucceeded: mustWait, commitFailed: mustWait });
 }
 
 /** An incoming QoS 2 id is not in use after all. */
@@ -252,24 +239,26 @@ function forget(session: Session, id: number): void {
  */
 function finishAlone(
   session: Session,
-  gone: Connection,
+  gone: Connection<Session>,
   { message, route, reasonCode }: PublishDecision,
   id: number,
   qos: QoS,
   isNoted: boolean
 ): void {
-  const { host, log } = session;
-  const { ledger } = host;
+  const { ports, log } = session;
+  const { ledger } = ports;
   const isOurs = isNoted && log !== undefined && ledger !== undefined;
-  const isRefused = qos > 0 && host.isRefusing && host.refuses(message, host.freshened(route));
+  const isRefused =
+    qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, ports.routing.freshened(route));
   if (reasonCode >= 0x80 || isRefused || (isOurs && ledger.isFailed)) {
     if (qos === 2) session.forgetIncoming(id);
     if (isOurs) log.flowNoted(); // what is in memory was waiting for this
-    if (reasonCode === ReasonCode.serverShuttingDown) host.dropped(message, 'server_shutting_down', undefined);
-    else if (reasonCode < 0x80) host.dropped(message, isRefused ? 'quota' : 'store_failed', undefined);
+    if (reasonCode === ReasonCode.serverShuttingDown)
+      ports.announcer.dropped(message, 'server_shutting_down', undefined);
+    else if (reasonCode < 0x80) ports.announcer.dropped(message, isRefused ? 'quota' : 'store_failed', undefined);
     else {
-      countRefusal(host, reasonCode);
-      host.dropped(message, 'not_authorized', undefined);
+      countRefusal(ports, reasonCode);
+      ports.announcer.dropped(message, 'not_authorized', undefined);
     }
     return;
   }
@@ -279,21 +268,21 @@ function finishAlone(
     log.flowChanged();
     answer(session, gone, PUBREC, id, 0, ledger.ticket); // nobody gets it: if the commit fails, the id is forgotten
   }
-  if (route.kind === TopicKind.delayed) host.delay(message);
-  else host.route(message, host.freshened(route));
+  if (route.kind === TopicKind.delayed) ports.publishing.delay(message);
+  else ports.publishing.route(message, ports.routing.freshened(route));
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
 function refused(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   message: Message,
   id: number,
   qos: QoS,
   reasonCode: number
 ): void {
-  countRefusal(session.host, reasonCode);
-  session.host.dropped(message, 'not_authorized', undefined);
+  countRefusal(session.ports, reasonCode);
+  session.ports.announcer.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
     if (qos === 2) forget(session, id); // it has had no PUBREC
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
@@ -302,24 +291,31 @@ function refused(
   settle(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
 }
 
-function countRefusal({ metrics }: SessionHost, code: number): void {
+function countRefusal({ metrics }: SessionPorts, code: number): void {
   metrics.counts[code === ReasonCode.notAuthorized ? Metric.packetsPublishAuthError : Metric.packetsPublishError]++;
 }
 
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
-function settle(session: Session, connection: Connection, qos: QoS, id: number, code: number, ticket: number): void {
+function settle(
+  session: Session,
+  connection: Connection<Session>,
+  qos: QoS,
+  id: number,
+  code: number,
+  ticket: number
+): void {
   if (qos === 0) return;
   if (qos === 2 && code >= 0x80) forget(session, id);
   answer(session, connection, qos === 1 ? PUBACK : PUBREC, id, code, ticket);
 }
 
 /** Receive Maximum, and QoS 2 ids in use. @returns false if the packet has been dealt with */
-function admitFlow(session: Session, connection: Connection, qos: QoS, id: number): boolean {
-  const { zoneSettings, host } = session;
+function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, id: number): boolean {
+  const { zoneSettings, ports } = session;
   if (qos === 2 && session.awaitingRel?.has(id)) {
-    host.metrics.counts[Metric.packetsPublishInuse]++;
+    ports.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
-    const ticket = host.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, those that are known are kept
+    const ticket = ports.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, those that are known are kept
     answer(session, connection, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
@@ -332,8 +328,8 @@ function admitFlow(session: Session, connection: Connection, qos: QoS, id: numbe
   if (qos === 2) {
     const ids = session.wantIdSet();
     if (zoneSettings.maxAwaitingRel > 0 && ids.size >= zoneSettings.maxAwaitingRel) {
-      host.metrics.counts[Metric.packetsPublishDropped]++;
-      host.metrics.counts[Metric.messagesQos2Dropped]++;
+      ports.metrics.counts[Metric.packetsPublishDropped]++;
+      ports.metrics.counts[Metric.messagesQos2Dropped]++;
       if (session.protocolVersion !== 5)
         throw new ProtocolError(
           ReasonCode.quotaExceeded,
@@ -359,43 +355,57 @@ function checkOffer(session: Session, qos: QoS, retain: boolean): void {
     ); // [MQTT-3.2.2-14]
 }
 
-function routeOf(session: Session, connection: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
-  const { host } = session;
-  if (session.mountpoint !== '' || host.hasRewrites) return foreignRoute(session, connection, buf, topicAt, topicEnd);
+function routeOf(
+  session: Session,
+  connection: Connection<Session>,
+  buf: Buffer,
+  topicAt: number,
+  topicEnd: number
+): Route {
+  const { ports } = session;
+  if (session.mountpoint !== '' || ports.rewrites.hasRules)
+    return foreignRoute(session, connection, buf, topicAt, topicEnd);
   const known = connection.route;
-  if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && host.isFresh(known)) return known;
-  const route = host.resolve(buf, topicAt, topicEnd);
+  if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && ports.routing.isFresh(known))
+    return known;
+  const route = ports.routing.resolve(buf, topicAt, topicEnd);
   session.checkRoute(route);
   connection.route = route.isStale ? undefined : route;
   return route;
 }
 
 /** The route of a topic that is not routed as it came: rewritten, or under a mount point. */
-function foreignRoute(session: Session, connection: Connection, buf: Buffer, topicAt: number, topicEnd: number): Route {
-  const { host } = session;
+function foreignRoute(
+  session: Session,
+  connection: Connection<Session>,
+  buf: Buffer,
+  topicAt: number,
+  topicEnd: number
+): Route {
+  const { ports } = session;
   const known = connection.foreign;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
-    if (known.route !== undefined && host.isFresh(known.route)) return known.route;
-    const route = host.routeOf(known.topic);
+    if (known.route !== undefined && ports.routing.isFresh(known.route)) return known.route;
+    const route = ports.routing.of(known.topic);
     known.route = route.isStale ? undefined : route;
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
   session.checkControls(given, 'topic name');
   session.checkLevels(levelCount(given));
-  const topic = mountedName(host.rewrite(given, 'publish'), session.mountpoint);
+  const topic = mountedName(ports.rewrites.apply(given, 'publish'), session.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(ReasonCode.topicNameInvalid, 'the topic is too long for its mount point');
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
-  const route = host.routeOf(topic);
+  const route = ports.routing.of(topic);
   connection.foreign = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
   return route;
 }
 
 function routeOfAlias(
   session: Session,
-  connection: Connection,
+  connection: Connection<Session>,
   buf: Buffer,
   topicAt: number,
   topicEnd: number,
@@ -418,7 +428,7 @@ function routeOfAlias(
       ReasonCode.protocolError,
       alias === 0 ? 'PUBLISH: the topic is empty' : `topic alias ${alias} has not been set`
     );
-  return session.host.routeOf(topic);
+  return session.ports.routing.of(topic);
 }
 
 /** The same message under the topic it is routed by. */

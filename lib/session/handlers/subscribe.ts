@@ -19,7 +19,7 @@ export function onSubscribe(
 ): void {
   const packet = decodeSubscribe(buf, body, end, session.protocolVersion);
   for (const { topic } of packet.subscriptions) mustBeWellFormed(session, topic);
-  session.host.onSubscribe(session, packet);
+  session.ports.subscribing.subscribe(session, packet);
 }
 
 export function onUnsubscribe(
@@ -32,7 +32,7 @@ export function onUnsubscribe(
 ): void {
   const packet = decodeUnsubscribe(buf, body, end, session.protocolVersion);
   for (const filter of packet.unsubscriptions) mustBeWellFormed(session, filter);
-  session.host.onUnsubscribe(session, packet);
+  session.ports.subscribing.unsubscribe(session, packet);
 }
 
 /** A reason code of SUBACK (0x8F) is for filters that are well-formed; others end the connection [MQTT-4.7.1-1] to [MQTT-4.8.2-2]. */

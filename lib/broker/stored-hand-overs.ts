@@ -1,8 +1,11 @@
-import { BaseTimer, type Timer } from '../base/timing-wheel.ts';
+import type { WorkCount } from '../base/pending-work.ts';
+import { BaseTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
-import type { Core } from './core.ts';
 import type { StoredHandOver } from './hand-over.ts';
+import type { Life } from './life.ts';
 
 /** Hand-overs that run at the same time: each has a record of its queue in memory, of up to 128 KB. */
 const AT_ONCE = 16;
@@ -13,12 +16,21 @@ const SLOWEST_RETRY_MS = 300_000;
 const LEAST_FREE_BYTES = 4_194_304;
 const LOOK_EVERY_MS = 1_000;
 
+/** What running hand-overs asks of the broker. */
+export interface StoredHandOversHost {
+  readonly wheel: TimingWheel;
+  readonly work: WorkCount;
+  readonly life: Life;
+  readonly announcer: Announcements;
+  readonly ledger: Ledger | undefined;
+}
+
 /**
  * The hand-overs of sessions in the store: a few at a time, and none while the store is nearly full, because a message takes its space
  * twice until the record that it came from is deleted and compacted.
  */
-export class HandOvers extends BaseTimer {
-  readonly #core: Core;
+export class StoredHandOvers extends BaseTimer {
+  readonly #host: StoredHandOversHost;
   readonly #store: Store;
   readonly #all = new Map<StoredHandOver, Session>();
   /** Those that can run, in the order in which they do. */
@@ -27,9 +39,9 @@ export class HandOvers extends BaseTimer {
   /** For want of space. */
   #isPaused = false;
 
-  constructor(core: Core, store: Store) {
+  constructor(host: StoredHandOversHost, store: Store) {
     super();
-    this.#core = core;
+    this.#host = host;
     this.#store = store;
   }
 
@@ -53,13 +65,13 @@ export class HandOvers extends BaseTimer {
   }
 
   get #mayRun(): boolean {
-    return this.#core.isRunning && !this.#isPaused;
+    return this.#host.life.isRunning && !this.#isPaused;
   }
 
   /** Before each record. @throws what the store says */
   async #mayGoOn(): Promise<boolean> {
     if (!this.#mayRun) return false;
-    const { work, wheel } = this.#core;
+    const { work, wheel } = this.#host;
     const looking = this.#store.freeBytes?.();
     const free = looking && (await work.during(looking));
     if (free !== undefined && free < LEAST_FREE_BYTES && this.#mayRun) {
@@ -82,7 +94,7 @@ export class HandOvers extends BaseTimer {
   }
 
   async #run(handOver: StoredHandOver): Promise<void> {
-    const core = this.#core;
+    const host = this.#host;
     const session = this.#all.get(handOver);
     try {
       if (await handOver.run(() => this.#mayGoOn())) {
@@ -90,11 +102,11 @@ export class HandOvers extends BaseTimer {
         session?.endLog();
       } else this.#waiting.add(handOver);
     } catch (error) {
-      const { ledger } = core;
+      const { ledger } = host;
       // a store that failed is opened again, and one that is closed is by the next start
       if (ledger?.isOpen !== true || ledger.isFailed) this.#waiting.add(handOver);
       else {
-        core.failed(error, 'handing messages over', session);
+        host.announcer.failed(error, 'handing messages over', session);
         if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
       }
     }
@@ -106,7 +118,7 @@ export class HandOvers extends BaseTimer {
       this.#waiting.add(handOver);
       this.#goOn();
     };
-    const alarm: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
-    this.#core.wheel.arm(alarm, delayMs);
+    const timer: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
+    this.#host.wheel.arm(timer, delayMs);
   }
 }

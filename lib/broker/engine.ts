@@ -1,0 +1,359 @@
+import type { Duplex } from 'node:stream';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { BrokerError } from '../base/errors.ts';
+import { WorkCount } from '../base/pending-work.ts';
+import { TimeReading } from '../base/time-reading.ts';
+import { TimingWheel } from '../base/timing-wheel.ts';
+import { Announcer } from '../events/announcer.ts';
+import { Events } from '../events/events.ts';
+import { type Hook, type HookName, HookRegistry } from '../events/hooks.ts';
+import { Metrics } from '../events/metrics.ts';
+import { PacketTaps } from '../monitor/packet-taps.ts';
+import { Pressure } from '../monitor/pressure.ts';
+import { SysTopics } from '../monitor/sys.ts';
+import { SysNotices } from '../monitor/sys-notices.ts';
+import { SystemMonitor } from '../monitor/system-monitor.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { TransportInfo } from '../records/client.ts';
+import type { Zone } from '../records/zone.ts';
+import type { RetainedMessages } from '../retained/retained-messages.ts';
+import { Routing, type SharedSettings } from '../routing/routing.ts';
+import type { SessionActions } from '../session/actions.ts';
+import { HANDLERS } from '../session/handlers/tables.ts';
+import type { SessionPorts } from '../session/ports.ts';
+import { sessionMachine } from '../session/session.machine.ts';
+import { Session, type WillState } from '../session/session.ts';
+import type { Ledger, LedgerHost } from '../store/ledger.ts';
+import { Actors, type StartActor } from './actors.ts';
+import { Admission } from './admission.ts';
+import { Connections } from './connections.ts';
+import { DelayedMessages } from './features/delayed.ts';
+import { Retainer } from './features/retainer.ts';
+import { compileRewrite } from './features/rewrite.ts';
+import { HandOvers } from './hand-over.ts';
+import { Life } from './life.ts';
+import type { Settings } from './options.ts';
+import { Persistence } from './persistence.ts';
+import { Publishing } from './publishing.ts';
+import { SessionIndex } from './session-index.ts';
+import { Subscribing } from './subscribing.ts';
+import { Tables } from './tables.ts';
+import { Turn } from './turn.ts';
+import { VERSION } from './version.ts';
+
+const STORE_ALARM = 'store_failed';
+
+/**
+ * The parts of a broker, made and connected. Each part declares what it asks of the others; this object has all of them, and no logic but
+ * what starts and stops them together. `Broker` is what an app sees of it.
+ */
+export class Engine {
+  readonly settings: Settings;
+  readonly node: string;
+  readonly clock: Clock;
+  readonly time: TimeReading;
+  readonly work = new WorkCount();
+  readonly life = new Life();
+  readonly wheel: TimingWheel;
+  readonly events: Events;
+  readonly metrics: Metrics;
+  readonly announcer: Announcer;
+  readonly hooks: HookRegistry;
+  readonly taps: PacketTaps;
+  readonly notices: SysNotices;
+  readonly turn: Turn;
+  readonly routing: Routing;
+  readonly pressure: Pressure;
+  readonly sessions: SessionIndex;
+  readonly connections: Connections;
+  readonly retained: RetainedMessages;
+  readonly retainer: Retainer;
+  readonly delayed: DelayedMessages;
+  /** undefined: nothing outlives the process. */
+  readonly persistence: Persistence | undefined = undefined;
+  readonly ledger: Ledger | undefined;
+  readonly tables: Tables;
+  readonly handOvers: HandOvers;
+  readonly rewrites: SessionPorts['rewrites'];
+  readonly wills: SessionPorts['wills'];
+  readonly publishing: Publishing;
+  readonly subscribing: Subscribing;
+  readonly admission: Admission;
+  readonly actors: Actors;
+  readonly sessionPorts: SessionPorts;
+  readonly #monitor: SystemMonitor;
+  readonly #startSession: StartActor<SessionActions>;
+
+  /** @param broker whom the diagnostics channels name */
+  constructor(settings: Settings, broker: object) {
+    this.settings = settings;
+    this.node = settings.node;
+    this.clock = settings.clock;
+    this.time = new TimeReading(this.clock);
+    this.wheel = new TimingWheel(
+      this.clock,
+      settings.timerResolution,
+      (error) => this.announcer.failed(error, 'a timer', undefined),
+      (run) => this.turn.later(run) // behind the poll phase, in which the sockets are read
+    );
+    const watch = () => this.publishing?.watch();
+    this.events = new Events(watch);
+    this.metrics = new Metrics(this.#gauges());
+    this.announcer = new Announcer(this.events, this.metrics);
+    this.hooks = new HookRegistry(
+      this.clock,
+      settings.hookTimeout,
+      (error, during, client) => this.announcer.failed(error, during, client),
+      this.work
+    );
+    this.taps = new PacketTaps(broker, watch);
+    this.notices = new SysNotices(() => this.clock.now());
+    this.turn = new Turn(this, () => this.ledger?.turnEnded());
+    this.routing = new Routing(this.#sharedSettings(), settings.routeCacheTargets);
+    this.pressure = new Pressure({
+      ...this.#watched(),
+      closeUnadmitted: () => this.admission.closeUnadmitted(this.connections.all),
+      shedQos0: () => this.sessions.shedQos0()
+    });
+    this.sessions = new SessionIndex(this);
+    this.connections = new Connections(this);
+    if (settings.store !== undefined) this.persistence = new Persistence(this, settings.store, this.#ledgerHost());
+    this.ledger = this.persistence?.ledger;
+    this.tables = this.persistence?.tables ?? new Tables(undefined);
+    this.retainer = new Retainer(this);
+    this.retained = this.retainer.messages;
+    this.delayed = this.#delayedMessages();
+    this.handOvers = new HandOvers(this);
+    const rewrite = compileRewrite(settings.rewrite);
+    this.rewrites = {
+      hasRules: !rewrite.isEmpty,
+      apply: (topic, kind) => (rewrite.isEmpty ? topic : rewrite.rewrite(topic, kind))
+    };
+    this.wills = {
+      publish: (session, will) => this.#publishWill(session, will),
+      keep: (session) => this.persistence?.keepWill(session)
+    };
+    this.publishing = new Publishing(this);
+    this.subscribing = new Subscribing(this);
+    this.admission = new Admission(this);
+    this.actors = new Actors((error) => this.announcer.failed(error, 'an actor', undefined));
+    this.#startSession = this.actors.logic<SessionActions>(
+      sessionMachine,
+      'session',
+      (actions, error, action) => (actions as Session).broke(error, `the session's ${action}`),
+      'disconnected'
+    );
+    this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
+      this.notices.warn(kind, subject, text)
+    );
+    this.sessionPorts = this.#portsOfSessions();
+    for (const [name, hook] of Object.entries(settings.hooks))
+      if (hook !== undefined) this.hook(name as HookName, hook as never);
+    this.publishing.watch(); // rewrite rules close the fast path, too
+  }
+
+  // ------------------------------------------------------------------------------------------------------------------ life
+
+  /** The broker accepts: timers run. */
+  begin(): void {
+    this.time.read();
+    this.pressure.start();
+    this.retained.rearm();
+    this.delayed.rearm();
+    this.notices.start(this.#sysTopics());
+    // another clock's time says nothing about the process
+    if (this.clock === systemClock) this.#monitor.start(this.time.nowMs);
+    this.life.isRunning = true;
+    for (const session of this.sessions.values()) session.rearmOffline();
+    this.connections.openEarly();
+  }
+
+  /** Everybody is told to disconnect. */
+  drain(will: 'publish' | 'drop' | 'keep'): void {
+    this.publishing.publishWaiting(); // the app has been told that these are taken
+    this.life.number++;
+    this.notices.stop();
+    this.#monitor.stop();
+    for (const { session, isClosed } of [...this.connections.all]) {
+      try {
+        if (!isClosed) session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+      } catch (error) {
+        session.broke(error, 'closing at the stop');
+      }
+    }
+    // not before: what listeners publish about those that disconnect is published as their wills are
+    this.publishing.publishWaiting();
+    this.life.isRunning = false;
+  }
+
+  /** No timer is left. */
+  end(): void {
+    this.life.number++;
+    this.connections.forgetWaiting();
+    this.wheel.clear();
+    if (this.ledger === undefined)
+      this.delayed.clear((message) => this.announcer.dropped(message, 'server_shutting_down', undefined));
+  }
+
+  /** Register a hook. @returns a function that removes it */
+  hook<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
+    const remove = this.hooks.add(name, hook, isFirst);
+    this.publishing.watch();
+    return () => {
+      remove();
+      this.publishing.watch();
+    };
+  }
+
+  /** Begin a session in `idle` with a stream. */
+  beginSession(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session {
+    const session = new Session(this.sessionPorts, zone, stream, transportInfo);
+    session.actor = this.#startSession(session, 'session');
+    return session;
+  }
+
+  /** Make the actor of a session that is offline again. */
+  revive(session: Session): void {
+    if (session.actor === undefined) session.actor = this.#startSession(session, session.clientId, 'disconnected');
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- wiring
+
+  #gauges(): ConstructorParameters<typeof Metrics>[0] {
+    return {
+      connections: () => this.sessions.onlineCount,
+      channels: () => this.sessions.count,
+      sessions: () => this.sessions.count,
+      'sessions.persistent': () => this.sessions.persistentCount,
+      topics: () => this.routing.filterCount,
+      suboptions: () => this.routing.count,
+      subscribers: () => this.sessions.subscriberCount,
+      subscriptions: () => this.routing.count,
+      'subscriptions.shared': () => this.routing.sharedCount,
+      routes: () => this.routing.filterCount,
+      retained: () => this.retained.count,
+      'messages.retained': () => this.retained.count,
+      'messages.delayed': () => this.delayed.count
+    };
+  }
+
+  #watched() {
+    const { wheel, metrics, announcer, notices, settings } = this;
+    return { wheel, metrics, announcer, notices, settings };
+  }
+
+  #sharedSettings(): SharedSettings {
+    const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.settings;
+    const isExhausted = () => this.pressure.isMemoryExhausted;
+    return {
+      sharedSubscriptionStrategy,
+      // a message that one member can take at once does not wait for another one
+      get sharedDispatchAckEnabled() {
+        return sharedDispatchAckEnabled || isExhausted();
+      }
+    };
+  }
+
+  #delayedMessages(): DelayedMessages {
+    const { settings } = this;
+    return new DelayedMessages({
+      wheel: this.wheel,
+      maxMessages: settings.maxDelayedMessages,
+      maxBytes: settings.maxDelayedBytes,
+      wallMs: () => this.clock.now(),
+      onAdded: (waiting) => this.persistence?.delayedAdded(waiting),
+      onRemoved: (waiting) => this.persistence?.delayedRemoved(waiting),
+      release: (message, topic) => {
+        const done = this.publishing.release(message, topic);
+        return this.persistence === undefined ? undefined : done;
+      }
+    });
+  }
+
+  #sysTopics(): SysTopics {
+    const { settings, clock, wheel, metrics } = this;
+    return new SysTopics({
+      node: settings.node,
+      version: VERSION,
+      clock,
+      wheel,
+      metrics,
+      settings,
+      publish: (topic, payload, { qos, retain }) => this.publishing.publishSystem(topic, payload, qos, retain),
+      hasSubscribers: (topic) => this.routing.reachesAnybody(topic),
+      isHeard: () => this.routing.isSystemHeard,
+      nodes: () => [settings.node],
+      startedAtMs: clock.monotonic()
+    });
+  }
+
+  #publishWill(session: Session, will: WillState): void {
+    const done = this.publishing.will(session, will);
+    if (done !== undefined) this.persistence?.willUnderWay(session, will, done);
+  }
+
+  #ledgerHost(): LedgerHost {
+    return {
+      clock: this.clock,
+      wheel: this.wheel,
+      work: this.work,
+      turnLater: () => this.turn.schedule(),
+      storeFailed: (error) => this.#storeFailed(error),
+      storeRecovered: () => this.#storeRecovered(),
+      written: (bytes) => this.persistence?.written(bytes),
+      failed: (error, during) => this.announcer.failed(error, during, undefined)
+    };
+  }
+
+  #storeFailed(error: BrokerError): void {
+    const summary = `${error.message}. What must be persisted is refused until the store can be written again.`;
+    this.notices.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
+    const announced = new BrokerError(error.code, summary, { cause: error.cause });
+    this.announcer.failed(announced, 'writing to the store', undefined);
+    if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
+    this.persistence?.lookAtSpace();
+  }
+
+  #storeRecovered(): void {
+    const summary = 'the store is written again';
+    this.notices.alarm('clear', { id: STORE_ALARM, title: 'the store failed', summary });
+    if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
+  }
+
+  #portsOfSessions(): SessionPorts {
+    const { sessions } = this;
+    return {
+      node: this.node,
+      clock: this.clock,
+      time: this.time,
+      wheel: this.wheel,
+      work: this.work,
+      metrics: this.metrics,
+      events: this.events,
+      hooks: this.hooks,
+      announcer: this.announcer,
+      limits: this.settings,
+      turn: this.turn,
+      taps: this.taps,
+      routing: this.routing,
+      publishing: this.publishing,
+      rewrites: this.rewrites,
+      retained: this.retained,
+      connections: this.connections,
+      admission: this.admission,
+      subscribing: this.subscribing,
+      sessions: {
+        revive: (session) => this.revive(session),
+        forget: (session) => sessions.forget(session),
+        changed: (session) => sessions.changed(session),
+        slowConsumer: (session) => sessions.slowConsumer(session)
+      },
+      wills: this.wills,
+      handOvers: this.handOvers,
+      sweeper: { add: (session) => this.persistence?.sweep(session) },
+      pressure: this.pressure,
+      ledger: this.ledger,
+      handlers: HANDLERS
+    };
+  }
+}

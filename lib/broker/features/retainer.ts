@@ -1,0 +1,90 @@
+import type { TimeReading } from '../../base/time-reading.ts';
+import type { TimingWheel } from '../../base/timing-wheel.ts';
+import type { Announcer } from '../../events/announcer.ts';
+import type { Metrics } from '../../events/metrics.ts';
+import type { Message } from '../../packets/message.ts';
+import { type FeedSource, RetainedFeed } from '../../retained/retained-feed.ts';
+import { RetainedMessages, type RetainedSettings } from '../../retained/retained-messages.ts';
+import type { RetainedEntry } from '../../retained/retained-store.ts';
+import { mayReach, type Subscription } from '../../routing/subscription.ts';
+import { matches } from '../../topics/topic.ts';
+
+/** What retaining asks of the broker. */
+export interface RetainerHost {
+  readonly wheel: TimingWheel;
+  readonly time: TimeReading;
+  readonly metrics: Metrics;
+  readonly announcer: Announcer;
+  readonly settings: RetainedSettings;
+  readonly pressure: { readonly isSpaceLow: boolean };
+  /** Where the changes are recorded; undefined: nothing outlives the process. */
+  readonly persistence:
+    | {
+        /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
+        retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void;
+        /** What was retained on a topic is retained no longer. */
+        retainedRemoved(topic: string): void;
+      }
+    | undefined;
+}
+
+/** Retains messages and hands them to new subscriptions. */
+export class Retainer {
+  readonly messages: RetainedMessages;
+  /** Where feeds have the retained messages from. */
+  readonly feedSource: FeedSource;
+  readonly #host: RetainerHost;
+
+  constructor(host: RetainerHost) {
+    this.#host = host;
+    this.messages = new RetainedMessages(
+      {
+        wheel: host.wheel,
+        time: host.time,
+        retainedExpired: (topic) => host.persistence?.retainedRemoved(topic)
+      },
+      host.settings
+    );
+    this.feedSource = feedSource(this.messages);
+  }
+
+  /** Retain a message, or with an empty payload delete what is retained on its topic. */
+  retain(message: Message): void {
+    const { persistence, pressure, announcer, metrics } = this.#host;
+    const { messages } = this;
+    const before = persistence === undefined ? undefined : messages.stored(message.topic);
+    const hasPlace = !pressure.isSpaceLow || message.isSystem || messages.stored(message.topic) !== undefined;
+    const isTaken = hasPlace && messages.put(message);
+    if (!isTaken) announcer.dropped(message, 'not_retained', undefined);
+    if (!message.isSystem) persistence?.retained(message, isTaken && message.bytes > message.payloadAt, before);
+    metrics.note('retained', messages.count);
+  }
+
+  /** What replaced or deleted a retained message was refused after all. @param before what is retained again; undefined: nothing */
+  retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void {
+    if (before === undefined) this.messages.delete(topic);
+    else this.messages.putBack(before);
+    this.#host.metrics.note('retained', this.messages.count);
+  }
+
+  /** What a new subscription is to get of the retained messages; undefined: nothing. Cheap: they are looked up later. */
+  feedFor(subscription: Subscription): RetainedFeed | undefined {
+    const { filter } = subscription;
+    if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
+    return this.messages.mayMatch(filter) ? new RetainedFeed(subscription, this.feedSource) : undefined;
+  }
+}
+
+function feedSource(messages: RetainedMessages): FeedSource {
+  return {
+    get next() {
+      return messages.next;
+    },
+    match: ({ filter, subscriber }) => {
+      const entries = messages.match(filter);
+      if (subscriber.mountpoint === '') return entries;
+      return entries.filter(({ topic }) => mayReach(subscriber.mountpoint, filter, topic));
+    },
+    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber.mountpoint, filter, topic)
+  };
+}

@@ -1,0 +1,176 @@
+import { StateError } from '../base/errors.ts';
+import { TextMap } from '../base/text-map.ts';
+import type { Events } from '../events/events.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
+import type { SysNotices } from '../monitor/sys-notices.ts';
+import type { Routing } from '../routing/routing.ts';
+import type { Subscription } from '../routing/subscription.ts';
+import { isShared } from '../routing/subscriptions.ts';
+import type { Session } from '../session/session.ts';
+
+/** Subscriptions of a session that ended which are taken out in one turn. */
+const FORGET_AT_ONCE = 1_000;
+
+/** What the index of sessions asks of the broker. */
+export interface SessionIndexHost {
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly routing: Routing;
+  readonly notices: SysNotices;
+  readonly settings: { readonly maxSessions: number; readonly maxTotalSubscriptions: number };
+  readonly turn: { later(run: () => void): void };
+}
+
+/** Sessions by client id, connected or not, with their subscriptions in the index of routes. */
+export class SessionIndex {
+  readonly #host: SessionIndexHost;
+  readonly #sessions = new TextMap<Session>();
+  #online = 0;
+  #persistent = 0;
+  #subscribers = 0;
+
+  constructor(host: SessionIndexHost) {
+    this.#host = host;
+  }
+
+  get count(): number {
+    return this.#sessions.size;
+  }
+
+  /** Sessions with a connection. */
+  get onlineCount(): number {
+    return this.#online;
+  }
+
+  /** Sessions that outlive their connections. */
+  get persistentCount(): number {
+    return this.#persistent;
+  }
+
+  /** Sessions with subscriptions. */
+  get subscriberCount(): number {
+    return this.#subscribers;
+  }
+
+  get(clientId: string): Session | undefined {
+    return this.#sessions.get(clientId);
+  }
+
+  has(clientId: string): boolean {
+    return this.#sessions.has(clientId);
+  }
+
+  values(): IterableIterator<Session> {
+    return this.#sessions.values();
+  }
+
+  hasRoom(): boolean {
+    const { maxSessions } = this.#host.settings;
+    return maxSessions === 0 || this.#sessions.size < maxSessions;
+  }
+
+  hasRoomForSubscription(): boolean {
+    const { settings, routing } = this.#host;
+    return settings.maxTotalSubscriptions === 0 || routing.count < settings.maxTotalSubscriptions;
+  }
+
+  /** Whether a client connects to a stored session of its own: while memory is short it may, because what is queued for it is then sent. */
+  isReturning({ cleanStart, clientId }: Session): boolean {
+    return !cleanStart && this.get(clientId) !== undefined;
+  }
+
+  /** The session of this client id from now on. */
+  add(session: Session): void {
+    const { metrics } = this.#host;
+    this.#sessions.set(session.clientId, session);
+    metrics.note('sessions', this.#sessions.size);
+    metrics.note('channels', this.#sessions.size);
+  }
+
+  /** A session has connected or disconnected. */
+  changed(session: Session): void {
+    const { metrics, notices } = this.#host;
+    const isOnline = session.state === 'connected';
+    this.notePersistence(session, session.isPersistent);
+    if (isOnline) metrics.note('connections', ++this.#online);
+    else {
+      this.#online--;
+      if (session.ending !== undefined) notices.disconnected(session, session.ending.reason);
+    }
+  }
+
+  /** A client has been welcomed. */
+  connected(session: Session, sessionPresent: boolean): void {
+    const { notices, events } = this.#host;
+    notices.connected(session);
+    if (events.heard['client.connected']) events.emit('client.connected', { client: session, sessionPresent });
+  }
+
+  /** A client has not read for the zone's slowConsumerTimeout. */
+  slowConsumer(session: Session): void {
+    this.#host.notices.warn('busy_port', session.clientId, 'does not read what is sent to it');
+  }
+
+  /** Memory is short: drop what is queued at QoS 0. */
+  shedQos0(): void {
+    for (const session of this.#sessions.values()) session.backlog?.shed('qos0_msg');
+  }
+
+  /** Count a session among the persistent ones, or no longer. */
+  notePersistence(session: Session, isPersistent: boolean): void {
+    if (!session.countPersistent(isPersistent)) return;
+    this.#persistent += isPersistent ? 1 : -1;
+    if (isPersistent) this.#host.metrics.note('sessions.persistent', this.#persistent);
+  }
+
+  /** Put a session's subscription into the index of routes. */
+  addSubscription(session: Session, subscription: Subscription, isRestored = false): void {
+    const { routing, metrics } = this.#host;
+    session.subscriptions.add(subscription);
+    if (!isRestored) session.log?.subscribed(subscription.filter);
+    routing.add(subscription);
+    if (session.subscriptions.size === 1) metrics.note('subscribers', ++this.#subscribers);
+    metrics.note('subscriptions', routing.count);
+    metrics.note('suboptions', routing.count);
+    metrics.note('subscriptions.shared', routing.sharedCount);
+    metrics.note('topics', routing.filterCount);
+    metrics.note('routes', routing.filterCount);
+  }
+
+  /** Take one out again. */
+  removeSubscription(session: Session, subscription: Subscription): void {
+    session.subscriptions.delete(subscription.filter);
+    session.log?.subscribed(subscription.filter);
+    this.#host.routing.remove(subscription);
+    if (session.subscriptions.size === 0) this.#subscribers--;
+  }
+
+  /**
+   * Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it; the shared ones leave at once, or their
+   * groups would choose this session again, for what is handed over as well.
+   */
+  forget(session: Session): void {
+    const { metrics, events, routing } = this.#host;
+    session.abortHooks(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
+    if (session.clientId === '' || this.#sessions.get(session.clientId) !== session) return;
+    this.#sessions.delete(session.clientId);
+    metrics.counts[Metric.sessionTerminated]++;
+    this.notePersistence(session, false);
+    if (session.subscriptions.size > 0) this.#subscribers--;
+    if (session.subscriptions.shared > 0)
+      for (const each of session.subscriptions.values()) if (isShared(each.filter)) routing.remove(each);
+    this.#removeSlice(session.subscriptions.values());
+    if (events.heard['session.terminated'])
+      events.emit('session.terminated', { client: session, reason: session.ending?.reason ?? 'closed' });
+  }
+
+  #removeSlice(left: Iterator<Subscription>): void {
+    const { routing, turn } = this.#host;
+    for (let count = 0; count < FORGET_AT_ONCE; count++) {
+      const next = left.next();
+      if (next.done) return;
+      if (!isShared(next.value.filter)) routing.remove(next.value);
+    }
+    turn.later(() => this.#removeSlice(left));
+  }
+}

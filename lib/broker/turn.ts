@@ -1,0 +1,169 @@
+// Imported by name, setImmediate is out of the reach of a test framework's fake timers.
+import { setImmediate } from 'node:timers';
+import type { Clock } from '../base/clock.ts';
+import type { WorkCount } from '../base/pending-work.ts';
+import type { TimeReading } from '../base/time-reading.ts';
+import { type Connection, SHARE } from '../connection/connection.ts';
+import { endTurn } from '../connection/output.ts';
+import type { Announcer } from '../events/announcer.ts';
+import { releaseTurnFrames } from '../packets/message.ts';
+import type { Session } from '../session/session.ts';
+
+/**
+ * Shares that one turn gives to connections that sent more than theirs, together, and that others may draw on besides. Their streams are
+ * not read before they are served, so this also bounds how many of them deliver a chunk in the next turn.
+ */
+const SHARES_AT_ONCE = 8;
+/** How long one turn continues to give shares, should they take more time than their units say. */
+const SERVE_MS = 0.5;
+/** Turns in a row that leave these connections waiting because a new one came: Node accepts one for each listener in a turn. */
+const ARRIVALS_FIRST = 32;
+
+/** What a turn asks of the broker. */
+export interface TurnPorts {
+  readonly clock: Clock;
+  readonly time: TimeReading;
+  readonly work: WorkCount;
+  readonly announcer: Announcer;
+}
+
+/**
+ * The turn in which output is gathered: what packets, timers and the app cause is written at its end, in one write for each connection
+ * and one commit for the store.
+ */
+export class Turn {
+  /** Number of this turn. */
+  number = 0;
+  /** What all connections together may use in this turn beyond their shares. */
+  #spareUnits = SHARES_AT_ONCE * SHARE;
+  readonly #ports: TurnPorts;
+  /** Called when all connections are flushed. */
+  readonly #onFlushed: () => void;
+  #dirty: Connection<Session>[] = [];
+  /** Connections that sent more than their share of a turn, in the order in which they are served. */
+  #unserved: Connection<Session>[] = [];
+  /** A connection has come since the last turn, and turns in a row of which that was true. */
+  #hasArrival = false;
+  #arrivals = 0;
+  #pumping: Session[] = [];
+  #isScheduled = false;
+
+  constructor(ports: TurnPorts, onFlushed: () => void) {
+    this.#ports = ports;
+    this.#onFlushed = onFlushed;
+  }
+
+  /** Take a share of the spare units of this turn. @returns its units; 0: none is left */
+  drawShare(): number {
+    if (this.#spareUnits <= 0) return 0;
+    this.#spareUnits -= SHARE;
+    return SHARE;
+  }
+
+  /** Flush this connection when the turn ends. */
+  flushLater(connection: Connection<Session>): void {
+    this.#dirty.push(connection);
+    this.schedule();
+  }
+
+  /** Call this session's `pumpOn` in the next turn. */
+  pumpLater(session: Session): void {
+    this.#pumping.push(session);
+    this.schedule();
+  }
+
+  /** Call this connection's `serve` after the other connections that wait. */
+  serveLater(connection: Connection<Session>): void {
+    this.#unserved.push(connection);
+    this.schedule();
+  }
+
+  /** A connection has come: those that wait for a share leave time to accept more. */
+  connectionArrived(): void {
+    this.#hasArrival = true;
+  }
+
+  /** Run something in the next turn. */
+  later(run: () => void): void {
+    const { work, announcer } = this.#ports;
+    work.begin();
+    setImmediate(() => {
+      try {
+        run();
+      } catch (error) {
+        announcer.failed(error, 'going on in the next turn', undefined);
+      }
+      work.end();
+    });
+  }
+
+  /** Have the turn end soon. */
+  schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    this.#ports.work.begin();
+    setImmediate(this.#run);
+  }
+
+  readonly #run = (): void => {
+    this.#isScheduled = false;
+    this.number++;
+    this.#spareUnits = SHARES_AT_ONCE * SHARE;
+    const dirty = this.#dirty;
+    const pumping = this.#pumping;
+    if (pumping.length > 0) {
+      this.#pumping = [];
+      this.#ports.time.read();
+      for (const session of pumping) {
+        try {
+          session.pumpOn();
+        } catch (error) {
+          session.broke(error, 'sending what waits');
+        }
+      }
+    }
+    this.#dirty = [];
+    for (let at = 0; at < dirty.length; at++) {
+      try {
+        dirty[at].flush();
+      } catch (error) {
+        dirty[at].session.broke(error, 'writing');
+      }
+    }
+    endTurn();
+    this.#onFlushed(); // messages stay unpacked while they are written to the store
+    releaseTurnFrames();
+    if (this.#unserved.length > 0) this.#serve();
+    this.#ports.work.end();
+  };
+
+  /**
+   * Serve connections that sent more than their share of a turn, in rotation: each a share, or more where few wait. It comes after the flush
+   * and is short, so that the others wait for it as little as possible.
+   */
+  #serve(): void {
+    const { clock } = this.#ports;
+    this.#arrivals = this.#hasArrival ? this.#arrivals + 1 : 0;
+    this.#hasArrival = false;
+    if (this.#arrivals % (ARRIVALS_FIRST + 1) !== 0) {
+      this.schedule();
+      return;
+    }
+    const waiting = this.#unserved; // a connection that needs another share is appended
+    const shares = Math.max(1, Math.floor(SHARES_AT_ONCE / waiting.length));
+    const untilMs = clock.monotonic() + SERVE_MS;
+    let at = 0;
+    let left = SHARES_AT_ONCE;
+    while (at < waiting.length && left > 0 && (at === 0 || clock.monotonic() < untilMs)) {
+      const connection = waiting[at++];
+      left -= shares;
+      try {
+        connection.serve(shares * SHARE);
+      } catch (error) {
+        connection.session.broke(error, 'reading a chunk');
+      }
+    }
+    this.#unserved = waiting.slice(at);
+    if (this.#unserved.length > 0) this.schedule();
+  }
+}

@@ -1,0 +1,21 @@
+import { Metric } from '../events/metrics.ts';
+
+/** Counter of each packet type received. Types that only a server sends count as received, no more. */
+export const RECEIVED: readonly number[] = [
+  Metric.packetsReceived,
+  Metric.packetsConnectReceived,
+  Metric.packetsReceived,
+  Metric.packetsPublishReceived,
+  Metric.packetsPubackReceived,
+  Metric.packetsPubrecReceived,
+  Metric.packetsPubrelReceived,
+  Metric.packetsPubcompReceived,
+  Metric.packetsSubscribeReceived,
+  Metric.packetsReceived,
+  Metric.packetsUnsubscribeReceived,
+  Metric.packetsReceived,
+  Metric.packetsPingreqReceived,
+  Metric.packetsReceived,
+  Metric.packetsDisconnectReceived,
+  Metric.packetsAuthReceived
+];

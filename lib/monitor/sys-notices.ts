@@ -1,0 +1,41 @@
+import type { DisconnectReason } from '../events/events.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { Alarm, SysTopics, WarningKind } from './sys.ts';
+
+/** Notices under `$SYS`: alarms, warnings and the presence of clients. Nothing happens before the first start of the broker. */
+export class SysNotices {
+  #sys: SysTopics | undefined;
+  readonly #wallMs: () => number;
+
+  constructor(wallMs: () => number) {
+    this.#wallMs = wallMs;
+  }
+
+  /** The broker has started. */
+  start(sys: SysTopics): void {
+    this.#sys = sys;
+    sys.start();
+  }
+
+  stop(): void {
+    this.#sys?.stop();
+  }
+
+  /** Announce a condition that an operator should know, or that it is over. */
+  alarm(change: 'alert' | 'clear', { id, title, summary }: Alarm): void {
+    this.#sys?.alarm(change, { id, desc: { severity: 'critical', title, summary, timestamp: this.#wallMs() } });
+  }
+
+  /** Announce trouble with the process or a client. */
+  warn(kind: WarningKind, subject: string, text: string): void {
+    this.#sys?.warn(kind, subject, text);
+  }
+
+  connected(client: ClientInfo): void {
+    this.#sys?.connected(client);
+  }
+
+  disconnected(client: ClientInfo, reason: DisconnectReason): void {
+    this.#sys?.disconnected(client, reason);
+  }
+}
