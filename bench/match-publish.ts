@@ -6,41 +6,41 @@ import { type MakeFilter, MIXES } from './match.ts';
 import { median } from './report.ts';
 
 /**
- * What a QoS 0 message to one subscriber costs, from the bytes that come to the bytes that go, beside subscriptions that do not match:
- * CPU microseconds of all threads. Brokers with few and many stand side by side in one process and take turns, since what else the
- * machine does would tell more than they differ.
+ * The cost of a QoS 0 message to one subscriber with many other subscriptions that do not match, from the incoming to the outgoing bytes:
+ * CPU microseconds of all threads. Brokers with few and with many subscriptions alternate in one process, because other work on the
+ * machine has a larger effect than the difference between them.
  */
 export interface Row {
   readonly mix: string;
-  /** Those that do not match. */
+  /** The number of subscriptions that do not match. */
   readonly subscriptions: number;
-  /** Heap and buffers for each of them, the text of its filter included. */
+  /** Heap and buffers per subscription, including the string of its filter. */
   readonly bytesEach: number;
-  /** 1,000 topics in turn; and how many times that of the fewest subscriptions, round by round. */
+  /** The cost with 1,000 topics in turn; and its ratio to the cost with the fewest subscriptions, compared round by round. */
   readonly hotUs: number;
   readonly hotTimes: number;
-  /** Topics that come once; and how much more than with the fewest subscriptions, round by round. */
+  /** The cost with topics that occur once; and the additional cost over the fewest subscriptions, compared round by round. */
   readonly coldUs: number;
   readonly coldMoreUs: number;
 }
 
-/** Of a round. */
+/** The number of messages per round. */
 const MESSAGES = 20_000;
-/** The median counts. */
+/** The number of rounds, of which the median is reported. */
 const ROUNDS = 15;
-/** For the compiler, unreported. */
+/** Rounds to warm up the compiler, which are not reported. */
 const WARMING = 3;
 const HOT_TOPICS = 1000;
-/** Messages in one chunk, which is a turn. */
+/** The number of messages per chunk. Each turn of the event loop processes one chunk. */
 const BATCH = 20;
 const PAYLOAD_BYTES = 64;
-/** Sessions that share the subscriptions. */
+/** The number of sessions that the subscriptions are spread over. */
 const SESSIONS = 100;
 const FILTERS_PER_PACKET = 10;
 const HEARD = 'site/+/+/temperature';
 const PUBLISH = 3;
 
-/** A connection without a socket: bytes go in by `push`, what comes out is looked at and dropped. */
+/** A connection without a socket. Incoming bytes are passed to `push`; outgoing bytes are checked and discarded. */
 class Wire extends Duplex {
   readonly #look: (bytes: Buffer) => void;
 
@@ -57,7 +57,7 @@ class Wire extends Duplex {
   }
 }
 
-/** Publish beside so many subscriptions that do not match, the fewest first; 1,000 and 1,000,000 by default. Needs `--expose-gc`. */
+/** Publish with these numbers of subscriptions that do not match, the lowest first; default: 1,000 and 1,000,000. Needs `--expose-gc`. */
 export async function run(sizes: readonly number[] = [1000, 1_000_000]): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [mix, makeFilter] of Object.entries(MIXES)) {
@@ -81,7 +81,7 @@ export async function run(sizes: readonly number[] = [1000, 1_000_000]): Promise
   return rows;
 }
 
-/** @returns what each of them said, round by round */
+/** Alternate between the works. @returns the results of each, round by round */
 async function takeTurns(works: readonly (() => Promise<number>)[]): Promise<number[][]> {
   const costs: number[][] = works.map(() => []);
   gc?.();
@@ -94,14 +94,14 @@ async function takeTurns(works: readonly (() => Promise<number>)[]): Promise<num
   return costs;
 }
 
-/** A broker with its subscriptions, and what is published to it. */
+/** A broker with its subscriptions, and the messages to publish. */
 interface Bed {
   readonly broker: Broker;
   readonly subscriptions: number;
   readonly bytesEach: number;
   readonly hot: Supply;
   readonly cold: Supply;
-  /** Publish a round. @returns CPU microseconds for each message */
+  /** Publish one round. @returns CPU microseconds per message */
   publish(supply: Supply): Promise<number>;
 }
 
@@ -124,17 +124,17 @@ async function makeBed(makeFilter: MakeFilter, subscriptions: number): Promise<B
       await turn();
     }
     const { user, system } = process.cpuUsage(before);
-    if (expected - from !== MESSAGES) throw new Error(`${expected - from} of ${MESSAGES} messages came`);
+    if (expected - from !== MESSAGES) throw new Error(`${expected - from} of ${MESSAGES} messages arrived`);
     return (user + system) / MESSAGES;
   };
-  // on the way of many filters, and matched by none of them
+  // These topics share levels with many filters, but none of the filters matches.
   const topicOf = (i: number) => `site/${i % 100}/device${(i * 7919) % 1_000_000}x/temperature`;
   const hot = supplyOf(HOT_TOPICS, topicOf);
   const cold = supplyOf((WARMING + ROUNDS) * MESSAGES, (i) => topicOf(HOT_TOPICS + i));
   return { broker, subscriptions, bytesEach, hot, cold, publish };
 }
 
-/** @returns bytes for each subscription */
+/** Make `count` subscriptions. @returns bytes per subscription */
 async function subscribeAll(broker: Broker, makeFilter: MakeFilter, count: number): Promise<number> {
   const wires: Wire[] = [];
   for (let at = 0; at < SESSIONS; at++) wires.push(await connect(broker, `idle${at}`, () => {}));
@@ -144,7 +144,7 @@ async function subscribeAll(broker: Broker, makeFilter: MakeFilter, count: numbe
     await subscribe(wires[(at / FILTERS_PER_PACKET) % SESSIONS], filters);
   }
   const subscriptions = broker.metrics.gauge('subscriptions');
-  if (subscriptions !== count) throw new Error(`${subscriptions} of ${count} subscriptions were taken`);
+  if (subscriptions !== count) throw new Error(`${subscriptions} of ${count} subscriptions were accepted`);
   return ((await heldBytes()) - before) / count;
 }
 
@@ -176,22 +176,22 @@ function supplyOf(count: number, topicOf: (i: number) => string): Supply {
 }
 
 /**
- * Walk whole frames, each shorter than 128 + 2 bytes.
- * @returns the sequence number that comes next
+ * Check the sequence numbers of complete frames, which are all shorter than 128 + 2 bytes.
+ * @returns the next sequence number
  */
 function checkSequence(bytes: Buffer, expected: number): number {
   let next = expected;
   for (let at = 0; at < bytes.length; ) {
     at += 2 + bytes[at + 1];
     const sequence = bytes.readUInt32LE(at - PAYLOAD_BYTES + 8);
-    if (sequence !== next) throw new Error(`message ${sequence} came where ${next} was due`);
+    if (sequence !== next) throw new Error(`expected message ${next}, received message ${sequence}`);
     next++;
   }
   return next;
 }
 
 async function heldBytes(): Promise<number> {
-  // buffers are freed behind the collection that found them
+  // Buffers are only released after the collection that found them unused.
   for (let times = 0; times < 3; times++) {
     gc?.();
     await turn();

@@ -3,32 +3,32 @@ import { runInNewContext } from 'node:vm';
 import { RouteCache } from '../lib/routing/route-cache.ts';
 import { FilterIndex } from '../lib/topics/trie.ts';
 
-/** What one number of filters costs: CPU microseconds an operation, bytes of heap a filter (without its text and its subscriber). */
+/** The cost with one number of filters: CPU microseconds per operation, and heap per filter (without its string and subscriber). */
 export interface Row {
   readonly mix: string;
   readonly filters: number;
   readonly addUs: number;
   readonly deleteUs: number;
   readonly bytesPerFilter: number;
-  /** 20,000 random topics in turn. */
+  /** Match 20,000 random topics in turn. */
   readonly coldUs: number;
-  /** 1,000 topics in turn. */
+  /** Match 1,000 topics in turn. */
   readonly hotUs: number;
-  /** 20,000 topics that no filter reaches. */
+  /** Match 20,000 topics that no filter matches. */
   readonly missUs: number;
-  /** 1,000 topics through the route cache, and with each text made anew out of bytes as for a packet. */
+  /** Look up 1,000 topics in the route cache; `cachedFreshUs` with a new string for each lookup, decoded from bytes as for a packet. */
   readonly cachedHotUs: number;
   readonly cachedFreshUs: number;
-  /** Texts made anew of topics that do not come again, matched at once, and through the route cache when that has adapted. */
+  /** Topics that occur only once, with new strings: matched directly, and through the route cache after it has adapted to them. */
   readonly freshColdUs: number;
   readonly cachedColdUs: number;
-  /** Filters found for a topic, on average. */
+  /** The average number of filters that match a topic. */
   readonly hits: number;
 }
 
 export type MakeFilter = (i: number) => string;
 
-/** What filters there are: the filter of each number. */
+/** The mixes of filters: each function returns the filter of a number. */
 export const MIXES: Record<string, MakeFilter> = {
   '70 % exact, 10 % last +, 10 % #, 10 % middle +': (i) => {
     const kind = i % 10;
@@ -62,7 +62,7 @@ class Route {
   }
 }
 
-/** One for all measurements: V8 runs the methods of the sixth in a process without optimizing them, 0.12 us a lookup slower. */
+/** One cache for all measurements. V8 does not optimize the methods of a sixth cache in a process, which makes lookups 0.12 us slower. */
 const cache = new RouteCache<Route>();
 
 /** Measure adding, matching and deleting at several sizes. `sizes` defaults to 1,000, 100,000 and 1,000,000. */
@@ -70,7 +70,7 @@ export async function run(sizes: readonly number[] = [1000, 100_000, 1_000_000])
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as () => void;
   const rows: Row[] = [];
-  // once for the compiler, unreported
+  // Warm up the compiler; this measurement is not reported.
   measure('', MIXES[Object.keys(MIXES)[0]!]!, 20_000, gc);
   for (const [mix, makeFilter] of Object.entries(MIXES)) {
     for (const filters of sizes) rows.push(measure(mix, makeFilter, filters, gc));
@@ -126,12 +126,12 @@ function measure(mix: string, makeFilter: MakeFilter, count: number, gc: () => v
   const useFresh = (i: number) => {
     use(bytes[i % 1000]!.toString('latin1'));
   };
-  // a lookup takes so little that compiling it, or collecting in the background what came before, would be most of the figure
+  // A lookup is so fast that its compilation, or the collection of earlier garbage in the background, would dominate the figure.
   for (const work of [useHot, useFresh]) cpuUs(500_000, work);
   gc();
   const cachedHotUs = cpuUs(1_000_000, useHot);
   const cachedFreshUs = cpuUs(1_000_000, useFresh);
-  // topics without end: the making of their texts is measured apart and taken off
+  // For topics that occur only once, the creation of their strings is measured separately and subtracted.
   const endless = Array.from({ length: 300_000 }, (_, i) =>
     Buffer.from(count < 300_000 ? `site/${i % 100}/device${i}x/temperature` : topicOf((i * 7919) % count))
   );
@@ -150,11 +150,11 @@ function measure(mix: string, makeFilter: MakeFilter, count: number, gc: () => v
   cache.clear();
   fresh(0, 200_000, use);
   const cachedColdUs = fresh(200_000, 300_000, use);
-  if (last === '' || !cache.isSampling) throw new Error('the cache did not adapt to topics that do not come again');
+  if (last === '' || !cache.isSampling) throw new Error('the cache did not adapt to topics that occur only once');
   const deleteUs = cpuUs(count, (i) => {
     index.delete(filters[i]!, subscribers[i]!);
   });
-  if (index.size !== 0) throw new Error(`${index.size} values left after deleting all`);
+  if (index.size !== 0) throw new Error(`${index.size} values are left after all were deleted`);
   return {
     mix,
     filters: count,
@@ -176,7 +176,7 @@ function topicOf(i: number): string {
   return `site/${i % 100}/device${i}/temperature`;
 }
 
-/** A text of its own in memory, as one that was read from a socket. */
+/** A flat copy of a string, like one that was read from a socket. */
 function flat(text: string): string {
   return Buffer.from(text).toString('latin1');
 }

@@ -12,16 +12,16 @@ import { freePort, listening } from './support/child.ts';
 import { residentBytes } from './support/proc.ts';
 
 /**
- * Resident memory of a broker process before, during and after bursts: `node dist-bench/bench/memory.js --help`. Linux only.
- * embermq runs as a user runs it, as `embermq serve --memory`.
+ * Measures the resident memory of a broker process before, during and after bursts: `node dist-bench/bench/memory.js --help`. Linux only.
+ * embermq runs as `embermq serve --memory`, as a user would run it.
  */
 const HELP = `node dist-bench/bench/memory.js [options]
 
-  --only REGEX      rows whose name it matches
-  --brokers A,B     of embermq, mosquitto (both)
-  --after SECONDS   how long after the burst memory is looked at (10)
-  --command FILE    the command of embermq that is measured (dist/adapters/cli/main.js)
-  --node FLAGS      flags for its node, separated by blanks`;
+  --only REGEX      measure only rows whose name matches
+  --brokers A,B     any of embermq, mosquitto (both)
+  --after SECONDS   time from the burst to the measurement (10)
+  --command FILE    the embermq command to measure (dist/adapters/cli/main.js)
+  --node FLAGS      flags for its Node process, separated by spaces`;
 
 const MB = 1e6;
 const { values: options } = parseArgs({
@@ -40,7 +40,7 @@ interface Target {
   readonly webSocketPort: number;
 }
 
-/** A burst; what it returns is left open until memory has been looked at. */
+/** A burst. The sockets that it returns stay open until memory has been measured. */
 type Burst = (target: Target) => Promise<readonly Socket[]>;
 
 const ROWS: Readonly<Record<string, Burst>> = {
@@ -86,20 +86,20 @@ function spawnBroker(broker: string, { port, webSocketPort }: Target, folder: st
     });
   }
   const path = findProgram('mosquitto');
-  if (path === undefined) throw new Error('mosquitto: not found');
+  if (path === undefined) throw new Error('mosquitto was not found; install it, or run with --brokers embermq');
   const file = join(folder, 'mosquitto.conf');
   const listeners = [`listener ${port} 127.0.0.1`, `listener ${webSocketPort} 127.0.0.1`, 'protocol websockets'];
   writeFileSync(file, [...listeners, ...MOSQUITTO_SETTINGS, ''].join('\n'));
   return spawn(path, ['-c', file], { stdio: 'ignore' });
 }
 
-/** Headers that announce 1 MB, and nearly all of it. */
+/** CONNECT packets of 1 MB, without their last bytes. */
 async function beforeConnect({ port }: Target): Promise<Socket[]> {
   const begun = packet(0x10, [text('MQTT'), Buffer.from([5, 2, 0, 0]), Buffer.alloc(1_048_000)]).subarray(0, -10);
   return flood(port, 1_000, () => [begun]);
 }
 
-/** Fragments of a message whose last one never comes. */
+/** Fragments of a WebSocket message whose last fragment is never sent. */
 async function fragments({ webSocketPort }: Target): Promise<Socket[]> {
   const upgrade = [
     'GET /mqtt HTTP/1.1',
@@ -163,7 +163,7 @@ async function offlineFlood({ port }: Target): Promise<Socket[]> {
   return [];
 }
 
-/** A client that acknowledges what it gets, at QoS 1 under MQTT 3.1.1. */
+/** A client over MQTT 3.1.1 that acknowledges the QoS 1 messages that it receives. */
 class Peer {
   readonly socket: Socket;
   #rest: Buffer = Buffer.alloc(0);
@@ -192,7 +192,7 @@ class Peer {
     await this.#until(() => this.#controls > before);
   }
 
-  /** At most 500 of them without an acknowledgement. */
+  /** Publish `count` messages, with at most 500 of them unacknowledged. */
   async publish(topic: string, count: number): Promise<void> {
     const before = this.#controls;
     for (let sent = 0; sent < count; ) {

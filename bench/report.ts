@@ -3,53 +3,54 @@ import type { Outcome } from './load/task.ts';
 import type { Figure, Goal, Row } from './rows.ts';
 import type { Absent, BrokerKind, BrokerName } from './support/brokers.ts';
 
-/** One measurement, as it is kept. */
+/** One measurement. */
 export interface Sample {
   readonly row: string;
   readonly broker: BrokerName;
-  /** Counts from 0; what has the same number was measured side by side. */
+  /** Counted from 0. Measurements with the same number were made one right after the other. */
   readonly repetition: number;
   readonly outcome?: Outcome;
   /** Why there is no outcome. */
   readonly error?: string;
 }
 
-/** What the tables are made of. */
+/** The contents of the tables. */
 export interface Report {
   readonly rows: readonly Row[];
   readonly samples: readonly Sample[];
   readonly kinds: readonly BrokerKind[];
   readonly absent: readonly Absent[];
   readonly notes: readonly string[];
-  /** Markdown of measurements without a broker, by heading. */
+  /** The Markdown of measurements without a broker process, by heading. */
   readonly extras: ReadonlyMap<string, string>;
 }
 
-/** How far a ratio may fall short for noise. */
+/** The factor by which a ratio may miss its goal and still count as `nearly` met. */
 const SLACK = 1.2;
 const OURS = 'embermq';
 
-/** Everything as one Markdown document. */
+/** Format a report as one Markdown document. */
 export function markdown(report: Report): string {
   const { absent, notes, extras } = report;
   const parts = [
     '# Benchmark results',
     surroundings(report),
-    ...absent.map(({ name, remedy }) => `- ${name} was left out: not found (${remedy}).`),
+    ...absent.map(({ name, remedy }) => `- ${name} was not measured, because it was not found (${remedy}).`),
     notes.map((note) => `- ${note}`).join('\n'),
     '## Cost',
-    'CPU microseconds of the broker (user and system, all threads), or bytes of its resident memory, for each message, connection and so on: ' +
-      'median (lowest to highest). `x` columns: how many times a peer costs what embermq costs, taken within one repetition, then the median. ' +
-      'A goal is met when each of its ratios is reached; `nearly` when each is within 20 %.',
+    'CPU microseconds of the broker (user and system, all threads), or bytes of its resident memory, per message, connection and so on: ' +
+      'median (lowest to highest). The `x` columns give the cost of a peer divided by that of embermq: the median of the ratios within each ' +
+      'repetition. A goal is met if all its ratios are reached, and `nearly` met if all are within 20 %.',
     costTable(report),
     '## Version 5 against 3.1.1, and a store against none',
-    'Median, and what share it is of the cost of the same row over 3.1.1, or without a store, in the same repetition. The goals are at most ' +
-      '115 % over MQTT 5.0, and at most 108 % with a store that has nothing to keep.',
+    'The median, and its percentage of the cost of the same row over 3.1.1, or without a store, in the same repetition. The goals are at most ' +
+      '115 % over MQTT 5.0, and at most 108 % with a store that has nothing to persist.',
     sameTable(report),
     '## Rates and latencies',
-    'Medians. Times run from the stamp in the payload to its reading in the load generator; rows with a window keep each queue full, so ' +
-      'their latency is the queue. `load`: the load generator, one process on its own core. Where it is busier than the broker, the rate is its own. `others`: what part of the two cores neither of them used but somebody else; ' +
-      'latencies mean little where that is much.',
+    'All values are medians. Latencies are measured from the timestamp in the payload until the load generator reads it. Rows with a window ' +
+      'keep all queues full, so their latency is the time in the queue. `load` is the load generator, one process on its own core; if it is ' +
+      'busier than the broker, it limits the rate. `others` is the share of the two cores that other processes used; if it is large, ' +
+      'latencies are not reliable.',
     rateTable(report),
     faults(report),
     ...[...extras].flatMap(([heading, text]) => [`## ${heading}`, text])
@@ -57,7 +58,10 @@ export function markdown(report: Report): string {
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-/** Whether all messages arrived, once and in order, and every measurement has its numbers; otherwise one line for each trouble. */
+/**
+ * Check that all messages arrived exactly once and in order, and that every measurement has all its figures.
+ * @returns one line per problem
+ */
 export function troubles({ rows, samples }: Pick<Report, 'rows' | 'samples'>): string[] {
   return samples.flatMap(({ row, broker, repetition, outcome, error }) => {
     const where = `${row}, ${broker}, repetition ${repetition + 1}`;
@@ -72,7 +76,7 @@ export function troubles({ rows, samples }: Pick<Report, 'rows' | 'samples'>): s
   });
 }
 
-/** The middle value; of an even number of values the mean of the two in the middle. NaN for none. */
+/** The median; for an even number of values, the mean of the two in the middle. NaN if there are no values. */
 export function median(values: readonly number[]): number {
   const sorted = values.filter((value) => !Number.isNaN(value)).sort((a, b) => a - b);
   const half = sorted.length >> 1;
@@ -81,8 +85,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * How many times one broker's figure is another's: the quotient within each repetition, then the median over those that have both.
- * NaN when no repetition has both.
+ * The ratio of two figures: the quotient within each repetition, then the median over the repetitions that have both.
+ * @returns NaN if no repetition has both figures
  */
 export function ratio(
   samples: readonly Sample[],
@@ -101,7 +105,7 @@ interface Side {
   readonly key: string;
 }
 
-/** The values of a figure by repetition. */
+/** The values of a figure, by repetition. */
 function valuesOf(samples: readonly Sample[], { row, broker, key }: Side): [number, number][] {
   return samples
     .filter((sample) => sample.row === row && sample.broker === broker)
@@ -212,8 +216,9 @@ function rateTable({ rows, samples, kinds }: Report): string {
 
 function faults(report: Report): string {
   const lines = troubles(report);
-  if (lines.length === 0) return `No message was lost, doubled or reordered in ${report.samples.length} measurements.`;
-  return `Of ${report.samples.length} measurements, these were not clean:\n\n${lines.map((line) => `- ${line}`).join('\n')}`;
+  if (lines.length === 0)
+    return `No message was lost, duplicated or reordered in ${report.samples.length} measurements.`;
+  return `Of ${report.samples.length} measurements, these had problems:\n\n${lines.map((line) => `- ${line}`).join('\n')}`;
 }
 
 function goalText({ goal, unit }: Figure): string {
@@ -227,7 +232,7 @@ function goalText({ goal, unit }: Figure): string {
   return parts.filter((part) => part !== '').join(', ');
 }
 
-/** Judged by ratios; by the absolute figure only where the goal has no ratio. */
+/** Judge a goal by its ratios, or by the absolute figure if it has no ratios. */
 function verdict(goal: Goal | undefined, ratios: ReadonlyMap<BrokerName, number>, own: number): string {
   if (goal === undefined || Number.isNaN(own)) return '';
   const reached: number[] = [];

@@ -1,7 +1,7 @@
 import type { Task } from './load/task.ts';
 import type { BrokerName, Durability } from './support/brokers.ts';
 
-/** A figure of a row, lower is better: what stands in the outcome under `key`, and what it should be. */
+/** A figure of a row: its `key` in the outcome, and its goal. Lower values are better. */
 export interface Figure {
   readonly key: string;
   readonly label: string;
@@ -9,25 +9,28 @@ export interface Figure {
   readonly goal?: Goal;
 }
 
-/** What is aimed at. Ratios say how many times a peer's figure is ours, and are what counts: absolute figures depend on the machine. */
+/**
+ * The goal of a figure. Ratios give the figure of a peer divided by ours. They take precedence, because absolute figures depend on the
+ * machine.
+ */
 export interface Goal {
   readonly value?: number;
   readonly aedes?: number;
   readonly mosquitto?: number;
-  /** Ours is at most so many times the blind relay's. */
+  /** The maximum of our figure divided by that of the blind relay. */
   readonly timesRaw?: number;
 }
 
-/** One line of work that each broker is given. */
+/** One row: a task that each broker is measured with. */
 export interface Row {
   readonly name: string;
   readonly task: Omit<Task, 'port' | 'pid'>;
-  /** They keep what they promise in LevelDB, and it survives the end of the process, or also of the machine (aedes: of the process). */
+  /** Brokers persist their state in LevelDB. It survives the end of the process, or also of the machine (for aedes only of the process). */
   readonly store?: Durability;
-  /** The brokers that can do it. */
+  /** The brokers that support the task. */
   readonly brokers: readonly BrokerName[];
   readonly figures: readonly Figure[];
-  /** `v5` rows: the row that does the same over 3.1.1. `store` rows: the one without a store. */
+  /** For `v5` rows: the same row over 3.1.1. For `store` rows: the same row without a store. */
   readonly sameAs?: string;
 }
 
@@ -85,7 +88,7 @@ const ROWS_V4: readonly Row[] = [
   ])
 ];
 
-/** A client beside 60 that send one packet as fast as they can. */
+/** The latency of a client while 60 other clients send one type of packet as fast as they can. */
 const ROWS_FLOOD: readonly Row[] = (
   ['pingreq', 'publish', 'publish-q1', 'puback', 'subscribe', 'unsubscribe', 'connect'] as const
 ).map((flood) =>
@@ -98,7 +101,7 @@ const ROWS_FLOOD: readonly Row[] = (
   ])
 );
 
-/** aedes and the blind relay have no v5 rows: the one refuses version 5, the other would measure the same again. */
+/** There are no v5 rows for aedes, which does not support version 5, and for the blind relay, for which they would be identical. */
 const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   ...same,
   name: `${same.name} v5`,
@@ -110,7 +113,7 @@ const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
 
 const WITH_STORES: readonly BrokerName[] = ['embermq', 'aedes'];
 
-/** With a store that is used, and with one that is not. */
+/** Rows with a store that persists messages, and with a store that has nothing to persist. */
 const ROWS_STORED: readonly Row[] = [
   stored('pairs100 q1 64B w20 durable', { mode: 'pairs', qos: 1, persistent: true }, [
     message({ value: 6, aedes: 24 })
@@ -148,14 +151,14 @@ const ROWS_STORED: readonly Row[] = [
   )
 ];
 
-/** All rows, those that are to be compared right after each other. */
+/** All rows. Rows to be compared follow each other. */
 export const ROWS: readonly Row[] = [
   ...ROWS_V4.flatMap((same, at) => [same, ROWS_V5[at], ...ROWS_STORED.filter(({ sameAs }) => sameAs === same.name)]),
   ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
   ...ROWS_FLOOD
 ];
 
-/** Small sizes of a row, for a run that shall only show that all of it works. */
+/** A row with small sizes, for a run that only checks that everything works. */
 export function shortened(row: Row): Row {
   const { mode, publishers = 100, subscribers = 100, count = 1000 } = row.task;
   const task: Row['task'] = {

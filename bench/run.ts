@@ -8,32 +8,32 @@ import { nameProfile, profileTable } from './support/profile.ts';
 
 const HELP = `npm run bench -- [options]
 
-  --only REGEX      rows whose name it matches anywhere; also: match, store, start, session-life
-  --brokers A,B     of embermq, aedes, mosquitto, min, raw (all; what is absent is left out with a line)
-  --reps N          repetitions (3)
-  --warm MS         load before the measurement (1000)
-  --dur MS          measured (2000)
-  --peers DIR       folder whose node_modules has aedes, and for its durable rows aedes-persistence-level and level
-  --set JSON        options of embermq over those it is measured with, such as '{"maxInflight":128}'
-  --out FILE        Markdown goes there, not to standard output
-  --json FILE       every measurement, as JSON
-  --profile DIR     write a CPU profile of each embermq process there and say where its time goes (slower: not for comparing)
-  --smoke           small sizes, embermq alone, no tables: fails when a message is lost, doubled or reordered
-  --list            names of the rows
+  --only REGEX      measure only rows whose name matches; also: match, store, start, session-life
+  --brokers A,B     any of embermq, aedes, mosquitto, min, raw (all; a broker that is not found is skipped with a message)
+  --reps N          number of repetitions (3)
+  --warm MS         duration of the load before the measurement (1000)
+  --dur MS          duration of the measurement (2000)
+  --peers DIR       folder whose node_modules contains aedes, and for its durable rows aedes-persistence-level and level
+  --set JSON        options that override those of the measured embermq, such as '{"maxInflight":128}'
+  --out FILE        write the Markdown to FILE instead of standard output
+  --json FILE       write every measurement to FILE as JSON
+  --profile DIR     write a CPU profile of each embermq process to DIR and list the most expensive functions (slower; not for comparisons)
+  --smoke           small sizes, only embermq, no tables; fails if a message is lost, duplicated or reordered
+  --list            print the names of the rows
 
-Each measurement has a broker of its own and a load generator of its own, on a core each where taskset can pin them. Repetitions are
-outermost, brokers innermost, so that what is compared ran side by side.
-CPU time and memory are read from /proc: Linux only.
-min and raw are relays on Node's sockets, the floor: min frames and routes, raw forwards blindly.`;
+Each measurement starts its own broker and load generator, each on its own core if taskset is available. Repetitions are the outermost
+loop and brokers the innermost, so that values to be compared are measured one right after the other.
+CPU time and memory are read from /proc, so this needs Linux.
+min and raw are relays on Node's sockets, which show the minimum cost: min parses frames and routes them, raw forwards blindly.`;
 
-/** Measurements without a broker. */
+/** Measurements without a broker process. */
 const EXTRAS: Readonly<Record<string, string>> = {
   match: 'Topic filters',
   store: 'Store over LevelDB',
-  start: 'Start on what is kept',
+  start: 'Start on persisted state',
   'session-life': 'Life of a session in actors'
 };
-/** Rows that show nothing which others do not show in a small size as well. */
+/** Rows that check nothing in small size that other rows do not check as well. */
 const SMOKE_LEAVES_OUT =
   /^match$|1KiB|w1\b|fanin50 q1|fanout1000 q0|(fanin|fanout|wild|retained|offline|storm|idle|latency).* v5/;
 const NAMES: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto', 'min', 'raw'];
@@ -73,7 +73,7 @@ async function run(): Promise<void> {
   const profiles = new Map<string, string>();
   const samples = await measureAll(rows, kinds, profiles);
   const extras = new Map([...(await measureExtras(only)), ...profiles]);
-  if (samples.length + extras.size === 0) throw new RangeError(`no row has a name that ${only} matches`);
+  if (samples.length + extras.size === 0) throw new RangeError(`--only: no row has a name that matches ${only}`);
   if (options.json !== undefined)
     writeFileSync(options.json, samples.map((sample) => `${JSON.stringify(sample)}\n`).join(''));
   if (options.smoke) {
@@ -129,7 +129,7 @@ async function measureExtras(only: RegExp): Promise<Map<string, string>> {
 
 function judge(found: readonly string[], measurements: number): void {
   for (const line of found) console.error(line);
-  console.log(`${measurements} measurements, ${found.length} troubles`);
+  console.log(`${measurements} measurements, ${found.length} problems`);
   if (found.length > 0) process.exitCode = 1;
 }
 
@@ -140,12 +140,13 @@ function notes(): string[] {
       : `broker on core ${cores.broker}, load generator on core ${cores.load}`;
   const lines = [
     `Repetitions: ${repetitions}, each with ${options.warm} ms of warm-up and ${options.dur} ms measured, over 127.0.0.1; ${pinning}.`,
-    'Backlogs are long enough that no broker has to drop. The window towards a subscriber is 1000 messages for embermq (its default is ' +
-      '128, which fan-in at QoS 1 reaches) and mosquitto; aedes and the relays have none.',
-    'embermq runs with its limits and statistics on and one idle event listener (`bench/brokers/embermq.ts`).'
+    'Backlogs are large enough that no broker has to drop messages. At most 1000 messages are in flight to a subscriber for embermq (the ' +
+      'default is 128, which fan-in at QoS 1 reaches) and mosquitto; aedes and the relays have no limit.',
+    'embermq runs with its limits and statistics turned on, and with one idle event listener (`bench/brokers/embermq.ts`).'
   ];
-  if (options.set !== undefined) lines.push(`embermq ran with these options besides: \`${options.set}\`.`);
-  if (options.profile !== undefined) lines.push('embermq was profiled: its figures are higher than they would be.');
+  if (options.set !== undefined) lines.push(`embermq ran with these additional options: \`${options.set}\`.`);
+  if (options.profile !== undefined)
+    lines.push('embermq was profiled, so its figures are higher than without profiling.');
   return lines;
 }
 
@@ -155,7 +156,7 @@ function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
   const absent: Absent[] = [];
   for (const name of wanted) {
     if (!NAMES.includes(name as BrokerName))
-      throw new RangeError(`--brokers: "${name}" is none of ${NAMES.join(', ')}`);
+      throw new RangeError(`--brokers: expected any of ${NAMES.join(', ')}, got "${name}"`);
     const found = findBroker(name as BrokerName, {
       peers: options.peers,
       profiles: options.profile,
@@ -164,7 +165,7 @@ function brokers(): { kinds: BrokerKind[]; absent: Absent[] } {
     if ('command' in found) kinds.push(found);
     else {
       absent.push(found);
-      progress(`${found.name} is left out: not found (${found.remedy})`);
+      progress(`${found.name} is skipped, because it was not found (${found.remedy})`);
     }
   }
   return { kinds, absent };
@@ -179,7 +180,7 @@ function sized(row: Row): Row {
   return { ...row, task: { ...row.task, warmMs: Number(options.warm), measureMs: Number(options.dur) } };
 }
 
-/** Tables go to standard output, everything else is told here. */
+/** Print progress to standard error, because standard output is for the tables. */
 function progress(line: string): void {
   console.error(line);
 }

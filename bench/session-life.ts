@@ -2,21 +2,21 @@ import { replay, type SessionDeeds, type SessionEvent, sessionMachine } from 'em
 import { createActor } from 'xstate';
 import { median } from './report.ts';
 
-/** What one session's actor costs. */
+/** The cost of the actor of one session. */
 export interface Row {
   readonly logic: string;
-  /** CPU microseconds of a whole life: made, CONNECT, accepted, closed. */
+  /** CPU microseconds of a whole life: creation, CONNECT, acceptance, close. */
   readonly lifeUs: number;
-  /** CPU microseconds of going offline and coming back. */
+  /** CPU microseconds to go offline and be resumed. */
   readonly resumeUs: number;
-  /** Bytes of heap held while connected. */
+  /** Bytes of heap while connected. */
   readonly heapBytes: number;
 }
 
 const ROUNDS = 7;
 const NOTHING = (): void => {};
 
-/** Deeds that do nothing: what is measured is the chart and its actor, not what a session does. */
+/** Actions that do nothing, because only the chart and its actor are measured. */
 const actions: SessionDeeds = {
   awaitConnect: NOTHING,
   authenticate: NOTHING,
@@ -33,7 +33,7 @@ interface Actor {
   send(event: SessionEvent): void;
 }
 
-/** Measure so many sessions at a time, with the broker's replaying logic and with the machine itself. Needs `--expose-gc`. */
+/** Measure with this number of sessions at a time, with the replaying logic of the broker and with the machine itself. Needs `--expose-gc`. */
 export function run(sessions: number): Row[] {
   const root = createActor(sessionMachine, { input: { session: actions } }).start();
   const logic = replay<SessionDeeds>(sessionMachine, 'session', (_, error) => {
@@ -82,7 +82,7 @@ function measure(logic: string, count: number, begin: () => Actor): Row {
 }
 
 function heap(): number {
-  // Twice: the first run only queues what has finalisers.
+  // Collect twice, because the first collection only queues objects with finalizers.
   globalThis.gc?.();
   globalThis.gc?.();
   return process.memoryUsage().heapUsed;
@@ -91,7 +91,7 @@ function heap(): number {
 /** The rows as a Markdown table. */
 export function table(rows: readonly Row[]): string {
   return [
-    'A life is: made, CONNECT, accepted, closed; actions do nothing. The goal is at most 10 us and 2,048 bytes.',
+    'A life consists of creation, CONNECT, acceptance and close. The actions do nothing. The goal is at most 10 us and 2,048 bytes.',
     '',
     '| session actor | life us | offline and back us | heap bytes while connected |',
     '| --- | --- | --- | --- |',

@@ -7,16 +7,16 @@ import { levelStore } from 'embermq/level';
 import { program } from './support/brokers.ts';
 import type { Started } from './support/started.ts';
 
-/** What a broker takes to start on what another one has left, in a process of its own. */
+/** The time and memory that a broker needs to start in a new process on the persisted state of another broker. */
 export interface Row extends Started {
   readonly sessions: number;
   readonly subscriptions: number;
   readonly messages: number;
-  /** Bytes of heap a session, over a broker with an empty store. */
+  /** Bytes of heap per session, in addition to a broker with an empty store. */
   readonly sessionBytes: number;
 }
 
-/** Start on nothing, on offline sessions with one subscription and so many queued messages each, and on sessions with ten subscriptions. */
+/** Start on an empty store, on offline sessions with one subscription and `messages` queued messages each, and on sessions with ten subscriptions. */
 export async function run(sessions: number, messages: number): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [count, subscriptions, queued] of [
@@ -63,7 +63,7 @@ const PAYLOAD = Buffer.alloc(64, 7);
 /** The rows as a Markdown table. */
 export function table(rows: readonly Row[]): string {
   return [
-    'A broker starts in a new process on what offline sessions left. Resident: of the whole process, right after the start; files: what of that is mapped files (node, libraries, tables of LevelDB); a session: heap over that of the first row, after a collection. Goals: one million queued messages in 10,000 sessions in 2 s and 100 MB; 3,000 bytes a session with 10 subscriptions.',
+    'A broker starts in a new process on the state of offline sessions. `resident` is the memory of the whole process right after the start, and `files` the part of it that is mapped files (Node, libraries, tables of LevelDB). `bytes a session` is the heap in addition to that of the first row, after a garbage collection. The goals are one million queued messages in 10,000 sessions in 2 s and 100 MB, and 3,000 bytes per session with 10 subscriptions.',
     '',
     '| sessions | subscriptions each | queued | start ms | resident MB | files MB | bytes a session |',
     '| --- | --- | --- | --- | --- | --- | --- |',

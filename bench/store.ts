@@ -6,15 +6,15 @@ import { levelStore } from 'embermq/level';
 import { Level } from 'level';
 import { median } from './report.ts';
 
-/** What a put costs, in the store and in a bare loop over the same database, measured side by side. */
+/** The cost of a put, in the store and in a bare loop over the same database, measured alternately. */
 export interface Row {
   readonly durability: 'process' | 'power';
   readonly batch: number;
   readonly putsPerSecond: number;
-  /** CPU microseconds a put, of all threads. */
+  /** CPU microseconds per put, of all threads. */
   readonly putUs: number;
   readonly bareUs: number;
-  /** Of `putUs` to `bareUs`, each taken within one repetition. */
+  /** The median of the ratios of `putUs` to `bareUs` within each repetition. */
   readonly ratio: number;
 }
 
@@ -32,7 +32,7 @@ type Open = (folder: string, durability: Row['durability']) => Promise<Target>;
 
 const VALUE = Buffer.alloc(100, 7);
 
-/** Write so many records of 16 and 100 bytes, each time into a new folder. */
+/** Write `puts` records with keys of 16 bytes and values of 100 bytes, each time into a new folder. */
 export async function run(puts: number, repetitions: number): Promise<Row[]> {
   const keys = Array.from({ length: puts }, (_, i) => keyOf(i));
   const ours: Open = async (folder, durability) => {
@@ -55,14 +55,14 @@ export async function run(puts: number, repetitions: number): Promise<Row[]> {
     };
     return { write, close: () => database.close() };
   };
-  // once for the compiler, unreported
+  // Warm up the compiler; these measurements are not reported.
   for (const open of [ours, bare]) await measure(open, 'process', Math.min(puts, 50_000), 1000);
   const rows: Row[] = [];
   for (const durability of ['process', 'power'] as const) {
     for (const size of [100, 1000]) {
       const pairs: [store: Figures, bare: Figures][] = [];
       for (let i = 0; i < repetitions; i++) {
-        // who is first pays for what the other left behind
+        // Alternate the order, because the first one also pays for the work that the other left behind.
         const first = await measure(i % 2 === 0 ? ours : bare, durability, puts, size);
         const second = await measure(i % 2 === 0 ? bare : ours, durability, puts, size);
         pairs.push(i % 2 === 0 ? [first, second] : [second, first]);
@@ -96,7 +96,7 @@ async function measure(open: Open, durability: Row['durability'], puts: number, 
   }
 }
 
-/** Keys in no order, as of many sessions. */
+/** Keys without order, as those of many sessions. */
 function keyOf(i: number): Buffer {
   const key = Buffer.alloc(16);
   key.writeUInt32BE(Math.imul(i, 2_654_435_761) >>> 0, 4);
@@ -107,7 +107,7 @@ function keyOf(i: number): Buffer {
 /** The rows as a Markdown table. */
 export function table(rows: readonly Row[]): string {
   return [
-    'Puts of 16-byte keys and 100-byte values, one commit at a time. Bare: a loop over `level` without the store.',
+    'Puts of 16-byte keys and 100-byte values, one commit at a time. `bare` is a loop over `level` without the store.',
     '',
     '| survives the end of the | puts a commit | puts a second | CPU us a put | bare us | store to bare |',
     '| --- | --- | --- | --- | --- | --- |',

@@ -74,7 +74,7 @@ describe('the benchmark report', () => {
   });
 
   it('names a peer that is absent and what would bring it', () => {
-    assert.match(reportOf([]), /mosquitto was left out: not found \(install it\)/);
+    assert.match(reportOf([]), /mosquitto was not measured, because it was not found \(install it\)/);
   });
 
   it('finds lost messages, failed runs and missing figures troublesome, and nothing else', () => {
