@@ -522,6 +522,19 @@ describe('a level store in a folder', () => {
   });
 });
 
+describe('a level store in a folder that has a folder in the place of a log', () => {
+  it('is refused with STORE_UNUSABLE, which names that folder and the remedy', async () => {
+    const folder = await createFolder();
+    const log = join(folder, readdirSync(folder).find((name) => name.endsWith('.log')) as string);
+    rmSync(log);
+    mkdirSync(log);
+    await assert.rejects(levelStore(folder).open(), {
+      code: 'STORE_UNUSABLE',
+      message: new RegExp(`${log} is a folder\\. There is a folder in the place of a file: remove it`)
+    });
+  });
+});
+
 describe('a level store over a Level passed by the app', () => {
   const levels = new Map<Store, Level>();
   const contract = storeContract({

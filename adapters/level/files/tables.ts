@@ -81,7 +81,10 @@ async function findDamageIn(
   });
   if (file === undefined) return undefined; // deleted just now by another process that has the folder
   try {
-    const { size } = await file.stat();
+    const stats = await file.stat();
+    const { size } = stats;
+    // reading it would fail with an error that does not name it
+    if (stats.isDirectory()) throw new Error(`EISDIR: ${join(folder, name)} is a folder`);
     if (bytes !== undefined && size !== bytes)
       return { file: name, why: `it has ${size} bytes instead of ${bytes}`, blockEnds: [] };
     if (buffer.bytes.length < size) buffer.bytes = Buffer.allocUnsafeSlow(size);
