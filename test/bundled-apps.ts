@@ -1,6 +1,6 @@
 import type { BuildOptions } from 'esbuild';
 
-/** Keeps its state in memory. */
+/** Stores its state in memory. */
 const APP = {
   prints: 'a/b x\n',
   code: `
@@ -20,7 +20,7 @@ const APP = {
 `
 };
 
-/** CONNECT and PUBLISH with QoS 0, over TCP and WebSocket. */
+/** Encodes CONNECT and PUBLISH with QoS 0, over TCP and WebSocket. */
 const LISTENING_APP = {
   prints: 'a/tcp x\na/ws x\n',
   code: `
@@ -56,7 +56,7 @@ const LISTENING_APP = {
 `
 };
 
-/** Would keep its state in LevelDB if it were told to. */
+/** Would store its state in LevelDB if it were configured to. */
 const LEVEL_APP = {
   prints: LISTENING_APP.prints,
   code: `
@@ -66,7 +66,7 @@ const LEVEL_APP = {
 `
 };
 
-/** What the README tells apps to give esbuild. */
+/** The options for esbuild that the README recommends. */
 const WITH_REQUIRE = {
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" }
 };
@@ -74,13 +74,13 @@ const WITHOUT_LEVEL = { external: ['level'] };
 
 interface Bundle {
   readonly format: 'esm' | 'cjs';
-  /** The highest of the entry points that the app imports. */
+  /** The largest of the entry points that the app imports. */
   readonly uses: string;
   readonly app: { readonly code: string; readonly prints: string };
   readonly more?: Partial<BuildOptions>;
 }
 
-/** Apps, and how they are bundled. */
+/** The apps, and how they are bundled. */
 export const BUNDLES: readonly Bundle[] = [
   { format: 'esm', uses: 'embermq', app: APP },
   { format: 'cjs', uses: 'embermq', app: APP, more: { minify: true } },

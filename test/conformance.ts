@@ -1,5 +1,5 @@
-// Runs the tests that name a statement of the specification, joins them with the table of all statements, prints the result and writes
-// it to CONFORMANCE.md. Ends with 1 when a statement that binds a server has no test that passes, or any of these tests fails.
+// Runs the tests that name a statement of the specification, joins them with the table of all statements, prints the result and writes it
+// to CONFORMANCE.md. Exits with 1 if a statement that binds a server has no passing test, or if any of these tests fails.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
@@ -14,7 +14,7 @@ interface Outcome {
 
 const here = import.meta.dirname;
 
-/** Tests name statements in test/conformance; a few must stand elsewhere, beside the listener they need. */
+/** Finds the test files that name statements: those in test/conformance, and a few next to the listener they need. */
 function filesToRun(): string[] {
   return readdirSync(here, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))
@@ -32,17 +32,17 @@ async function runTests(files: string[]): Promise<{ outcomes: Outcome[]; failure
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     const { name, file, details } = data;
     const place = relative(here, file ?? name);
-    if (details.type === 'suite') continue; // passes and fails with the tests in it
+    if (details.type === 'suite') continue; // a suite passes and fails with its tests
     if (type === 'test:fail') failures.push(`${place}: ${name}\n  ${reasonOf(details.error)}`);
     if (isLeftOut(data.skip) || isLeftOut(data.todo)) continue;
     outcomes.push({ file: place, title: name, hasPassed: type === 'test:pass' });
   }
-  // files run side by side; within one the order is that of the text
+  // Files run concurrently; the tests of a file are in the order of its text.
   outcomes.sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0));
   return { outcomes, failures };
 }
 
-/** Node says `true` or the reason of a test that is skipped or still to do. */
+/** Node reports `true` or a reason for a test that is skipped or marked as todo. */
 function isLeftOut(mark: string | boolean | undefined): boolean {
   return mark !== undefined && mark !== false;
 }
@@ -52,7 +52,7 @@ function reasonOf(error: Error | undefined): string {
   return String(cause instanceof Error ? cause.message : (cause ?? error?.message ?? '')).split('\n', 1)[0];
 }
 
-/** Which tests speak for which statement. */
+/** Groups the tests by statement. */
 function byStatement(outcomes: readonly Outcome[]): Map<string, Outcome[]> {
   const tests = new Map<string, Outcome[]>();
   for (const outcome of outcomes) {
@@ -86,7 +86,7 @@ function table(tests: ReadonlyMap<string, Outcome[]>): string[] {
   return lines;
 }
 
-/** A test's title without the ids in front, and the file where it stands. */
+/** Returns the title of a test without its ids, and its file. */
 function cell({ file, title }: Outcome): string {
   const text = title
     .replace(/^(\s*\[[^\]]*\])*\s*/, '')

@@ -1,8 +1,8 @@
-// `npm run crash`: kill brokers under load, start them again on what they left, and see whether they kept what they promised. How many
-// rounds: the first argument, 200 by default. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
+// `npm run crash`: kills brokers under load, starts them again on their data folders, and checks that every promise was kept. The first
+// argument is the number of rounds, 200 by default. SEED repeats the plan of a run (clients, load, when to kill), not its timing.
 //
-// Before that, every data folder that a release has left (`store/fixtures`) is opened by brokers that are killed, and then has to have
-// everything in it. With `--from BUILD` half of the folders of the rounds are begun by that earlier release.
+// Before that, every data folder written by a release (`store/fixtures`) is opened by brokers that are killed, and must be complete
+// afterwards. With `--from BUILD` half of the folders of the rounds are created by that earlier release.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { FolderLife } from './crash/folder-life.ts';
@@ -11,7 +11,7 @@ import { OLD_FOLDERS } from './store/old-folder.ts';
 
 /** Rounds on one folder, with the same clients. */
 const ROUNDS_OF_A_FOLDER = 10;
-/** On every so many folders the broker is in an app, which publishes and whose clock is moved while the broker is down. */
+/** On every nth folder the broker is in an app, which publishes and whose clock is advanced while the broker is down. */
 const IN_APP = 2;
 
 const { values, positionals } = parseArgs({ options: { from: { type: 'string' } }, allowPositionals: true });
@@ -31,10 +31,10 @@ for (const name of OLD_FOLDERS) {
   const killed = await upgradeRound(name, seed);
   kills += killed;
   const seconds = (performance.now() - startMs) / 1000;
-  process.stdout.write(`  upgrade from ${name}: everything is there after ${killed} kills, ${seconds.toFixed(1)} s\n`);
+  process.stdout.write(`  upgrade from ${name}: complete after ${killed} kills, ${seconds.toFixed(1)} s\n`);
 }
 for (let done = 0, at = 0; done < rounds; at++) {
-  // the seed of each folder names the run that begins with it, and whether it is an app's
+  // The seed of each folder determines the run that begins with it, and whether it uses an app.
   const own = seed + at;
   const isApp = own % IN_APP === 0;
   const from = at % 4 < 2 ? values.from : undefined;

@@ -1,5 +1,5 @@
-// `npm run fuzz`: send damaged, misplaced and random packets to brokers in this process. How many: the first argument or RUNS, 1,000,000 by
-// default. SEED repeats a run.
+// `npm run fuzz`: sends damaged, misplaced and random packets to brokers in this process. The number is the first argument or RUNS,
+// 1,000,000 by default. SEED repeats a run.
 import { fuzz } from './fuzz/run.ts';
 
 const runs = Number(process.argv[2] ?? process.env.RUNS ?? 1_000_000);

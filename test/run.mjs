@@ -8,8 +8,8 @@ import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /**
- * Folders whose files share processes, as they leave nothing behind in one: compiling the sources once for some files
- * and not for each is half of their time. All other files have a process to themselves, and those that count the objects in one.
+ * Folders whose files share processes, because their tests leave nothing behind in the process. Compiling the sources once for several
+ * files halves their time. All other files, and those that count the objects in a process, have a process of their own.
  */
 const TOGETHER = [
   '',
@@ -34,13 +34,13 @@ const files = readdirSync(here, { recursive: true })
   .filter((path) => words.length === 0 || words.some((word) => relative(here, path).includes(word)))
   .sort();
 
-// They run in child processes that inherit this process' flags: --import tsx --conditions=embermq-source.
+// The child processes inherit the flags of this one: --import tsx --conditions=embermq-source.
 const folder = mkdtempSync(join(tmpdir(), 'embermq-test-'));
 let ran = 0;
 const seen = new Set();
 const results = run({ files: programs(), concurrency: Math.max(2, availableParallelism()), timeout: 300_000 });
 results.on('test:pass', ({ name, file, details, skip }) => {
-  if (name === file) return; // a program of which no test was seen passes under its path
+  if (name === file) return; // a file without a test passes under its path
   seen.add(path(file));
   if (details.type !== 'suite' && skip === undefined) ran++;
 });
@@ -55,7 +55,7 @@ results.on('end', () => {
 });
 results.compose(new spec()).pipe(process.stdout);
 
-/** What to run: files of tests, and modules that import some of them. */
+/** The programs to run: test files, and modules that import several of them. */
 function programs() {
   const alone = files.filter((file) => !TOGETHER.includes(folderOf(file)) || countsObjects(file));
   const shared = TOGETHER.flatMap((name) => {

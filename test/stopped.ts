@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /**
- * A broker in a process of its own is stopped (SIGSTOP) for three times the keep alive of a client, which goes on sending PINGREQ, and
- * goes on (SIGCONT): the client must have its PINGRESP and stay. `node --import tsx --conditions=embermq-source test/stopped.ts [ROUNDS]`
+ * Suspends a broker in a separate process (SIGSTOP) for three times the keep alive of a client that continues to send PINGREQ, and resumes
+ * it (SIGCONT): the client must receive PINGRESP and stay connected. `node --import tsx --conditions=embermq-source test/stopped.ts
+ * [ROUNDS]`
  */
 const STOPPED_MS = 4_500;
 const CONNECT_KEEP_ALIVE_1 = Buffer.from('100d00044d51545404020001000161', 'hex');
@@ -36,7 +37,10 @@ async function main(rounds: number): Promise<void> {
   }
 }
 
-/** @returns what came of the client. @throws Error when it was closed */
+/**
+ * @returns the result for the client
+ * @throws Error if it was closed
+ */
 async function stopOnce(broker: ChildProcess, port: number): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let bytes = Buffer.alloc(0);

@@ -1,5 +1,5 @@
-// `npm run types -- [VERSIONS]`: compile an app in TypeScript against the package as it is published, without skipLibCheck, with other versions
-// of TypeScript than the project's own: 5.4 and 7 by default. Needs the npm registry.
+// `npm run types -- [VERSIONS]`: compiles a TypeScript app against the published package, without skipLibCheck, with other versions of
+// TypeScript than that of the project: 5.4 and 7 by default. Needs the npm registry.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

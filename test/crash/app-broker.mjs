@@ -1,5 +1,5 @@
-// A broker in an app, whose wall clock may be ahead and which publishes what it is sent: `node app-broker.mjs BUILD FOLDER SETTINGS`, with the
-// built package in BUILD.
+// A broker in an app, whose wall clock may be ahead and which publishes the messages sent to it: `node app-broker.mjs BUILD FOLDER
+// SETTINGS`, with the built package in BUILD.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 

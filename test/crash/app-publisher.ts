@@ -11,7 +11,7 @@ const KINDS: readonly { readonly topic: string; readonly qos: QoS; readonly reta
   { topic: `r/${NUMBER}/a`, qos: 1, retain: true }
 ];
 
-/** The app that has the broker in its process: it publishes by `broker.publish`, and does not do so again after a crash. */
+/** The app that has the broker in its process: it publishes with `broker.publish`, and does not repeat messages after a crash. */
 export class AppPublisher {
   readonly #world: World;
   readonly #random: Random;
@@ -29,7 +29,7 @@ export class AppPublisher {
     return this.#outgoing === 0;
   }
 
-  /** Load begins, or goes on. */
+  /** Starts or continues the load. */
   fill(broker: BrokerProcess): void {
     if (this.#broker !== broker) this.#outgoing = 0;
     this.#broker = broker;
@@ -54,7 +54,7 @@ export class AppPublisher {
     });
   }
 
-  /** The broker has gone, and with it whatever it had not answered. */
+  /** Called when the broker has ended with all unanswered messages. */
   lost(): void {
     this.#broker = undefined;
     this.#outgoing = 0;

@@ -10,15 +10,15 @@ const PATIENCE_MS = 20_000;
 
 export interface BrokerSettings {
   readonly durability: 'process' | 'power';
-  /** Of topics that go first in a backlog. */
+  /** Topics with a priority in backlogs. */
   readonly priorities: Readonly<Record<string, number>>;
-  /** How far its wall clock is ahead, in an app of its own; undefined: `embermq serve` itself. */
+  /** How far the wall clock of a broker in an app is ahead; undefined for `embermq serve`. */
   readonly aheadMs: number | undefined;
-  /** Folder of another build than this one's, such as an earlier release. */
+  /** Folder of another build, such as an earlier release. */
   readonly build?: string;
 }
 
-/** What an app publishes by the broker's own API. */
+/** A message that an app publishes with the API of the broker. */
 export interface AppMessage {
   readonly topic: string;
   readonly payload: string;
@@ -26,10 +26,10 @@ export interface AppMessage {
   readonly retain: boolean;
 }
 
-/** A broker of the built package in a process of its own, on a folder. */
+/** A broker of the built package in a separate process, with a data folder. */
 export class BrokerProcess {
   readonly child: ChildProcess;
-  /** What it wrote to standard error besides where its state is. */
+  /** Its standard error output, except the line that names the data folder. */
   complaints = '';
   #stdout = '';
   readonly #ended: Promise<unknown>;
@@ -59,7 +59,7 @@ export class BrokerProcess {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe', isApp ? 'ipc' : 'ignore']
     });
-    // what it said is read to the end
+    // Its output is read to the end.
     this.#ended = Promise.all([once(this.child, 'close'), isApp ? once(this.child, 'disconnect') : undefined]);
     this.child.on('message', (id) => {
       this.#published.get(id as number)?.();
@@ -73,7 +73,11 @@ export class BrokerProcess {
     });
   }
 
-  /** @returns its port; undefined when it was killed before. Throws what it said when it ended by itself, or is not ready in time */
+  /**
+   * Waits until the broker is ready.
+   * @returns its port, or undefined if it was killed before
+   * @throws Error with its output if it ended by itself or was not ready in time
+   */
   async ready(): Promise<number | undefined> {
     const guard = setTimeout(() => this.child.kill('SIGABRT'), PATIENCE_MS);
     try {
@@ -92,7 +96,10 @@ export class BrokerProcess {
     }
   }
 
-  /** By its own API, where it is in an app. @param done the promise has been kept; never called when the broker dies before */
+  /**
+   * Publishes with the API of the broker, if it runs in an app.
+   * @param done called when the promise is fulfilled; never called if the broker crashes before
+   */
   publish(message: AppMessage, done: () => void): void {
     const id = ++this.#lastId;
     this.#published.set(id, done);

@@ -14,15 +14,15 @@ import { Willed } from './willed.ts';
 import { World } from './world.ts';
 
 const DAY_SEC = 86_400;
-/** What the sessions of 3.x clients get (option sessionExpiryInterval). */
+/** The session expiry of 3.x clients (option sessionExpiryInterval). */
 const ZONE_SEC = 7_200;
-/** How far the clock goes ahead at once: past SHORT_SEC and DELAY_SEC, not past ZONE_SEC. */
+/** How far the clock is advanced at once: beyond SHORT_SEC and DELAY_SEC, not beyond ZONE_SEC. */
 const AHEAD_MS = 3_700_000;
 const MOST_MESSAGES = 3_000;
-/** Real time after which what has not come will not come. */
+/** Real time after which missing messages are a failure. */
 const PATIENCE_MS = 10_000;
 
-/** What a broker is started with, another one each time: what a folder holds must not depend on it. */
+/** Each start of the broker uses different settings, because the contents of a folder must not depend on them. */
 const DURABILITIES = ['process', 'power'] as const;
 const PRIORITIES: readonly BrokerSettings['priorities'][] = [
   {},
@@ -30,7 +30,7 @@ const PRIORITIES: readonly BrokerSettings['priorities'][] = [
   { 't/0/q1/a': 1, 't/2/q2/b': 7 }
 ];
 
-/** What a life on one folder came to. */
+/** The result of a life on one folder. */
 export interface Outcome {
   readonly rounds: number;
   readonly kills: number;
@@ -39,14 +39,14 @@ export interface Outcome {
 }
 
 /**
- * A broker on one folder, killed and started again, with its clients, who keep their state. What happens, and when, comes from the
- * seed; what the machine makes of it, and so what the broker is doing when it is killed, does not.
+ * Kills and restarts a broker on one folder, with clients that keep their state. The seed determines the actions and their times, but not
+ * what the broker is doing when it is killed, which depends on the machine.
  */
 export class FolderLife {
   readonly folder = mkdtempSync(join(tmpdir(), 'embermq-crash-'));
   readonly #random: Random;
   readonly #world = new World();
-  /** A broker in an app, which publishes and whose clock is moved now and then, instead of the command. */
+  /** Set if a broker in an app, which publishes and whose clock is sometimes advanced, is used instead of the command. */
   readonly #app: AppPublisher | undefined;
   readonly #publishers: Publisher[];
   readonly #subscribers: Subscriber[];
@@ -58,7 +58,7 @@ export class FolderLife {
   #rounds = 0;
   readonly #from: string | undefined;
 
-  /** @param from folder of a build of an earlier release, which has the data folder until it is killed for the first time */
+  /** @param from folder of a build of an earlier release, which uses the data folder until it is killed for the first time */
   constructor(seed: number, isApp: boolean, from?: string) {
     this.#from = from;
     this.#random = new Random(seed);
@@ -146,7 +146,7 @@ export class FolderLife {
     return [this.#watcher, ...this.#publishers, ...this.#subscribers, ...this.#willed];
   }
 
-  /** Load and death, once or several times, then peace, in which all that was promised has to come. */
+  /** Publishes load and kills the broker, once or twice; then waits until every promised message has arrived. */
   async #round(): Promise<void> {
     const random = this.#random;
     for (let left = 1 + random.below(2); left > 0; left--) {
@@ -179,7 +179,7 @@ export class FolderLife {
     if (this.#broker !== undefined) this.#app?.fill(this.#broker);
   }
 
-  /** After so many acknowledgements and a bit, or after so long. */
+  /** Waits for a number of acknowledgements and a little longer, or for a time. */
   async #momentOfDeath(): Promise<void> {
     const random = this.#random;
     const afterMs = random.below(600);
@@ -199,11 +199,14 @@ export class FolderLife {
     this.#app?.lost();
     for (const peer of this.#peers) peer.rest();
     this.#world.isLoading = false;
-    // what the dead one wrote is still read
+    // Wait until the output of the killed broker has been read.
     while (this.#peers.some((peer) => peer.isOnline)) await sleep(1);
   }
 
-  /** What `embermq store check` says. @param isCopy of a copy: the broker is to start on what it left, and to open a folder changes it */
+  /**
+   * Runs the checks of `embermq store check`.
+   * @param isCopy whether to check a copy: the broker should also start on the unchanged folder, and opening a folder changes it
+   */
   async #check(isCopy: boolean): Promise<void> {
     const folder = isCopy ? `${this.folder}-copy` : this.folder;
     if (isCopy) cpSync(this.folder, folder, { recursive: true });
@@ -229,7 +232,7 @@ export class FolderLife {
       this.#broker = new BrokerProcess(this.folder, settings);
       const ready = this.#broker.ready();
       if (random.once(6) && settings.build === undefined) {
-        // it does not even come up
+        // Kill the broker before it is ready.
         await sleep(random.below(400));
         await this.#broker.kill();
         await ready;

@@ -5,7 +5,7 @@ import type { ConnackPacket, Packet, Properties, ProtocolVersion, Will } from '.
 import type { Random } from '../fuzz/random.ts';
 import type { World } from './world.ts';
 
-/** Who connects, and how long its session is kept: seconds, 0 for none. */
+/** The client id and the session expiry interval in seconds, 0 for none. */
 export interface PeerOptions {
   readonly clientId: string;
   readonly version: ProtocolVersion;
@@ -13,22 +13,26 @@ export interface PeerOptions {
   readonly receiveMaximum?: number;
 }
 
-/** A client that keeps its state when broker or connection go, as a device would. */
+/** A client that keeps its state when the broker or the connection ends, as a device would. */
 export abstract class Peer {
   readonly options: PeerOptions;
   protected readonly world: World;
   protected readonly random: Random;
-  /** It is to be connected while the broker is there. */
+  /** Whether it should be connected while the broker runs. */
   wantsOnline = true;
-  /** The next CONNECT says clean start; it stays so until a CONNACK tells that it was heard. */
+  /** Whether the next CONNECT has Clean Start 1. This stays true until a CONNACK confirms one. */
   wantsCleanStart: boolean;
   isOnline = false;
-  /** A CONNACK has promised that the session is kept; how far the clock was ahead when it was last heard of. */
+  /** Whether a CONNACK has confirmed that the session is persisted. */
   protected isSessionSure = false;
-  /** 3.x: a session that began clean ends with its connection. One that is there then is of a CONNECT whose CONNACK did not come. */
+  /**
+   * 3.x: a session that began with CleanSession 1 ends with its connection. A session that still exists belongs to a CONNECT whose CONNACK
+   * did not arrive.
+   */
   #endsWithConnection = false;
+  /** How far the clock was ahead when the last connection ended. */
   #lastAheadMs = 0;
-  /** How far it was ahead at the last CONNECT, heard or not. */
+  /** How far the clock was ahead at the last CONNECT, whether it arrived or not. */
   #triedAheadMs = 0;
   #triedBeforeMs = 0;
   #socket: Socket | undefined;
@@ -46,19 +50,19 @@ export abstract class Peer {
     return this.options.clientId;
   }
 
-  /** The CONNACK is here. */
+  /** Called at CONNACK. */
   protected abstract welcomed(sessionPresent: boolean): void;
   protected abstract received(packet: Packet): void;
-  /** The connection has gone. */
+  /** Called when the connection has ended. */
   protected abstract lost(wasOnline: boolean): void;
-  /** The session with all its state is gone on the broker's side, and was to go. */
+  /** Called when the broker has discarded the session with all its state, as it should. */
   protected abstract forgotten(): void;
-  /** Of the next CONNECT. */
+  /** The will of the next CONNECT. */
   protected will(): Will | undefined {
     return undefined;
   }
 
-  /** Connect, where that is wanted and possible. An older connection of the same client id gives way. */
+  /** Connects if that is wanted and possible. An older connection of the same client id is taken over. */
   connect(): void {
     const { world, options } = this;
     if (world.port === undefined || !this.wantsOnline) return;
@@ -139,7 +143,7 @@ export abstract class Peer {
     this.#socket?.write(encode(packet, this.options.version));
   }
 
-  /** Resolves when the broker has answered all that was sent, or the connection has gone. */
+  /** Resolves when the broker has answered everything that was sent, or the connection has ended. */
   settled(): Promise<void> {
     return new Promise((resolve) => {
       this.#onPong = () => {
@@ -151,7 +155,7 @@ export abstract class Peer {
     });
   }
 
-  /** Go: with DISCONNECT, or as if a cable had been cut. */
+  /** Ends the connection: with DISCONNECT, or as if a cable had been cut. */
   leave(isPolite: boolean): void {
     const socket = this.#socket;
     if (socket === undefined) return;
@@ -177,7 +181,7 @@ export abstract class Peer {
     this.lost(wasOnline);
   }
 
-  /** Run something in a while, unless all is over by then. */
+  /** Calls a function later, unless `rest` is called before. */
   protected later(ms: number, run: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
@@ -186,14 +190,14 @@ export abstract class Peer {
     this.#timers.add(timer);
   }
 
-  /** No timer rings any more. */
+  /** Clears all timers. */
   rest(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
   }
 }
 
-/** A packet in a few words. */
+/** Describes a packet in a few words. */
 function brief(packet: Packet): string {
   const { cmd } = packet;
   const id = 'messageId' in packet ? ` ${packet.messageId}` : '';

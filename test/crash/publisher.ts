@@ -3,13 +3,13 @@ import type { Random } from '../fuzz/random.ts';
 import { Peer, type PeerOptions } from './peer.ts';
 import type { Sent, World } from './world.ts';
 
-/** Seconds: what has an expiry expires when the clock is moved, and not otherwise. */
+/** Seconds. Messages with an expiry interval expire when the clock is advanced, and only then. */
 export const SHORT_SEC = 600;
-/** Delay of delayed messages and of wills that wait, seconds. */
+/** Delay of delayed messages and delayed wills, in seconds. */
 export const DELAY_SEC = 3_000;
 
 interface Kind {
-  /** Among so many other chances. */
+  /** The relative frequency of this kind. */
   readonly weight: number;
   readonly topic: string;
   readonly qos: QoS;
@@ -18,7 +18,7 @@ interface Kind {
   readonly isDelayed?: boolean;
 }
 
-/** Publishes as fast as it is acknowledged, each topic at one QoS; sends again what was not, where its session was kept. */
+/** Publishes as fast as the broker acknowledges, each topic at one QoS, and sends unacknowledged messages again if its session was kept. */
 export class Publisher extends Peer {
   readonly #kinds: readonly Kind[];
   readonly #window: number;
@@ -55,7 +55,7 @@ export class Publisher extends Peer {
     if (this.world.isLoading && this.random.once(3)) {
       this.later(this.random.below(300), () => {
         if (!this.world.isLoading) return;
-        // half of them come back while the broker still has the connection before
+        // Half of them reconnect while the broker still has the previous connection.
         if (this.random.once(2)) this.leave(false);
         this.connect();
       });
@@ -73,7 +73,7 @@ export class Publisher extends Peer {
     }
   }
 
-  /** Load begins, or goes on. */
+  /** Starts or continues the load. */
   fill(): void {
     if (this.isOnline) this.#fill();
   }
@@ -126,7 +126,7 @@ export class Publisher extends Peer {
       world.fault(`${this.name}: ${packet.cmd} for packet id ${messageId}, which is not in use`);
       return;
     }
-    // a PUBCOMP may say that the id is unknown: the one before it has not arrived
+    // PUBCOMP may report an unknown packet id if the previous PUBCOMP did not arrive.
     if (reasonCode >= 0x80 && packet.cmd !== 'pubcomp') {
       world.fault(`${this.name}: ${packet.cmd} 0x${reasonCode.toString(16)} for ${out.sent.topic} ${out.sent.seq}`);
       this.#outgoing.delete(messageId);
@@ -136,7 +136,7 @@ export class Publisher extends Peer {
     if (packet.cmd === 'pubrec') {
       if (!out.isReleased) {
         out.isReleased = true;
-        // PUBRELs go again in the order of the PUBRECs
+        // PUBREL packets are sent again in the order of the PUBREC packets.
         this.#outgoing.delete(messageId);
         this.#outgoing.set(messageId, out);
       }
@@ -149,7 +149,7 @@ export class Publisher extends Peer {
 
   protected override lost(): void {}
 
-  /** What was on its way may have come or not; nobody will say. */
+  /** Unacknowledged messages may have arrived or not; there will be no answer. */
   protected override forgotten(): void {
     this.#outgoing.clear();
   }

@@ -3,25 +3,25 @@ import { Peer } from './peer.ts';
 
 const FILTER = 'r/#';
 
-/** Looks at the retained messages once. */
+/** A client that reads the retained messages once. */
 export class RetainedReader extends Peer {
   readonly #found = new Map<string, number>();
   #onSuback: (() => void) | undefined;
 
-  /** Connect, read them all, say what is wrong with them, and go. */
+  /** Connects, reads all retained messages, reports what is wrong with them, and disconnects. */
   async look(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#onSuback = resolve;
       this.connect();
     });
     await this.settled();
-    await this.settled(); // each one acknowledges what came before
+    await this.settled(); // each call acknowledges the messages received before it
     this.leave(true);
     this.wantsOnline = false;
     for (const topic of this.world.topics.keys()) if (topic.startsWith('r/')) this.#check(topic);
   }
 
-  /** The last one that was acknowledged, or one that was sent behind it. */
+  /** The retained message must be the last acknowledged one, or one that was sent after it. */
   #check(topic: string): void {
     const { world } = this;
     const log = world.topics.get(topic) ?? [];

@@ -3,7 +3,7 @@ import type { Random } from '../fuzz/random.ts';
 import { Peer, type PeerOptions } from './peer.ts';
 import { type Receiver, reaches, type Sent, type World } from './world.ts';
 
-/** When a filter was subscribed: maybe from `from` to `to`, for sure from `sureFrom` to `sureTo`. */
+/** The period in which a filter was subscribed: possibly from `from` to `to`, certainly from `sureFrom` to `sureTo`. */
 interface Stretch {
   readonly from: number;
   sureFrom: number;
@@ -19,7 +19,7 @@ interface Wanted {
   isWanted: boolean;
 }
 
-/** What came, by topic: of one subscriber, or of a share group. */
+/** The received messages by topic, of one subscriber or of a share group. */
 export class Inbox implements Receiver {
   readonly name: string;
   readonly seen = new Map<string, Set<number>>();
@@ -54,25 +54,25 @@ export class Inbox implements Receiver {
   }
 }
 
-/** A subscriber with a session that is kept. It comes and goes, and checks all it gets. */
+/** A subscriber with a persistent session that connects, disconnects and checks every message it receives. */
 export class Subscriber extends Peer {
   readonly #filters: Wanted[];
   readonly #inbox: Inbox;
   readonly #isShared: boolean;
-  /** QoS 2 ids that wait for PUBREL. */
+  /** QoS 2 packet ids that wait for PUBREL. */
   readonly #received = new Set<number>();
   readonly #asked = new Map<number, { wanted: Wanted; stretch: Stretch; isEnd: boolean }>();
-  /** Acknowledgements held back for a while, in order. */
+  /** Acknowledgements that are sent later, in order. */
   #acks: AckPacket[] = [];
   #isHolding = false;
   readonly #isSlow: boolean;
   readonly #isRestless: boolean;
-  /** Ticks. */
+  /** In ticks. */
   #offlineSince = 0;
-  /** Expired before it could be sent. */
+  /** Messages that expired before they could be sent. */
   readonly #expired = new Set<Sent>();
   #lastId = 0;
-  /** What came on this connection. */
+  /** Messages received on this connection. */
   #came = new Set<Sent>();
 
   constructor(
@@ -91,12 +91,12 @@ export class Subscriber extends Peer {
     this.#filters = filters.map(([filter, qos], at) => ({ filter, qos, id: at + 1, stretches: [], isWanted: true }));
   }
 
-  /** Everything that was asked is answered. */
+  /** Whether every request has been answered. */
   get isSettled(): boolean {
     return this.isOnline && this.#asked.size === 0;
   }
 
-  /** It was subscribed for sure while the broker took this in. */
+  /** Whether it was certainly subscribed while the broker processed this message. */
   wasSubscribed(sent: Sent): boolean {
     return this.#filters.some(({ filter, stretches }) => {
       const stretch = stretches.at(-1);
@@ -121,12 +121,12 @@ export class Subscriber extends Peer {
     if (this.world.isLoading) this.#plan();
   }
 
-  /** Messages flow: this one does something meanwhile, unless it just waits. */
+  /** Plans something to do while messages are published. */
   busy(): void {
     if (this.isOnline) this.#plan();
   }
 
-  /** Something will happen while messages flow. */
+  /** Plans something to do while messages are published, unless this subscriber only waits. */
   #plan(): void {
     if (!this.#isRestless) return;
     this.later(this.random.below(300), () => {
@@ -147,7 +147,7 @@ export class Subscriber extends Peer {
         }
         case 3:
           if (random.once(3) && !this.#isShared) this.wantsCleanStart = true;
-          if (this.isOnline) this.connect(); // takes its own session over
+          if (this.isOnline) this.connect(); // takes over its own session
           return;
       }
       this.#plan();
@@ -162,7 +162,7 @@ export class Subscriber extends Peer {
 
   #subscribe(wanted: Wanted): void {
     const { filter: topic, qos, id, stretches } = wanted;
-    // one that was not answered may hold or not
+    // A subscription that was not answered may exist or not.
     let stretch = stretches.at(-1);
     if (stretch === undefined || stretch.to < Infinity || stretch.sureTo < Infinity) {
       const from = stretch !== undefined && stretch.to === Infinity ? stretch.from : this.world.tick();
@@ -207,7 +207,7 @@ export class Subscriber extends Peer {
         }
         const { stretch, isEnd, wanted } = asked;
         if (isEnd) {
-          // nothing that is sent from now on may come
+          // No message that is sent from now on may arrive.
           for (const one of wanted.stretches) one.to = Math.min(one.to, this.world.tick());
         } else stretch.sureFrom = Math.min(stretch.sureFrom, this.world.tick());
         break;
@@ -268,7 +268,7 @@ export class Subscriber extends Peer {
     if (this.options.version === 5 && !properties?.subscriptionIdentifier?.includes(filter.id))
       world.fault(`${what}: the subscription identifier ${filter.id} is missing`);
     if (sent.isForbidden) world.fault(`${what}: its time has not come, or is over`);
-    // what was in flight before is sent again, expired or not [MQTT-4.3.3-7]
+    // Messages that were in flight before are sent again, expired or not [MQTT-4.3.3-7].
     if (this.#expired.has(sent) && !dup) world.fault(`${what}: it has expired`);
     const inbox = this.#inbox;
     inbox.pending.delete(sent);
@@ -278,7 +278,7 @@ export class Subscriber extends Peer {
         world.fault(`${what}: a second time on one connection`);
     } else {
       const last = inbox.last.get(topic) ?? -1;
-      // sent again, it may come to one who has subscribed meanwhile
+      // A message that is sent again may arrive at a client that has subscribed in the meantime.
       const isLate = sent.isRepeated && !this.wasSubscribed(sent);
       if (seq < last && !isLate && !this.#isShared && !topic.startsWith('d/')) world.fault(`${what}: after ${last}`);
       inbox.last.set(topic, seq);
@@ -294,7 +294,7 @@ export class Subscriber extends Peer {
     this.#asked.clear();
   }
 
-  /** The clock has been moved: what has expired while this client was away is not to come any more. */
+  /** Called when the clock has been advanced: messages that expired while this client was offline must not arrive any more. */
   clockMoved(): void {
     for (const sent of this.#inbox.pending) {
       if (!this.world.isExpired(sent)) continue;

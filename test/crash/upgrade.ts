@@ -9,8 +9,8 @@ import { BrokerProcess } from './broker-process.ts';
 const MOST_KILLS = 6;
 
 /**
- * Open a data folder of an earlier release with brokers of this one that are killed while they open it or shortly after, and see that
- * everything is still in it.
+ * Opens a data folder of an earlier release with brokers of this one that are killed while they open it or shortly after, and checks that
+ * its state is complete.
  * @returns how often a broker was killed
  * @throws AssertionError naming what is missing
  */
@@ -20,7 +20,7 @@ export async function upgradeRound(name: string, seed: number): Promise<number> 
   const expected = copyOldFolder(name, folder);
   const kills = 2 + random.below(MOST_KILLS - 1);
   for (let left = kills; left > 0; left--) {
-    // nothing becomes due: the clock stays where it was when the folder was made
+    // Nothing becomes due: the clock is that of the time when the folder was created.
     const aheadMs = expected.madeAtMs - Date.now();
     const broker = new BrokerProcess(folder, { durability: 'process', priorities: {}, aheadMs });
     const ready = broker.ready();

@@ -3,13 +3,13 @@ import type { Random } from '../fuzz/random.ts';
 import { Peer, type PeerOptions } from './peer.ts';
 import type { Sent, World } from './world.ts';
 
-/** A client with a will, another one each time it connects. */
+/** A client with a will, a different one for each connection. */
 export class Willed extends Peer {
   readonly #delaySec: number;
   #will: Sent | undefined;
   #before: Sent | undefined;
   #isPolite = false;
-  /** How far the clock was ahead when the connection went. */
+  /** How far the clock was ahead when the connection ended. */
   #lostAheadMs = 0;
 
   constructor(world: World, random: Random, options: PeerOptions, delaySec: number) {
@@ -31,7 +31,7 @@ export class Willed extends Peer {
   }
 
   protected override welcomed(): void {
-    // it came back in time
+    // The client reconnected in time.
     if (this.#delaySec > 0 && this.#before !== undefined && this.#lostAheadMs === this.world.aheadMs)
       this.#before.isForbidden = true;
     if (!this.world.isLoading) return;
@@ -49,7 +49,7 @@ export class Willed extends Peer {
     this.#isPolite = false;
   }
 
-  /** A will that does not wait is published now, or when the broker is back. */
+  /** A will without a delay is published now, or when the broker runs again. */
   protected override lost(wasOnline: boolean): void {
     this.#lostAheadMs = this.world.aheadMs;
     if (wasOnline && !this.#isPolite && this.#delaySec === 0 && this.#will !== undefined)

@@ -1,49 +1,49 @@
 import type { QoS } from '../../lib/packets/types.ts';
 import { matches } from '../../lib/topics/topic.ts';
 
-/** A message that somebody sent, and what is known of it. Times are ticks of the world. */
+/** A message that a client or the app has sent, and what is known about it. Times are ticks of the world. */
 export interface Sent {
   readonly topic: string;
-  /** Its place among the messages of its topic. */
+  /** Its position among the messages of its topic. */
   readonly seq: number;
   readonly qos: QoS;
   readonly sentAt: number;
-  /** How far the broker's clock was ahead when it was sent last. */
+  /** How far the broker's clock was ahead when the message was last sent. */
   aheadMs: number;
   readonly expiryMs: number;
-  /** A retained message without payload. */
+  /** Whether this is a retained message without payload. */
   readonly isClear: boolean;
-  /** Infinity: not acknowledged. */
+  /** Infinity if it is not acknowledged. */
   ackedAt: number;
-  /** It went out on more than one connection. */
+  /** Whether it was sent on more than one connection. */
   isRepeated: boolean;
-  /** It may not come now: a will whose client came back in time, a delayed message before its time. */
+  /** Whether it must not arrive now: a will whose client reconnected in time, a delayed message before its time. */
   isForbidden: boolean;
-  /** A delayed message: nobody is to get it yet. */
+  /** Whether this is a delayed message that nobody may receive yet. */
   isWaiting: boolean;
 }
 
-/** Who is told what was acknowledged. */
+/** A receiver is notified of acknowledged messages. */
 export interface Receiver {
-  /** The message has been acknowledged: if this one was subscribed all the while, it is to get it. */
+  /** Called when a message has been acknowledged: a receiver that was subscribed all the time must get it. */
   accepted(sent: Sent): void;
-  /** What it is still to get, in words. */
+  /** Describes the messages that it has yet to receive. */
   missing(): string[];
 }
 
-/** What has happened so far, in the order in which it did, and what it promises. */
+/** The events so far, in order, and the messages that must arrive because of them. */
 export class World {
   readonly topics = new Map<string, Sent[]>();
   readonly receivers: Receiver[] = [];
   readonly faults: string[] = [];
-  /** All that happened, a line each; written down when something was wrong. */
+  /** All events, a line each; written to a file if there was a fault. */
   readonly journal: string[] = [];
-  /** Where the broker is; undefined: down. */
+  /** The port of the broker; undefined while it is down. */
   port: number | undefined;
   aheadMs = 0;
-  /** New messages are published, clients come and go. */
+  /** Whether messages are published and clients connect and disconnect. */
   isLoading = false;
-  /** Messages that may still be published in this round. */
+  /** The number of messages that may still be published in this round. */
   budget = 0;
   acks = 0;
   #tick = 0;
@@ -62,7 +62,7 @@ export class World {
     if (this.faults.length < 20) this.faults.push(text);
   }
 
-  /** A message is about to be sent for the first time. */
+  /** Records a message that is about to be sent for the first time. */
   send(topic: string, qos: QoS, more: { expiryMs?: number; isClear?: boolean } = {}): Sent {
     let log = this.topics.get(topic);
     if (log === undefined) this.topics.set(topic, (log = []));
@@ -84,7 +84,7 @@ export class World {
     return sent;
   }
 
-  /** The broker has answered for it. */
+  /** Records that the broker has acknowledged a message. */
   acknowledged(sent: Sent): void {
     if (sent.ackedAt !== Infinity) return;
     sent.ackedAt = this.tick();
@@ -93,19 +93,22 @@ export class World {
     while (this.#onAcks.length > 0 && this.#onAcks[0][0] <= this.acks) this.#onAcks.shift()?.[1]();
   }
 
-  /** The broker's clock goes ahead while there is no broker: what waited so long for its time is due. @param delayMs of delayed messages */
+  /**
+   * Advances the broker's clock while there is no broker, so that delayed messages become due.
+   * @param delayMs the delay of delayed messages
+   */
   moveClock(byMs: number, delayMs: number): void {
     this.aheadMs += byMs;
     for (const sent of [...this.topics.values()].flat()) {
       if (!sent.isWaiting || this.aheadMs - sent.aheadMs < delayMs) continue;
       sent.isForbidden = false;
-      if (sent.ackedAt === Infinity) continue; // when it is sent again it may be taken as new, and wait again
+      if (sent.ackedAt === Infinity) continue; // when it is sent again, the broker may treat it as new and delay it again
       sent.isWaiting = false;
       this.#due(sent);
     }
   }
 
-  /** Whoever was subscribed is to get it. */
+  /** From now on every subscribed receiver must get the message. */
   #due(sent: Sent): void {
     for (const receiver of this.receivers) receiver.accepted(sent);
   }
@@ -114,7 +117,7 @@ export class World {
     return this.aheadMs - aheadMs >= expiryMs;
   }
 
-  /** Resolves when so many more messages are acknowledged. */
+  /** Resolves when this many more messages are acknowledged. */
   moreAcks(count: number): Promise<void> {
     return new Promise((resolve) => {
       this.#onAcks.push([this.acks + count, resolve]);
@@ -127,7 +130,7 @@ export class World {
   }
 }
 
-/** Does a topic filter, shared or not, reach a topic? */
+/** Whether a topic filter, shared or not, matches a topic name. */
 export function reaches(filter: string, topic: string): boolean {
   return matches(filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter, topic);
 }

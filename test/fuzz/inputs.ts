@@ -4,36 +4,36 @@ import type { Packet, Properties, ProtocolVersion, QoS } from '../../lib/packets
 import { writeVarint } from '../../lib/packets/varint.ts';
 import type { Random } from './random.ts';
 
-/** Where a connection is when the input comes. */
+/** The state of a connection when the input arrives. */
 export type State = 'new' | 'authenticating' | 'live' | 'reauthenticating' | 'left';
 
-/** What is sent on one connection. */
+/** The bytes that are sent on one connection. */
 export interface Input {
   readonly name: string;
   readonly version: ProtocolVersion;
   readonly state: State;
   readonly bytes: Buffer;
-  /** There is but one thing wrong with it, if any: the reason code is certain. */
+  /** Whether it has at most one error, so that the reason code is certain. */
   readonly isSimple: boolean;
 }
 
-/** Method of the enhanced authentication that the broker under test knows. */
+/** The method of the enhanced authentication that the broker under test supports. */
 export const METHOD = 'rounds';
 
 const VERSIONS = [3, 4, 5] as const;
 const QUALITIES: readonly QoS[] = [0, 1, 2];
 
-// ---------------------------------------------------------------------------------------------------------- packets to spoil
+// ---------------------------------------------------------------------------------------------------------- packets to damage
 
 interface Template {
   readonly name: string;
   readonly version: ProtocolVersion;
-  /** The state it belongs to. */
+  /** The state in which the packet is valid. */
   readonly state: State;
   readonly frame: Buffer;
 }
 
-/** A v5 packet with a place for a property block. */
+/** A 5.0 packet with a place for a property block. */
 interface Slot {
   readonly name: string;
   readonly place: PropertySet;
@@ -46,7 +46,7 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 }
 
-/** A packet of a first byte and a body, with the right remaining length. */
+/** Builds a packet from a first byte and a body, with the correct remaining length. */
 export function framed(first: number, ...body: readonly Buffer[]): Buffer {
   const all = Buffer.concat(body);
   const head = Buffer.alloc(5);
@@ -125,7 +125,7 @@ const SLOTS: readonly Slot[] = [
   }
 ];
 
-/** One good property of each row, as it lies on the wire. */
+/** One valid property of each row, as encoded. */
 function sample({ id, type, name }: PropertyRow): Buffer {
   switch (type) {
     case 'flag':
@@ -221,7 +221,7 @@ function clientTemplates(version: ProtocolVersion): Template[] {
   return packets.map(([state, packet]) => ({ name: packet.cmd, version, state, frame: encode(packet, version) }));
 }
 
-/** What only a server sends. */
+/** Packets that only a server sends. */
 function serverTemplates(version: ProtocolVersion): Template[] {
   const packets: Packet[] = [
     { cmd: 'connack', sessionPresent: false, reasonCode: 0 },
@@ -257,7 +257,7 @@ function statesOf(version: ProtocolVersion): readonly State[] {
   return version === 5 ? ['new', 'authenticating', 'live', 'reauthenticating', 'left'] : ['new', 'live', 'left'];
 }
 
-/** Offset of the body of a complete packet. */
+/** Returns the offset of the body of a complete packet. */
 function bodyAt(frame: Buffer): number {
   let at = 1;
   while (frame[at++] > 127);
@@ -265,8 +265,8 @@ function bodyAt(frame: Buffer): number {
 }
 
 /**
- * Every damage that can be listed: each packet cut at every byte (as it is, and with a remaining length that fits), every byte flipped, every
- * property alone, doubled, foreign and cut, every packet in every state. Some 20,000 inputs.
+ * Lists every damage: each packet truncated at every byte (unchanged, and with a corrected remaining length), every byte flipped, every
+ * property alone, duplicated, misplaced and truncated, every packet in every state. About 20,000 inputs.
  */
 export function* listed(): Generator<Input, void, undefined> {
   for (const { name, version, state, frame } of CLIENT) {
@@ -489,7 +489,7 @@ function packet(random: Random, version: ProtocolVersion): Packet {
   }
 }
 
-/** A CONNECT like any client's; its id is one of few, so that sessions are taken over and resumed. */
+/** Builds a valid CONNECT; its client id is one of few, so that sessions are taken over and resumed. */
 export function connect(random: Random, version: ProtocolVersion): Packet {
   const isFive = version === 5;
   const hasName = random.once(3);
@@ -515,7 +515,7 @@ export function connect(random: Random, version: ProtocolVersion): Packet {
   };
 }
 
-/** Spoil bytes in one of the ways in which bytes are spoilt. */
+/** Damages bytes in one of several ways. */
 function spoil(random: Random, bytes: Buffer): Buffer {
   const at = random.below(bytes.length);
   const end = Math.min(bytes.length, at + 1 + random.below(8));
@@ -539,7 +539,7 @@ function spoil(random: Random, bytes: Buffer): Buffer {
       copy[Math.min(1, bytes.length - 1)] = random.below(256);
       return copy;
     default: {
-      // the length in front of a text, or what stands in such a place
+      // The length of a string, or whatever is in that place.
       if (at + 1 < copy.length) copy.writeUInt16BE(random.below(70_000) & 0xffff, at);
       return copy;
     }
@@ -550,11 +550,11 @@ function encoded(random: Random, version: ProtocolVersion): Buffer {
   try {
     return encode(packet(random, version), version);
   } catch {
-    return bytesOf(0xc0, 0); // what our own encoder refuses to write
+    return bytesOf(0xc0, 0); // the encoder refused to write the packet
   }
 }
 
-/** A sequence of packets, most of them good, some spoilt. */
+/** Builds a sequence of packets, most of them valid, some damaged. */
 export function randomInput(random: Random): Input {
   const version = random.pick([3, 4, 4, 5, 5, 5] as const);
   const state = random.pick(['live', 'live', 'live', 'live', ...statesOf(version)] as const);
@@ -577,7 +577,7 @@ export function randomInput(random: Random): Input {
   return { name: 'random', version, state, bytes: Buffer.concat(parts), isSimple: false };
 }
 
-/** Cut bytes into chunks as a network would, mostly in one piece. */
+/** Splits bytes into chunks as a network would, mostly in one piece. */
 export function split(random: Random, bytes: Buffer): Buffer[] {
   if (!random.once(3)) return [bytes];
   const chunks: Buffer[] = [];

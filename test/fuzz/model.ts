@@ -4,25 +4,28 @@ import type { ConnectPacket, Packet, ProtocolVersion } from '../../lib/packets/t
 import { levelCount } from '../../lib/topics/topic.ts';
 import { type Input, METHOD, type State } from './inputs.ts';
 
-/** What has to become of a connection. */
+/** The expected result for a connection. */
 export interface Verdict {
   /**
-   * `open`: it lives, and answers. `waiting`: for the rest of a packet. `left`: closed, as the client asked or without a word.
-   * `refused`: closed with `code` where the version can tell. `narrow`: the client takes so little in a packet that any answer may be too
-   * large for it.
+   * `open`: it works, and answers. `waiting`: it waits for the rest of a packet. `left`: it is closed, as the client requested or without
+   * an answer. `refused`: it is closed, with `code` if the version has one. `narrow`: the client accepts packets so small that any answer
+   * may be too large.
    */
   readonly end: 'open' | 'waiting' | 'left' | 'refused' | 'narrow';
-  /** The reason code, where it is certain. */
+  /** The reason code, if it is certain. */
   readonly code: number | undefined;
-  /** Where the connection was at the end. */
+  /** The state of the connection at the end. */
   readonly state: State;
-  /** In whose format the broker answers; undefined: a CONNECT that can not be read so far is not answered. */
+  /** The version in which the broker answers; undefined if CONNECT could not be read far enough for an answer. */
   readonly version: ProtocolVersion | undefined;
-  /** What was read on the way. */
+  /** The packets that were read. */
   readonly packets: readonly ReadPacket[];
-  /** Largest packet that may be sent to it. */
+  /** The largest packet that the client accepts. */
   readonly maxFrame: number;
-  /** It may be closed without an answer: whether the version was known at that moment depends on how the bytes were cut into chunks. */
+  /**
+   * Whether it may be closed without an answer: whether the version was known at that moment depends on how the bytes were split into
+   * chunks.
+   */
   readonly mayBeSilent: boolean;
 }
 
@@ -33,19 +36,19 @@ export interface ReadPacket {
   readonly version: ProtocolVersion;
 }
 
-/** Limits of the broker under test that the model needs. */
+/** The limits of the broker under test that the model needs. */
 export interface Limits {
   readonly maxPacketSize: number;
-  /** Bounds packets until the CONNECT is accepted. */
+  /** Limit for packets until the CONNECT is accepted. */
   readonly maxConnectSize: number;
   readonly maxTopicLevels: number;
   readonly maxTopicAlias: number;
   readonly maxClientidLen: number;
-  /** Enhanced authentication by `METHOD` is on offer. */
+  /** Whether the broker supports enhanced authentication with `METHOD`. */
   readonly hasMethod: boolean;
 }
 
-/** What of a connection the rules depend on. */
+/** The properties of a connection that the rules depend on. */
 interface Known {
   state: State;
   version: ProtocolVersion | undefined;
@@ -57,10 +60,10 @@ interface Known {
   readonly aliases: Set<number>;
 }
 
-/** Longest of the answers that are not of the client's own making. */
+/** The largest answer that does not contain data of the client. */
 const NARROW = 300;
 
-/** The end of a connection, while the model reads. */
+/** Thrown at the end of a connection while the model reads. */
 class End {
   readonly end: Verdict['end'];
   readonly code: number | undefined;
@@ -72,8 +75,8 @@ class End {
 }
 
 /**
- * Read an input as the specification has it, packet by packet, by the strict decoder: the slow and obvious way beside the broker's, which
- * reads in place. It knows nothing of sessions, so it says only what depends on this one connection.
+ * Reads an input packet by packet with the strict decoder, following the specification: a slow and simple counterpart of the broker, which
+ * reads in place. It knows nothing of sessions, so it predicts only what depends on this one connection.
  */
 export function judge(input: Input, limits: Limits): Verdict {
   const known: Known = {
@@ -127,7 +130,7 @@ function read(bytes: Buffer, known: Known, limits: Limits, packets: ReadPacket[]
   }
 }
 
-/** A packet that is too large is refused at its fixed header, a CONNECT in the version that came with it. */
+/** Refuses a packet that is too large at its fixed header, and a CONNECT in its own version. */
 function checkSize(bytes: Buffer, bodyAt: number, size: number, known: Known, limits: Limits): void {
   const isWelcomed = known.state === 'live' || known.state === 'reauthenticating';
   const most = isWelcomed ? limits.maxPacketSize : Math.min(limits.maxConnectSize, limits.maxPacketSize);
@@ -153,7 +156,7 @@ function bodyOf(bytes: Buffer, at: number): { at: number; length: number } {
   }
 }
 
-/** In which version a CONNECT is answered, good or not. */
+/** Determines the version in which a CONNECT is answered, valid or not. */
 function versionOf(bytes: Buffer, start: number, end: number): ProtocolVersion | undefined {
   try {
     decodeClientPacket(1, 0, bytes, start, end, 5);
@@ -187,7 +190,7 @@ function take(packet: Packet, known: Known, limits: Limits): void {
     }
     case 'subscribe':
       for (const { topic } of packet.subscriptions) mustBePlain(topic);
-      // `$queue/` is a shared subscription, too [MQTT-3.8.3-4]
+      // `$queue/` is a shared subscription as well [MQTT-3.8.3-4].
       if (packet.subscriptions.some(({ topic, noLocal }) => noLocal && /^\$(share|queue)\//.test(topic)))
         throw new End('refused', 0x82);
       if (packet.subscriptions.some(({ topic }) => !isFilter(topic, known.version))) throw new End('refused', 0x82);
@@ -204,7 +207,7 @@ function take(packet: Packet, known: Known, limits: Limits): void {
     case 'auth': {
       if (!known.hasMethod || packet.properties?.authenticationMethod !== METHOD) throw new End('refused', 0x82);
       if ((packet.reasonCode === 0x18) !== known.isChallenged) throw new End('refused', 0x82);
-      // the broker under test asks once, then lets in
+      // The broker under test sends one challenge, then accepts the client.
       known.isChallenged = packet.reasonCode === 0x19;
       known.state = known.isChallenged ? 'reauthenticating' : 'live';
       return;
@@ -212,7 +215,7 @@ function take(packet: Packet, known: Known, limits: Limits): void {
   }
 }
 
-/** No control characters and no non-characters (section 1.5.4). */
+/** Refuses control characters and non-characters (section 1.5.4). */
 function mustBePlain(text: string): void {
   for (const character of text) {
     const code = character.codePointAt(0) as number;
@@ -221,7 +224,7 @@ function mustBePlain(text: string): void {
   }
 }
 
-/** Level by level [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.8.2-1], [MQTT-4.8.2-2]. */
+/** Whether a filter is valid, level by level [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.8.2-1], [MQTT-4.8.2-2]. */
 function isFilter(filter: string, version: ProtocolVersion | undefined): boolean {
   const levels = filter.split('/');
   if (version === 5 && levels.length > 1 && levels[0] === '$share') {
@@ -242,7 +245,7 @@ function takeConnect(packet: ConnectPacket, known: Known, limits: Limits): void 
   known.maxFrame = properties.maximumPacketSize ?? Infinity;
   if (known.maxFrame < NARROW) throw new End('narrow');
   const state = known.state;
-  known.state = 'new'; // refused here, it has never lived
+  known.state = 'new'; // refused here, so it was never connected
   for (const text of [clientId, packet.username, packet.will?.topic]) mustBePlain(text ?? '');
   known.state = state;
   const isNameless = clientId === '' && (protocolVersion === 3 || (protocolVersion === 4 && !clean));

@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** 0 <= it < 1 */
+  /** Returns a number from 0 to below 1. */
   next(): number {
     // mulberry32
     this.#state = (this.#state + 0x6d2b_79f5) >>> 0;
@@ -16,12 +16,12 @@ export class Random {
     return ((it ^ (it >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number, 0 <= it < bound. */
+  /** Returns a whole number from 0 to below `bound`. */
   below(bound: number): number {
     return Math.floor(this.next() * bound);
   }
 
-  /** True in one of `times` cases. */
+  /** Returns true in one of `times` cases. */
   once(times: number): boolean {
     return this.below(times) === 0;
   }

@@ -16,40 +16,43 @@ import { Peer, turns } from './wire.ts';
 export interface FuzzOptions {
   readonly runs: number;
   readonly seed: number;
-  /** Called after each batch with the inputs done so far. */
+  /** Called after each batch with the number of inputs so far. */
   readonly onProgress?: (done: number) => void;
 }
 
 export interface FuzzResult {
   readonly runs: number;
-  /** How many inputs ended how. */
+  /** The number of inputs for each result. */
   readonly ends: Readonly<Record<string, number>>;
-  /** Packets that `mqtt-packet` read, too, and read the same. */
+  /** Packets that `mqtt-packet` also read, with the same result. */
   readonly compared: number;
 }
 
-/** Connections that are served side by side. */
+/** Connections that are tested concurrently. */
 const BATCH = 120;
-/** Inputs the brokers live for. */
+/** Number of inputs after which the brokers are replaced. */
 const LIFE = 30_000;
 
 /** A broker under test. */
 interface Kind {
   readonly options: BrokerOptions;
-  /** It knows the enhanced authentication. */
+  /** Whether it supports the enhanced authentication. */
   readonly hasMethod: boolean;
-  /** Every event has a listener. */
+  /** Whether every event has a listener. */
   readonly isWatched: boolean;
 }
 
-/** Asks once for more, then lets in. */
+/** Sends one challenge, then accepts the client. */
 const authenticate: Hook<'authenticate'> = ({ method, round }) => {
   if (method === undefined) return undefined;
   if (method !== METHOD) return { allow: false, reasonCode: 0x8c };
   return round === 0 ? { challenge: Buffer.from('more') } : true;
 };
 
-/** The ways in which a broker handles packets: as they lie; with hooks; one by one, changed on the way and everybody watching. */
+/**
+ * The ways in which a broker processes packets: directly; with hooks; one by one, with hooks that change them and listeners for every
+ * event.
+ */
 const KINDS: readonly Kind[] = [
   { options: {}, hasMethod: false, isWatched: false },
   { options: { allowAnonymous: true, hooks: { authenticate } }, hasMethod: true, isWatched: false },
@@ -78,8 +81,8 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * Send inputs to brokers, each on a connection of its own, and look after each batch: the connection ended or lives as the model says, a
- * healthy publisher and its observer were not disturbed, nothing was thrown or reported. At the end of a broker's life nothing is left.
+ * Sends inputs to brokers, each on its own connection, and checks after each batch: the connection has the state that the model predicts, a
+ * healthy publisher and its observer were not disturbed, and nothing was thrown or reported. When a broker is stopped, nothing is left.
  * @throws AssertionError naming the input and its bytes
  */
 export async function fuzz({ runs, seed, onProgress }: FuzzOptions): Promise<FuzzResult> {
@@ -108,12 +111,12 @@ export async function fuzz({ runs, seed, onProgress }: FuzzOptions): Promise<Fuz
   return { runs, ...tally };
 }
 
-/** Each input goes to one of the brokers that know the state it wants. */
+/** Each input is sent to one of the brokers that support its state. */
 async function serve(inputs: readonly Input[], targets: readonly Target[], random: Random): Promise<void> {
   const parts = targets.map((): Input[] => []);
   for (const input of inputs) {
     const first = input.state === 'authenticating' || input.state === 'reauthenticating' ? 1 : 0;
-    // half of them to the quickest
+    // Half of them go to the fastest broker.
     parts[random.once(2) ? first : first + random.below(targets.length - first)].push(input);
   }
   for (const [at, target] of targets.entries()) await target.serve(parts[at]);
@@ -124,7 +127,7 @@ interface Tally {
   compared: number;
 }
 
-/** The listed damages as far as half of the runs reach, evenly taken, then random sequences. */
+/** The listed damages up to half of the runs, evenly spaced, then random sequences. */
 function pick(runs: number, random: Random): (count: number) => Input[] {
   const all = [...listed()];
   const wanted = Math.min(all.length, runs >> 1);
@@ -132,7 +135,7 @@ function pick(runs: number, random: Random): (count: number) => Input[] {
     { length: wanted },
     (_, at) => all[Math.floor(((at + random.next()) * all.length) / wanted)]
   );
-  // each broker gets some of every kind
+  // Each broker receives some of every kind.
   for (let at = chosen.length - 1; at > 0; at--) {
     const other = random.below(at + 1);
     [chosen[at], chosen[other]] = [chosen[other], chosen[at]];
@@ -141,16 +144,16 @@ function pick(runs: number, random: Random): (count: number) => Input[] {
   return (count) => Array.from({ length: count }, () => chosen[at++] ?? randomInput(random));
 }
 
-/** One input at work. */
+/** An input that is being tested. */
 interface Run {
   readonly input: Input;
   readonly verdict: Verdict;
   readonly peer: Peer;
-  /** Others may come with the same client id. */
+  /** Whether other inputs may use the same client id. */
   readonly isShared: boolean;
 }
 
-/** A broker with a healthy publisher and an observer, and the time it lives in. */
+/** A broker with a healthy publisher and an observer, and its clock. */
 class Target {
   readonly #broker: Broker;
   readonly #clock: ManualClock;
@@ -159,7 +162,7 @@ class Target {
   readonly #limits: Limits;
   readonly #publisher: Peer;
   readonly #observer: Peer;
-  /** They have to be closed after a while. */
+  /** Connections that must be closed after a while. */
   #gone: Run[] = [];
   #failures: Error[] = [];
   #sent = 0;
@@ -236,7 +239,7 @@ class Target {
   async serve(inputs: readonly Input[]): Promise<void> {
     const runs = inputs.map((input) => this.#begin(input));
     this.#work();
-    await turns(12); // inputs beyond their share of a turn are served in rotation
+    await turns(12); // inputs above their share of a turn are processed in rotation
     if (engineOf(this.#broker).publishing.hasHooks) await turns(6);
     this.#checkHealth();
     for (const run of runs) this.#guard(run, () => this.#check(run));
@@ -300,7 +303,7 @@ class Target {
     const last = heard.at(-1);
     if (verdict.end === 'narrow' || endedByAcknowledgement(verdict, peer, heard)) return;
     if (verdict.end === 'open' || verdict.end === 'waiting') {
-      // the next one of the same client id takes over; 3.x is not told
+      // The next connection of the same client id takes over; a 3.x client is not notified.
       const mayBeReplaced =
         isShared && (verdict.version !== 5 || (last?.cmd === 'disconnect' && last.reasonCode === 0x8e));
       if (peer.isClosed && mayBeReplaced) return;
@@ -322,7 +325,7 @@ class Target {
     this.#checkRefusal(input, verdict, last);
   }
 
-  /** MQTT 5.0 is told why. */
+  /** Checks the reason code that a 5.0 client receives. */
   #checkRefusal(input: Input, verdict: Verdict, last: Packet | undefined): void {
     if (verdict.mayBeSilent && last === undefined) return;
     const isConnected = verdict.state === 'live' || verdict.state === 'reauthenticating';
@@ -332,7 +335,7 @@ class Target {
     assert.equal(last.reasonCode, verdict.code, `refused with 0x${verdict.code?.toString(16)}, not ${describe(last)}`);
   }
 
-  /** A second opinion on what has been accepted. */
+  /** Compares an accepted packet with the result of another parser. */
   #compare({ packet, bytes, version }: ReadPacket): void {
     const other = foreign(bytes, version);
     if (other === undefined) return;
@@ -352,7 +355,7 @@ class Target {
     } else if (packet.cmd === 'unsubscribe') assert.deepEqual(other.unsubscriptions, packet.unsubscriptions);
   }
 
-  /** The peer goes in one of the ways in which peers go, or leaves it to the broker. */
+  /** Ends the connection of the peer in one of several ways, or leaves that to the broker. */
   #leave(run: Run): void {
     const { wire } = run.peer;
     this.#gone.push(run);
@@ -370,7 +373,7 @@ class Target {
     }
   }
 
-  /** Time passes in steps, so that a hook that a timer set off has its turn before its own timeout. */
+  /** Lets time pass in steps, so that a hook whose work a timer started can answer before its own timeout. */
   async #pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 4_000) {
       this.#clock.advance(Math.min(4_000, ms - passed));
@@ -378,13 +381,13 @@ class Target {
     }
   }
 
-  /** Let the time pass after which nobody may be left who does not take part. */
+  /** Lets time pass until every connection of a silent client must be closed. */
   async #age(): Promise<void> {
     for (const { peer, verdict } of this.#gone) {
       const isTimed = verdict.state === 'new' || verdict.state === 'authenticating';
       if (!peer.isClosed && !isTimed) peer.wire.leave();
     }
-    await this.#pass(14_000); // CONNECT timeout, then lingering
+    await this.#pass(14_000); // CONNECT timeout, then the time for closing
     await turns(2);
     for (const run of this.#gone)
       this.#guard(run, () => assert.ok(run.peer.wire.destroyed, 'its stream is closed after the timeouts'));
@@ -435,7 +438,7 @@ class Target {
 
 const PINGREQ = framed(0xc0);
 
-/** What brings a connection into the state that an input wants. */
+/** Returns the frames that bring a connection into the state that an input needs. */
 function preamble({ version, state }: Input, clientId: string, clean: boolean): Buffer[] {
   if (state === 'new') return [];
   const hasMethod = state === 'authenticating' || state === 'reauthenticating';
@@ -450,12 +453,12 @@ function preamble({ version, state }: Input, clientId: string, clean: boolean): 
   return frames;
 }
 
-/** Whether a PINGREQ is sent behind the input. */
+/** Whether a PINGREQ is sent after the input. */
 function isProbed({ end, state }: Verdict): boolean {
   return end === 'open' && (state === 'live' || state === 'reauthenticating');
 }
 
-/** What came in answer to a CONNECT, in the format that this asked for. */
+/** Reads the answers in the format of the version of the CONNECT. */
 function readAs({ version, maxFrame }: Verdict, { wire }: Peer): Packet[] {
   if (version === undefined) {
     assert.equal(wire.heardBytes, 0, 'nothing is sent before a CONNECT that can be read');
@@ -465,7 +468,7 @@ function readAs({ version, maxFrame }: Verdict, { wire }: Peer): Packet[] {
   return reader.push(wire.hear());
 }
 
-/** What a client may answer to what it has received, by kind and QoS. */
+/** The acknowledgements that a client may send for each packet type and QoS. */
 const ANSWERS: Readonly<Record<string, readonly string[]>> = {
   'publish 1': ['puback'],
   'publish 2': ['pubrec'],
@@ -473,8 +476,8 @@ const ANSWERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Whether the input acknowledged something in flight by a packet of the wrong kind, which ends the connection (0x82). Which ids are in
- * flight depends on the session, so it shows only in what the broker has sent.
+ * Whether the input acknowledged a packet in flight with a packet of the wrong type, which ends the connection (0x82). The packet ids in
+ * flight depend on the session, so they can be known only from the packets that the broker has sent.
  */
 function endedByAcknowledgement({ packets, version }: Verdict, peer: Peer, heard: readonly Packet[]): boolean {
   const last = heard.at(-1);
@@ -493,7 +496,7 @@ function describe(last: Packet | undefined): string {
   return last === undefined ? 'no packet' : JSON.stringify(last);
 }
 
-/** What the `mqtt-packet` package reads; undefined where it has an opinion of its own. */
+/** Returns what the `mqtt-packet` package reads; undefined if it refuses the bytes. */
 function foreign(bytes: Buffer, version: number): Record<string, unknown> | undefined {
   let found: Record<string, unknown> | undefined;
   const parser = mqttPacket.parser({ protocolVersion: version });

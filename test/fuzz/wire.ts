@@ -8,28 +8,28 @@ import type { TransportInfo } from '../../lib/records/client.ts';
 type Done = (error?: Error | null) => void;
 
 export interface WireOptions {
-  /** As many bytes unsent, and `write` returns false. Default 16,384, as a socket of Node's has. */
+  /** Number of unsent bytes at which `write` returns false. Default 16,384, as for a socket of Node. */
   readonly highWaterMark?: number;
-  /** False: nothing that the broker writes is taken until `listen(true)`. */
+  /** If false, nothing that the broker writes is read until `listen(true)`. */
   readonly isListening?: boolean;
-  /** False: no 'close' ever comes. */
+  /** If false, no 'close' event is emitted. */
   readonly emitClose?: boolean;
   readonly autoDestroy?: boolean;
-  /** Called with every write; what it throws comes out of the broker's `stream.write`. */
+  /** Called with every write; if it throws, the broker's `stream.write` throws. */
   readonly onWrite?: () => void;
 }
 
 /**
- * The broker's end of a connection, with the test in the place of the network: what `say` is given the broker reads at once, what it
- * writes lies in `heard`.
+ * The broker's end of a connection, with the test instead of the network: the broker reads the arguments of `say` at once, and what it
+ * writes is added to `heard`.
  */
 export class Wire extends Duplex {
-  /** What the broker has written and the peer has taken. */
+  /** The chunks that the broker has written and the peer has read. */
   heard: Buffer[] = [];
   heardBytes = 0;
-  /** The broker has ended its side. */
+  /** Whether the broker has ended its side. */
   isEnded = false;
-  /** The broker, or an error, has destroyed it. */
+  /** Whether the broker, or an error, has destroyed the stream. */
   isCut = false;
   #isListening: boolean;
   #held: { readonly chunks: readonly Buffer[]; readonly done: Done } | undefined;
@@ -42,17 +42,17 @@ export class Wire extends Duplex {
     this.#onWrite = onWrite;
   }
 
-  /** Bytes of the peer: the broker reads them before this returns, unless it has paused. */
+  /** Sends bytes of the peer. The broker reads them before this returns, unless it has paused. */
   say(...chunks: readonly Buffer[]): void {
     for (const chunk of chunks) if (!this.destroyed && !this.readableEnded) this.push(chunk);
   }
 
-  /** The peer ends its side. */
+  /** Ends the side of the peer. */
   leave(): void {
     if (!this.destroyed) this.push(null);
   }
 
-  /** From now on the peer takes what the broker writes, or does not. */
+  /** Sets whether the peer reads what the broker writes. */
   listen(isListening: boolean): void {
     this.#isListening = isListening;
     const held = this.#held;
@@ -62,7 +62,7 @@ export class Wire extends Duplex {
     held.done();
   }
 
-  /** The peer takes the write that waits, and none of those behind it. */
+  /** Lets the peer read the pending write, and none after it. */
   sip(): void {
     const held = this.#held;
     this.#held = undefined;
@@ -71,7 +71,7 @@ export class Wire extends Duplex {
     held.done();
   }
 
-  /** Everything heard since the last call, as one. */
+  /** Returns all bytes read since the last call. */
   hear(): Buffer {
     const all = this.heard.length === 1 ? this.heard[0] : Buffer.concat(this.heard);
     this.heard = [];
@@ -125,7 +125,7 @@ export class Wire extends Duplex {
   }
 }
 
-/** A client at the far end of a wire: says packets, reads strictly what comes back. */
+/** A client on the other side of a wire: it sends packets and reads the answers strictly. */
 export class Peer {
   readonly wire: Wire;
   readonly version: ProtocolVersion;
@@ -145,7 +145,7 @@ export class Peer {
   }
 
   /**
-   * The packets that came since the last call; all of them stay in `received`.
+   * Returns the packets received since the last call; all of them remain in `received`.
    * @throws ProtocolError for bytes that a server must not send
    */
   take(): Packet[] {
@@ -155,13 +155,13 @@ export class Peer {
     return packets;
   }
 
-  /** Nothing more can come: the broker has ended or cut the connection. */
+  /** Whether the broker has ended or destroyed the connection. */
   get isClosed(): boolean {
     return this.wire.isEnded || this.wire.isCut || this.wire.destroyed;
   }
 }
 
-/** Let the broker's turns pass until it has read and answered all that this peer said, however many shares of a turn that takes. */
+/** Waits until the broker has read and answered everything that this peer sent, however many shares of a turn that takes. */
 export async function quiet(peer: Peer): Promise<void> {
   const { wire } = peer;
   let last = -1;
@@ -173,7 +173,7 @@ export async function quiet(peer: Peer): Promise<void> {
   }
 }
 
-/** Let the broker's turns pass. */
+/** Waits for turns of the broker. */
 export async function turns(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

@@ -1,10 +1,10 @@
-// Writes two data folders with a built release, for the tests that open the folders of every release with today's code:
+// Writes two data folders with a built release, for the tests that open the folders of every release with the current code:
 //
 //   node test/store/make-fixture.mjs BUILD NAME
 //
-// BUILD is the folder of an installed or built embermq (with `dist` in it), NAME the release, such as 0.1. What is made lies in `fixtures`:
-// `NAME-closed` (stopped cleanly) and `NAME-killed` (killed with SIGKILL under load), each with what must be found in it in a `.json` file
-// beside it. `old-folder.ts` checks that. Run it once for each release, commit what it made, and never change that again.
+// BUILD is the folder of an installed or built embermq (with `dist` in it), NAME the release, such as 0.1. The folders are written to
+// `fixtures`: `NAME-closed` (stopped cleanly) and `NAME-killed` (killed with SIGKILL under load), each with a `.json` file that describes
+// its expected contents. `old-folder.ts` checks them. Run this once for each release, commit the result, and never change it again.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,11 +21,11 @@ const FIXTURES = join(import.meta.dirname, 'fixtures');
 /** Session Expiry Interval: never. */
 const NEVER = 0xffff_ffff;
 const HOUR_SEC = 3_600;
-/** Acknowledgements after which the broker is killed. */
+/** Number of acknowledgements after which the broker is killed. */
 const LOAD_ACKS = 500;
 const WINDOW = 20;
 
-/** A broker of the release, in a process of its own. */
+/** A broker of the release in a separate process. */
 class Release {
   static async start(folder) {
     const release = new Release();
@@ -55,7 +55,7 @@ class Release {
   }
 }
 
-/** A client that sends and acknowledges only what it is told to. */
+/** A client that sends and acknowledges packets only on request. */
 class Wire {
   #waiting = [];
   #packets = [];
@@ -108,7 +108,7 @@ class Wire {
     await this.next('suback');
   }
 
-  /** At QoS 1 and 2 with all that belongs to it. */
+  /** Publishes at QoS 1 and 2 and completes the flow. */
   async publish(messageId, topic, payload, qos, more = {}) {
     this.send({ cmd: 'publish', messageId, topic, payload, qos, dup: false, retain: false, ...more });
     if (qos === 1) await this.next('puback');
@@ -130,7 +130,7 @@ class Wire {
   }
 }
 
-/** A session with its subscriptions that goes away at once. */
+/** Creates a session with its subscriptions, and disconnects. */
 async function away(port, clientId, version, filters, id) {
   const wire = await Wire.connect(port, clientId, version);
   await wire.subscribe(1, filters, id);
@@ -144,7 +144,7 @@ const PROPERTIES = {
   userProperties: { one: '1', zwei: '2' }
 };
 
-/** Sessions, messages in flight out of the broker, a queue, shared subscriptions. */
+/** Creates sessions with messages in flight, a queue, and shared subscriptions. */
 async function fillReaders(port, expected) {
   const filters5 = [{ topic: 'a/#', qos: 2, nl: true, rap: true, rh: 1 }];
   const readers = { reader5: 5, reader4: 4, reader3: 3 };
@@ -168,7 +168,7 @@ async function fillReaders(port, expected) {
     }
     await wire.cut();
     await publisher.cut();
-    // what the next ones are fed does not reach it
+    // The next messages must not be delivered to this session.
     const unsubscriber = await Wire.connect(port, clientId, version, {});
     for (let left = 3; left > 0; left--) await unsubscriber.next(left === 3 ? 'pubrel' : 'publish');
     unsubscriber.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['a/#'] });
@@ -196,7 +196,7 @@ async function fillReaders(port, expected) {
   await feeder.leave();
 }
 
-/** What came in and waits for PUBREL, and sessions that are over or will be. */
+/** Creates received messages that wait for PUBREL, and sessions that have ended or will end. */
 async function fillWriters(port, expected) {
   for (const [clientId, version, messageId] of [
     ['writer5', 5, 9],
@@ -228,7 +228,7 @@ async function fillWriters(port, expected) {
   await expiring.leave();
 }
 
-/** Retained and delayed messages, wills, tables. */
+/** Creates retained and delayed messages, wills, and tables. */
 async function fillRest(release, expected) {
   const { port } = release;
   await away(port, 'observer', 5, [
@@ -268,7 +268,10 @@ async function fillRest(release, expected) {
   };
 }
 
-/** Wills of clients that are there to the end, and one that waits for its delay. @returns the connections that stay */
+/**
+ * Creates wills of clients that are connected until the end, and one that waits for its delay.
+ * @returns the connections that stay open
+ */
 async function bequeath(port, expected) {
   const will = (clientId, delaySec) => ({
     topic: `wills/${clientId}`,
@@ -291,7 +294,7 @@ async function bequeath(port, expected) {
   return [live5, live4];
 }
 
-/** Publishes to `load/...` as fast as it is acknowledged. */
+/** Publishes to `load/...` as fast as the broker acknowledges. */
 class LoadPublisher {
   outgoing = new Map();
   sent = [];
@@ -327,7 +330,7 @@ class LoadPublisher {
     const out = this.outgoing.get(messageId);
     if (cmd !== 'pubcomp') this.acked.push([out.topic, out.payload]);
     if (cmd === 'pubrec') {
-      // PUBRELs are sent again in the order of the PUBRECs
+      // PUBREL packets are sent again in the order of the PUBREC packets.
       this.outgoing.delete(messageId);
       this.outgoing.set(messageId, { ...out, isReleased: true });
       this.wire.send({ cmd: 'pubrel', messageId });
@@ -340,7 +343,7 @@ class LoadPublisher {
   }
 }
 
-/** Load on sessions that are away and on one that is there, and death in the middle of it. */
+/** Publishes load for offline sessions and a connected one, and kills the broker during it. */
 async function killUnderLoad(release, expected) {
   const { port } = release;
   await away(port, 'asleep5', 5, [{ topic: 'load/#', qos: 2 }], 5);
@@ -398,7 +401,7 @@ async function make(end) {
     delayed: [],
     properties: { ...PROPERTIES, correlationData: `${PROPERTIES.correlationData}` }
   };
-  // LevelDB makes tables of its log at each start
+  // LevelDB creates tables from its log at each start.
   for (const fill of [fillReaders, fillWriters]) {
     const release = await Release.start(folder);
     await fill(release.port, expected);
