@@ -6,7 +6,7 @@ import {
   type HookRegistry,
   isThenable,
   type Refusal,
-  soundRefusal,
+  readRefusal,
   type Verdict
 } from '../events/hooks.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -130,7 +130,7 @@ export class Authentication implements AuthExchange {
         this.#outcome.refused(FAILED); // [MQTT-4.12.0-6]
       else this.#outcome.challenge(answer.challenge);
     } else if (answer.allow === true) this.#outcome.approved(answer);
-    else this.#outcome.refused(soundRefusal(answer, refusalCode(username)));
+    else this.#outcome.refused(readRefusal(answer, refusalCode(username)));
   }
 }
 

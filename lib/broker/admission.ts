@@ -14,7 +14,7 @@ import {
   isApproval,
   isThenable,
   type Refusal,
-  soundRefusal,
+  readRefusal,
   type Verdict
 } from '../events/hooks.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
@@ -176,7 +176,7 @@ export class Admission {
   }
 
   #refuse(session: Session, given: Partial<Refusal>): void {
-    const refusal = soundRefusal(given, ReasonCode.notAuthorized);
+    const refusal = readRefusal(given, ReasonCode.notAuthorized);
     session.close('not_authorized', refusal.reasonCode, refusal);
   }
 

@@ -4,10 +4,10 @@ import type { ClientInfo } from '../records/client.ts';
 import { asError, type DropReason, type Events } from './events.ts';
 import { Metric, type Metrics } from './metrics.ts';
 
-/** Errors without a listener that become process warnings: clients can cause any number of them. */
+/** Maximum number of process warnings for errors without a listener, because clients can cause any number of errors. */
 const MAX_WARNINGS = 10;
 
-/** Counts and announces dropped messages and errors. */
+/** Counts dropped messages, and emits the events for dropped messages and errors. */
 export class Announcer {
   readonly #events: Events;
   readonly #metrics: Metrics;
@@ -19,8 +19,8 @@ export class Announcer {
   }
 
   /**
-   * A message was dropped.
-   * @param client the receiver that does not get it; undefined: nobody gets it
+   * Count a dropped message and emit `message.dropped`. Messages of the broker itself are not counted.
+   * @param client the receiver that does not get the message; undefined if no receiver gets it
    */
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
     if (message.isSystem) return;
@@ -33,10 +33,10 @@ export class Announcer {
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
   }
 
-  /** An error that no caller can be given becomes an `error` event, or without a listener a warning of the process. */
+  /** Emit an error that cannot be returned to a caller as an `error` event, or as a process warning if there is no listener. */
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
     const error = asError(thrown);
-    if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // nobody waits for the result of that read
+    if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // the broker has stopped: nothing waits for the result of the read
     if (this.#events.heard.error)
       this.#events.emit('error', client === undefined ? { error, during } : { error, during, client });
     else if (!(thrown instanceof ProtocolError) && this.#warnings < MAX_WARNINGS) {

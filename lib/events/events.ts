@@ -3,27 +3,32 @@ import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 
-/** Options of a subscription as granted. */
+/** The options with which a subscription was granted. */
 export interface SubscriptionOptions {
   readonly qos: QoS;
-  /** No Local */
+  /** No Local: the client does not receive messages that it published itself. */
   readonly noLocal: boolean;
-  /** Retain As Published */
+  /** Retain As Published: messages keep the retain flag with which they were published. */
   readonly retainAsPublished: boolean;
-  /** Retain Handling */
+  /** Retain Handling: retained messages are sent at every subscribe (0), for new subscriptions only (1), or never (2). */
   readonly retainHandling: 0 | 1 | 2;
-  /** Subscription Identifier; undefined: none */
+  /** Subscription Identifier; undefined if the subscription has none. */
   readonly id?: number;
 }
 
-/** Options that may be given with a subscription. */
+/** Names of the options that an application may set for a subscription. */
 export const SUBSCRIPTION_NAMES: readonly string[] = ['qos', 'noLocal', 'retainAsPublished', 'retainHandling'];
 
 /**
- * Why a message went nowhere, or not to one client. Of `not_retained` only the retained copy is missing: it was past `maxRetainedMessages`,
- * `maxRetainedBytes` or `maxRetainedPayloadSize`; the message goes to its subscribers all the same. `server_shutting_down`: the
- * broker stopped while it was delayed, or while a hook decided on it. `queue_full`: the bounds of one session; `total_queue_full`: those of
- * all sessions together. `quota`: there was no room for it to wait, and nobody got it. `topic_invalid`: its `$delayed/...` topic is none that can be delayed.
+ * Why a message was dropped, for one receiver or for all.
+ *
+ * - `not_retained`: the message was delivered but not retained, because it exceeds `maxRetainedMessages`, `maxRetainedBytes` or
+ *   `maxRetainedPayloadSize`.
+ * - `server_shutting_down`: the broker stopped while the message was delayed, or while a hook decided about it.
+ * - `queue_full`: the backlog of the session reached its limit.
+ * - `total_queue_full`: the backlogs of all sessions together reached their limit.
+ * - `quota`: no receiver got the message, because there was no room to queue it.
+ * - `topic_invalid`: the `$delayed/...` topic is not valid.
  */
 export type DropReason =
   | 'no_subscribers'
@@ -44,7 +49,10 @@ export type DropReason =
   | 'server_shutting_down';
 
 /**
- * Why a connection or session ended: the documented texts, and ours where they have none. `quota`: more than `maxHeldBytes` waited for a hook.
+ * Why a connection or a session ended.
+ *
+ * Most values are the documented reasons of the management interface; embermq adds its own where there is no documented one. `quota`: more
+ * than `maxHeldBytes` of packets from the client waited for a hook.
  */
 export type DisconnectReason =
   | 'normal'
@@ -68,67 +76,70 @@ export type DisconnectReason =
   | 'internal_error'
   | 'stream_error';
 
-/** What `broker.on` can hear: every event and the value its listeners get. */
+/** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
 export interface BrokerEvents {
-  /** A CONNECT has been read and is well-formed; nothing has been decided. */
+  /** A well-formed CONNECT has arrived; no hook has been called yet. */
   'client.connect': { readonly client: ClientInfo };
   /** A CONNACK is about to be sent. */
   'client.connack': { readonly client: ClientInfo; readonly reasonCode: number };
-  /** CONNACK success has gone out, what was in flight behind it. `sessionPresent`: a stored session goes on. */
+  /** A successful CONNACK has been sent, followed by the messages in flight. `sessionPresent`: an existing session was resumed. */
   'client.connected': { readonly client: ClientInfo; readonly sessionPresent: boolean };
-  /** The connection of a client that had its CONNACK has ended. `reasonCode` is the DISCONNECT's, sent or received, or 0x80. */
+  /** The connection of an accepted client has ended. `reasonCode`: that of the DISCONNECT sent or received, 0x80 if there was none. */
   'client.disconnected': {
     readonly client: ClientInfo;
     readonly reason: DisconnectReason;
     readonly reasonCode: number;
   };
-  /** A SUBSCRIBE came; one event for each filter, before it is authorized. */
+  /** A SUBSCRIBE has arrived; one event for each topic filter, before the filter is authorized. */
   'client.subscribe': { readonly client: ClientInfo; readonly filter: string; readonly options: SubscriptionOptions };
-  /** An UNSUBSCRIBE came; one event for each filter. */
+  /** An UNSUBSCRIBE has arrived; one event for each topic filter. */
   'client.unsubscribe': { readonly client: ClientInfo; readonly filter: string };
-  /** A session begins; its client gets the CONNACK next. */
+  /** A session has begun; the CONNACK to its client follows. */
   'session.created': { readonly client: ClientInfo };
-  /** A stored session goes on with a new connection. */
+  /** A new connection has resumed an existing session. */
   'session.resumed': { readonly client: ClientInfo };
-  /** Another connection with the same client id took the session over. */
+  /** Another connection with the same client id has taken over the session. */
   'session.takenover': { readonly client: ClientInfo };
-  /** A clean start ended an older session. */
+  /** A Clean Start has ended the previous session of the client id. */
   'session.discarded': { readonly client: ClientInfo };
-  /** A subscription is in force, new or with other options: by SUBSCRIBE, by the app, or at connect. */
+  /** A subscription was made or changed: by SUBSCRIBE, by the application, or automatically at connect. */
   'session.subscribed': { readonly client: ClientInfo; readonly filter: string; readonly options: SubscriptionOptions };
-  /** A subscription was taken away; not told of those that end with their session. */
+  /** A subscription was removed. Not emitted for subscriptions that end with their session. */
   'session.unsubscribed': { readonly client: ClientInfo; readonly filter: string };
-  /** A session has ended, with its connection or later. */
+  /** A session has ended, together with its connection or after it. */
   'session.terminated': { readonly client: ClientInfo; readonly reason: DisconnectReason };
-  /** A message has been accepted, before it is routed. `client` is absent for messages of the app and of the broker. */
+  /** A message was accepted and is about to be routed. `client` is undefined for messages from the application and from the broker. */
   'message.publish': { readonly message: Message; readonly client: ClientInfo | undefined };
-  /** A message is handed to a client's connection. */
+  /** A message was handed to the connection of a receiver. `qos` and `retain` are those of the packet sent. */
   'message.delivered': {
     readonly message: Message;
     readonly client: ClientInfo;
     readonly qos: QoS;
     readonly retain: boolean;
   };
-  /** The client acknowledged it (PUBACK, or PUBREC for QoS 2). */
+  /** A receiver has acknowledged a message (PUBACK, or PUBREC for QoS 2). */
   'message.acked': { readonly message: Message; readonly client: ClientInfo; readonly qos: QoS };
-  /** `client` is the receiver that does not get it; absent when the message reached nobody. */
+  /** A message was dropped. `client` is the receiver that does not get it; undefined if no receiver gets it. */
   'message.dropped': {
     readonly message: Message;
     readonly reason: DropReason;
     readonly client: ClientInfo | undefined;
   };
-  /** The store cannot be written. Nothing that would have to be kept is accepted until `store.recovered`. */
+  /** Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted. */
   'store.failed': { readonly error: Error };
+  /** The store can be written again after `store.failed`. */
   'store.recovered': Record<string, never>;
-  /** Something failed that no caller could be told of: a listener, a hook, a deed of a session, a stream. */
+  /**
+   * An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed.
+   */
   error: { readonly error: Error; readonly during: string; readonly client?: ClientInfo };
 }
 
-/** Name of an event of `broker.on`. */
+/** Name of an event, as `broker.on` takes it. */
 export type EventName = keyof BrokerEvents;
 type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
 
-/** Names of all events, in the order of the documentation. */
+/** Names of all events, in the order in which they are documented. */
 export const EVENT_NAMES: readonly EventName[] = [
   'client.connect',
   'client.connack',
@@ -152,18 +163,20 @@ export const EVENT_NAMES: readonly EventName[] = [
   'error'
 ];
 
-/** A listener as registered. */
+/** A registered listener. */
 interface Registration {
   isOnce: boolean;
   readonly guarded: (value: unknown) => void;
 }
 
 /**
- * Typed events over eventemitter3. What a listener throws or rejects never reaches the broker: it becomes an `error` event. Where
- * nobody listens to that, or an `error` listener fails itself, it becomes a warning of the process, one for each event.
+ * Typed events, built on eventemitter3.
+ *
+ * An error that a listener throws, or rejects with, never reaches the broker: it is emitted as an `error` event. If there is no `error`
+ * listener, or if that listener fails, the error becomes a process warning, at most one for each event name.
  */
 export class Events {
-  /** True for each event somebody listens to. The packet path reads these fields before it makes an event's value. */
+  /** True for each event that has a listener. The packet path reads these fields before it creates the value of an event. */
   readonly heard: { [E in EventName]: boolean } = Object.fromEntries(EVENT_NAMES.map((name) => [name, false])) as {
     [E in EventName]: boolean;
   };
@@ -172,20 +185,22 @@ export class Events {
   readonly #warned = new Set<EventName>();
   readonly #onHeard: () => void;
 
-  /** @param onHeard called when `heard` has changed */
+  /** @param onHeard called after `heard` may have changed */
   constructor(onHeard: () => void = () => undefined) {
     this.#onHeard = onHeard;
   }
 
-  /** Listen. A listener that is registered already is not registered twice. */
+  /** Add a listener. Adding the same listener to the same event again has no effect. */
   on<E extends EventName>(event: E, listener: Listener<E>): void {
     this.#add(event, listener, false);
   }
 
+  /** Add a listener that is removed when it is called. */
   once<E extends EventName>(event: E, listener: Listener<E>): void {
     this.#add(event, listener, true);
   }
 
+  /** Remove a listener. */
   off<E extends EventName>(event: E, listener: Listener<E>): void {
     const registration = this.#registrations.get(event)?.get(listener);
     if (registration === undefined) return;
@@ -195,7 +210,10 @@ export class Events {
     this.#onHeard();
   }
 
-  /** The next event of that name that `where` accepts. Rejects with the signal's reason when it aborts, and with what `where` throws. */
+  /**
+   * Wait for the next event that `where` accepts.
+   * @returns the value of the event; rejects with the reason of the signal when it aborts, and with any error that `where` throws
+   */
   next<E extends EventName>(
     event: E,
     options: { signal?: AbortSignal; where?: (event: BrokerEvents[E]) => boolean } = {}
@@ -225,6 +243,7 @@ export class Events {
     });
   }
 
+  /** Call the listeners of an event. */
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void {
     if (this.heard[event]) this.#emitter.emit(event, value);
   }
@@ -256,7 +275,7 @@ export class Events {
   }
 
   #failed(event: EventName, error: unknown): void {
-    // An `error` listener that fails is not told of its own failure: that could go on for ever.
+    // A failing `error` listener does not receive its own failure: that would be an endless loop.
     if (event !== 'error' && this.heard.error) {
       this.emit('error', { error: asError(error), during: `a listener of ${event}` });
     } else if (!this.#warned.has(event)) {
@@ -266,14 +285,14 @@ export class Events {
   }
 }
 
-/** Whatever was thrown, as an Error. */
+/** Turn any thrown value into an Error; values that are not errors become its `cause`. */
 export function asError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   let text: string;
   try {
     text = String(thrown);
   } catch {
-    text = `an ${typeof thrown} without a text`;
+    text = `a thrown value of type ${typeof thrown} that cannot be converted to a string`;
   }
   return new Error(text, { cause: thrown });
 }

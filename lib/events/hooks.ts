@@ -11,78 +11,87 @@ import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { SubscriptionOptions } from './events.ts';
 
-/** What a hook may answer now or later. */
+/** A value or a promise of it. */
 export type Awaitable<T> = T | PromiseLike<T>;
 
-/** Refusal of a connection. `serverReference` goes with 0x9C (use another server) and 0x9D (server moved). */
+/** The answer of a hook that refuses a connection, a message or a subscription. */
 export interface Refusal {
   readonly allow: false;
   /**
-   * MQTT 5.0 reason code, 0x80 or above, one that the packet which refuses may carry (CONNACK, PUBACK or SUBACK); another one is reported
-   * (HOOK_ANSWER_INVALID) and replaced. Translated for 3.x clients.
+   * MQTT 5.0 reason code of 0x80 or above that is allowed in the packet that refuses (CONNACK, PUBACK or SUBACK). Any other code is
+   * reported (HOOK_ANSWER_INVALID) and replaced. For 3.x clients the code is translated.
    */
   readonly reasonCode?: number;
+  /** Reason String for v5 clients. */
   readonly reasonString?: string;
+  /** Server Reference for v5 clients, with reason code 0x9C (use another server) or 0x9D (server moved); 0x9C if no code is given. */
   readonly serverReference?: string;
 }
 
-/** What an authenticate hook is asked. */
+/** The argument of an authenticate hook. */
 export interface AuthenticateRequest {
   readonly client: ClientInfo;
   readonly username: string | undefined;
   readonly password: Buffer | undefined;
-  /** Authentication Method of MQTT 5.0; undefined for plain CONNECTs. */
+  /** Authentication Method of MQTT 5.0; undefined if CONNECT has none. */
   readonly method: string | undefined;
-  /** Authentication Data of the CONNECT, or of the AUTH packet in later rounds. */
+  /** Authentication Data of CONNECT, or of the AUTH packet in later rounds. */
   readonly data: Buffer | undefined;
-  /** 0 for the CONNECT (or the AUTH that begins a re-authentication), then 1, 2, ... */
+  /** 0 for CONNECT or for the AUTH that starts a re-authentication, then 1, 2, ... */
   readonly round: number;
+  /** True if a connected client authenticates again. */
   readonly isReauthentication: boolean;
-  /** The hook's own, kept from round to round. */
+  /** State for the hook to use; the same map in all rounds of one authentication. */
   readonly state: Map<string, unknown>;
-  /** Aborted when the connection closes or the hook's time is over. */
+  /** Aborted when the connection closes or `hookTimeout` has passed. */
   readonly signal: AbortSignal;
 }
 
-/** An authenticate hook's approval, with what it wants to change. */
+/** The answer of an authenticate hook that accepts a client. */
 export interface Approval {
   readonly allow: true;
+  /** User name to use instead of the one in CONNECT. */
   readonly username?: string;
-  /** Access rules do not bind this client: the hooks authorizePublish and authorizeSubscribe are not asked about it. Default false. */
+  /** Exempt the client from access control: authorizePublish and authorizeSubscribe hooks are not called for it. Default false. */
   readonly isSuperuser?: boolean;
-  /** Authentication Data for the CONNACK or the closing AUTH. */
+  /** Authentication Data for CONNACK, or for the AUTH that completes a re-authentication. */
   readonly data?: Buffer;
-  /** User properties for the CONNACK. */
+  /** User properties for CONNACK. */
   readonly userProperties?: readonly UserProperty[];
 }
 
-/** One more round of enhanced authentication: goes out as AUTH 0x18 [MQTT-4.12.0-2]. */
+/** The answer of an authenticate hook that needs another round: AUTH 0x18 is sent with `challenge` as its data [MQTT-4.12.0-2]. */
 export interface Challenge {
   readonly challenge: Buffer | undefined;
 }
 
-/** What a hook returns that has no opinion. */
+/** The answer of a hook that does not decide. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a good hook
 export type NoOpinion = undefined | void;
 
 /**
- * true or `{ allow: true }`: allowed; false or a refusal: refused; undefined: no opinion, the next hook is asked. Where no hook has an
- * opinion, the option `aclNomatch` decides for the authorize hooks, and `allowAnonymous` for authenticate.
+ * The decision of a hook: `true` or `{ allow: true }` allows, `false` or a refusal refuses, and undefined leaves the decision to the next
+ * hook.
+ *
+ * If no hook decides, the option `aclNomatch` applies to the authorize hooks, and `allowAnonymous` to authenticate.
  */
 export type Verdict = boolean | NoOpinion | Refusal;
 
 /**
- * The hooks, in the order in which they run. All may be synchronous or return a promise, except `deliver`. A hook that throws, rejects
- * or takes longer than `hookTimeout` (HOOK_TIMEOUT) refuses that one operation, and so does one that answers with an unknown key or a
- * value of the wrong kind (HOOK_ANSWER_INVALID, with the nearest known key); an `error` event reports it. null is no opinion, as undefined
- * is, except to `publish` and `deliver`, for which it is a value of the wrong kind.
+ * The hooks of a broker, in the order in which they run. Each may return a promise, except `deliver`.
  *
- * CONNECT: preConnect, authenticate. SUBSCRIBE: authorizeSubscribe for each filter. PUBLISH (clients and wills): authorizePublish, publish.
- * Delivery: deliver. Where several functions are registered for a hook they run in order of registration; the first opinion of
- * preConnect, authenticate and the authorize hooks is final, `publish` and `deliver` functions run all.
+ * For CONNECT: preConnect, authenticate. For SUBSCRIBE: authorizeSubscribe, for each topic filter. For PUBLISH and wills: authorizePublish,
+ * publish. For each receiver: deliver.
+ *
+ * The functions registered for one hook run in order of registration. For preConnect, authenticate and the authorize hooks the first
+ * decision is final; of publish and deliver all functions run.
+ *
+ * The operation is refused, and an `error` event is emitted, if a hook throws, rejects, does not answer within `hookTimeout`
+ * (HOOK_TIMEOUT), or answers with an unknown key or a value of the wrong type (HOOK_ANSWER_INVALID). null means the same as undefined,
+ * except for publish and deliver, where it is a value of the wrong type.
  */
 export interface Hooks {
-  /** A well-formed CONNECT has come; nothing is known of the client yet. Refuse, or redirect with `serverReference`. */
+  /** Decides whether a client may try to connect; called for each well-formed CONNECT. Can redirect the client with `serverReference`. */
   preConnect?(request: {
     readonly packet: ConnectPacket;
     readonly transportInfo: TransportInfo;
@@ -90,20 +99,20 @@ export interface Hooks {
     readonly signal: AbortSignal;
   }): Awaitable<Verdict>;
   /**
-   * Who is it? Without an opinion from any hook the client is refused, unless `allowAnonymous: true` is written out; an Authentication
-   * Method nobody knows is refused with 0x8C.
+   * Decides whether a client may connect. If no hook decides, the client is refused, unless the option `allowAnonymous` is set to true. A
+   * CONNECT with an Authentication Method about which no hook decides is refused with 0x8C.
    */
   authenticate?(request: AuthenticateRequest): Awaitable<Verdict | Approval | Challenge>;
   /**
-   * May this client (or its will) publish this? Without an opinion from any hook the message is refused, unless `aclNomatch: 'allow'` is
-   * written out. A delayed message is asked about when it is accepted. What the app publishes with `broker.publish` is not asked about.
+   * Decides whether a client may publish a message, or its will. If no hook decides, the message is refused, unless the option `aclNomatch`
+   * is set to 'allow'. For a delayed message the hook is called when the message is accepted. It is not called for messages that the
+   * application publishes with `broker.publish`.
    */
   authorizePublish?(request: { readonly client: ClientInfo; readonly message: Message }): Awaitable<Verdict>;
   /**
-   * May it subscribe? A number from 0 to 2 allows it and is the highest QoS that is granted, so 0 is no refusal; 0x80 or above refuses with
-   * that reason code. Without an opinion from any hook the
-   * subscription is refused, unless `aclNomatch: 'allow'` is written out. `autoSubscriptions` and what the app subscribes on a client's
-   * behalf are not asked about.
+   * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the highest QoS to grant, so 0 does not
+   * refuse; a number of 0x80 or above refuses with that reason code. If no hook decides, the subscription is refused, unless the option
+   * `aclNomatch` is set to 'allow'. It is not called for `autoSubscriptions` or for subscriptions that the application makes for a client.
    */
   authorizeSubscribe?(request: {
     readonly client: ClientInfo;
@@ -111,19 +120,21 @@ export interface Hooks {
     readonly options: SubscriptionOptions;
   }): Awaitable<Verdict | number>;
   /**
-   * May change a message: an object with any of topic, payload, qos, retain and properties replaces those and keeps the others. `true`,
-   * `{ allow: true }` or undefined keeps the message, `false` or a refusal refuses it. Anything else (0, '', null, {}, [], a function) refuses
-   * it, too, and is reported (HOOK_ANSWER_INVALID). `client` is absent for the app's own.
+   * Changes or refuses a message before it is routed. An object with any of topic, payload, qos, retain and properties replaces those
+   * fields and keeps the others. `true`, `{ allow: true }` or undefined leaves the message unchanged; `false` or a refusal refuses it. Any
+   * other value (0, '', null, {}, [], a function) refuses it and is reported (HOOK_ANSWER_INVALID). `client` is undefined for messages from
+   * the application.
    */
   publish?(request: {
     readonly message: Message;
     readonly client: ClientInfo | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
-   * `true` or undefined sends this message to this receiver, `false` drops it for this receiver. Anything else (0, '', null, an object) drops
-   * it, too, and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise). Synchronous, on the packet path: keep it short. It is asked
-   * when the message is to be sent, once: a message that waits in a backlog is asked about when it leaves that. What is sent again to a client that did not
-   * acknowledge it is not asked about again.
+   * Decides whether a message is sent to one receiver. `true` or undefined sends it; `false` drops it for this receiver. Any other value
+   * (0, '', null, an object) drops it and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise).
+   *
+   * It is synchronous and on the packet path, so it should be fast. It is called once for each receiver, when the message is about to be
+   * sent: for a queued message, when it leaves the backlog. It is not called again when an unacknowledged message is sent again.
    */
   deliver?(request: { readonly message: Message; readonly client: ClientInfo }): boolean | NoOpinion;
 }
@@ -144,7 +155,7 @@ const HOOK_NAMES: readonly HookName[] = [
   'deliver'
 ];
 
-/** The registered functions of each hook. A list is replaced, never changed, so a run in progress is not disturbed. */
+/** The registered functions of each hook. A list is replaced and never changed, so that a call in progress is not affected. */
 export class HookRegistry {
   preConnect: readonly Hook<'preConnect'>[] = [];
   authenticate: readonly Hook<'authenticate'>[] = [];
@@ -157,7 +168,7 @@ export class HookRegistry {
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
   readonly #work: WorkCount | undefined;
 
-  /** @param work counts the hooks that have not answered */
+  /** @param work counts the calls of hooks that have not been answered yet */
   constructor(
     clock: Clock,
     timeoutMs: number,
@@ -171,9 +182,10 @@ export class HookRegistry {
   }
 
   /**
-   * @param isFirst in front of those registered before
-   * @returns a function that takes the hook away again
-   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
+   * Register a function for a hook.
+   * @param isFirst true: call it before the functions that are already registered
+   * @returns a function that removes the hook
+   * @throws InvalidInput HOOK_UNKNOWN, with a suggestion, if there is no such hook; HOOK_INVALID if `hook` is not a function
    */
   add<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
     if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
@@ -187,8 +199,8 @@ export class HookRegistry {
   }
 
   /**
-   * Ask functions in order until one has an opinion. Stays synchronous while they do. An answer of null is no opinion either.
-   * @returns the first opinion, or undefined where nobody has one; `onFailure` where one threw or timed out
+   * Call functions in order until one of them decides. Returns no promise unless one of them does.
+   * @returns the first answer that is neither undefined nor null; `onFailure` if a function failed or timed out; undefined if none decided
    */
   first<Q, A>(
     name: HookName,
@@ -223,7 +235,7 @@ export class HookRegistry {
     return undefined;
   }
 
-  /** Call one function: what it throws, rejects or leaves unanswered for `hookTimeout` becomes `onFailure`, reported. */
+  /** Call one function. If it throws, rejects, times out or gives an invalid answer, the error is reported and `onFailure` is returned. */
   call<Q, A>(
     name: HookName,
     hook: (request: Q) => Awaitable<A>,
@@ -233,7 +245,7 @@ export class HookRegistry {
     abort?: AbortController
   ): A | Promise<A> {
     const work = this.#work;
-    // a closure for each call only where a test clock watches
+    // the closure for each call is only made while a test clock is watching
     if (work?.watch !== undefined)
       return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
     const answer = this.#ask(name, hook, request, onFailure, client, abort);
@@ -276,7 +288,7 @@ export class HookRegistry {
         resolve(value);
       };
       const fail = (error: unknown) => {
-        // A hook that is told of its timeout by the signal may well reject then; that is no second failure.
+        // After the timeout a hook often rejects because its signal was aborted; that is not reported as a second failure.
         if (!isOpen) return;
         this.#report(error, `hook ${name}`, client);
         settle(onFailure);
@@ -289,7 +301,7 @@ export class HookRegistry {
         fail(error);
         abort?.abort(error);
       }, this.#timeoutMs);
-      // A thenable of the app's own may throw from `then`.
+      // A custom thenable may throw from its `then`.
       Promise.resolve(answer)
         .then((value) => {
           if (isOpen) checkAnswer(name, value, request);
@@ -302,7 +314,7 @@ export class HookRegistry {
 
 const REFUSAL_KEYS: readonly string[] = ['allow', 'reasonCode', 'reasonString', 'serverReference'];
 
-/** What an answer that is an object may have in it, by hook. */
+/** Allowed keys of an answer that is an object, by hook. */
 const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
   preConnect: REFUSAL_KEYS,
   authenticate: [...REFUSAL_KEYS, 'username', 'isSuperuser', 'data', 'userProperties', 'challenge'],
@@ -312,7 +324,7 @@ const ANSWER_KEYS: Readonly<Record<HookName, readonly string[]>> = {
   deliver: []
 };
 
-/** What the values of those keys have to be. Others are read where the message is made. An undefined value counts as absent. */
+/** Allowed values of these keys; undefined counts as absent. The keys of a message are checked when the message is built. */
 const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound: (value: unknown) => boolean]>> = {
   allow: ['true or false', (value) => typeof value === 'boolean'],
   reasonCode: ['a number', (value) => typeof value === 'number'],
@@ -330,7 +342,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   ]
 };
 
-/** What each hook may return, as the error says it. */
+/** Allowed answers of each hook, as error messages name them. */
 const EXPECTED: Readonly<Record<HookName, string>> = {
   preConnect: 'true, false, undefined, { allow: true } or { allow: false }',
   authenticate: 'true, false, undefined, { allow: true }, { allow: false } or { challenge }',
@@ -340,7 +352,7 @@ const EXPECTED: Readonly<Record<HookName, string>> = {
   deliver: 'true, false or undefined'
 };
 
-/** The packet that carries the reason code of a hook's refusal. A refused re-authentication ends with DISCONNECT. */
+/** The packet that carries the reason code when a hook refuses. A refused re-authentication ends with DISCONNECT. */
 const REFUSING_PACKETS: Readonly<Record<HookName, readonly [name: string, ...sets: CodeSet[]]>> = {
   preConnect: ['CONNACK', 'connack'],
   authenticate: ['CONNACK or DISCONNECT', 'connack', 'disconnectFromServer'],
@@ -351,30 +363,37 @@ const REFUSING_PACKETS: Readonly<Record<HookName, readonly [name: string, ...set
 };
 
 /**
- * @throws InvalidInput HOOK_ANSWER_INVALID for an unknown key, with the nearest known one, a value of a kind the hook does not know, or a
- * reason code that can not be sent
+ * Check the answer of a hook.
+ * @throws InvalidInput HOOK_ANSWER_INVALID for an unknown key (with a suggestion), a value of the wrong type, or a reason code that cannot
+ * be sent
  */
 function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   if (answer === undefined || typeof answer === 'boolean') return;
   const isDeciding = name !== 'publish' && name !== 'deliver';
-  if (answer === null && isDeciding) return; // no opinion
+  if (answer === null && isDeciding) return; // not a decision
   if (name === 'authorizeSubscribe' && typeof answer === 'number' && isAllowedCode('suback', answer)) return;
   if (typeof answer !== 'object' || answer === null) throw wrongAnswer(name, answer);
   const keys = ANSWER_KEYS[name];
   for (const [key, value] of Object.entries(answer)) {
-    // a publish hook may spread the message that it was given
+    // a publish hook may return a spread copy of its message
     if (!keys.includes(key) && !(name === 'publish' && key in (request as { message: object }).message))
       throw unknownAnswer(name, key, keys);
     const rule = Object.hasOwn(ANSWER_VALUES, key) ? ANSWER_VALUES[key] : undefined;
     if (rule === undefined || value === undefined || rule[1](value)) continue;
     throw new InvalidInput('HOOK_ANSWER_INVALID', `${key} of the hook ${name}`, rule[0], value);
   }
-  // without "allow" it would be taken for a change that changes nothing
+  // without "allow: false" such an answer would be read as a change of the message that changes nothing
   const { allow, reasonCode, reasonString, serverReference } = answer as Partial<Refusal>;
   const isHalf =
     name === 'publish' && allow === undefined && (reasonCode ?? reasonString ?? serverReference) !== undefined;
-  if (isHalf) throw new InvalidInput('HOOK_ANSWER_INVALID', name, '"allow: false" beside a reason code', answer);
-  if (!saysSomething(name, answer, keys)) throw wrongAnswer(name, answer);
+  if (isHalf)
+    throw new InvalidInput(
+      'HOOK_ANSWER_INVALID',
+      name,
+      '"allow: false" together with reasonCode, reasonString or serverReference',
+      answer
+    );
+  if (!hasAnswerKey(name, answer, keys)) throw wrongAnswer(name, answer);
   if (allow !== false || reasonCode === undefined) return;
   const [packet, ...sets] = REFUSING_PACKETS[name];
   if (reasonCode >= 0x80 && sets.some((set) => isAllowedCode(set, reasonCode))) return;
@@ -382,8 +401,8 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   throw new InvalidInput('HOOK_ANSWER_INVALID', `reasonCode of the hook ${name}`, expected, reasonCode);
 }
 
-/** Whether an object has one of the keys that make it an answer of this hook. */
-function saysSomething(name: HookName, answer: object, keys: readonly string[]): boolean {
+/** Tell whether an object has a key that makes it an answer of this hook. */
+function hasAnswerKey(name: HookName, answer: object, keys: readonly string[]): boolean {
   const given = answer as Readonly<Record<string, unknown>>;
   if (name === 'publish') return keys.some((key) => given[key] !== undefined);
   return typeof given.allow === 'boolean' || (name === 'authenticate' && 'challenge' in given);
@@ -395,27 +414,31 @@ function wrongAnswer(name: HookName, answer: unknown): InvalidInput {
 
 function unknownAnswer(name: HookName, key: string, keys: readonly string[]): InvalidInput {
   const near = nearest(key, keys);
-  const hint =
-    near === undefined ? `known are ${keys.join(', ') || 'true, false and undefined'}` : `did you mean "${near}"?`;
+  const allowed =
+    keys.length > 0 ? `allowed keys are ${keys.join(', ')}` : 'allowed answers are true, false and undefined';
+  const hint = near === undefined ? allowed : `did you mean "${near}"?`;
   const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
   return new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);
 }
 
-/** Whether a hook's answer is still to come. */
+/** Tell whether a value is a promise. */
 export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
 }
 
 /**
- * Is an operation allowed on which no authorize hook has an opinion? Once a hook of its kind is registered, only where the option says so.
+ * Tell whether an operation is allowed about which no authorize hook decides. If a hook is registered, only `aclNomatch` 'allow' allows it.
  * @param hooks the authorizePublish or the authorizeSubscribe hooks
  */
 export function allowsUnmatched({ aclNomatch }: Zone, hooks: readonly unknown[]): boolean {
   return aclNomatch === undefined ? hooks.length === 0 : aclNomatch === 'allow';
 }
 
-/** A refusal as a hook gave it, made sound: a code that refuses, texts that are texts. A server reference alone means 0x9C. */
-export function soundRefusal(given: Partial<Refusal>, fallbackCode: number): Refusal & { readonly reasonCode: number } {
+/**
+ * Read the refusal of a hook; values of the wrong type are left out.
+ * @returns with a reason code from 0x80 to 0xFF: the one given, else 0x9C if there is a server reference, else `fallbackCode`
+ */
+export function readRefusal(given: Partial<Refusal>, fallbackCode: number): Refusal & { readonly reasonCode: number } {
   const { reasonCode, reasonString, serverReference } = given;
   const isCode = typeof reasonCode === 'number' && reasonCode >= 0x80 && reasonCode <= 0xff;
   return {
@@ -426,7 +449,7 @@ export function soundRefusal(given: Partial<Refusal>, fallbackCode: number): Ref
   };
 }
 
-/** Whether a hook says yes: `true`, or an object that says so. */
+/** Tell whether the answer of a hook allows: `true` or an object with `allow: true`. */
 export function isApproval(answer: unknown): boolean {
   return (
     answer === true || (typeof answer === 'object' && answer !== null && (answer as { allow?: unknown }).allow === true)

@@ -1,16 +1,16 @@
 import { unknownName } from '../base/options-table.ts';
 
 /**
- * Counters and gauges of a broker: one table, one array of numbers. The names are the documented dotted ones; `Metric` gives the
- * index of each, so counting on the packet path is one addition into a typed array.
+ * Counters and gauges of a broker. Counters have the documented dotted names; their values are in one typed array, indexed by `Metric`, so
+ * that counting on the packet path is a single addition.
  */
 
 /**
- * Every counter, in the documented order. They count since start and never fall.
+ * Names of all counters, in the documented order. Counters start at 0 with the broker and never decrease.
  *
- * Of an acknowledgement, `missed` means that its packet id is not in flight, `inuse` that it is, but waits for another packet. A PUBLISH
- * is an `error` when it can not be published, for any reason but rights: it is malformed or breaks a rule, is too large, or a bound or a
- * hook's reason code refuses it.
+ * For acknowledgements, `missed` counts packet ids that are not in flight, and `inuse` those that are in flight but expect another packet.
+ * `packets.publish.error` counts each PUBLISH that is refused for any reason except missing rights: it is malformed or a protocol error,
+ * it is too large, or a limit or the reason code of a hook refuses it.
  */
 export const COUNTERS = [
   'bytes.received',
@@ -25,7 +25,7 @@ export const COUNTERS = [
   'packets.publish.sent',
   'packets.publish.error',
   'packets.publish.auth_error',
-  'packets.publish.inuse', // a QoS 2 id that waits for PUBREL: sent again, and not published again
+  'packets.publish.inuse', // the packet id is awaiting PUBREL: a repeated QoS 2 message, not published again
   'packets.publish.dropped',
   'packets.puback.received',
   'packets.puback.sent',
@@ -67,11 +67,11 @@ export const COUNTERS = [
   'messages.qos2.dropped',
   'messages.publish',
   'messages.dropped',
-  'messages.dropped.expired', // before they were routed: a hook took longer than the message had
+  'messages.dropped.expired', // before routing: the message expired while a hook decided about it
   'messages.dropped.no_subscribers',
-  'messages.not_retained', // refused by a bound of what is retained, and routed all the same
+  'messages.not_retained', // delivered, but not retained because of a limit
   'messages.expired',
-  'messages.forward', // to other nodes: always 0, because a broker is the only one
+  'messages.forward', // to other nodes: always 0, because there is no cluster
   'messages.delivered',
   'messages.acked',
   'delivery.dropped',
@@ -113,12 +113,12 @@ function camel(name: string): string {
   return name.replace(/[._]([a-z0-9])/g, (_, c: string) => c.toUpperCase());
 }
 
-/** Index of a counter by its name in camelCase: `Metric.packetsPublishReceived`. */
+/** Index of each counter in `Metrics.counts`, by the name in camelCase: `Metric.packetsPublishReceived`. */
 export const Metric = Object.freeze(Object.fromEntries(COUNTERS.map((name, at) => [camel(name), at]))) as {
   readonly [N in CounterName as Camel<N>]: number;
 };
 
-/** Gauges: a value now and its high-water mark, named `<name>.count` and `<name>.max` as documented. */
+/** Names of the gauges that have a high-water mark: `<name>.count` is the present value, `<name>.max` the highest one. */
 export const GAUGES = [
   'connections',
   'channels',
@@ -136,18 +136,18 @@ export const GAUGES = [
 /** Name of a gauge that has a high-water mark. */
 export type GaugeName = (typeof GAUGES)[number];
 
-/** Gauges that the documented lists show among the counters, without a high-water mark. */
+/** Names of the gauges without a high-water mark; the documented lists show them among the counters. */
 export const PLAIN_GAUGES = ['messages.retained', 'messages.delayed'] as const;
 
-/** Name of a gauge without one. */
+/** Name of a gauge without a high-water mark. */
 export type PlainGaugeName = (typeof PLAIN_GAUGES)[number];
 
-/** What a broker's metrics read their gauges from; called only when somebody looks. */
+/** Functions that return the present value of each gauge; called only when gauges are read. */
 export type GaugeReaders = { readonly [N in GaugeName | PlainGaugeName]: () => number };
 
 /** The counters and gauges of one broker. */
 export class Metrics {
-  /** Counter values by `Metric` index; the packet path adds into it. */
+  /** Counter values, indexed by `Metric`. */
   readonly counts: Float64Array = new Float64Array(COUNTERS.length);
   readonly #readers: GaugeReaders;
   readonly #highest = new Map<GaugeName, number>();
@@ -157,26 +157,32 @@ export class Metrics {
     this.#readers = readers;
   }
 
-  /** One counter by name. @throws InvalidInput METRIC_UNKNOWN with a suggestion */
+  /**
+   * Get one counter by its documented name.
+   * @throws InvalidInput METRIC_UNKNOWN, with a suggestion, if there is no such counter
+   */
   counter(name: CounterName): number {
     const at = COUNTERS.indexOf(name);
     if (at < 0) throw unknownName('METRIC_UNKNOWN', 'counter', name, COUNTERS);
     return this.counts[at];
   }
 
-  /** All counters, by documented name. */
+  /** Get all counters by their documented names. */
   counters(): Record<CounterName, number> {
     return Object.fromEntries(COUNTERS.map((name, at) => [name, this.counts[at]])) as Record<CounterName, number>;
   }
 
-  /** One gauge as it is now. @throws InvalidInput METRIC_UNKNOWN with a suggestion */
+  /**
+   * Get the present value of one gauge.
+   * @throws InvalidInput METRIC_UNKNOWN, with a suggestion, if there is no such gauge
+   */
   gauge(name: GaugeName | PlainGaugeName): number {
     if (!Object.hasOwn(this.#readers, name))
       throw unknownName('METRIC_UNKNOWN', 'gauge', name, [...GAUGES, ...PLAIN_GAUGES]);
     return this.#readers[name]();
   }
 
-  /** All gauges as `<name>.count` and `<name>.max`, the plain ones as `<name>`. The mark is raised by `note` and by looking. */
+  /** Get all gauges: `<name>.count` and `<name>.max`, or `<name>` for those without a high-water mark. Reading also updates the marks. */
   gauges(): Record<`${GaugeName}.${'count' | 'max'}` | PlainGaugeName, number> {
     const all = {} as ReturnType<Metrics['gauges']>;
     for (const name of GAUGES) {
@@ -188,7 +194,10 @@ export class Metrics {
     return all;
   }
 
-  /** Raise a high-water mark where a gauge may have grown between two looks. @returns the mark */
+  /**
+   * Raise the high-water mark of a gauge to a value, if it is higher. For gauges that may have peaked since they were read last.
+   * @returns the high-water mark
+   */
   note(name: GaugeName, value: number): number {
     const highest = this.#highest.get(name) ?? 0;
     if (value <= highest) return highest;

@@ -1,27 +1,30 @@
 import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
 
-/** What a listener knows of a connection when it hands it to `broker.handle`. All fields but `transport` are optional. */
+/** Address, transport and other facts of a connection, as a listener passes them to `broker.handle`. Only `transport` is required. */
 export interface TransportInfo {
-  /** How the bytes travel; `stream` for any Duplex of the app's own, `local` for a client inside this process. */
+  /** How the bytes travel. `stream`: a Duplex of the application; `local`: a client inside this process. */
   readonly transport: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix' | 'stream' | 'local';
   /** Name of the listener, for example `tcp:1883`. */
   readonly listener?: string | undefined;
-  /** Zone whose settings apply; `external` by default. */
+  /** Name of the zone whose settings apply; default `external`. */
   readonly zone?: string | undefined;
-  /** Prefix of all topics of this connection, over the zone's. */
+  /** Prefix of all topic names and filters of the connection; default: that of the zone. */
   readonly mountpoint?: string | undefined;
-  /** Protocol versions this listener accepts, over the zone's. */
+  /** Protocol versions that the listener accepts; default: those of the zone. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined;
-  /** The client's address and port, and those it came to; behind a proxy what the PROXY header told. */
+  /** IP address of the client; behind a proxy the one in the PROXY header. */
   readonly remoteAddress?: string | undefined;
+  /** Port of the client; behind a proxy the one in the PROXY header. */
   readonly remotePort?: number | undefined;
+  /** IP address to which the client connected; behind a proxy the one in the PROXY header. */
   readonly localAddress?: string | undefined;
+  /** Port to which the client connected; behind a proxy the one in the PROXY header. */
   readonly localPort?: number | undefined;
-  /** User name that takes the place of CONNECT's: from a client certificate or a pre-shared key identity. */
+  /** User name from a client certificate or a pre-shared key identity; replaces the user name in CONNECT. */
   readonly username?: string | undefined;
-  /** The peer has proved who it is in the handshake (pre-shared key): the authenticate hooks are passed over. */
+  /** True if the handshake has authenticated the client (pre-shared key): the authenticate hooks are not called. */
   readonly authenticated?: boolean | undefined;
-  /** Subject of the verified client certificate. */
+  /** The client certificate; undefined if there is none or it was not verified. */
   readonly certificate?:
     | { readonly commonName?: string; readonly subject?: string; readonly fingerprint256?: string }
     | undefined;
@@ -29,33 +32,33 @@ export interface TransportInfo {
   readonly headers?: Readonly<Record<string, string | string[] | undefined>> | undefined;
 }
 
-/** Who a connected or remembered client is: what hooks and events are given. */
+/** A client with a connection or a session, as hooks and events receive it. */
 export interface ClientInfo {
   readonly clientId: string;
   readonly username: string | undefined;
   readonly protocolVersion: ProtocolVersion;
-  /** Seconds, as agreed; 0: off. */
+  /** Keep alive in force, in seconds; 0: off. */
   readonly keepalive: number;
   readonly cleanStart: boolean;
-  /** Seconds the session outlives its connection; `Infinity`: for ever. */
+  /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */
   readonly sessionExpiry: number;
   readonly zone: string;
   readonly mountpoint: string;
-  /** The bridge bit was set. */
+  /** True if the client declared itself a bridge in CONNECT. */
   readonly isBridge: boolean;
-  /** Told by an authenticate hook: access rules do not bind this client. */
+  /** True if an authenticate hook exempted the client from access control. */
   readonly isSuperuser: boolean;
-  /** Address, transport and handshake facts of the present or last connection. */
+  /** Address, transport and handshake facts of the present connection, or of the last one. */
   readonly transportInfo: TransportInfo;
-  /** User properties of CONNECT, in order. */
+  /** User properties of CONNECT, in their order. */
   readonly userProperties: readonly UserProperty[];
-  /** Wall-clock milliseconds; undefined before CONNACK. */
+  /** Time of the last CONNACK, in milliseconds since 1970; undefined before CONNACK. */
   readonly connectedAt: number | undefined;
-  /** Wall-clock milliseconds of the last disconnect; undefined while connected. */
+  /** Time of the last disconnect, in milliseconds since 1970; undefined while connected. */
   readonly disconnectedAt: number | undefined;
 }
 
-/** The facts of a client without the object that has them: what logs show. */
+/** Copy the fields of a client into a plain object, for logs. */
 export function clientFacts(client: ClientInfo): ClientInfo {
   return {
     clientId: client.clientId,

@@ -1,64 +1,70 @@
-/** How a listener carries MQTT, in the words of the management interface. */
+/** Transport of a listener, as the management interface names it. */
 export type ListenerProtocol = 'mqtt:tcp' | 'mqtt:ssl' | 'mqtt:ws' | 'mqtt:wss' | 'mqtt:unix';
 
-/** Where a listener accepts: host and port, or the path of a Unix socket. */
+/** Address of a listener: host and port, or the path of a Unix socket. */
 export interface ListenerAddress {
   readonly host?: string;
-  /** The real port, also where port 0 was asked for. */
+  /** The port in use, also if port 0 was requested. */
   readonly port?: number;
   readonly path?: string;
 }
 
-/** What the management interface shows of a listener. */
+/** Numbers of a listener, as the management interface shows them. */
 export interface ListenerFigures {
-  /** Accept loops. */
+  /** Number of accept loops. */
   readonly acceptors: number;
-  /** Most connections at one time; 0: unlimited. */
+  /** Maximum number of connections at a time; 0: unlimited. */
   readonly maxConnections: number;
+  /** Number of connections now. */
   readonly currentConnections: number;
-  /** Connections that ended, by reason. */
+  /** Number of connections that have ended, by reason. */
   readonly shutdownCount: Readonly<Record<string, number>>;
 }
 
 /**
- * What a stream may have that gathers bytes before it hands them on, as a WebSocket's messages are: until its client is let in it keeps to
- * the zone's `maxConnectSize` by itself, and the broker tells it how far that is.
+ * Optional methods of a stream that collects bytes before it passes them on, as a WebSocket does with its messages.
+ *
+ * Until its CONNECT is accepted, such a stream itself limits the bytes it holds to the zone's `maxConnectSize`. The broker calls these
+ * methods to report progress.
  */
 export interface GatheringStream {
-  /** A packet before CONNACK is complete. What comes behind it is no reason to fail: at the bound it stays in the network. */
+  /** Called when a complete packet has been read before CONNACK. From then on the stream stops reading at the limit and does not fail. */
   packetTaken?(): void;
-  /** The CONNECT is accepted: the bound is lifted. */
+  /** Called when the CONNECT is accepted; the limit no longer applies. */
   admitted?(): void;
 }
 
-/** What a stream may have whose listener counts connections. */
+/** Optional members of a stream whose listener limits the number of its connections. */
 export interface CountedStream {
   /**
-   * The broker has decided to close the connection, or has seen the client's end: it no longer counts for `maxConnections`, though the stream
-   * may take a while to close. Called once.
+   * Called once when the broker has decided to close the connection or the client has ended it. The connection no longer counts towards
+   * `maxConnections`, although the stream may take a while to close.
    */
   placeFreed?(): void;
   /**
-   * When the connection was accepted, by `monotonic` of the broker's clock, where handshakes came in between: `connectTimeout` and
-   * `idleTimeout` count from then. Undefined: from when the broker was given the stream.
+   * Time at which the connection was accepted, in milliseconds of `monotonic` of the broker's clock. `connectTimeout` and `idleTimeout`
+   * start at this time, so that they include handshakes. Undefined: they start when the broker receives the stream.
    */
   acceptedAt?: number | undefined;
 }
 
-/** A listener as the broker knows it: opened by `start`, closed first by `stop`. The broker itself opens no port. */
+/** A listener, as an adapter implements it. `broker.start` opens it, and `broker.stop` closes it before anything else. */
 export interface ListenerHandle {
   /** Unique name, for example `tcp:1883`, `ws:8083`, `unix:/run/x.sock`. */
   readonly name: string;
-  /** How it carries MQTT. */
+  /** Transport of the listener. */
   readonly protocol: ListenerProtocol;
-  /** Where it accepts; undefined while it is not open. */
+  /** Address of the listener; undefined while it is not open. */
   readonly address: ListenerAddress | undefined;
-  /** Bind. Connections that come before `accept` wait unread, or, where there is no `accept`, are handed over at once. Rejects with BrokerError LISTENER_BIND_FAILED, which names the address and the remedy. */
+  /**
+   * Bind the address. Until `accept` is called, connections wait unread; a listener without `accept` hands them over at once.
+   * @throws BrokerError LISTENER_BIND_FAILED, with the address and the remedy in its message
+   */
   open(): Promise<void>;
-  /** Serve clients. Called when all listeners of a starting broker are open, so that nobody is served by a start that fails. */
+  /** Start to serve clients. Called when all listeners of a starting broker are open, so that a start that fails serves no client. */
   accept?(): void;
-  /** Stop accepting, and cut off what waits for `accept`. Connections already handed over are the broker's to end. */
+  /** Stop accepting, and close the connections that wait for `accept`. The broker closes the connections that it has received. */
   close(): Promise<void>;
-  /** Its numbers as they are now. */
+  /** Get the present numbers of the listener. */
   info(): ListenerFigures;
 }

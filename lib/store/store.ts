@@ -1,33 +1,34 @@
-/** One record of a store. */
+/** A record of a store: a key and its value. */
 export interface Entry {
   readonly key: Buffer;
   readonly value: Buffer;
 }
 
 /**
- * Changes that are kept all or not at all, in the order in which they were added: a later one of the same key wins. What is handed in
- * is not copied: the buffers stay as they are until the commit has settled.
+ * A list of changes that a store commits together or not at all. Changes apply in the order in which they were added: the last change of a
+ * key wins. Buffers are not copied, so they must not be changed until the commit has settled.
  */
 export class Batch {
+  /** Keys of the changes. */
   readonly keys: Buffer[] = [];
-  /** `undefined` at a place: its key is deleted. */
+  /** Values of the changes, by the index of the key; undefined: the key is deleted. */
   readonly values: (Buffer | undefined)[] = [];
-  /** Of all keys and values. */
+  /** Total size of keys and values, in bytes. */
   bytes = 0;
 
-  /** How many changes. */
+  /** Number of changes. */
   get length(): number {
     return this.keys.length;
   }
 
-  /** Keep a value under a key, in place of the one that is there. */
+  /** Set the value of a key. An existing value is replaced. */
   put(key: Buffer, value: Buffer): void {
     this.keys.push(key);
     this.values.push(value);
     this.bytes += key.length + value.length;
   }
 
-  /** Take a key out with its value; nothing happens where it is not there. */
+  /** Delete a key and its value. Nothing happens if the key does not exist. */
   delete(key: Buffer): void {
     this.keys.push(key);
     this.values.push(undefined);
@@ -36,63 +37,70 @@ export class Batch {
 }
 
 /**
- * Where a broker keeps what must outlive its process: records of bytes under keys of bytes, in the order of the keys' bytes. What is
- * kept, and when it goes, is not a store's business.
+ * The storage that a broker uses for state that must survive its process: a map from keys to values, both of bytes, ordered by the bytes of
+ * the keys. The broker decides what is stored and when it is deleted.
  *
- * The broker calls `open` first and `commit` one at a time, `read` also meanwhile; after a commit that failed it calls `close` and
- * `open` on the same store, until it opens. It calls none of `open`, `close` and `repair` before the last of these has settled. `storeContract` of `embermq/testing` tries an implementation.
+ * The broker calls `open` first. It has at most one `commit` in progress, and may call `read` at the same time. After a failed commit it
+ * calls `close` and `open` on the same store until it opens. Calls of `open`, `close` and `repair` never overlap. `storeContract` of
+ * `embermq/testing` tests an implementation.
  */
 export interface Store {
-  /** How the store is named in errors and events, such as its folder. */
+  /** Name of the store in errors and events, for example its folder. */
   readonly name: string;
   /**
-   * Make it ready; at the first time, make it. Also after `close`. Opening what is open does nothing.
-   * @throws BrokerError STORE_LOCKED when another process has it; STORE_DAMAGED when what it has kept is lost or not as it was written, and
-   *   only then; STORE_UNUSABLE when it cannot be opened for another reason, such as a full disk or a right that is wanting. `cause` has the
-   *   original
+   * Open the store, and create it if it does not exist. It can be opened again after `close`. Opening an open store has no effect.
+   * @throws BrokerError STORE_LOCKED if another process uses the store; STORE_DAMAGED only if committed records are lost or altered;
+   *   STORE_UNUSABLE if it cannot be opened for another reason, such as a full disk or a missing permission. `cause` is the original error
    */
   open(): Promise<void>;
   /**
-   * Keep a batch, all or nothing. When the promise resolves the batch has survived whatever the store promises to survive, and `read`
-   * shows it. When it rejects, either all of it is kept or nothing;
-   * which of the two shows when the store was opened again. An error whose `isUntouched` is true says that nothing was written and that the
-   * store stays usable: it is not closed, and smaller commits are tried on it.
-   * @throws StateError STORE_CLOSED when it is not open; what the medium says
+   * Write all changes of a batch, or none of them.
+   *
+   * When the promise resolves, the batch is as durable as the store promises, and `read` returns it. When it rejects, either all of the
+   * batch is written or nothing; which of the two is known after the store has been opened again. If the property `isUntouched` of the
+   * error is true, nothing was written and the store is still usable: the broker does not close it, and tries smaller commits.
+   * @throws StateError STORE_CLOSED if the store is not open; any error of the storage medium
    */
   commit(batch: Batch): Promise<void>;
   /**
-   * Entries whose key is at least `from` and less than `to`, in order.
-   * @param limit most entries to give; at least 1. Fewer than that come only when there are no more
-   * @returns buffers of the caller's own
-   * @throws StateError STORE_CLOSED when it is not open; BrokerError STORE_DAMAGED as `open` does; what the medium says
+   * Read the entries whose key is at least `from` and less than `to`, in order.
+   * @param limit maximum number of entries, at least 1. Fewer entries are returned only if there are no more
+   * @returns entries whose buffers belong to the caller
+   * @throws StateError STORE_CLOSED if the store is not open; BrokerError STORE_DAMAGED as for `open`; any error of the storage medium
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
   /**
-   * Make openable again what is damaged, without what can not be saved; it is not open meanwhile. Called only when `open` or `read` failed with
-   * STORE_DAMAGED and the user has said that he wants to go on. What is sound must stay, also where the repair fails. Left out where there
-   * is nothing that could be done.
-   * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE; what the medium says
+   * Make a damaged store usable again, without the records that cannot be recovered. The store is closed while it is repaired.
+   *
+   * Called only if `open` or `read` failed with STORE_DAMAGED and the user has asked for a repair. Intact records must be preserved, also
+   * if the repair fails. Stores that cannot be repaired leave out this method.
+   * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE; any error of the storage medium
    */
   repair?(): Promise<void>;
   /**
-   * Bytes that all records take, those of deleted ones included that `compact` could give back; roughly.
-   * @throws StateError STORE_CLOSED when it is not open
+   * Get the approximate size of the store in bytes, including the space of deleted records that `compact` could free.
+   * @throws StateError STORE_CLOSED if the store is not open
    */
   size?(): Promise<number>;
   /**
-   * Give back what deleted records take. Commits and reads go on meanwhile; `close` ends it early. The broker calls it when it keeps much less
-   * than `size` says. Left out, with `size`, where deleting gives back the space.
-   * @throws StateError STORE_CLOSED when it is not open; what the medium says
+   * Free the space of deleted records. Commits and reads continue meanwhile; `close` ends the compaction early.
+   *
+   * The broker calls it when its records take much less space than `size` returns. Stores in which deleting frees the space leave out this
+   * method and `size`.
+   * @throws StateError STORE_CLOSED if the store is not open; any error of the storage medium
    */
   compact?(): Promise<void>;
   /**
-   * Bytes that may still be written before the store's reserve is touched; negative when the reserve is in use. The broker asks about once a
-   * second while it writes, and after a commit that failed: when little is left, new messages displace the oldest of the largest backlogs, and
-   * below 0 it refuses what would make the store grow (option `maxTotalMqueueStoreBytes`). Left out where space is no concern: the store has no
-   * bound by space then.
-   * @throws StateError STORE_CLOSED when it is not open; what the medium says
+   * Get the number of bytes that can be written before the reserve of the store is used; negative while the reserve is in use.
+   *
+   * The broker calls it about once a second while it writes, and after a failed commit. If little space is left, new messages displace the
+   * oldest messages of the largest backlogs. Below 0, the broker refuses everything that would make the store grow (option
+   * `maxTotalMqueueStoreBytes`). Without this method, the free space does not limit the store.
+   * @throws StateError STORE_CLOSED if the store is not open; any error of the storage medium
    */
   freeBytes?(): Promise<number>;
-  /** Resolves when all that is under way has settled and everything is released. Closing what is closed does nothing. */
+  /**
+   * Close the store. Resolves when all calls in progress have settled and all resources are released. Closing a closed store has no effect.
+   */
   close(): Promise<void>;
 }

@@ -205,10 +205,10 @@ describe('An unknown key in the answer of a hook', () => {
     ['preConnect', { allow: true, resonCode: 0 }, /"resonCode"; did you mean "reasonCode"/],
     ['authenticate', { allow: true, superuser: true }, /"superuser"; did you mean "isSuperuser"/],
     ['authenticate', { alow: true }, /"alow"; did you mean "allow"/],
-    ['authorizePublish', { allow: true, isSuperuser: true }, /"isSuperuser"; known are allow, reasonCode/],
+    ['authorizePublish', { allow: true, isSuperuser: true }, /"isSuperuser"; allowed keys are allow, reasonCode/],
     ['authorizeSubscribe', { allowed: true }, /"allowed"; did you mean "allow"/],
     ['publish', { topic: 'a', paylod: 'changed' }, /"paylod"; did you mean "payload"/],
-    ['deliver', { allow: true }, /"allow"; known are true, false and undefined/]
+    ['deliver', { allow: true }, /"allow"; allowed answers are true, false and undefined/]
   ];
 
   for (const [name, answer, suggestion] of misspelt) {
