@@ -19,46 +19,48 @@ import type { ConnectionOwner, ConnectionPorts, HandlerTable } from './ports.ts'
 import type { RateLimits } from './rate-limit.ts';
 import { RECEIVED } from './received.ts';
 
-/** While one of these is set, the bytes that have come wait unread. */
+/** While one of these pauses is set, received bytes are stored but not parsed. */
 const UNREAD = Pause.hook | Pause.turn;
 
 /**
- * Units that every connection may use in one turn. One that did not wait in the turn before may also draw on the spare ones of the turn (`drawShare`).
- * What it has sent beyond that waits behind the other connections (`serveLater`). A unit is about 0.03 us of CPU time: a frame on the fast path costs one, any other packet what `COSTS` says and `BYTE_COSTS` for each of
- * its bytes, reading 64 bytes from the stream costs one, and two receivers of a message cost one.
+ * Units that every connection may use in one turn. A connection that did not wait in the previous turn may also draw on the spare units
+ * of the turn (`drawShare`). Input beyond that waits until the other connections have been served (`serveLater`).
+ *
+ * A unit is about 0.03 us of CPU time. A frame on the fast path costs one unit; any other packet costs `COSTS`, and `BYTE_COSTS` for
+ * each of its bytes. Reading 64 bytes from the stream costs one unit, and so do two receivers of a message.
  */
 export const SHARE = 1_024;
-/** Bytes that are looked at in one turn at most: what a socket delivers at once. */
+/** Most bytes that are parsed in one turn: the size of one read from a socket. */
 const SHARE_BYTES = 65_536;
 /** Units by packet type. */
 const COSTS: readonly number[] = [4, 512, 4, 8, 2, 4, 4, 4, 256, 4, 256, 4, 1, 4, 4, 512];
-/** Units by packet type for each byte: a SUBSCRIBE or UNSUBSCRIBE costs about 0.5 us a filter, and a filter takes some 5 to 10 bytes. */
+/** Units for each byte, by packet type. A SUBSCRIBE or UNSUBSCRIBE costs about 0.5 us per filter, and a filter takes 5 to 10 bytes. */
 const BYTE_COSTS: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 0];
 
-/** Output of a turn that is written before the turn ends. */
+/** Output above this size is written before the turn ends. */
 const EARLY_FLUSH_BYTES = 131_072;
-/** Answers (acknowledgements, PINGRESP) a client may leave unread before it is not read any more. */
+/** Bytes of answers (acknowledgements, PINGRESP) that a client may leave unread before reading from it is paused. */
 const MAX_UNREAD_ANSWERS = 65_536;
-/** Not specified: so much of a packet that is not complete yet counts as a sign of life, for the sake of large ones on slow lines. */
+/** Not specified: a chunk of at least this size resets the keep alive, even if it completes no packet. A large packet may take long. */
 const PROGRESS_BYTES = 256;
-/** Bytes held back by a hook past which the stream is paused. Up to there it is read, because the end of a paused one is not seen. */
+/** While a hook decides, the stream is paused above this many unread bytes, not before: a paused stream does not report its end. */
 const HELD_UNPAUSED_BYTES = 16_384;
-/** How long the stream of an ended connection may take to deliver what was sent, then it is destroyed. */
+/** Time that the stream of an ended connection has to deliver its output. Then it is destroyed. */
 const LINGER_MS = 3_000;
-/** Bytes that it may still send meanwhile. They are thrown away; a peer that sends more is cut off. */
+/** Bytes that the peer may send during that time. They are discarded; a peer that sends more is disconnected. */
 const LINGER_BYTES = 262_144;
 
-/** Parts of a packet up to this size are joined as they come. */
+/** Parts of an incomplete packet up to this size are joined as they arrive. */
 const SMALL_PART = 16_384;
 
 const NO_BYTES = Buffer.alloc(0);
 const CONNECTION = Symbol('connection');
 
-/** A topic that is not routed as it came. */
+/** A topic name that is rewritten or mounted before it is routed. */
 interface ForeignTopic {
-  /** As it stands in packets. */
+  /** The topic name as the client sends it. */
   readonly bytes: Buffer;
-  /** That it is routed by. */
+  /** The topic name that is routed. */
   readonly topic: string;
   readonly isRewritten: boolean;
   route: Route | undefined;
@@ -66,53 +68,57 @@ interface ForeignTopic {
 
 type Attached = Duplex & GatheringStream & CountedStream & { [CONNECTION]?: Connection<ConnectionOwner> };
 
-/** Whether a connection reads this stream, or has read it. */
+/** Whether a connection reads this stream, or did so before. */
 export function isAttached(stream: Duplex): boolean {
   return (stream as Attached)[CONNECTION] !== undefined;
 }
 
-/** One of Node's sockets knows how many bytes of the writes it has begun have not gone to the system yet. */
+/** A socket of Node.js knows how many bytes of its pending writes have not been passed to the operating system. */
 type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
 
 /**
- * Bytes and packets: reads a stream's chunks in place, checks lengths before bodies, hands each packet to the handler in force, and
- * gathers what is sent so that a turn costs one write.
+ * The bytes in and out of one client.
+ *
+ * It parses the chunks of a stream in place, checks the length of a packet before its body, and calls the handler that is in force for
+ * its type. Packets to the client are gathered, so that a turn costs one write.
  */
 export class Connection<S extends ConnectionOwner> {
   readonly stream: Duplex;
   readonly transportInfo: TransportInfo;
   readonly ports: ConnectionPorts<S>;
-  /** The session that its packets are for: its own until CONNACK, then the client's. */
+  /** The session that handles the packets: a provisional one until CONNACK, then the client's. */
   session: S;
-  /** Handler of each packet type that is legal now. */
+  /** The handlers in force, by packet type. */
   table: HandlerTable<S>;
-  /** The table until a CONNECT has come. */
+  /** The handlers in force until a CONNECT has been received. */
   readonly #firstTable: HandlerTable<S>;
-  /** In whose format a refusal is to be; undefined until the CONNECT told. */
+  /** Protocol version of a CONNACK that refuses the client; undefined until the CONNECT has been read. */
   answerVersion: ProtocolVersion | undefined = undefined;
-  /** Layout of PUBLISH packets while the client is live; 0: not live, or its topics are not taken as they come. */
+  /** Layout of PUBLISH packets while the client is connected. 0: the client is not connected, or its topics are rewritten or mounted. */
   inboundFastPath: 0 | 4 | 5 = 0;
-  /** Largest packet; until the CONNECT is accepted the zone's `maxConnectSize` bounds it, too. */
+  /** Largest packet in bytes. Until the CONNECT is accepted, the zone's `maxConnectSize` applies as well. */
   maxPacketSize: number;
   isClosed = false;
-  /** CONNACK success has gone out: from now on a close is told by DISCONNECT, before by CONNACK [MQTT-3.14.0-1]. */
+  /** CONNACK with success has been sent. From then on a close is reported by DISCONNECT, before that by CONNACK [MQTT-3.14.0-1]. */
   isWelcomed = false;
   rates: RateLimits | undefined = undefined;
-  /** More is unsent than the mark: messages go to the backlog. */
+  /** The stream has more unsent bytes than `outputHighWaterMark`: messages go to the backlog. */
   isBlocked = false;
+  /** Bits of `Pause`. */
   pauses = 0;
-  /** Monotonic milliseconds of the last packet, and of the last progress of the output. */
+  /** Monotonic milliseconds of the last packet received. */
   lastReceivedMs: number;
+  /** Monotonic milliseconds at which the stream last sent something. */
   lastProgressMs: number;
-  /** Route of the last topic it published to, where it is worth remembering. */
+  /** Route of the last topic that the client published to; undefined if it is stale. */
   route: Route | undefined = undefined;
-  /** What it has caused of the bytes that wait to be written. */
+  /** The bytes not yet written to the store that this client has caused. */
   unwritten: UnwrittenShare | undefined = undefined;
   /** Acknowledgements that wait for a commit. */
   late: AckQueue<Connection<S>> | undefined = undefined;
-  /** The last topic it published to, where topics are rewritten or mounted. */
+  /** The last topic that the client published to, if topics are rewritten or mounted. */
   foreign: ForeignTopic | undefined = undefined;
-  /** Topics behind the client's aliases [MQTT-3.3.2-7]. */
+  /** Topic names by the client's topic alias [MQTT-3.3.2-7]. */
   topicAliases: string[] | undefined = undefined;
   receivedBytes = 0;
   receivedChunks = 0;
@@ -122,25 +128,25 @@ export class Connection<S extends ConnectionOwner> {
   sentWrites = 0;
   sentPackets = 0;
   sentMessages = 0;
-  /** What has come and waits unread, see `UNREAD`. */
+  /** Bytes that were received but not parsed, see `UNREAD`. */
   #rest: Buffer = NO_BYTES;
-  /** The last turn in which it was read, and what is left of its share. */
+  /** The last turn in which this connection was read, and the units left of its share. */
   #turn = -1;
   #left = 0;
-  /** The last turn in which it had to wait. */
+  /** The last turn in which this connection had to wait. */
   #waitedTurn = -2;
-  /** What has come of a packet that is not complete, and how many bytes it lacks, or 1 while its header does not say. */
+  /** The parts of an incomplete packet, and the number of missing bytes, or 1 while the fixed header is incomplete. */
   #parts: Buffer[] | undefined = undefined;
   #needed = 0;
   #isWalking = false;
   #arrived: Buffer[] | undefined = undefined;
   #isCatchingUp = false;
   #hooksAtWork = 0;
-  /** Why the stream ended while bytes that came before waited unread. */
+  /** Why the stream ended, if it did so while bytes were unread. */
   #ended: { readonly reason: DisconnectReason; readonly reasonCode: number | undefined } | undefined = undefined;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
-  /** Bytes that the stream had unsent at the last look, and its socket, where it has one. */
+  /** Unsent bytes of the stream, and of its socket if it has one, when progress was last checked. */
   #unsent = 0;
   #unsentBySocket = 0;
   #discarded = 0;
@@ -164,7 +170,7 @@ export class Connection<S extends ConnectionOwner> {
     this.lastReceivedMs = this.lastProgressMs = ports.time.nowMs;
   }
 
-  /** Begin to read. The listeners are shared by all connections: a closure each would cost memory an idle connection should not take. */
+  /** Begin to read. All connections share the listener functions: closures would cost memory for each idle connection. */
   open(): void {
     const stream = this.stream as Attached;
     stream[CONNECTION] = this as unknown as Connection<ConnectionOwner>;
@@ -173,7 +179,7 @@ export class Connection<S extends ConnectionOwner> {
     stream.on('error', onError);
     stream.on('close', onClose);
     stream.on('end', onEnd);
-    stream.resume(); // one that was paused before is read, too
+    stream.resume(); // the app may have handed in a paused stream
   }
 
   // ------------------------------------------------------------------------------------------------------------------ input
@@ -185,7 +191,7 @@ export class Connection<S extends ConnectionOwner> {
       return;
     }
     if (this.#isWalking) {
-      // a stream that answers within our write: its turn comes behind what is being read
+      // the stream answered during a write: its data is read after the current chunk
       (this.#arrived ??= []).push(chunk);
       return;
     }
@@ -201,7 +207,7 @@ export class Connection<S extends ConnectionOwner> {
     this.#left -= Math.min(chunk.length, SHARE_BYTES) >> 6;
   }
 
-  /** What is left of its share of this turn. */
+  /** The units left of this connection's share of the turn. */
   #share(): number {
     const turn = this.ports.turn.number;
     if (this.#turn !== turn) {
@@ -212,7 +218,7 @@ export class Connection<S extends ConnectionOwner> {
     return this.#left;
   }
 
-  /** Add to a share that is used up, where that is possible. */
+  /** Add spare units of the turn to a share that is used up, if the connection may have some. */
   #draw(left: number): number {
     const { turn } = this.ports;
     if (this.#waitedTurn >= turn.number - 1) return left;
@@ -232,7 +238,7 @@ export class Connection<S extends ConnectionOwner> {
     if (this.#arrived !== undefined) this.#receiveArrived();
   }
 
-  /** Read what arrived while the connection was reading, in its order. */
+  /** Read the chunks that arrived during parsing, in order. */
   #receiveArrived(): void {
     if (this.#isCatchingUp) return;
     this.#isCatchingUp = true;
@@ -241,7 +247,7 @@ export class Connection<S extends ConnectionOwner> {
     this.#isCatchingUp = false;
   }
 
-  /** Stop reading for a while: the client has sent more than its rates allow. */
+  /** Stop reading for a time, because the client has exceeded its rates. */
   pauseFor(delayMs: number): void {
     this.pause(Pause.rate);
     const timer = {
@@ -255,8 +261,8 @@ export class Connection<S extends ConnectionOwner> {
   }
 
   /**
-   * Give the packet that is not complete what it lacks, and read it from a buffer of its own: the chunk is not copied for its sake.
-   * @returns where in the chunk the next packet begins
+   * Complete a partial packet and parse it in a buffer of its own, so that the rest of the chunk need not be copied.
+   * @returns the offset in the chunk at which the next packet begins
    */
   #complete(chunk: Buffer): number {
     let at = 0;
@@ -277,15 +283,15 @@ export class Connection<S extends ConnectionOwner> {
     return at;
   }
 
-  /** Keep what may not be read yet: a hook decides on an earlier packet, or the share of this turn is used up. */
+  /** Store bytes that may not be parsed yet: a hook decides on an earlier packet, or the share of this turn is used up. */
   #keepUnread(chunk: Buffer): void {
     const wasRestrained = this.#isRestrained;
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    // one chunk may pass every bound; a stream that was told to pause delivers no other
+    // a single chunk may exceed the bounds; a paused stream delivers no second one
     if (wasRestrained && this.#rest.length > this.maxPacketSize + this.ports.limits.maxHeldBytes) {
-      const why = (this.pauses & Pause.hook) !== 0 ? 'while a hook decides' : 'although reading was paused';
+      const when = (this.pauses & Pause.hook) !== 0 ? 'while a hook decided' : 'while reading was paused';
       this.session.fail(
-        new ProtocolError(ReasonCode.quotaExceeded, `too much was sent ${why} (option maxHeldBytes)`),
+        new ProtocolError(ReasonCode.quotaExceeded, `the client sent too many bytes ${when} (option maxHeldBytes)`),
         'quota'
       );
     } else this.#restrain();
@@ -295,7 +301,7 @@ export class Connection<S extends ConnectionOwner> {
     return this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.ports.limits.maxHeldBytes);
   }
 
-  /** Bytes wait unread: more of them only within bounds. */
+  /** Bound the unread bytes: wait for the next share of a turn, or pause the stream. */
   #restrain(): void {
     if ((this.pauses & UNREAD) === 0) {
       this.pause(Pause.turn);
@@ -304,20 +310,20 @@ export class Connection<S extends ConnectionOwner> {
     } else if (!this.#mayFlow) this.stream.pause();
   }
 
-  /** Nothing but a hook keeps it from reading, and little waits for that. */
+  /** The stream may deliver data: reading is not paused, or only for a hook and with few unread bytes. */
   get #mayFlow(): boolean {
     const { pauses } = this;
     return pauses === 0 || (pauses === Pause.hook && !this.#isRestrained);
   }
 
-  /** Its turn has come again: read what waits, within a share of so many units. */
+  /** Parse the unread bytes, within a share of this many units. The broker calls this after `serveLater`. */
   serve(units: number): void {
     this.#waitedTurn = this.#turn = this.ports.turn.number;
     this.#left = units;
     this.resume(Pause.turn);
   }
 
-  /** Read the packets from `at` on. */
+  /** Parse the packets of a chunk from `at` on. */
   #walk(chunk: Buffer, at: number): void {
     const { ports } = this;
     const length = chunk.length;
@@ -351,12 +357,12 @@ export class Connection<S extends ConnectionOwner> {
             if (byte < 128) {
               // [MQTT-1.5.5-1]
               if (byte === 0)
-                throw new ProtocolError(ReasonCode.malformedPacket, 'remaining length takes more bytes than needed');
+                throw new ProtocolError(ReasonCode.malformedPacket, 'the remaining length uses more bytes than needed');
               break;
             }
             shift += 7;
             if (shift > 21)
-              throw new ProtocolError(ReasonCode.malformedPacket, 'remaining length takes more than four bytes');
+              throw new ProtocolError(ReasonCode.malformedPacket, 'the remaining length uses more than four bytes');
           }
           if (size < 0) break;
         }
@@ -370,8 +376,8 @@ export class Connection<S extends ConnectionOwner> {
         if (end > length) {
           if (run !== undefined) {
             const ended = run;
-            run = undefined; // before it is routed: should that fail, it is not to be routed again
-            ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest); // up to here, not to the end of the chunk
+            run = undefined; // cleared first: if routing throws, the run must not be routed again
+            ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest); // the run ends here, not with the chunk
           }
           if (!this.isClosed) this.#await(chunk, at, end - length);
           at = length;
@@ -391,7 +397,7 @@ export class Connection<S extends ConnectionOwner> {
               !ports.routing.isFresh(route)
             ) {
               if (run !== undefined) {
-                // what the new topic reaches may depend on what is delivered before
+                // delivering the run may change the receivers of the new topic
                 const ended = run;
                 run = undefined;
                 ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest);
@@ -444,7 +450,7 @@ export class Connection<S extends ConnectionOwner> {
     }
     this.#isWalking = false;
     this.#left = left;
-    if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // not for bytes that trickle [MQTT-3.1.2-22]
+    if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // only packets count [MQTT-3.1.2-22]
     if (at >= length || this.isClosed) return;
     if (at < last ? left > 0 && (this.pauses & Pause.hook) === 0 : at === length - 1) {
       this.#await(chunk, at, 1);
@@ -457,16 +463,16 @@ export class Connection<S extends ConnectionOwner> {
   #tooLarge(chunk: Buffer, body: number, size: number): ProtocolError {
     if (this.table === this.#firstTable) this.answerVersion = peekConnectVersion(chunk, body, chunk.length);
     const option = this.isWelcomed ? 'maxPacketSize' : 'maxConnectSize, at most maxPacketSize';
-    const text = `packet of ${size} bytes, ${this.maxPacketSize} are allowed (option ${option})`;
+    const text = `the packet has ${size} bytes, more than the limit of ${this.maxPacketSize} (option ${option})`;
     return new ProtocolError(ReasonCode.packetTooLarge, text);
   }
 
-  /** A packet before CONNACK has come. */
+  /** Report to the stream that a packet was received before CONNACK. */
   packetTaken(): void {
     (this.stream as Attached).packetTaken?.();
   }
 
-  /** The CONNECT is accepted. */
+  /** The CONNECT has been accepted. */
   admitted(maxPacketSize: number): void {
     this.isWelcomed = true;
     this.maxPacketSize = maxPacketSize;
@@ -483,25 +489,30 @@ export class Connection<S extends ConnectionOwner> {
     this.table[type](this.session, flags, chunk, at, body, end);
   }
 
-  /** The packet at `at` is not complete. Only its parts are kept, never room for what it announces. */
+  /** Wait for the rest of the packet at `at`. Only received bytes take memory, whatever length the packet announces. */
   #await(chunk: Buffer, at: number, needed: number): void {
     this.#parts = [keep(chunk, at)];
     this.#needed = needed;
   }
 
-  /** Hold back later packets until `resume`: a hook decides on this one. Hooks may overlap, each pauses and resumes. */
+  /**
+   * Stop reading until `resume` is called with the same reason. `Pause.hook` also stops the parsing of received bytes; hooks may overlap,
+   * and each one pauses and resumes.
+   * @param why one bit of `Pause`
+   */
   pause(why: number): void {
     this.pauses |= why;
     if (why === Pause.hook) this.#hooksAtWork++;
     else if (!this.isClosed) this.stream.pause();
   }
 
+  /** End a pause, and read on unless another one holds. @param why one bit of `Pause` */
   resume(why: number): void {
     if ((this.pauses & why) === 0) return;
     if (why === Pause.hook && --this.#hooksAtWork > 0) return;
     this.pauses &= ~why;
-    this.ports.time.read(); // what was held back is read now
-    this.lastReceivedMs = this.ports.time.nowMs; // keep alive does not run while we do not read
+    this.ports.time.read(); // the stored bytes are parsed now
+    this.lastReceivedMs = this.ports.time.nowMs; // the keep alive does not run while reading is paused
     if (this.isClosed) return;
     if ((this.pauses & UNREAD) === 0 && this.#rest.length > 0 && !this.#isWalking) {
       const rest = this.#rest;
@@ -518,7 +529,7 @@ export class Connection<S extends ConnectionOwner> {
 
   // ----------------------------------------------------------------------------------------------------------------- output
 
-  /** Queue a frame: `mark` -1 to send it as it lies, else its first byte and packet id (`first << 16 | id`). */
+  /** Add a frame to the output. @param mark -1 to send the frame unchanged, else its first byte and packet id (`first << 16 | id`) */
   push(frame: Frame, mark: number, bytes: number): void {
     let output = this.#output;
     if (output === undefined) {
@@ -532,7 +543,7 @@ export class Connection<S extends ConnectionOwner> {
     if (this.#outputBytes > EARLY_FLUSH_BYTES) this.flush();
   }
 
-  /** Queue an acknowledgement of four bytes. */
+  /** Add an acknowledgement of four bytes to the output. */
   acknowledge(value: number): void {
     let output = this.#output;
     if (output === undefined) {
@@ -551,12 +562,12 @@ export class Connection<S extends ConnectionOwner> {
     if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
   }
 
-  /** Queue a packet that is not a PUBLISH. @param metric its counter */
+  /** Add a packet other than PUBLISH to the output. @param metric its counter */
   send(packet: Buffer, metric: number): void {
     if (packet.length > 0) this.sendFrame({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, metric);
   }
 
-  /** Queue a packet that fills its buffer. @param metric its counter */
+  /** Add a packet that fills its buffer to the output. @param metric its counter */
   sendFrame(frame: Frame, metric: number): void {
     this.push(frame, -1, frame.end);
     this.sentPackets++;
@@ -567,7 +578,7 @@ export class Connection<S extends ConnectionOwner> {
     if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.pause(Pause.answers);
   }
 
-  /** Write what is queued, unless the stream has too much unsent already. */
+  /** Write the output to the stream, unless the stream has too many unsent bytes. */
   flush(): void {
     const output = this.#output;
     if (output === undefined || this.isBlocked) return;
@@ -587,7 +598,7 @@ export class Connection<S extends ConnectionOwner> {
     try {
       isRoomy = writeOutput(output, bytes, stream);
     } catch (error) {
-      // Not thrown on: this may be the middle of routing another client's message. The stream tells of it itself, as of any error.
+      // Not rethrown: this may happen while another client's message is routed. The stream emits the error.
       stream.destroy(asError(error));
       return;
     }
@@ -603,8 +614,8 @@ export class Connection<S extends ConnectionOwner> {
   }
 
   /**
-   * While blocked: note whether the stream has sent anything since the last look. Nothing is added meanwhile, so what it has unsent can
-   * only have become less. A stream counts a write until all of it has gone; how much of it has, a socket knows.
+   * While blocked: record whether the stream has sent anything since the last check. Nothing is written meanwhile, so the number of unsent
+   * bytes can only decrease. A stream counts a write until it has completed; a socket also knows how much of the write has been sent.
    */
   lookForProgress(nowMs: number): void {
     const { writableLength, _handle } = this.stream as MaybeSocket;
@@ -615,8 +626,9 @@ export class Connection<S extends ConnectionOwner> {
     this.lastProgressMs = nowMs;
   }
 
+  /** The stream has sent its buffered bytes: write on. */
   drained(): void {
-    this.lastProgressMs = this.ports.time.readMonotonic(); // what waited may have expired
+    this.lastProgressMs = this.ports.time.readMonotonic(); // queued messages may have expired
     if (!this.isBlocked) return;
     this.isBlocked = false;
     this.flush();
@@ -629,7 +641,7 @@ export class Connection<S extends ConnectionOwner> {
 
   // -------------------------------------------------------------------------------------------------------------------- end
 
-  /** Its close is under way: it no longer counts for `maxConnections`, here and at its listener. */
+  /** The connection is closing: it no longer counts for `maxConnections` of the broker and of its listener. */
   #freePlace(): void {
     if (!this.#hasPlace) return;
     this.#hasPlace = false;
@@ -638,8 +650,8 @@ export class Connection<S extends ConnectionOwner> {
   }
 
   /**
-   * Send what is queued and end the stream. What still comes in is thrown away; a peer that does not close is cut off. One that has been
-   * sent nothing is cut off at once: there is no answer that unread bytes could make the system discard.
+   * Send the output and end the stream. Data received after that is discarded. The stream is destroyed if the peer does not close within
+   * `LINGER_MS`, and at once if the peer has been sent nothing.
    */
   end(): void {
     if (this.isClosed) return;
@@ -661,7 +673,7 @@ export class Connection<S extends ConnectionOwner> {
     }
     this.flush();
     stream.end();
-    stream.resume(); // so that the peer's own end is seen
+    stream.resume(); // a paused stream does not report that the peer has closed
     const timer = {
       dueMs: Infinity,
       slot: undefined,
@@ -673,7 +685,7 @@ export class Connection<S extends ConnectionOwner> {
     this.ports.wheel.arm(timer, LINGER_MS);
   }
 
-  /** Cut it off: nothing more is sent. */
+  /** Destroy the stream. Nothing more is sent. */
   destroy(): void {
     this.#freePlace();
     this.isClosed = true;
@@ -682,24 +694,24 @@ export class Connection<S extends ConnectionOwner> {
     this.#parts = undefined;
     this.#needed = 0;
     if (!this.stream.destroyed) this.stream.destroy();
-    this.closed(); // a stream need not tell of its close
+    this.closed(); // not every stream emits 'close'
   }
 
-  /** Nothing more comes from the stream, and nothing goes. */
+  /** The stream has closed. */
   closed(): void {
     const timer = this.#lingering;
     if (timer !== undefined) this.ports.wheel.disarm(timer as never);
     this.#lingering = undefined;
-    // What came before and waits unread is the broker's to read or, when it stops, to discard: until then the connection counts.
+    // A connection with unread bytes still counts until the broker has parsed them or, when it stops, has discarded them.
     if (this.isClosed || this.#ended === undefined) this.ports.connections.streamClosed(this);
   }
 
-  /** Nothing more will come, but packets that came before wait unread. */
+  /** The peer has ended the stream, but received packets have not been parsed yet. */
   get hasPeerEnded(): boolean {
     return this.#ended !== undefined;
   }
 
-  /** Nothing more will come. Packets that wait unread were sent before that, a DISCONNECT perhaps among them: they come first. */
+  /** The peer has ended the stream. Unread packets are handled first: there may be a DISCONNECT among them. */
   peerEnded(): void {
     this.#freePlace();
     if ((this.pauses & UNREAD) !== 0 && this.#rest.length > 0 && !this.isClosed)
@@ -707,7 +719,7 @@ export class Connection<S extends ConnectionOwner> {
     else if (this.#ended === undefined || this.isClosed) this.lost('closed');
   }
 
-  /** The stream failed. What waits for a share of the next turn comes first; what a hook holds back is given up. */
+  /** The stream failed. Packets that wait for the next turn are handled first; packets that wait for a hook are discarded. */
   failed(reason: DisconnectReason, reasonCode: number | undefined): void {
     this.#freePlace();
     if ((this.pauses & UNREAD) === Pause.turn && this.#rest.length > 0 && !this.isClosed) {
@@ -718,7 +730,7 @@ export class Connection<S extends ConnectionOwner> {
     this.destroy();
   }
 
-  /** The peer has gone. Where we had ended the connection before, it may still take what was sent: that goes on as long as it may. */
+  /** The peer has disconnected. Without effect after `end`: the stream may still deliver its output until `LINGER_MS` are over. */
   lost(reason: DisconnectReason, reasonCode?: number): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -732,13 +744,13 @@ export class Connection<S extends ConnectionOwner> {
   }
 }
 
-/** The bytes from `at` on, for later turns: copied, unless they are most of what they would keep in memory. */
+/** The bytes from `at` on, for later turns. They are copied if the buffer that they lie in is more than twice as large. */
 function keep(chunk: Buffer, at: number): Buffer {
   const part = at === 0 ? chunk : chunk.subarray(at);
   return part.length * 2 < part.buffer.byteLength ? joined(part) : part;
 }
 
-/** The bytes of all, in memory of their own: in that of Node's pool a few bytes keep a slab of 64 KB from Node 24 on. */
+/** Concatenate buffers without using the buffer pool of Node.js: there a few bytes keep a slab of 64 KB (from Node.js 24) in memory. */
 function joined(...parts: readonly Buffer[]): Buffer {
   const own = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -747,8 +759,8 @@ function joined(...parts: readonly Buffer[]): Buffer {
 }
 
 /**
- * Put a chunk behind the parts of a packet. Small ones are joined with those before them, as in a binary counter: a chunk of one byte
- * takes some 200 in memory.
+ * Append a chunk to the parts of a packet. Small parts are joined with the previous ones, as in a binary counter, because a chunk of one
+ * byte takes about 200 bytes of memory.
  */
 function gatherPart(parts: Buffer[], chunk: Buffer): void {
   parts.push(chunk);
