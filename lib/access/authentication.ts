@@ -109,7 +109,7 @@ export class Authentication implements AuthExchange {
         this.#settle(value, admits);
       } catch (error) {
         if (error instanceof ProtocolError) this.#session.fail(error);
-        else this.#session.broke(error, 'authentication');
+        else this.#session.failInternally(error, 'authentication');
       }
       this.#outcome.waiting(false);
     });

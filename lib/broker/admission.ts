@@ -171,7 +171,7 @@ export class Admission {
       run();
     } catch (error) {
       if (error instanceof ProtocolError) session.fail(error);
-      else session.broke(error, 'connecting');
+      else session.failInternally(error, 'connecting');
     }
   }
 
@@ -219,7 +219,7 @@ export class Admission {
     if (loading !== undefined) {
       this.#after(loading, connection, () => {
         if (isWaiting(session, connection)) this.#admit(session, connection, packet, approval);
-        else stored?.log?.notWanted();
+        else stored?.log?.unloadSoon();
       });
       return;
     }
@@ -325,7 +325,7 @@ export class Admission {
     if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
     connection.send(connack, Metric.packetsConnackSent);
-    session.welcomed();
+    session.connackSent();
     metrics.counts[Metric.clientConnected]++;
     if (sessionPresent) session.resend();
     this.#host.sessions.connected(session, sessionPresent);

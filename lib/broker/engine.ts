@@ -140,7 +140,7 @@ export class Engine {
     this.#startSession = this.actors.logic<SessionActions>(
       sessionMachine,
       'session',
-      (actions, error, action) => (actions as Session).broke(error, `the session's ${action}`),
+      (actions, error, action) => (actions as Session).failInternally(error, `the session's ${action}`),
       'disconnected'
     );
     this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
@@ -178,7 +178,7 @@ export class Engine {
       try {
         if (!isClosed) session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
       } catch (error) {
-        session.broke(error, 'closing at the stop');
+        session.failInternally(error, 'closing at the stop');
       }
     }
     // not before: what listeners publish about those that disconnect is published as their wills are

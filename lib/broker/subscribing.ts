@@ -71,13 +71,13 @@ export class Subscribing {
     const feeds: RetainedFeed[] = [];
     const answer = () => {
       if (session.connection !== connection || connection.isClosed) {
-        session.feed(feeds); // they wait for no SUBACK any more
+        session.releaseFeeds(feeds); // they wait for no SUBACK any more
         return;
       }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
       const isGranted = granted.some((code) => code < 0x80);
       this.#whenKept(session, connection, isGranted, () => {
-        if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) session.feed(feeds);
+        if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) session.releaseFeeds(feeds);
       });
     };
     const next = (at: number): void | Promise<void> => {
@@ -124,7 +124,7 @@ export class Subscribing {
           if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded);
         }
       )
-      .catch((error: unknown) => session.broke(error, 'answering a subscriber'))
+      .catch((error: unknown) => session.failInternally(error, 'answering a subscriber'))
       .then(() => {
         const left = (this.#waiting.get(connection) as number) - 1;
         if (left > 0) this.#waiting.set(connection, left);
@@ -166,7 +166,7 @@ export class Subscribing {
     if (decided === undefined) return;
     session.pauseForHook();
     decided
-      .catch((error: unknown) => session.broke(error, during, connection))
+      .catch((error: unknown) => session.failInternally(error, during, connection))
       .finally(() => session.resumeAfterHook(connection));
   }
 
@@ -409,7 +409,7 @@ export class Subscribing {
       undefined,
       feeds
     );
-    session.feed(feeds);
+    session.releaseFeeds(feeds);
     return code;
   }
 

@@ -66,7 +66,7 @@ export class Turn {
     this.schedule();
   }
 
-  /** Call this session's `pumpOn` in the next turn. */
+  /** Call this session's `continuePump` in the next turn. */
   pumpLater(session: Session): void {
     this.#pumping.push(session);
     this.schedule();
@@ -116,9 +116,9 @@ export class Turn {
       this.#ports.time.read();
       for (const session of pumping) {
         try {
-          session.pumpOn();
+          session.continuePump();
         } catch (error) {
-          session.broke(error, 'sending what waits');
+          session.failInternally(error, 'sending what waits');
         }
       }
     }
@@ -127,7 +127,7 @@ export class Turn {
       try {
         dirty[at].flush();
       } catch (error) {
-        dirty[at].session.broke(error, 'writing');
+        dirty[at].session.failInternally(error, 'writing');
       }
     }
     endTurn();
@@ -160,7 +160,7 @@ export class Turn {
       try {
         connection.serve(shares * SHARE);
       } catch (error) {
-        connection.session.broke(error, 'reading a chunk');
+        connection.session.failInternally(error, 'reading a chunk');
       }
     }
     this.#unserved = waiting.slice(at);

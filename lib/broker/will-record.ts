@@ -1,5 +1,5 @@
 import type { Session, WillState } from '../session/session.ts';
-import { writeSession } from '../session/session-record.ts';
+import { writeSessionRecord } from '../session/session-record.ts';
 import { Kind } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
@@ -28,7 +28,7 @@ export class WillRecord implements Durable {
 
   write(draft: Draft): void {
     const will = this.isOver ? undefined : (this.#will ?? this.#session.will);
-    if (will !== undefined) writeSession(draft, this.#number, this.#session, Kind.will, will);
+    if (will !== undefined) writeSessionRecord(draft, this.#number, this.#session, Kind.will, will);
     else draft.key(Kind.will).u48(this.#number).delete();
   }
 

@@ -18,8 +18,8 @@ export interface AckSender<C> {
   send(connection: C, first: number, id: number, code: number): void;
   /** The store failed: the client may send the message again. */
   refuse(connection: C, first: number, id: number): void;
-  /** An incoming QoS 2 message was not persisted. @param isAgain this acknowledges a repetition @returns false if the id was persisted before */
-  takeBack(connection: C, id: number, isAgain: boolean): boolean;
+  /** An incoming QoS 2 message was not persisted. @param isRepeated this acknowledges a repetition @returns false if the id was persisted before */
+  withdraw(connection: C, id: number, isRepeated: boolean): boolean;
 }
 
 /** Acknowledgements that may wait before the client is not read any more, until half of them have gone out. */
@@ -36,7 +36,7 @@ export class AckQueue<C extends AckConnection> implements Waiter {
   readonly #ledger: Ledger;
   #tickets: number[] = [];
   /** First byte, and `AGAIN`, packet id and reason code: three numbers an acknowledgement, and no object. */
-  #firsts: number[] = [];
+  #firstBytes: number[] = [];
   #answers: number[] = [];
   #head = 0;
   /** PUBACKs among them: what the client has unacknowledged. */
@@ -57,18 +57,18 @@ export class AckQueue<C extends AckConnection> implements Waiter {
    * Has one to wait that promises nothing? A PUBACK or PUBREC does not for PUBREL and PUBCOMP: those wait as long as the store fails,
    * while what a client publishes is accepted or refused at once.
    */
-  mustFollow(first: number): boolean {
+  mustQueue(first: number): boolean {
     return first > PUBREC ? !this.isEmpty : this.pubacks + this.#pubrecs > 0;
   }
 
   /**
    * @param ticket 0: it only waits for those before it
-   * @param isAgain it answers what came before, and was answered or is to be
+   * @param isRepeated it answers what came before, and was answered or is to be
    */
-  add(ticket: number, first: number, id: number, code: number, isAgain: boolean): void {
+  add(ticket: number, first: number, id: number, code: number, isRepeated: boolean): void {
     if (this.isEmpty) {
       this.#tickets = [];
-      this.#firsts = [];
+      this.#firstBytes = [];
       this.#answers = [];
       this.#head = 0;
       this.#ledger.wait(this);
@@ -76,8 +76,8 @@ export class AckQueue<C extends AckConnection> implements Waiter {
     if (first === PUBACK) this.pubacks++;
     else if (first === PUBREC) this.#pubrecs++;
     this.#tickets.push(ticket);
-    this.#firsts.push(first);
-    this.#answers.push((isAgain ? AGAIN : 0) | (id << 8) | code);
+    this.#firstBytes.push(first);
+    this.#answers.push((isRepeated ? REPEATED : 0) | (id << 8) | code);
     if (this.#tickets.length - this.#head > MAX_WAITING && (this.#connection.pauses & Pause.commit) === 0)
       this.#connection.pause(Pause.commit);
   }
@@ -87,22 +87,22 @@ export class AckQueue<C extends AckConnection> implements Waiter {
     const tickets = this.#tickets;
     while (this.#head < tickets.length && tickets[this.#head] <= settled) {
       const at = this.#head++;
-      const first = this.#firsts[at];
+      const first = this.#firstBytes[at];
       if (first === PUBACK) this.pubacks--;
       else if (first === PUBREC) this.#pubrecs--;
       if (!connection.isClosed) this.#sender.send(connection, first, idOf(this.#answers[at]), this.#answers[at] & 255);
     }
-    return this.#goesOn();
+    return this.#resumeReading();
   }
 
   /** What a client sent is accepted or refused now; what answers our own messages, or ends a flow, waits for the store to come back. */
   commitFailed(): boolean {
     const connection = this.#connection;
     const { settled, ticket: next } = this.#ledger;
-    const [tickets, firsts, answers] = [this.#tickets, this.#firsts, this.#answers];
+    const [tickets, firsts, answers] = [this.#tickets, this.#firstBytes, this.#answers];
     const from = this.#head;
     this.#tickets = [];
-    this.#firsts = [];
+    this.#firstBytes = [];
     this.#answers = [];
     this.#head = this.pubacks = this.#pubrecs = 0;
     for (let at = from; at < tickets.length; at++) {
@@ -110,26 +110,26 @@ export class AckQueue<C extends AckConnection> implements Waiter {
       const isLost = tickets[at] > settled;
       if (first > PUBREC) {
         this.#tickets.push(isLost ? next : 0);
-        this.#firsts.push(first);
+        this.#firstBytes.push(first);
         this.#answers.push(answers[at]);
       } else {
         const isRefused =
-          isLost && (first === PUBACK || this.#sender.takeBack(connection, id, (answers[at] & AGAIN) !== 0));
+          isLost && (first === PUBACK || this.#sender.withdraw(connection, id, (answers[at] & REPEATED) !== 0));
         if (connection.isClosed) continue;
         if (isRefused) this.#sender.refuse(connection, first, id);
         else this.#sender.send(connection, first, id, answers[at] & 255);
       }
     }
-    return this.#goesOn();
+    return this.#resumeReading();
   }
 
-  #goesOn(): boolean {
+  #resumeReading(): boolean {
     if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#connection.resume(Pause.commit);
     return !this.isEmpty;
   }
 }
 
-const AGAIN = 1 << 24;
+const REPEATED = 1 << 24;
 
 function idOf(answer: number): number {
   return (answer >>> 8) & 0xffff;

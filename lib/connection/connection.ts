@@ -57,7 +57,7 @@ const NO_BYTES = Buffer.alloc(0);
 const CONNECTION = Symbol('connection');
 
 /** A topic name that is rewritten or mounted before it is routed. */
-interface ForeignTopic {
+interface MappedTopic {
   /** The topic name as the client sends it. */
   readonly bytes: Buffer;
   /** The topic name that is routed. */
@@ -91,7 +91,7 @@ export class Connection<S extends ConnectionOwner> {
   /** The handlers in force, by packet type. */
   table: HandlerTable<S>;
   /** The handlers in force until a CONNECT has been received. */
-  readonly #firstTable: HandlerTable<S>;
+  readonly #tableBeforeConnect: HandlerTable<S>;
   /** Protocol version of a CONNACK that refuses the client; undefined until the CONNECT has been read. */
   answerVersion: ProtocolVersion | undefined = undefined;
   /** Layout of PUBLISH packets while the client is connected. 0: the client is not connected, or its topics are rewritten or mounted. */
@@ -100,7 +100,7 @@ export class Connection<S extends ConnectionOwner> {
   maxPacketSize: number;
   isClosed = false;
   /** CONNACK with success has been sent. From then on a close is reported by DISCONNECT, before that by CONNACK [MQTT-3.14.0-1]. */
-  isWelcomed = false;
+  isConnackSent = false;
   rates: RateLimits | undefined = undefined;
   /** The stream has more unsent bytes than `outputHighWaterMark`: messages go to the backlog. */
   isBlocked = false;
@@ -115,9 +115,9 @@ export class Connection<S extends ConnectionOwner> {
   /** The bytes not yet written to the store that this client has caused. */
   unwritten: UnwrittenShare | undefined = undefined;
   /** Acknowledgements that wait for a commit. */
-  late: AckQueue<Connection<S>> | undefined = undefined;
+  pendingAcks: AckQueue<Connection<S>> | undefined = undefined;
   /** The last topic that the client published to, if topics are rewritten or mounted. */
-  foreign: ForeignTopic | undefined = undefined;
+  mappedTopic: MappedTopic | undefined = undefined;
   /** Topic names by the client's topic alias [MQTT-3.3.2-7]. */
   topicAliases: string[] | undefined = undefined;
   receivedBytes = 0;
@@ -129,21 +129,21 @@ export class Connection<S extends ConnectionOwner> {
   sentPackets = 0;
   sentMessages = 0;
   /** Bytes that were received but not parsed, see `UNREAD`. */
-  #rest: Buffer = NO_BYTES;
+  #unread: Buffer = NO_BYTES;
   /** The last turn in which this connection was read, and the units left of its share. */
   #turn = -1;
-  #left = 0;
+  #unitsLeft = 0;
   /** The last turn in which this connection had to wait. */
   #waitedTurn = -2;
   /** The parts of an incomplete packet, and the number of missing bytes, or 1 while the fixed header is incomplete. */
   #parts: Buffer[] | undefined = undefined;
-  #needed = 0;
-  #isWalking = false;
-  #arrived: Buffer[] | undefined = undefined;
+  #missingBytes = 0;
+  #isParsing = false;
+  #arrivedChunks: Buffer[] | undefined = undefined;
   #isCatchingUp = false;
-  #hooksAtWork = 0;
+  #pendingHooks = 0;
   /** Why the stream ended, if it did so while bytes were unread. */
-  #ended: { readonly reason: DisconnectReason; readonly reasonCode: number | undefined } | undefined = undefined;
+  #streamEnd: { readonly reason: DisconnectReason; readonly reasonCode: number | undefined } | undefined = undefined;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
   /** Unsent bytes of the stream, and of its socket if it has one, when progress was last checked. */
@@ -165,7 +165,7 @@ export class Connection<S extends ConnectionOwner> {
     this.transportInfo = transportInfo;
     this.ports = ports;
     this.session = session;
-    this.table = this.#firstTable = firstTable;
+    this.table = this.#tableBeforeConnect = firstTable;
     this.maxPacketSize = maxPacketSize;
     this.lastReceivedMs = this.lastProgressMs = ports.time.nowMs;
   }
@@ -190,9 +190,9 @@ export class Connection<S extends ConnectionOwner> {
       if (this.#discarded > LINGER_BYTES && !this.stream.destroyed) this.destroy();
       return;
     }
-    if (this.#isWalking) {
+    if (this.#isParsing) {
       // the stream answered during a write: its data is read after the current chunk
-      (this.#arrived ??= []).push(chunk);
+      (this.#arrivedChunks ??= []).push(chunk);
       return;
     }
     const { ports } = this;
@@ -202,24 +202,24 @@ export class Connection<S extends ConnectionOwner> {
     this.receivedBytes += chunk.length;
     this.receivedChunks++;
     ports.metrics.counts[Metric.bytesReceived] += chunk.length;
-    if ((this.pauses & UNREAD) !== 0 || this.#share() <= 0) this.#keepUnread(chunk);
+    if ((this.pauses & UNREAD) !== 0 || this.#shareLeft() <= 0) this.#storeUnread(chunk);
     else this.#read(chunk);
-    this.#left -= Math.min(chunk.length, SHARE_BYTES) >> 6;
+    this.#unitsLeft -= Math.min(chunk.length, SHARE_BYTES) >> 6;
   }
 
   /** The units left of this connection's share of the turn. */
-  #share(): number {
+  #shareLeft(): number {
     const turn = this.ports.turn.number;
     if (this.#turn !== turn) {
       this.#turn = turn;
-      this.#left = SHARE;
+      this.#unitsLeft = SHARE;
     }
-    if (this.#left <= 0) this.#left = this.#draw(this.#left);
-    return this.#left;
+    if (this.#unitsLeft <= 0) this.#unitsLeft = this.#drawUnits(this.#unitsLeft);
+    return this.#unitsLeft;
   }
 
   /** Add spare units of the turn to a share that is used up, if the connection may have some. */
-  #draw(left: number): number {
+  #drawUnits(left: number): number {
     const { turn } = this.ports;
     if (this.#waitedTurn >= turn.number - 1) return left;
     let more = left;
@@ -232,18 +232,19 @@ export class Connection<S extends ConnectionOwner> {
   }
 
   #read(chunk: Buffer): void {
-    const at = this.#needed > 0 ? this.#complete(chunk) : 0;
-    if (at < chunk.length && !this.isClosed) this.#walk(chunk, at);
-    if (this.rates !== undefined && !this.isClosed) this.rates.settle(this, this.ports.time.nowMs);
-    if (this.#arrived !== undefined) this.#receiveArrived();
+    const at = this.#missingBytes > 0 ? this.#completePacket(chunk) : 0;
+    if (at < chunk.length && !this.isClosed) this.#parse(chunk, at);
+    if (this.rates !== undefined && !this.isClosed) this.rates.charge(this, this.ports.time.nowMs);
+    if (this.#arrivedChunks !== undefined) this.#receiveArrivedChunks();
   }
 
   /** Read the chunks that arrived during parsing, in order. */
-  #receiveArrived(): void {
+  #receiveArrivedChunks(): void {
     if (this.#isCatchingUp) return;
     this.#isCatchingUp = true;
-    for (let chunk = this.#arrived?.shift(); chunk !== undefined; chunk = this.#arrived?.shift()) this.receive(chunk);
-    this.#arrived = undefined;
+    for (let chunk = this.#arrivedChunks?.shift(); chunk !== undefined; chunk = this.#arrivedChunks?.shift())
+      this.receive(chunk);
+    this.#arrivedChunks = undefined;
     this.#isCatchingUp = false;
   }
 
@@ -264,81 +265,81 @@ export class Connection<S extends ConnectionOwner> {
    * Complete a partial packet and parse it in a buffer of its own, so that the rest of the chunk need not be copied.
    * @returns the offset in the chunk at which the next packet begins
    */
-  #complete(chunk: Buffer): number {
+  #completePacket(chunk: Buffer): number {
     let at = 0;
-    while (this.#needed > 0 && at < chunk.length) {
+    while (this.#missingBytes > 0 && at < chunk.length) {
       const parts = this.#parts as Buffer[];
-      const end = at + this.#needed;
+      const end = at + this.#missingBytes;
       if (end > chunk.length) {
         gatherPart(parts, at === 0 ? chunk : chunk.subarray(at));
-        this.#needed = end - chunk.length;
+        this.#missingBytes = end - chunk.length;
         return chunk.length;
       }
       parts.push(chunk.subarray(at, end));
       this.#parts = undefined;
-      this.#needed = 0;
+      this.#missingBytes = 0;
       at = end;
-      this.#walk(Buffer.concat(parts), 0);
+      this.#parse(Buffer.concat(parts), 0);
     }
     return at;
   }
 
   /** Store bytes that may not be parsed yet: a hook decides on an earlier packet, or the share of this turn is used up. */
-  #keepUnread(chunk: Buffer): void {
-    const wasRestrained = this.#isRestrained;
-    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+  #storeUnread(chunk: Buffer): void {
+    const wasRestrained = this.#hasManyUnread;
+    this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk]);
     // a single chunk may exceed the bounds; a paused stream delivers no second one
-    if (wasRestrained && this.#rest.length > this.maxPacketSize + this.ports.limits.maxHeldBytes) {
+    if (wasRestrained && this.#unread.length > this.maxPacketSize + this.ports.limits.maxHeldBytes) {
       const when = (this.pauses & Pause.hook) !== 0 ? 'while a hook decided' : 'while reading was paused';
       this.session.fail(
         new ProtocolError(ReasonCode.quotaExceeded, `the client sent too many bytes ${when} (option maxHeldBytes)`),
         'quota'
       );
-    } else this.#restrain();
+    } else this.#boundUnread();
   }
 
-  get #isRestrained(): boolean {
-    return this.#rest.length > Math.min(HELD_UNPAUSED_BYTES, this.ports.limits.maxHeldBytes);
+  get #hasManyUnread(): boolean {
+    return this.#unread.length > Math.min(HELD_UNPAUSED_BYTES, this.ports.limits.maxHeldBytes);
   }
 
   /** Bound the unread bytes: wait for the next share of a turn, or pause the stream. */
-  #restrain(): void {
+  #boundUnread(): void {
     if ((this.pauses & UNREAD) === 0) {
       this.pause(Pause.turn);
       this.#waitedTurn = this.ports.turn.number;
       this.ports.turn.serveLater(this);
-    } else if (!this.#mayFlow) this.stream.pause();
+    } else if (!this.#mayRead) this.stream.pause();
   }
 
   /** The stream may deliver data: reading is not paused, or only for a hook and with few unread bytes. */
-  get #mayFlow(): boolean {
+  get #mayRead(): boolean {
     const { pauses } = this;
-    return pauses === 0 || (pauses === Pause.hook && !this.#isRestrained);
+    return pauses === 0 || (pauses === Pause.hook && !this.#hasManyUnread);
   }
 
   /** Parse the unread bytes, within a share of this many units. The broker calls this after `serveLater`. */
   serve(units: number): void {
     this.#waitedTurn = this.#turn = this.ports.turn.number;
-    this.#left = units;
+    this.#unitsLeft = units;
     this.resume(Pause.turn);
   }
 
   /** Parse the packets of a chunk from `at` on. */
-  #walk(chunk: Buffer, at: number): void {
+  #parse(chunk: Buffer, at: number): void {
     const { ports } = this;
     const length = chunk.length;
     const packetsBefore = this.receivedPackets;
-    this.#isWalking = true;
+    this.#isParsing = true;
     let run: Route | undefined;
     let runStart = 0;
     let runCount = 0;
     let longest = 0;
     const last = Math.min(length - 1, at + SHARE_BYTES);
-    let left = this.#share();
+    let left = this.#shareLeft();
     try {
       while (at < last && (this.pauses & Pause.hook) === 0 && !this.isClosed) {
         if (left <= 0) {
-          left = this.#draw(left);
+          left = this.#drawUnits(left);
           if (left <= 0) break;
         }
         const first = chunk[at];
@@ -367,7 +368,7 @@ export class Connection<S extends ConnectionOwner> {
           if (size < 0) break;
         }
         const end = body + size;
-        if (first >>> 4 !== PacketType.connect && this.table === this.#firstTable) {
+        if (first >>> 4 !== PacketType.connect && this.table === this.#tableBeforeConnect) {
           throw new ProtocolError(ReasonCode.protocolError, 'the first packet must be CONNECT'); // [MQTT-3.1.0-1]
         }
         if (end - at > this.maxPacketSize) {
@@ -379,7 +380,7 @@ export class Connection<S extends ConnectionOwner> {
             run = undefined; // cleared first: if routing throws, the run must not be routed again
             ports.publishing.routeRun(this, ended, chunk, runStart, at, runCount, longest); // the run ends here, not with the chunk
           }
-          if (!this.isClosed) this.#await(chunk, at, end - length);
+          if (!this.isClosed) this.#awaitRest(chunk, at, end - length);
           at = length;
           break;
         }
@@ -428,7 +429,7 @@ export class Connection<S extends ConnectionOwner> {
           if (this.isClosed) break;
         }
         const type = first >>> 4;
-        this.#packet(type, first & 15, chunk, at, body, end);
+        this.#handlePacket(type, first & 15, chunk, at, body, end);
         left -= COSTS[type] + BYTE_COSTS[type] * (end - at);
         if (type === PacketType.publish && this.route !== undefined) left -= this.route.targets.length >> 1;
         at = end;
@@ -441,28 +442,28 @@ export class Connection<S extends ConnectionOwner> {
     } catch (error) {
       if (run !== undefined && !this.isClosed)
         ports.publishing.routeRun(this, run, chunk, runStart, at, runCount, longest);
-      this.#isWalking = false;
-      if (chunk[at] >>> 4 === PacketType.publish && this.table !== this.#firstTable)
+      this.#isParsing = false;
+      if (chunk[at] >>> 4 === PacketType.publish && this.table !== this.#tableBeforeConnect)
         ports.metrics.counts[Metric.packetsPublishError]++;
       if (error instanceof ProtocolError) this.session.fail(error);
-      else this.session.broke(error, 'reading a packet');
+      else this.session.failInternally(error, 'reading a packet');
       return;
     }
-    this.#isWalking = false;
-    this.#left = left;
+    this.#isParsing = false;
+    this.#unitsLeft = left;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // only packets count [MQTT-3.1.2-22]
     if (at >= length || this.isClosed) return;
     if (at < last ? left > 0 && (this.pauses & Pause.hook) === 0 : at === length - 1) {
-      this.#await(chunk, at, 1);
+      this.#awaitRest(chunk, at, 1);
       return;
     }
-    this.#rest = keep(chunk, at);
-    this.#restrain();
+    this.#unread = detachFrom(chunk, at);
+    this.#boundUnread();
   }
 
   #tooLarge(chunk: Buffer, body: number, size: number): ProtocolError {
-    if (this.table === this.#firstTable) this.answerVersion = peekConnectVersion(chunk, body, chunk.length);
-    const option = this.isWelcomed ? 'maxPacketSize' : 'maxConnectSize, at most maxPacketSize';
+    if (this.table === this.#tableBeforeConnect) this.answerVersion = peekConnectVersion(chunk, body, chunk.length);
+    const option = this.isConnackSent ? 'maxPacketSize' : 'maxConnectSize, at most maxPacketSize';
     const text = `the packet has ${size} bytes, more than the limit of ${this.maxPacketSize} (option ${option})`;
     return new ProtocolError(ReasonCode.packetTooLarge, text);
   }
@@ -474,12 +475,12 @@ export class Connection<S extends ConnectionOwner> {
 
   /** The CONNECT has been accepted. */
   admitted(maxPacketSize: number): void {
-    this.isWelcomed = true;
+    this.isConnackSent = true;
     this.maxPacketSize = maxPacketSize;
     (this.stream as Attached).admitted?.();
   }
 
-  #packet(type: number, flags: number, chunk: Buffer, at: number, body: number, end: number): void {
+  #handlePacket(type: number, flags: number, chunk: Buffer, at: number, body: number, end: number): void {
     const { counts } = this.ports.metrics;
     this.receivedPackets++;
     counts[Metric.packetsReceived]++;
@@ -490,9 +491,9 @@ export class Connection<S extends ConnectionOwner> {
   }
 
   /** Wait for the rest of the packet at `at`. Only received bytes take memory, whatever length the packet announces. */
-  #await(chunk: Buffer, at: number, needed: number): void {
-    this.#parts = [keep(chunk, at)];
-    this.#needed = needed;
+  #awaitRest(chunk: Buffer, at: number, needed: number): void {
+    this.#parts = [detachFrom(chunk, at)];
+    this.#missingBytes = needed;
   }
 
   /**
@@ -502,29 +503,29 @@ export class Connection<S extends ConnectionOwner> {
    */
   pause(why: number): void {
     this.pauses |= why;
-    if (why === Pause.hook) this.#hooksAtWork++;
+    if (why === Pause.hook) this.#pendingHooks++;
     else if (!this.isClosed) this.stream.pause();
   }
 
   /** End a pause, and read on unless another one holds. @param why one bit of `Pause` */
   resume(why: number): void {
     if ((this.pauses & why) === 0) return;
-    if (why === Pause.hook && --this.#hooksAtWork > 0) return;
+    if (why === Pause.hook && --this.#pendingHooks > 0) return;
     this.pauses &= ~why;
     this.ports.time.read(); // the stored bytes are parsed now
     this.lastReceivedMs = this.ports.time.nowMs; // the keep alive does not run while reading is paused
     if (this.isClosed) return;
-    if ((this.pauses & UNREAD) === 0 && this.#rest.length > 0 && !this.#isWalking) {
-      const rest = this.#rest;
-      this.#rest = NO_BYTES;
+    if ((this.pauses & UNREAD) === 0 && this.#unread.length > 0 && !this.#isParsing) {
+      const rest = this.#unread;
+      this.#unread = NO_BYTES;
       this.#read(rest);
     }
     if (this.isClosed) return;
-    if (this.#ended !== undefined && (this.pauses & UNREAD) === 0) {
+    if (this.#streamEnd !== undefined && (this.pauses & UNREAD) === 0) {
       this.flush();
-      this.lost(this.#ended.reason, this.#ended.reasonCode);
+      this.lost(this.#streamEnd.reason, this.#streamEnd.reasonCode);
       this.stream.end();
-    } else if (this.#mayFlow) this.stream.resume();
+    } else if (this.#mayRead) this.stream.resume();
   }
 
   // ----------------------------------------------------------------------------------------------------------------- output
@@ -608,7 +609,7 @@ export class Connection<S extends ConnectionOwner> {
   #block(): void {
     this.isBlocked = true;
     this.#unsent = 0;
-    this.lookForProgress(this.ports.clock.monotonic());
+    this.checkProgress(this.ports.clock.monotonic());
     this.session.updateFastPath();
     this.session.rearm();
   }
@@ -617,7 +618,7 @@ export class Connection<S extends ConnectionOwner> {
    * While blocked: record whether the stream has sent anything since the last check. Nothing is written meanwhile, so the number of unsent
    * bytes can only decrease. A stream counts a write until it has completed; a socket also knows how much of the write has been sent.
    */
-  lookForProgress(nowMs: number): void {
+  checkProgress(nowMs: number): void {
     const { writableLength, _handle } = this.stream as MaybeSocket;
     const bySocket = _handle?.writeQueueSize ?? 0;
     if (writableLength === this.#unsent && bySocket === this.#unsentBySocket) return;
@@ -662,9 +663,9 @@ export class Connection<S extends ConnectionOwner> {
     this.#freePlace();
     this.isClosed = true;
     this.inboundFastPath = 0;
-    this.#rest = NO_BYTES;
+    this.#unread = NO_BYTES;
     this.#parts = undefined;
-    this.#needed = 0;
+    this.#missingBytes = 0;
     this.isBlocked = false;
     const { stream } = this;
     if (stream.destroyed) {
@@ -690,9 +691,9 @@ export class Connection<S extends ConnectionOwner> {
     this.#freePlace();
     this.isClosed = true;
     this.inboundFastPath = 0;
-    this.#rest = NO_BYTES;
+    this.#unread = NO_BYTES;
     this.#parts = undefined;
-    this.#needed = 0;
+    this.#missingBytes = 0;
     if (!this.stream.destroyed) this.stream.destroy();
     this.closed(); // not every stream emits 'close'
   }
@@ -703,27 +704,27 @@ export class Connection<S extends ConnectionOwner> {
     if (timer !== undefined) this.ports.wheel.disarm(timer as never);
     this.#lingering = undefined;
     // A connection with unread bytes still counts until the broker has parsed them or, when it stops, has discarded them.
-    if (this.isClosed || this.#ended === undefined) this.ports.connections.streamClosed(this);
+    if (this.isClosed || this.#streamEnd === undefined) this.ports.connections.streamClosed(this);
   }
 
   /** The peer has ended the stream, but received packets have not been parsed yet. */
   get hasPeerEnded(): boolean {
-    return this.#ended !== undefined;
+    return this.#streamEnd !== undefined;
   }
 
   /** The peer has ended the stream. Unread packets are handled first: there may be a DISCONNECT among them. */
   peerEnded(): void {
     this.#freePlace();
-    if ((this.pauses & UNREAD) !== 0 && this.#rest.length > 0 && !this.isClosed)
-      this.#ended ??= { reason: 'closed', reasonCode: undefined };
-    else if (this.#ended === undefined || this.isClosed) this.lost('closed');
+    if ((this.pauses & UNREAD) !== 0 && this.#unread.length > 0 && !this.isClosed)
+      this.#streamEnd ??= { reason: 'closed', reasonCode: undefined };
+    else if (this.#streamEnd === undefined || this.isClosed) this.lost('closed');
   }
 
   /** The stream failed. Packets that wait for the next turn are handled first; packets that wait for a hook are discarded. */
   failed(reason: DisconnectReason, reasonCode: number | undefined): void {
     this.#freePlace();
-    if ((this.pauses & UNREAD) === Pause.turn && this.#rest.length > 0 && !this.isClosed) {
-      this.#ended = { reason, reasonCode };
+    if ((this.pauses & UNREAD) === Pause.turn && this.#unread.length > 0 && !this.isClosed) {
+      this.#streamEnd = { reason, reasonCode };
       return;
     }
     this.lost(reason, reasonCode);
@@ -735,9 +736,9 @@ export class Connection<S extends ConnectionOwner> {
     if (this.isClosed) return;
     this.isClosed = true;
     this.inboundFastPath = 0;
-    this.#rest = NO_BYTES;
+    this.#unread = NO_BYTES;
     this.#parts = undefined;
-    this.#needed = 0;
+    this.#missingBytes = 0;
     this.#output = undefined;
     this.session.connectionLost(reason, reasonCode);
     this.destroy();
@@ -745,13 +746,13 @@ export class Connection<S extends ConnectionOwner> {
 }
 
 /** The bytes from `at` on, for later turns. They are copied if the buffer that they lie in is more than twice as large. */
-function keep(chunk: Buffer, at: number): Buffer {
+function detachFrom(chunk: Buffer, at: number): Buffer {
   const part = at === 0 ? chunk : chunk.subarray(at);
-  return part.length * 2 < part.buffer.byteLength ? joined(part) : part;
+  return part.length * 2 < part.buffer.byteLength ? concatenate(part) : part;
 }
 
 /** Concatenate buffers without using the buffer pool of Node.js: there a few bytes keep a slab of 64 KB (from Node.js 24) in memory. */
-function joined(...parts: readonly Buffer[]): Buffer {
+function concatenate(...parts: readonly Buffer[]): Buffer {
   const own = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) at += part.copy(own, at);
@@ -766,7 +767,7 @@ function gatherPart(parts: Buffer[], chunk: Buffer): void {
   parts.push(chunk);
   for (let last = parts.length - 1; last > 0; last--) {
     if (parts[last].length > SMALL_PART || parts[last - 1].length > parts[last].length) return;
-    parts[last - 1] = joined(parts[last - 1], parts[last]);
+    parts[last - 1] = concatenate(parts[last - 1], parts[last]);
     parts.pop();
   }
 }
@@ -778,7 +779,7 @@ function onData(this: Attached, chunk: Buffer | string): void {
       typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk as Uint8Array)
     );
   } catch (error) {
-    connection.session.broke(error, 'reading a chunk');
+    connection.session.failInternally(error, 'reading a chunk');
   }
 }
 
@@ -787,7 +788,7 @@ function onDrain(this: Attached): void {
   try {
     connection.drained();
   } catch (error) {
-    connection.session.broke(error, 'draining');
+    connection.session.failInternally(error, 'draining');
   }
 }
 

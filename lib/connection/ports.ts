@@ -29,7 +29,7 @@ export interface ConnectionOwner {
   /** A rule of MQTT was broken, or a bound exceeded: answer where the version allows an answer, and close. */
   fail(error: ProtocolError, reason?: DisconnectReason): void;
   /** An error of the broker itself while it worked for this session. */
-  broke(error: unknown, during: string): void;
+  failInternally(error: unknown, during: string): void;
   /** The stream failed. @returns why the connection ends */
   streamFailed(error: Error): DisconnectReason;
   /** The stream has closed. */

@@ -11,14 +11,14 @@ const LONGEST_PAUSE_MS = 60_000;
 export class RateLimit {
   readonly #capacity: number;
   readonly #perMs: number;
-  readonly #deepest: number;
+  readonly #lowest: number;
   #left: number;
   #atMs = -Infinity;
 
   constructor(rate: Rate) {
     this.#capacity = rate.amount;
     this.#perMs = rate.amount / rate.perMs;
-    this.#deepest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
+    this.#lowest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
     this.#left = rate.amount;
   }
 
@@ -30,14 +30,14 @@ export class RateLimit {
    */
   take(amount: number, nowMs: number): number {
     const left = Math.min(this.#capacity, this.#left + (nowMs - this.#atMs) * this.#perMs) - amount;
-    this.#left = Math.max(left, this.#deepest);
+    this.#left = Math.max(left, this.#lowest);
     this.#atMs = nowMs;
     return this.#left >= 0 ? 0 : Math.ceil(-this.#left / this.#perMs);
   }
 }
 
 /** What a connection has received, and how its reading is paused. */
-export interface Limited {
+export interface RateLimitedConnection {
   readonly receivedBytes: number;
   readonly receivedMessages: number;
   /** Stop reading for so many milliseconds. */
@@ -57,7 +57,7 @@ export class RateLimits {
   }
 
   /** Count what has come since the last call, and pause the connection if it was too much. */
-  settle(connection: Limited, nowMs: number): void {
+  charge(connection: RateLimitedConnection, nowMs: number): void {
     const messages = connection.receivedMessages - this.#lastMessages;
     const bytes = connection.receivedBytes - this.#lastBytes;
     this.#lastMessages = connection.receivedMessages;

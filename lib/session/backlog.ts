@@ -77,7 +77,7 @@ export class Backlog extends Shortenable {
   }
 
   /** The same for what has been within the bounds before. */
-  add(
+  restore(
     message: Message,
     qos: QoS,
     retain: boolean,
@@ -114,9 +114,9 @@ export class Backlog extends Shortenable {
   shift(windowOpen: boolean, room = Infinity): Queued | undefined {
     for (let at = 0; at < this.#levels.length; at++) {
       const level = this.#levels[at];
-      const queued = level.oldest(windowOpen, room).shift();
+      const queued = level.next(windowOpen, room).shift();
       if (queued !== undefined) {
-        this.#took(level, queued);
+        this.#removed(level, queued);
         return queued;
       }
       // or lower priorities would use up the room that its first message waits for
@@ -126,11 +126,11 @@ export class Backlog extends Shortenable {
   }
 
   /** The same messages under other bounds and priorities. This one is empty then. */
-  under(limits: BacklogLimits): Backlog {
-    const other = new Backlog(limits, this.#onDrop, this.#total);
+  withLimits(limits: BacklogLimits): Backlog {
+    const acknowledgedHead = new Backlog(limits, this.#onDrop, this.#total);
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      other.push(queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
-    return other;
+      acknowledgedHead.push(queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
+    return acknowledgedHead;
   }
 
   /** Drop everything, telling why, but for what somebody else takes. */
@@ -148,11 +148,11 @@ export class Backlog extends Shortenable {
     for (let at = this.#levels.length - 1; at >= 0; at--) {
       const level = this.#levels[at];
       // where some are in the store, those of QoS 1 and 2 are
-      const fifo = this.#unpersistedBytes === this.bytes ? level.oldest(true) : level.unacknowledged;
+      const fifo = this.#unpersistedBytes === this.bytes ? level.next(true) : level.unacknowledged;
       const { head } = fifo;
       if (head === undefined || head.persisted !== undefined) continue;
       fifo.shift();
-      this.#took(level, head);
+      this.#removed(level, head);
       this.#onDrop(head.message, reason, undefined);
       return true;
     }
@@ -172,7 +172,7 @@ export class Backlog extends Shortenable {
       for (let queued = level.unacknowledged.shift(); queued !== undefined; queued = level.unacknowledged.shift()) {
         if (queued.persisted !== undefined) stay.push(queued);
         else {
-          this.#took(level, queued);
+          this.#removed(level, queued);
           taken.push(queued);
         }
       }
@@ -185,21 +185,21 @@ export class Backlog extends Shortenable {
   shed(reason: DropReason): void {
     for (const level of this.#levels) {
       for (let queued = level.unacknowledged.shift(); queued !== undefined; queued = level.unacknowledged.shift()) {
-        this.#took(level, queued);
+        this.#removed(level, queued);
         this.#onDrop(queued.message, reason, queued.persisted);
       }
     }
   }
 
   #drop(level: PriorityLevel, reason: DropReason): Queued | undefined {
-    const queued = level.oldest(true).shift();
+    const queued = level.next(true).shift();
     if (queued === undefined) return undefined;
-    this.#took(level, queued);
+    this.#removed(level, queued);
     this.#onDrop(queued.message, reason, queued.persisted);
     return queued;
   }
 
-  #took(level: PriorityLevel, queued: Queued): void {
+  #removed(level: PriorityLevel, queued: Queued): void {
     level.length--;
     this.length--;
     if (queued.qos === 0) this.qos0Count--;
@@ -215,8 +215,8 @@ export class Backlog extends Shortenable {
 
   #levelOf(topic: string): PriorityLevel {
     const { mqueuePriorities, mqueueDefaultPriority } = this.#limits;
-    const unnamed = mqueueDefaultPriority === 'lowest' ? -1 : 256;
-    const priority = mqueuePriorities === undefined ? 0 : (mqueuePriorities.get(topic) ?? unnamed);
+    const defaultPriority = mqueueDefaultPriority === 'lowest' ? -1 : 256;
+    const priority = mqueuePriorities === undefined ? 0 : (mqueuePriorities.get(topic) ?? defaultPriority);
     let at = 0;
     for (; at < this.#levels.length; at++) {
       if (this.#levels[at].priority === priority) return this.#levels[at];
@@ -240,12 +240,15 @@ class PriorityLevel {
   }
 
   /** Which of the two is to go on; it may be empty. */
-  oldest(windowOpen: boolean, room = Infinity): Fifo {
-    const other = this.acknowledged.head;
-    if (!windowOpen || (other !== undefined && other.message.bytes > room)) return this.unacknowledged;
-    const zero = this.unacknowledged.head;
-    if (zero === undefined) return this.acknowledged;
-    return other !== undefined && other.sequence < zero.sequence ? this.acknowledged : this.unacknowledged;
+  next(windowOpen: boolean, room = Infinity): Fifo {
+    const acknowledgedHead = this.acknowledged.head;
+    if (!windowOpen || (acknowledgedHead !== undefined && acknowledgedHead.message.bytes > room))
+      return this.unacknowledged;
+    const qos0Head = this.unacknowledged.head;
+    if (qos0Head === undefined) return this.acknowledged;
+    return acknowledgedHead !== undefined && acknowledgedHead.sequence < qos0Head.sequence
+      ? this.acknowledged
+      : this.unacknowledged;
   }
 }
 

@@ -38,7 +38,7 @@ export class DeferredMessages implements Waiter {
   }
 
   /** The commit that the last of them waits for. */
-  get last(): number {
+  get lastTicket(): number {
     return this.#waiting.at(-1)?.ticket ?? 0;
   }
 
@@ -55,7 +55,7 @@ export class DeferredMessages implements Waiter {
       count++;
       session.sendDeferred(deferred);
     }
-    return this.#leave(this.#waiting.slice(count));
+    return this.#setWaiting(this.#waiting.slice(count));
   }
 
   commitFailed(ticket: number): boolean {
@@ -69,10 +69,10 @@ export class DeferredMessages implements Waiter {
       return false;
     });
     for (const deferred of left) deferred.ticket = this.#ledger.ticket;
-    return this.#leave(left);
+    return this.#setWaiting(left);
   }
 
-  #leave(left: DeferredMessage[]): boolean {
+  #setWaiting(left: DeferredMessage[]): boolean {
     const session = this.#session;
     if (session.deferred !== this) return false;
     const wasFull = this.isFull;

@@ -28,7 +28,7 @@ export function encodeInFlight(
 ): Buffer {
   // a message that was refused after it had taken an id is not sent again
   const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
-  const awaited = decided(awaiting, undecided);
+  const awaited = withoutUndecided(awaiting, undecided);
   const size = awaited?.size ?? 0;
   if (ids.length + size === 0) return NOTHING_IN_FLIGHT;
   const bits = awaited !== undefined && awaited.bits.length < size * ID_BYTES ? awaited.bits : undefined;
@@ -48,7 +48,7 @@ export function encodeInFlight(
   return bytes;
 }
 
-function decided(awaiting: IdSet | undefined, undecided: ReadonlySet<number> | undefined): IdSet | undefined {
+function withoutUndecided(awaiting: IdSet | undefined, undecided: ReadonlySet<number> | undefined): IdSet | undefined {
   if (awaiting === undefined || undecided === undefined || undecided.size === 0) return awaiting;
   const ids = new IdSet(awaiting);
   for (const id of undecided) ids.delete(id);

@@ -80,7 +80,7 @@ export class Inflight {
   }
 
   /** The message of an id that was put back. */
-  keep(id: number, persisted: PersistedMessage): void {
+  restoreMessage(id: number, persisted: PersistedMessage): void {
     const at = id & this.#mask;
     this.#messages[at] = persisted.message;
     this.bytes += persisted.message.bytes;
@@ -120,7 +120,7 @@ export class Inflight {
   }
 
   /** PUBREC came: from now on only PUBREL is sent again [MQTT-4.3.3-6]. @returns the message, which need not be kept any longer */
-  released(id: number): Message | undefined {
+  release(id: number): Message | undefined {
     const at = id & this.#mask;
     const message = this.#messages[at];
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;

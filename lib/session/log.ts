@@ -30,7 +30,7 @@ import {
   writeSegments
 } from './segment.ts';
 import type { Session } from './session.ts';
-import { writeSession, writeSubscription } from './session-record.ts';
+import { writeSessionRecord, writeSubscription } from './session-record.ts';
 
 /** The queues of all sessions in the store, by the bytes that wait in each. */
 export class StoredBacklog extends BySize<SessionLog> {
@@ -43,7 +43,7 @@ const ENTRY_BYTES = 48;
 /** A page that is smaller than the first is followed by one of twice as many records, one larger than the second by half as many. */
 const SMALL_PAGE_BYTES = 65_536;
 const LARGE_PAGE_BYTES = 1_048_576;
-const MOST_AT_ONCE = 1_000;
+const MAX_PAGE_RECORDS = 1_000;
 
 /**
  * What is kept of one session, beside the session: its messages by number, and which of them are done.
@@ -65,7 +65,7 @@ export class SessionLog extends Sized implements Durable {
   /** Its part of `StoredBacklog.storedBytes`. */
   #countedBytes = 0;
   #next = 1;
-  #paged = 1;
+  #pagedTo = 1;
   #done = new SeqSet();
   /** Not written yet; in the commit under way. */
   #open: PersistedMessage[] = NONE;
@@ -75,13 +75,13 @@ export class SessionLog extends Sized implements Durable {
   /** The commit under way puts all that is kept into segments. */
   #isFolding = false;
   /** Where the store's own segments begin, as far as it was told. */
-  #headKept = 1;
-  #headWriting = 1;
+  #committedHead = 1;
+  #writingHead = 1;
   /** Segments with messages in memory, in order. */
   #segments: Segment[] = NONE;
   /** First numbers of segments that are done with. */
-  #passed: number[] = NONE;
-  #passing: number[] = NONE;
+  #emptySegments: number[] = NONE;
+  #deletingSegments: number[] = NONE;
   /** Where the next page begins: no segment from there on is in memory. */
   #pageFrom = 1;
   #pageRecords = 32;
@@ -97,9 +97,9 @@ export class SessionLog extends Sized implements Durable {
   #offlineInFlightCount = 0;
   #offlineInFlightBytes = 0;
   /** What was parked, while that is brought into memory. */
-  #returning: Buffer | undefined;
+  #loadingInFlight: Buffer | undefined;
   /** The same messages by number, while they are looked for. */
-  #wanted: Map<number, number> | undefined;
+  #wantedMessages: Map<number, number> | undefined;
   #isMetaDirty = true;
   #isFlowDirty = true;
   /** Bytes of the flow record as it was last written: what another one will take. */
@@ -110,10 +110,10 @@ export class SessionLog extends Sized implements Durable {
   #handedOver: Map<number, number> | undefined;
   /** Where the next messages to hand over begin. */
   #handOverFrom = 1;
-  #isOver = false;
+  #isEnded = false;
   /** And that is in the commit under way; and it is kept. */
-  #isEnding = false;
-  #isGone = false;
+  #isEndInCommit = false;
+  #isEndCommitted = false;
 
   constructor(session: Session, number: number, ledger: Ledger) {
     super();
@@ -124,7 +124,7 @@ export class SessionLog extends Sized implements Durable {
 
   /** Everything that is not done is in memory. */
   get isCaughtUp(): boolean {
-    return this.#paged === this.#next;
+    return this.#pagedTo === this.#next;
   }
 
   /** Messages that are neither done nor in flight. */
@@ -142,7 +142,7 @@ export class SessionLog extends Sized implements Durable {
     const inFlight =
       this.#offlineInFlight !== undefined
         ? this.#offlineInFlightBytes
-        : this.#returning === undefined
+        : this.#loadingInFlight === undefined
           ? inMemory
           : Math.max(inMemory, this.#offlineInFlightBytes);
     return this.waiting > 0 ? Math.max(0, this.bytes - inFlight) : 0;
@@ -162,10 +162,10 @@ export class SessionLog extends Sized implements Durable {
    */
   resized(): void {
     const { storedBacklog } = this.#session.ports.pressure;
-    const bytes = this.#isOver ? 0 : this.bytes;
+    const bytes = this.#isEnded ? 0 : this.bytes;
     storedBacklog.storedBytes += bytes - this.#countedBytes;
     this.#countedBytes = bytes;
-    storedBacklog.resize(this, this.#isOver || this.#handedOver !== undefined ? 0 : this.waitingBytes);
+    storedBacklog.resize(this, this.#isEnded || this.#handedOver !== undefined ? 0 : this.waitingBytes);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes
@@ -189,7 +189,7 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /** What a subscription is still to get of the retained messages has changed; nothing waits for that. */
-  subscriptionNoted(filter: string): void {
+  subscriptionTouched(filter: string): void {
     (this.#filters ??= new Set()).add(filter);
     this.#ledger.touch(this);
   }
@@ -201,7 +201,7 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /** The same, and nothing waits. */
-  flowNoted(): void {
+  flowTouched(): void {
     this.#isFlowDirty = true;
     this.#ledger.touch(this, this.#flowCost);
   }
@@ -224,9 +224,9 @@ export class SessionLog extends Sized implements Durable {
   ): PersistedMessage {
     message.detachFromPublisher();
     const persisted = new Kept(message, qos, retain, ids, this.#next++);
-    if (isInMemory) this.#paged = this.#pageFrom = this.#next;
+    if (isInMemory) this.#pagedTo = this.#pageFrom = this.#next;
     if (qos === 0) this.qos0Count++;
-    this.#open = added(this.#open, persisted);
+    this.#open = appended(this.#open, persisted);
     this.count++;
     this.bytes += message.bytes;
     // while nothing can be written, what is done does not gather
@@ -241,7 +241,7 @@ export class SessionLog extends Sized implements Durable {
   /** A message is acknowledged, released or dropped: it is not sent again. */
   finish(persisted: PersistedMessage): void {
     // by its number, too: one that was read anew, or was in a record that could not be read, counts once
-    if (persisted.isDone || this.#isOver || this.#done.has(persisted.seq)) return;
+    if (persisted.isDone || this.#isEnded || this.#done.has(persisted.seq)) return;
     this.count--;
     if (persisted.qos === 0) this.qos0Count--;
     this.bytes -= persisted.message.bytes;
@@ -249,12 +249,12 @@ export class SessionLog extends Sized implements Durable {
     persisted.finish();
     this.#done.add(persisted.seq);
     const { segment } = persisted;
-    if (segment !== undefined && --segment.left === 0 && segment.isCommitted) this.#pass(segment);
-    this.flowNoted();
+    if (segment !== undefined && --segment.unfinished === 0 && segment.isCommitted) this.#discardSegment(segment);
+    this.flowTouched();
   }
 
-  #pass(segment: Segment): void {
-    this.#passed = added(this.#passed, segment.first);
+  #discardSegment(segment: Segment): void {
+    this.#emptySegments = appended(this.#emptySegments, segment.first);
     const at = this.#segments.indexOf(segment); // the first, mostly
     if (at >= 0) this.#segments.splice(at, 1);
   }
@@ -264,13 +264,13 @@ export class SessionLog extends Sized implements Durable {
    * messages are read from the store in turn, wherever they are now.
    */
   beginHandOver(): void {
-    const inFlight = this.#offlineInFlight ?? this.#returning ?? this.#encodeInFlight();
+    const inFlight = this.#offlineInFlight ?? this.#loadingInFlight ?? this.#encodeInFlight();
     this.#offlineInFlight = Buffer.from(inFlight); // who drops messages of the queue sees by this that it has to stop
     this.#offlineInFlightCount = countUnacknowledged(inFlight);
     this.#epoch++;
-    this.#wanted = undefined;
+    this.#wantedMessages = undefined;
     this.#pageFrom = this.#handOverFrom = Math.min(this.#head, this.#open[0]?.seq ?? this.#next);
-    this.#paged = this.#done.low;
+    this.#pagedTo = this.#done.low;
     this.#segments = NONE;
     const flights = (this.#handedOver = new Map<number, number>());
     forEachInFlight(inFlight, (_id, _state, flags, seq) => {
@@ -303,7 +303,7 @@ export class SessionLog extends Sized implements Durable {
       }
       this.#handOverFrom = segmentFirst(entry.key) + 1;
       const read = this.#readSegment(entry);
-      if (read instanceof BrokerError) await this.#writeOff(entry, unwritten, read);
+      if (read instanceof BrokerError) await this.#discardDamaged(entry, unwritten, read);
       else if (read.messages.length > 0) return read.messages;
     }
   }
@@ -320,7 +320,7 @@ export class SessionLog extends Sized implements Durable {
 
   /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
   end(filters: Iterable<string>): void {
-    this.#isOver = true;
+    this.#isEnded = true;
     this.resized();
     // with those that were unsubscribed, and are still to be deleted
     for (const filter of filters) (this.#filters ??= new Set()).add(filter);
@@ -332,16 +332,16 @@ export class SessionLog extends Sized implements Durable {
   // -------------------------------------------------------------------------------------------------------------- the ledger
 
   write(draft: Draft, journal: Draft | undefined): void {
-    if (this.#isOver) {
-      this.#isEnding = !this.#isGone;
-      if (this.#isEnding) this.#writeEnd(draft);
+    if (this.#isEnded) {
+      this.#isEndInCommit = !this.#isEndCommitted;
+      if (this.#isEndInCommit) this.#writeEnd(draft);
       return;
     }
     this.resized();
     const { number } = this;
     if (this.#isMetaDirty) {
       this.#isMetaDirty = false;
-      writeSession(draft, number, this.#session);
+      writeSessionRecord(draft, number, this.#session);
     }
     if (this.#filters !== undefined) {
       const { subscriptions, feeds } = this.#session;
@@ -362,8 +362,8 @@ export class SessionLog extends Sized implements Durable {
     this.#isFlowDirty = false;
     const { count, bytes, qos0Count } = this;
     // segments in journals begin anywhere behind those in the store
-    const head = journal === undefined ? this.#headWriting : this.#headKept;
-    const inFlight = this.#offlineInFlight ?? this.#returning ?? this.#encodeInFlight();
+    const head = journal === undefined ? this.#writingHead : this.#committedHead;
+    const inFlight = this.#offlineInFlight ?? this.#loadingInFlight ?? this.#encodeInFlight();
     const pending = this.#session.feeds?.pending ?? NONE;
     const record = {
       next: this.#next,
@@ -386,16 +386,16 @@ export class SessionLog extends Sized implements Durable {
 
   #fold(draft: Draft): void {
     const { number } = this;
-    this.#passing = this.#passed;
-    this.#passed = NONE;
-    for (const first of this.#passing) draft.key(Kind.segment).u48(number).u48(first).delete();
+    this.#deletingSegments = this.#emptySegments;
+    this.#emptySegments = NONE;
+    for (const first of this.#deletingSegments) draft.key(Kind.segment).u48(number).u48(first).delete();
     this.#writing = [...this.#unfolded.filter(({ isDone }) => !isDone), ...this.#takeOpen()];
     this.#unfolded = NONE;
     // what is in memory and what is not are never in one segment: a page begins with a segment
     const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
     writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
     if (split > 0) writeSegments(draft, number, this.#writing.slice(split));
-    this.#headWriting = this.#head;
+    this.#writingHead = this.#head;
   }
 
   #writeEnd(draft: Draft): void {
@@ -414,44 +414,45 @@ export class SessionLog extends Sized implements Durable {
   }
 
   committed(): void {
-    if (this.#isOver) {
-      if (!this.#isEnding) return; // what was written was of before
-      this.#isEnding = false;
-      this.#isGone = true;
+    if (this.#isEnded) {
+      if (!this.#isEndInCommit) return; // what was written was of before
+      this.#isEndInCommit = false;
+      this.#isEndCommitted = true;
       if (this.#next > 1) this.#session.ports.sweeper.add(this.number);
       return;
     }
     this.#writingFilters = undefined;
     if (this.#isFolding) this.#folded();
-    else for (const persisted of this.#writing) this.#unfolded = added(this.#unfolded, persisted);
+    else for (const persisted of this.#writing) this.#unfolded = appended(this.#unfolded, persisted);
     this.#writing = NONE;
     if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
   }
 
   #folded(): void {
-    this.#passing = NONE;
-    this.#headKept = this.#headWriting;
+    this.#deletingSegments = NONE;
+    this.#committedHead = this.#writingHead;
     let segment: Segment | undefined;
     for (const persisted of this.#writing) {
       if (persisted.segment === segment) continue;
       segment = persisted.segment as Segment;
       segment.isCommitted = true;
-      if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
+      if (segment.unfinished === 0) this.#emptySegments = appended(this.#emptySegments, segment.first);
       // what is in the store alone is found there again
-      else if (segment.first < this.#pageFrom) this.#segments = added(this.#segments, segment);
+      else if (segment.first < this.#pageFrom) this.#segments = appended(this.#segments, segment);
     }
-    if (this.#passed.length > 0) this.#ledger.touch(this);
+    if (this.#emptySegments.length > 0) this.#ledger.touch(this);
   }
 
   commitFailed(): void {
     for (const filter of this.#writingFilters ?? []) (this.#filters ??= new Set()).add(filter);
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
-    if (this.#passing.length > 0) this.#passed = [...this.#passed, ...this.#passing];
+    if (this.#deletingSegments.length > 0) this.#emptySegments = [...this.#emptySegments, ...this.#deletingSegments];
     for (const persisted of this.#writing) {
       // whether it is in the store nobody knows, and what is left of it is written anew
       const first = persisted.segment?.first;
-      if (first !== undefined && this.#passed.at(-1) !== first) this.#passed = added(this.#passed, first);
+      if (first !== undefined && this.#emptySegments.at(-1) !== first)
+        this.#emptySegments = appended(this.#emptySegments, first);
       persisted.segment = undefined;
     }
     // their publishers are told that they were not accepted
@@ -460,7 +461,7 @@ export class SessionLog extends Sized implements Durable {
         this.finish(persisted);
     this.#open = [...this.#writing, ...this.#open].filter((persisted) => !persisted.isDone);
     this.#writing = NONE;
-    this.#passing = NONE;
+    this.#deletingSegments = NONE;
   }
 
   // ------------------------------------------------------------------------------------------------------ away and back again
@@ -488,16 +489,16 @@ export class SessionLog extends Sized implements Durable {
 
   /** Nothing of what it has written is in memory any more. */
   #leaveMemory(): void {
-    this.#wanted = undefined;
+    this.#wantedMessages = undefined;
     this.#pageFrom = this.#head;
-    this.#paged = this.#done.low;
+    this.#pagedTo = this.#done.low;
     this.#segments = NONE;
     this.#session.awaitingRel = undefined;
     this.#session.unload();
   }
 
   /** The client that it was loaded for is not coming after all. */
-  notWanted(): void {
+  unloadSoon(): void {
     this.#ledger.touch(this); // the next commit finds nobody here
   }
 
@@ -509,13 +510,13 @@ export class SessionLog extends Sized implements Durable {
   /** Take over a flow record when the broker starts, or a newer one of the journal. The bound of all queues counts it from `resized` on. */
   restore({ next, head, count, bytes, qos0Count, done, inFlight }: FlowRecord): void {
     this.#next = next;
-    this.#pageFrom = this.#headKept = head;
+    this.#pageFrom = this.#committedHead = head;
     this.count = count;
     this.bytes = bytes;
     this.qos0Count = qos0Count;
     this.#done = done;
     // segments from there on may all be done, and not deleted yet
-    this.#paged = Math.min(head, done.low);
+    this.#pagedTo = Math.min(head, done.low);
     this.#offlineInFlight = inFlight.length > NOTHING_IN_FLIGHT.length ? Buffer.from(inFlight) : NOTHING_IN_FLIGHT;
     this.#offlineInFlightCount = countUnacknowledged(this.#offlineInFlight);
     this.#isFlowDirty = false;
@@ -533,7 +534,7 @@ export class SessionLog extends Sized implements Durable {
           throw error;
         })
         .finally(() => {
-          this.#loading = this.#returning = undefined;
+          this.#loading = this.#loadingInFlight = undefined;
         });
     }
     return this.#loading;
@@ -543,7 +544,7 @@ export class SessionLog extends Sized implements Durable {
     const session = this.#session;
     await this.#trimming; // two at once would each have messages of their own, and both drop them
     await this.#drop(0);
-    if (this.#isOver || this.#handedOver !== undefined) return; // the session ended meanwhile
+    if (this.#isEnded || this.#handedOver !== undefined) return; // the session ended meanwhile
     const epoch = ++this.#epoch;
     const inflight = new Inflight();
     const wanted = new Map<number, number>();
@@ -556,11 +557,11 @@ export class SessionLog extends Sized implements Durable {
     session.awaitingRel = awaited.size > 0 ? awaited : undefined;
     for (const id of awaited.values()) session.noteRestored(id);
     this.#offlineInFlight = undefined;
-    this.#returning = inFlight;
-    this.#wanted = wanted;
+    this.#loadingInFlight = inFlight;
+    this.#wantedMessages = wanted;
     while (wanted.size > 0 && !this.isCaughtUp && this.#epoch === epoch) await this.#page(epoch);
     if (this.#epoch !== epoch) return;
-    this.#wanted = undefined;
+    this.#wantedMessages = undefined;
     for (const id of wanted.values()) inflight.free(id); // its message is lost: an error has been told
   }
 
@@ -606,7 +607,7 @@ export class SessionLog extends Sized implements Durable {
   async #drop(slack: number, mostBytes = Infinity): Promise<void> {
     const session = this.#session;
     const { backlog } = session;
-    if (this.#isOver || this.#excess(slack, mostBytes) <= 0) return;
+    if (this.#isEnded || this.#excess(slack, mostBytes) <= 0) return;
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0, mostBytes) > 0)
       backlog.dropOldest(this.#dropReason);
     const inFlight = this.#offlineInFlight;
@@ -620,7 +621,11 @@ export class SessionLog extends Sized implements Durable {
     const drop = this.#dropper(mostBytes, inFlight);
     const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
     let isAtHead = true;
-    for (let from = this.#pageFrom, limit = READ_TO_DROP; !isEnough(); limit = Math.min(limit * 2, MOST_TO_DROP)) {
+    for (
+      let from = this.#pageFrom, limit = FIRST_DROP_RECORDS;
+      !isEnough();
+      limit = Math.min(limit * 2, MAX_DROP_RECORDS)
+    ) {
       const unwritten = this.#unwritten;
       // what is in the store can not be looked at then
       if (from >= unwritten || this.#ledger.isFailed) {
@@ -629,17 +634,17 @@ export class SessionLog extends Sized implements Durable {
       }
       const [key, to] = [from, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
       const entries = await this.#ledger.read(key, to, limit);
-      if (this.#offlineInFlight !== inFlight || this.#isOver) return;
+      if (this.#offlineInFlight !== inFlight || this.#isEnded) return;
       for (const entry of entries) {
         if (isEnough()) return;
         const read = this.#readSegment(entry);
         const isBad = read instanceof BrokerError;
         if (isBad) {
-          await this.#writeOff(entry, unwritten, read);
-          if (this.#offlineInFlight !== inFlight || this.#isOver) return;
+          await this.#discardDamaged(entry, unwritten, read);
+          if (this.#offlineInFlight !== inFlight || this.#isEnded) return;
         } else drop.take(read.messages);
         from = segmentFirst(entry.key) + 1;
-        isAtHead &&= isBad || read.segment.left === 0;
+        isAtHead &&= isBad || read.segment.unfinished === 0;
         if (isAtHead) this.#pageFrom = from; // nobody looks for it again
       }
       if (entries.length < limit) from = unwritten;
@@ -710,7 +715,7 @@ export class SessionLog extends Sized implements Durable {
         () => this.#endPage(epoch),
         (error: unknown) => this.#pageFailed(epoch, error)
       )
-      .catch((error: unknown) => this.#session.broke(error, 'sending what waits'))
+      .catch((error: unknown) => this.#session.failInternally(error, 'sending what waits'))
       .finally(() => this.#session.ports.work.end());
   }
 
@@ -744,8 +749,8 @@ export class SessionLog extends Sized implements Durable {
     const unwritten = this.#unwritten;
     if (this.#pageFrom >= unwritten) {
       for (const persisted of [...this.#unfolded, ...this.#writing, ...this.#open])
-        if (persisted.seq >= this.#pageFrom) this.#takeIn(persisted);
-      this.#paged = this.#pageFrom = this.#next;
+        if (persisted.seq >= this.#pageFrom) this.#placeInMemory(persisted);
+      this.#pagedTo = this.#pageFrom = this.#next;
       return;
     }
     const from = numberKey(Kind.segment, this.number, this.#pageFrom);
@@ -757,13 +762,13 @@ export class SessionLog extends Sized implements Durable {
     let bytes = 0;
     for (const entry of entries) {
       bytes += entry.value.length;
-      const fault = this.#takeInSegment(entry);
+      const fault = this.#placeSegment(entry);
       if (fault === undefined) continue;
-      await this.#writeOff(entry, unwritten, fault);
+      await this.#discardDamaged(entry, unwritten, fault);
       if (this.#epoch !== epoch) return;
     }
-    if (entries.length < limit) this.#paged = this.#pageFrom = unwritten;
-    if (bytes < SMALL_PAGE_BYTES) this.#pageRecords = Math.min(limit * 2, MOST_AT_ONCE);
+    if (entries.length < limit) this.#pagedTo = this.#pageFrom = unwritten;
+    if (bytes < SMALL_PAGE_BYTES) this.#pageRecords = Math.min(limit * 2, MAX_PAGE_RECORDS);
     else if (bytes > LARGE_PAGE_BYTES) this.#pageRecords = Math.max(limit >> 1, 1);
   }
 
@@ -773,33 +778,33 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /** @returns why it cannot be read, if so */
-  #takeInSegment(entry: Entry): BrokerError | undefined {
+  #placeSegment(entry: Entry): BrokerError | undefined {
     const read = this.#readSegment(entry);
     if (read instanceof BrokerError) {
-      this.#paged = this.#pageFrom = segmentFirst(entry.key) + 1;
+      this.#pagedTo = this.#pageFrom = segmentFirst(entry.key) + 1;
       return read;
     }
-    this.#paged = this.#pageFrom = read.end;
-    if (read.segment.left > 0) this.#segments = added(this.#segments, read.segment);
-    for (const persisted of read.messages) this.#takeIn(persisted);
+    this.#pagedTo = this.#pageFrom = read.end;
+    if (read.segment.unfinished > 0) this.#segments = appended(this.#segments, read.segment);
+    for (const persisted of read.messages) this.#placeInMemory(persisted);
     return undefined;
   }
 
   /** A record cannot be read: what it held waits no longer, and it is deleted. */
-  async #writeOff(entry: Entry, unwritten: number, fault: BrokerError): Promise<void> {
+  async #discardDamaged(entry: Entry, unwritten: number, fault: BrokerError): Promise<void> {
     const from = segmentFirst(entry.key);
     const [start, end] = [from + 1, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
     const [next] = await this.#ledger.read(start, end, 1);
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     const to = next === undefined ? unwritten : segmentFirst(next.key);
     let lost = 0;
     for (const [first, behind] of this.#done.gapsBelow(to)) if (behind > from) lost += behind - Math.max(first, from);
     this.#done.addRange(from, to);
-    this.#passed = added(this.#passed, from);
+    this.#emptySegments = appended(this.#emptySegments, from);
     this.count -= lost;
     if (this.count === 0) this.bytes = this.qos0Count = 0;
     this.resized();
-    this.flowNoted();
+    this.flowTouched();
     if (lost === 0) return; // all of it was done, or it was told of before
     const { ports, client } = this.#session;
     const whose = `${lost} messages for client ${JSON.stringify(client.clientId)} that were accepted are lost with it`;
@@ -826,18 +831,18 @@ export class SessionLog extends Sized implements Durable {
     }
     const messages = all.filter(({ seq }) => !this.#done.has(seq));
     for (const persisted of messages) persisted.segment = segment;
-    segment.left = messages.length;
-    if (segment.left === 0) this.#passed = added(this.#passed, segment.first);
+    segment.unfinished = messages.length;
+    if (segment.unfinished === 0) this.#emptySegments = appended(this.#emptySegments, segment.first);
     return { segment, messages, end: all[all.length - 1].seq + 1 };
   }
 
-  #takeIn(persisted: PersistedMessage): void {
+  #placeInMemory(persisted: PersistedMessage): void {
     if (persisted.isDone) return;
-    const id = this.#wanted?.get(persisted.seq);
+    const id = this.#wantedMessages?.get(persisted.seq);
     if (id === undefined) this.#session.queue(persisted);
     else {
-      this.#wanted?.delete(persisted.seq);
-      this.#session.inflight?.keep(id, persisted);
+      this.#wantedMessages?.delete(persisted.seq);
+      this.#session.inflight?.restoreMessage(id, persisted);
     }
   }
 }
@@ -852,13 +857,13 @@ interface Dropper {
 /** What most sessions have none of: an array each would be a tenth of what an offline session takes. */
 const NONE: never[] = Object.freeze([]) as unknown as never[];
 
-function added<T>(list: T[], item: T): T[] {
+function appended<T>(list: T[], item: T): T[] {
   if (list === NONE) return [item];
   list.push(item);
   return list;
 }
 
 /** Records that are read first to drop messages; then twice as many, and so on: mostly a few messages have to go. */
-const READ_TO_DROP = 4;
+const FIRST_DROP_RECORDS = 4;
 /** At most; a record has up to 128 KB. */
-const MOST_TO_DROP = 64;
+const MAX_DROP_RECORDS = 64;

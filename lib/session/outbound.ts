@@ -22,9 +22,9 @@ export const LARGEST_PACKET = 268_435_460;
 /** Bytes that are more than any message has; an integer, as the sizes that it is compared with. */
 const UNBOUNDED = 0x3fff_ffff;
 /** Messages of a backlog or of retained feeds sent in one go, before others have their turn. */
-const PUMP_AT_ONCE = 500;
+const MAX_PUMPED = 500;
 /** Messages of a session that is kept which wait in memory; more wait in the store alone. */
-const IN_MEMORY = 2_000;
+const MAX_IN_MEMORY = 2_000;
 
 /**
  * The side of a session that faces its client: what is delivered goes out at once, in flight, or into the backlog, and follows as
@@ -56,7 +56,7 @@ export abstract class Outbound implements Subscriber {
   undecided: Set<number> | undefined = undefined;
   dropped = 0;
   outboundFastPath: 0 | 4 | 5 = 0;
-  #isPumpedLater = false;
+  #isPumpScheduled = false;
 
   constructor(ports: SessionPorts, zone: Zone) {
     this.ports = ports;
@@ -140,7 +140,7 @@ export abstract class Outbound implements Subscriber {
     const { qos } = message;
     const granted = subscription.qos;
     const atQos = zoneSettings.upgradeQos ? (qos > granted ? qos : granted) : qos < granted ? qos : granted; // [MQTT-3.8.4-8]
-    if (this.feeds !== undefined) this.#feedAhead(message.topic);
+    if (this.feeds !== undefined) this.#handOutRetainedFirst(message.topic);
     return this.#offer(message, atQos, subscription.retainAsPublished && message.retain, subscription.ids); // [MQTT-3.3.1-12, -13]
   }
 
@@ -167,7 +167,7 @@ export abstract class Outbound implements Subscriber {
     const isInMemory =
       connection !== undefined &&
       log.isCaughtUp &&
-      (this.#takesMore(IN_MEMORY) || zoneSettings.mqueuePriorities !== undefined);
+      (this.#hasRoomInBacklog(MAX_IN_MEMORY) || zoneSettings.mqueuePriorities !== undefined);
     const persisted = log.append(message, qos, retain, ids, isInMemory);
     if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
     if (qos === 0) this.outboundFastPath = 0;
@@ -176,7 +176,7 @@ export abstract class Outbound implements Subscriber {
   }
 
   /** The backlog may have more of what is in the store, which can wait there. */
-  #takesMore(most: number): boolean {
+  #hasRoomInBacklog(most: number): boolean {
     const length = this.backlog?.length ?? 0;
     return length === 0 || (length < most && !this.ports.pressure.totalBacklog.isNearlyFull);
   }
@@ -212,7 +212,7 @@ export abstract class Outbound implements Subscriber {
     }
     message.detachFromPublisher();
     if (qos === 0) this.outboundFastPath = 0;
-    return this.#wantBacklog().push(message, qos, retain, ids, persisted);
+    return this.#ensureBacklog().push(message, qos, retain, ids, persisted);
   }
 
   #refusesQos0(): boolean {
@@ -221,7 +221,7 @@ export abstract class Outbound implements Subscriber {
     return ports.pressure.isShedding || (ports.pressure.isSpaceLow && this.log !== undefined);
   }
 
-  #wantBacklog(): Backlog {
+  #ensureBacklog(): Backlog {
     return (this.backlog ??= new Backlog(
       this.zoneSettings,
       (message, reason, persisted) => this.#drop(message, reason, persisted),
@@ -231,9 +231,9 @@ export abstract class Outbound implements Subscriber {
 
   /** A message comes out of the store, to wait for its turn in memory. */
   queue(persisted: PersistedMessage): void {
-    const backlog = this.#wantBacklog();
+    const backlog = this.#ensureBacklog();
     const { message, qos, retain, ids } = persisted;
-    if (this.zoneSettings.mqueuePriorities === undefined) backlog.add(message, qos, retain, ids, persisted);
+    if (this.zoneSettings.mqueuePriorities === undefined) backlog.restore(message, qos, retain, ids, persisted);
     else backlog.push(message, qos, retain, ids, persisted);
   }
 
@@ -312,7 +312,7 @@ export abstract class Outbound implements Subscriber {
     const waitsForFlow = this.log !== undefined && (qos === 2 || (qos === 0 && persisted?.isWritten === true));
     if (qos === 0 && persisted !== undefined) this.log?.finish(persisted);
     if (waitsForFlow) this.log?.flowChanged();
-    const ticket = waitsForFlow ? ledger.ticket : message.isDeferred ? message.ticket : this.deferred.last;
+    const ticket = waitsForFlow ? ledger.ticket : message.isDeferred ? message.ticket : this.deferred.lastTicket;
     this.deferred.add({ ticket, message, qos, retain, ids, persisted, id });
     return true;
   }
@@ -381,7 +381,7 @@ export abstract class Outbound implements Subscriber {
       mark = (first << 16) | id;
     } else {
       if (qos > 0 && id === 0) id = this.#takeId(message, qos, retain, ids, persisted);
-      const packet = this.#encodeOwn(message, layout, qos, retain, false, id, ids, expirySec);
+      const packet = this.#encodeForClient(message, layout, qos, retain, false, id, ids, expirySec);
       if (packet === undefined) {
         if (qos > 0) this.inflight?.free(id);
         this.#drop(message, 'too_large', persisted);
@@ -420,11 +420,13 @@ export abstract class Outbound implements Subscriber {
       this.#drop(message, 'hook', persisted);
       return false;
     }
-    return this.connection === connection ? undefined : this.#putOff(message, qos, retain, ids, persisted, id);
+    return this.connection === connection
+      ? undefined
+      : this.#leaveToNextConnection(message, qos, retain, ids, persisted, id);
   }
 
   /** A hook ended the connection that the message was to go out on: the next one gets it, if the session has one. */
-  #putOff(
+  #leaveToNextConnection(
     message: Message,
     qos: QoS,
     retain: boolean,
@@ -461,30 +463,30 @@ export abstract class Outbound implements Subscriber {
     persisted: PersistedMessage | undefined
   ): number {
     this.inflight ??= new Inflight();
-    if (persisted !== undefined) this.log?.flowNoted();
-    let again: Message | undefined;
-    if (this.isPersistent || this.#isWantedAgain) {
+    if (persisted !== undefined) this.log?.flowTouched();
+    let resendable: Message | undefined;
+    if (this.isPersistent || this.#isNeededUntilAcked) {
       message.detachFromPublisher();
-      again = message;
+      resendable = message;
     }
     return this.inflight.take(
       qos === 1 ? Awaiting.puback : Awaiting.pubrec,
-      again,
+      resendable,
       qos | (retain ? 4 : 0),
-      again === undefined ? undefined : ids,
+      resendable === undefined ? undefined : ids,
       persisted
     );
   }
 
   /** Messages in flight are needed until they are acknowledged, also where the session ends with its connection. */
-  get #isWantedAgain(): boolean {
+  get #isNeededUntilAcked(): boolean {
     const { retryInterval, maxInflightBytes } = this.zoneSettings;
     if (retryInterval > 0 || maxInflightBytes > 0 || this.ports.events.heard['message.acked']) return true;
     return this.client.subscriptions.shared > 0; // other members of a share group get them when the session ends
   }
 
   /** A packet that nobody else can share: mount point, alias, subscription identifiers, time left. */
-  #encodeOwn(
+  #encodeForClient(
     message: Message,
     layout: 4 | 5,
     qos: QoS,
@@ -513,16 +515,16 @@ export abstract class Outbound implements Subscriber {
   pump(): void {
     const { ports, backlog, log } = this;
     const connection = this.connection;
-    if (connection === undefined || this.state !== 'connected' || this.#isPumpedLater) return;
+    if (connection === undefined || this.state !== 'connected' || this.#isPumpScheduled) return;
     if (this.resending !== undefined) this.#resendSome(connection);
     if (log !== undefined && !log.isCaughtUp) {
       const hasPriorities = this.zoneSettings.mqueuePriorities !== undefined;
-      if (hasPriorities || this.#takesMore(IN_MEMORY / 2)) log.page();
+      if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
       // which of them goes first is known when all are here
       if (!log.isCaughtUp && hasPriorities) return;
     }
     if (backlog === undefined && this.feeds === undefined) return;
-    let left = PUMP_AT_ONCE;
+    let left = MAX_PUMPED;
     if (backlog !== undefined) {
       while (
         backlog.length > 0 &&
@@ -541,7 +543,7 @@ export abstract class Outbound implements Subscriber {
     }
     while (this.feeds !== undefined && this.connection === connection && !connection.isBlocked && left > 0) {
       const { feeds } = this;
-      if (feeds.mayLoad) left -= 1 + (this.#load(feeds) >> 5);
+      if (feeds.mayLoad) left -= 1 + (this.#loadFeeds(feeds) >> 5);
       else {
         const feed = feeds.choose(this.#hasQuota(backlog));
         if (feed === undefined || (backlog !== undefined && backlog.qos0Count > 0)) break;
@@ -553,14 +555,14 @@ export abstract class Outbound implements Subscriber {
     }
     if (this.connection !== connection) return; // a listener ended it
     if (left <= 0) {
-      this.#isPumpedLater = true;
+      this.#isPumpScheduled = true;
       ports.turn.pumpLater(this.client);
     } else if (this.outboundFastPath === 0 && this.feeds === undefined) this.updateFastPath();
   }
 
   /** The turn has come for what `pump` left over. */
-  pumpOn(): void {
-    this.#isPumpedLater = false;
+  continuePump(): void {
+    this.#isPumpScheduled = false;
     this.pump();
   }
 
@@ -569,16 +571,16 @@ export abstract class Outbound implements Subscriber {
     this.restoreFeed(feed);
     feed.isDeferred = true;
     this.outboundFastPath = 0;
-    this.log?.flowNoted();
+    this.log?.flowTouched();
   }
 
   restoreFeed(feed: RetainedFeed): void {
-    this.feeds ??= new RetainedFeeds(({ filter }) => this.log?.subscriptionNoted(filter));
+    this.feeds ??= new RetainedFeeds(({ filter }) => this.log?.subscriptionTouched(filter));
     this.feeds.ask(feed);
   }
 
   /** Hand out what is owed to these, as there is room. */
-  feed(feeds: readonly RetainedFeed[]): void {
+  releaseFeeds(feeds: readonly RetainedFeed[]): void {
     for (const feed of feeds) feed.isDeferred = false;
     if (this.state === 'connected' && feeds.length > 0) this.pump();
   }
@@ -589,7 +591,7 @@ export abstract class Outbound implements Subscriber {
     return isFirst && this.#roomInFlight() > 0;
   }
 
-  #load(feeds: RetainedFeeds): number {
+  #loadFeeds(feeds: RetainedFeeds): number {
     return feeds.load(
       (subscription) => this.client.subscriptions.get(subscription.filter) === subscription,
       this.zoneSettings.upgradeQos
@@ -607,7 +609,7 @@ export abstract class Outbound implements Subscriber {
   }
 
   /** A newer message must not overtake the retained one of its topic. */
-  #feedAhead(topic: string): void {
+  #handOutRetainedFirst(topic: string): void {
     const entry = this.ports.retained.get(topic);
     if (entry === undefined) return;
     for (const feed of this.feeds as RetainedFeeds) {
@@ -671,7 +673,16 @@ export abstract class Outbound implements Subscriber {
         message.expiryInterval < 0
           ? -1
           : Math.max(0, message.expiryInterval - message.secondsInBroker(ports.time.nowMs)); // [MQTT-4.3.3-7]
-      const packet = this.#encodeOwn(message, layout, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), left);
+      const packet = this.#encodeForClient(
+        message,
+        layout,
+        qos,
+        retain,
+        !isFirst,
+        id,
+        inflight.subscriptionIdsOf(id),
+        left
+      );
       const persisted = inflight.persistedOf(id);
       if (packet === undefined) {
         inflight.free(id);

@@ -34,7 +34,7 @@ export interface SessionPorts extends ConnectionPorts<Session> {
   readonly ledger: Ledger | undefined;
   readonly handlers: SessionHandlers;
   readonly turn: ConnectionPorts<Session>['turn'] & {
-    /** Call this session's `pumpOn` in the next turn. */
+    /** Call this session's `continuePump` in the next turn. */
     pumpLater(session: Session): void;
   };
   readonly routing: ConnectionPorts<Session>['routing'] & {

@@ -8,14 +8,14 @@ import type { Entry } from '../store/store.ts';
 /** A record of a segment ends at about this size. */
 const SEGMENT_BYTES = 131_072;
 const RETAIN = 4;
-const IDS = 8;
+const HAS_IDS = 8;
 
 /** Messages of a session that are kept in one record, as far as they are in memory. */
 export class Segment {
   /** Number of its first message: its key. */
   readonly first: number;
   /** Messages that are not done. */
-  left = 0;
+  unfinished = 0;
   /** The commit that holds it is kept. */
   isCommitted: boolean;
 
@@ -78,7 +78,7 @@ export function writeSegments(
       const persisted = messages[at++];
       const { message, ids } = persisted;
       draft
-        .u8(persisted.qos | (persisted.retain ? RETAIN : 0) | (ids === undefined ? 0 : IDS))
+        .u8(persisted.qos | (persisted.retain ? RETAIN : 0) | (ids === undefined ? 0 : HAS_IDS))
         .varint(persisted.seq - seq);
       seq = persisted.seq;
       if (ids !== undefined) {
@@ -90,7 +90,7 @@ export function writeSegments(
       persisted.isWritten = true;
       if (!isFold) continue;
       persisted.segment = segment;
-      segment.left++;
+      segment.unfinished++;
     }
     draft.put();
   }
@@ -106,7 +106,7 @@ export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[]
     const flags = reader.u8();
     seq += reader.varint();
     let ids: number[] | undefined;
-    if ((flags & IDS) !== 0) {
+    if ((flags & HAS_IDS) !== 0) {
       ids = [];
       for (let left = reader.varint(); left > 0; left--) ids.push(reader.varint());
     }

@@ -46,7 +46,7 @@ export interface SessionRecord {
 }
 
 /** Write a session's record, under `Kind.session`, or under `Kind.will` where the session itself is not kept. */
-export function writeSession(
+export function writeSessionRecord(
   draft: Draft,
   number: number,
   session: Session,

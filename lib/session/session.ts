@@ -50,7 +50,7 @@ export interface AuthExchange {
 }
 
 /** Codes of streams whose peer has gone. */
-const VANISHED = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);
+const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);
 
 /**
  * What MQTT promises about one client id: subscriptions, messages in flight and waiting, the will. It lives while its chart is not
@@ -101,7 +101,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   previous: Timer | undefined = undefined;
   next: Timer | undefined = undefined;
   acceptedMs = 0;
-  deadlineMs = Infinity;
+  connectDeadlineMs = Infinity;
   willDueMs = Infinity;
   expiresMs = Infinity;
   ending: Ending | undefined = undefined;
@@ -207,8 +207,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   awaitConnect(): void {
     const { zoneSettings, connection, ports } = this;
     (connection as Connection<Session>).table = ports.handlers.beforeConnect;
-    this.deadlineMs = this.acceptedMs + zoneSettings.connectTimeout;
-    ports.wheel.armAt(this, Math.min(this.deadlineMs, this.acceptedMs + zoneSettings.idleTimeout));
+    this.connectDeadlineMs = this.acceptedMs + zoneSettings.connectTimeout;
+    ports.wheel.armAt(this, Math.min(this.connectDeadlineMs, this.acceptedMs + zoneSettings.idleTimeout));
   }
 
   authenticate(): void {
@@ -245,7 +245,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /** CONNACK success is out. */
-  welcomed(): void {
+  connackSent(): void {
     const connection = this.connection as Connection<Session>;
     connection.admitted(this.zoneSettings.maxPacketSize);
     connection.isBlocked = false;
@@ -367,7 +367,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
    * Something of ours broke while it worked for this session: that session alone ends, and it is told of.
    * @param over the connection that it worked for, where the session may have another one since: that one goes on
    */
-  broke(error: unknown, during: string, over = this.connection): void {
+  failInternally(error: unknown, during: string, over = this.connection): void {
     this.ports.announcer.failed(error, during, this);
     const { connection } = this;
     if (over !== connection) return;
@@ -391,20 +391,20 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   streamFailed(error: Error): DisconnectReason {
     if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
     const { code = '' } = error as NodeJS.ErrnoException;
-    if (this.transportInfo.listener === undefined && !VANISHED.has(code))
+    if (this.transportInfo.listener === undefined && !PEER_GONE_CODES.has(code))
       this.ports.announcer.failed(error, 'stream', this);
     return 'stream_error';
   }
 
   /** The stream is gone. */
   connectionLost(reason: DisconnectReason, reasonCode: number = ReasonCode.unspecifiedError): void {
-    this.#ended({ reason, reasonCode, will: 'publish', isAbrupt: true });
+    this.#endWith({ reason, reasonCode, will: 'publish', isAbrupt: true });
   }
 
   /** DISCONNECT came. */
-  left(reasonCode: number): void {
+  disconnectReceived(reasonCode: number): void {
     const isNormal = reasonCode === ReasonCode.success;
-    this.#ended({
+    this.#endWith({
       reason: isNormal ? 'normal' : 'disconnect_with_will',
       reasonCode,
       will: isNormal ? 'drop' : 'publish',
@@ -429,10 +429,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   ): void {
     const { connection } = this;
     const { reasonString, serverReference, will = 'publish', isAbrupt = false } = options;
-    if (connection?.isWelcomed) reasonCode = disconnectCode(reasonCode);
+    if (connection?.isConnackSent) reasonCode = disconnectCode(reasonCode);
     if (options.end) this.sessionExpiry = 0;
     if (connection !== undefined && !connection.isClosed) {
-      if (connection.isWelcomed) {
+      if (connection.isConnackSent) {
         if (this.protocolVersion === 5)
           connection.send(
             this.#disconnectPacket(reasonCode, reasonString, serverReference),
@@ -442,7 +442,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
         this.#refuse(connection, reasonCode, reasonString, serverReference);
       }
     }
-    this.#ended({ reason, reasonCode, will, isAbrupt });
+    this.#endWith({ reason, reasonCode, will, isAbrupt });
   }
 
   /**
@@ -451,7 +451,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
    */
   takeOver(): WillState | undefined {
     const { connection, will } = this;
-    if (connection?.isWelcomed && !connection.isClosed && this.protocolVersion === 5) {
+    if (connection?.isConnackSent && !connection.isClosed && this.protocolVersion === 5) {
       connection.send(
         this.#disconnectPacket(ReasonCode.sessionTakenOver, undefined, undefined),
         Metric.packetsDisconnectSent
@@ -460,7 +460,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.will = undefined;
     this.ending = { reason: 'takeovered', reasonCode: ReasonCode.sessionTakenOver, will: 'drop', isAbrupt: false };
     this.send('takenOver');
-    return will?.delayMs === 0 && connection?.isWelcomed ? will : undefined;
+    return will?.delayMs === 0 && connection?.isConnackSent ? will : undefined;
   }
 
   /** End a session that is offline. */
@@ -472,10 +472,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.send(event);
   }
 
-  #ended(ending: Ending): void {
+  #endWith(ending: Ending): void {
     if (this.state === 'gone') return;
     // a client that has had no CONNACK leaves no will [MQTT-3.1.4-6]
-    if (this.connection?.isWelcomed === false) ending = { ...ending, will: 'drop' };
+    if (this.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
     if (this.state === 'idle') {
       this.send('closed');
@@ -556,7 +556,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     const { retryInterval } = this.zoneSettings;
     this.#retryDueMs = retryInterval > 0 && this.protocolVersion !== 5 ? nowMs + retryInterval : Infinity;
     this.#retryMark = this.inflight?.mark ?? 0;
-    this.#retryTicket = Math.max(ticketOf(this), this.deferred?.last ?? 0);
+    this.#retryTicket = Math.max(ticketOf(this), this.deferred?.lastTicket ?? 0);
   }
 
   /** What was in flight when the interval began has gone out: nothing of it waits for a commit any more. */
@@ -572,10 +572,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     const { connection, zoneSettings } = this;
     this.ports.time.nowMs = nowMs;
     if (this.state === 'idle') {
-      if (nowMs >= this.deadlineMs) this.close('connect_timeout', ReasonCode.keepAliveTimeout);
+      if (nowMs >= this.connectDeadlineMs) this.close('connect_timeout', ReasonCode.keepAliveTimeout);
       else if (connection !== undefined && connection.receivedBytes === 0)
         this.close('idle_timeout', ReasonCode.keepAliveTimeout);
-      else this.ports.wheel.armAt(this, this.deadlineMs);
+      else this.ports.wheel.armAt(this, this.connectDeadlineMs);
     } else if (this.state === 'disconnected') {
       if (nowMs >= this.expiresMs) this.end('expired', 'expired');
       else {
@@ -589,7 +589,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
       }
       if (connection.pauses !== 0) connection.lastReceivedMs = nowMs;
       if (connection.isBlocked && zoneSettings.slowConsumerTimeout > 0) {
-        connection.lookForProgress(nowMs);
+        connection.checkProgress(nowMs);
         if (nowMs >= connection.lastProgressMs + zoneSettings.slowConsumerTimeout) {
           this.ports.sessions.slowConsumer(this);
           this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
@@ -606,7 +606,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
 
   /** Take over the connection, and what was agreed on it. */
   #takeFrom(other: Session): void {
-    if (other.zoneSettings !== this.zoneSettings) this.backlog = this.backlog?.under(other.zoneSettings);
+    if (other.zoneSettings !== this.zoneSettings) this.backlog = this.backlog?.withLimits(other.zoneSettings);
     this.connection = other.connection;
     other.connection = undefined;
     this.incoming = undefined;
@@ -647,7 +647,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
 
   /** What the client has unacknowledged on this connection: QoS 1 is acknowledged before more is read [MQTT-3.3.4-7]. */
   get inboundUnacknowledged(): number {
-    return (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + (this.connection?.late?.pubacks ?? 0);
+    return (
+      (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + (this.connection?.pendingAcks?.pubacks ?? 0)
+    );
   }
 
   /** A QoS 2 id that waits for PUBREL has come again: on this connection. */
@@ -715,12 +717,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
       this.#awaitingSince?.delete(id);
       if (!this.forgetIncoming(id)) continue;
       this.ports.metrics.counts[Metric.messagesQos2Expired]++;
-      this.log?.flowNoted();
+      this.log?.flowTouched();
     }
     return Infinity;
   }
 
-  wantIdSet(): IdSet {
+  ensureAwaitingRel(): IdSet {
     return (this.awaitingRel ??= new IdSet());
   }
 
@@ -732,7 +734,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     try {
       connection.resume(Pause.hook);
     } catch (error) {
-      this.broke(asError(error), 'going on after a hook', connection);
+      this.failInternally(asError(error), 'going on after a hook', connection);
     }
   }
 }

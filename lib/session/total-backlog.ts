@@ -38,19 +38,19 @@ export class TotalBacklog {
     return this.#limit > 0 && this.bytes > this.#limit * NEARLY;
   }
 
-  /** A message waits in one more backlog. @param unkeptBytes of that backlog, by now */
-  added(backlog: Shortenable, message: Message, unkeptBytes: number): void {
+  /** A message waits in one more backlog. @param unpersistedBytes of that backlog, by now */
+  added(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
     this.bytes += ENTRY_BYTES;
     if (message.backlogs++ === 0) this.bytes += MESSAGE_BYTES + message.bytes;
-    this.#bySize.resize(backlog, unkeptBytes);
+    this.#bySize.resize(backlog, unpersistedBytes);
   }
 
   /** It waits there no longer. */
-  removed(backlog: Shortenable, message: Message, unkeptBytes: number): void {
+  removed(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
     const freed = ENTRY_BYTES + (--message.backlogs === 0 ? MESSAGE_BYTES + message.bytes : 0);
     this.bytes -= freed;
     this.#excess -= freed;
-    this.#bySize.resize(backlog, unkeptBytes);
+    this.#bySize.resize(backlog, unpersistedBytes);
   }
 
   /** Drop what is too much, from the largest backlogs in turn. What listeners publish meanwhile is for the next time. */

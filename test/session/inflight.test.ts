@@ -44,7 +44,7 @@ describe('Inflight', () => {
     const inflight = new Inflight();
     const kept = message('a');
     const id = inflight.take(Awaiting.pubrec, kept, 2, [1]);
-    assert.equal(inflight.released(id), kept);
+    assert.equal(inflight.release(id), kept);
     assert.equal(inflight.stateOf(id), Awaiting.pubcomp);
     assert.equal(inflight.messageOf(id), undefined);
     assert.equal(inflight.subscriptionIdsOf(id), undefined);
@@ -58,7 +58,7 @@ describe('Inflight', () => {
     const released = inflight.take(Awaiting.pubrec, second, 2, undefined);
     for (let i = 0; i < 40; i++) take(inflight); // without their messages
     assert.equal(inflight.bytes, first.bytes + second.bytes);
-    inflight.released(released);
+    inflight.release(released);
     assert.equal(inflight.bytes, first.bytes);
     inflight.free(released);
     inflight.free(id);
@@ -69,8 +69,8 @@ describe('Inflight', () => {
     const inflight = new Inflight();
     for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
     inflight.free(2);
-    inflight.released(4);
-    inflight.released(1);
+    inflight.release(4);
+    inflight.release(1);
     assert.deepEqual(inflight.inOrder(), [3, 5, 4, 1]);
   });
 
@@ -79,7 +79,7 @@ describe('Inflight', () => {
     for (let i = 0; i < 3; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
     const { mark } = inflight;
     inflight.take(Awaiting.pubrec, undefined, 2, undefined);
-    inflight.released(2);
+    inflight.release(2);
     assert.deepEqual(inflight.inOrder(mark), [1, 3]);
     assert.deepEqual(inflight.inOrder(), [1, 3, 4, 2]);
   });
@@ -123,7 +123,7 @@ describe('Inflight', () => {
         assert.equal(inflight.stateOf(id), known.state);
         assert.deepEqual(inflight.subscriptionIdsOf(id), known.ids);
         if (known.state === Awaiting.pubrec) {
-          assert.equal(inflight.released(id)?.topic, known.topic);
+          assert.equal(inflight.release(id)?.topic, known.topic);
           slow.delete(id);
           slow.set(id, { state: Awaiting.pubcomp, topic: '', ids: undefined });
         } else {

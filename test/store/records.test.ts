@@ -264,7 +264,7 @@ describe('A message in a record', () => {
         const segments = new Set(messages.map(({ segment }) => segment));
         assert.equal(segments.size, keys.length);
         assert.deepEqual(
-          [...segments].map((segment) => [segment?.first, segment?.left]),
+          [...segments].map((segment) => [segment?.first, segment?.unfinished]),
           keys.map((key, at) => [key.readUIntBE(7, 6), readSegment({ key, value: values[at] as Buffer }, NOW).length])
         );
       }),

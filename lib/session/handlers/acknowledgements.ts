@@ -14,7 +14,7 @@ const PUBREL = 0x62;
 const PUBCOMP = 0x70;
 
 /** First two bytes and packet id of an acknowledgement without a code of its own. */
-function ack(first: number, id: number): number {
+function encodeAck(first: number, id: number): number {
   return (first << 24) | (2 << 16) | id;
 }
 
@@ -22,7 +22,7 @@ function ack(first: number, id: number): number {
  * Read an acknowledgement: its reason code above its packet id, in one number. The short form makes no object, and no variable outside
  * holds what a listener's own packets could overwrite.
  */
-function read(
+function readAck(
   session: Session,
   cmd: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp',
   buf: Buffer,
@@ -46,7 +46,7 @@ export function onPuback(
   body: number,
   end: number
 ): void {
-  const id = read(session, 'puback', buf, body, end) & 0xffff;
+  const id = readAck(session, 'puback', buf, body, end) & 0xffff;
   const { inflight, ports } = session;
   const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || state !== Awaiting.puback) {
@@ -56,7 +56,7 @@ export function onPuback(
   }
   session.resending?.delete(id);
   const persisted = inflight.persistedOf(id);
-  acked(session, inflight.free(id), 1);
+  countAcked(session, inflight.free(id), 1);
   if (persisted !== undefined) session.log?.finish(persisted);
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
@@ -69,7 +69,7 @@ export function onPubrec(
   body: number,
   end: number
 ): void {
-  const ack = read(session, 'pubrec', buf, body, end);
+  const ack = readAck(session, 'pubrec', buf, body, end);
   const id = ack & 0xffff;
   const code = ack >>> 16;
   const { inflight, ports } = session;
@@ -85,13 +85,13 @@ export function onPubrec(
   const { log } = session;
   const persisted = inflight.persistedOf(id);
   if (code >= 0x80) {
-    acked(session, inflight.free(id), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
+    countAcked(session, inflight.free(id), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
     if (persisted !== undefined) log?.finish(persisted);
     session.pump();
     return;
   }
   if (state === Awaiting.pubrec) {
-    acked(session, inflight.released(id), 2);
+    countAcked(session, inflight.release(id), 2);
     if (persisted !== undefined) log?.finish(persisted);
     log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
   } else ports.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
@@ -107,7 +107,7 @@ export function onPubrel(
   body: number,
   end: number
 ): void {
-  const id = read(session, 'pubrel', buf, body, end) & 0xffff;
+  const id = readAck(session, 'pubrel', buf, body, end) & 0xffff;
   const isKnown = session.forgetIncoming(id);
   if (!isKnown) session.ports.metrics.counts[Metric.packetsPubrelMissed]++;
   else session.log?.flowChanged();
@@ -123,7 +123,7 @@ export function onPubcomp(
   body: number,
   end: number
 ): void {
-  const id = read(session, 'pubcomp', buf, body, end) & 0xffff;
+  const id = readAck(session, 'pubcomp', buf, body, end) & 0xffff;
   const { inflight, ports } = session;
   const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
   if (inflight === undefined || state !== Awaiting.pubcomp) {
@@ -132,7 +132,7 @@ export function onPubcomp(
     return;
   }
   inflight.free(id);
-  session.log?.flowNoted();
+  session.log?.flowTouched();
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
@@ -157,7 +157,7 @@ export function ticketOf({ log, ports }: Session): number {
 /**
  * Send an acknowledgement; the code is for v5 alone and left out when it is 0.
  * @param ticket the commit that keeps what it promises; 0: it promises nothing
- * @param isAgain for what has come again: whether it is kept shows with what came first
+ * @param isRepeated for what has come again: whether it is kept shows with what came first
  */
 export function answer(
   session: Session,
@@ -166,15 +166,15 @@ export function answer(
   id: number,
   code: number,
   ticket = 0,
-  isAgain = false
+  isRepeated = false
 ): void {
-  if (ticket > 0 || connection.late?.mustFollow(first)) {
-    (connection.late ??= new AckQueue(connection, session.ports.ledger as Ledger, SENDER)).add(
+  if (ticket > 0 || connection.pendingAcks?.mustQueue(first)) {
+    (connection.pendingAcks ??= new AckQueue(connection, session.ports.ledger as Ledger, SENDER)).add(
       ticket,
       first,
       id,
       code,
-      isAgain
+      isRepeated
     );
     return;
   }
@@ -182,7 +182,7 @@ export function answer(
 }
 
 /** The message cannot be kept now: 5.0 has a code for that, 3.x does not and sends again on the next connection. */
-export function refuseForNow(
+export function refuseTemporarily(
   session: Session,
   connection: Connection<Session>,
   first: number,
@@ -203,7 +203,7 @@ export function answerNow(
 ): void {
   const { counts } = session.ports.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
-    connection.acknowledge(ack(first, id));
+    connection.acknowledge(encodeAck(first, id));
     counts[SENT[first]]++;
     return;
   }
@@ -213,16 +213,16 @@ export function answerNow(
 /** Sends what has waited for a commit. */
 const SENDER: AckSender<Connection<Session>> = {
   send: (connection, first, id, code) => answerNow(connection.session, connection, first, id, code),
-  refuse: (connection, first, id) => refuseForNow(connection.session, connection, first, id, 'store_failed'),
-  takeBack: ({ session }, id, isAgain) => {
-    if (isAgain) return session.awaitingRel?.has(id) !== true;
+  refuse: (connection, first, id) => refuseTemporarily(connection.session, connection, first, id, 'store_failed'),
+  withdraw: ({ session }, id, isRepeated) => {
+    if (isRepeated) return session.awaitingRel?.has(id) !== true;
     session.forgetIncoming(id); // when the message comes again it is new
-    session.log?.flowNoted();
+    session.log?.flowTouched();
     return true;
   }
 };
 
-function acked(session: Session, message: Message | undefined, qos: QoS): void {
+function countAcked(session: Session, message: Message | undefined, qos: QoS): void {
   const { ports } = session;
   ports.metrics.counts[Metric.messagesAcked]++;
   if (message !== undefined && !message.isSystem && ports.events.heard['message.acked'])

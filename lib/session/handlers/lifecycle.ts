@@ -50,7 +50,7 @@ export function onDisconnect(
     const asked = expiry === 0xffff_ffff ? Infinity : expiry;
     session.sessionExpiry = Math.min(asked, session.zoneSettings.maxSessionExpiryInterval);
   }
-  session.left(packet.reasonCode);
+  session.disconnectReceived(packet.reasonCode);
 }
 
 /** The client gives up before CONNACK: there is nothing of it yet. */

@@ -16,7 +16,7 @@ import type { Ledger } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import type { Session } from '../session.ts';
-import { answer, refuseForNow, ticketOf } from './acknowledgements.ts';
+import { answer, refuseTemporarily, ticketOf } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
@@ -58,7 +58,7 @@ export function onPublish(
     isBadPayload =
       zoneSettings.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end));
   }
-  checkOffer(session, qos, retain);
+  checkCapabilities(session, qos, retain);
   const route =
     alias === 0 && topicEnd > topicAt
       ? routeOf(session, connection, buf, topicAt, topicEnd)
@@ -71,7 +71,7 @@ export function onPublish(
   if (qos > 0 && !admitFlow(session, connection, qos, id)) return;
   if (isBadPayload) {
     counts[Metric.packetsPublishError]++;
-    settle(session, connection, qos, id, ReasonCode.payloadFormatInvalid, 0);
+    acknowledge(session, connection, qos, id, ReasonCode.payloadFormatInvalid, 0);
     return;
   }
 
@@ -93,23 +93,24 @@ export function onPublish(
     ports.time.wallMs,
     expiry
   );
-  const isForeign = session.mountpoint !== '' || (ports.rewrites.hasRules && connection.foreign?.isRewritten === true);
-  if (alias !== 0 || isForeign || (expiry !== givenExpiry && layout === 5)) {
+  const isMapped =
+    session.mountpoint !== '' || (ports.rewrites.hasRules && connection.mappedTopic?.isRewritten === true);
+  if (alias !== 0 || isMapped || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
   if (route.kind === TopicKind.system && !session.isSuperuser) {
-    refused(session, connection, message, id, qos, ReasonCode.notAuthorized);
+    refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
   if (ports.publishing.hasHooks) {
     const decided = ports.publishing.decide(message, route, session);
     if (isThenable(decided)) {
-      const isNoted = qos === 2 && session.log !== undefined;
-      if (isNoted) (session.undecided ??= new Set()).add(id);
+      const isUndecided = qos === 2 && session.log !== undefined;
+      if (isUndecided) (session.undecided ??= new Set()).add(id);
       session.pauseForHook();
       const done = decided
         .then((outcome) => {
-          if (isNoted) session.undecided?.delete(id);
+          if (isUndecided) session.undecided?.delete(id);
           if (session.connection === connection) {
             finish(
               session,
@@ -121,13 +122,13 @@ export function onPublish(
               outcome.reasonCode
             );
           } else {
-            finishAlone(session, connection, outcome, id, qos, isNoted);
+            finishWithoutConnection(session, connection, outcome, id, qos, isUndecided);
           }
           session.resumeAfterHook(connection);
         })
         .catch((error: unknown) => {
-          if (isNoted) session.undecided?.delete(id);
-          session.broke(error, 'going on after a publish hook', connection);
+          if (isUndecided) session.undecided?.delete(id);
+          session.failInternally(error, 'going on after a publish hook', connection);
         })
         .then(() => {
           if (session.deciding === done) session.deciding = undefined;
@@ -152,12 +153,12 @@ function finish(
   reasonCode: number
 ): void {
   if (reasonCode >= 0x80) {
-    refused(session, connection, message, id, qos, reasonCode);
+    refuseForbidden(session, connection, message, id, qos, reasonCode);
     return;
   }
   const { ports } = session;
   if (qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, route)) {
-    refusedForNow(session, connection, message, id, qos, 'quota');
+    dropRefused(session, connection, message, id, qos, 'quota');
     return;
   }
   if (ports.ledger !== undefined && qos > 0) {
@@ -165,12 +166,12 @@ function finish(
     return;
   }
   const notedBefore = ports.ledger?.unwritten.noted ?? 0;
-  settle(session, connection, qos, id, act(ports, message, route), 0);
+  acknowledge(session, connection, qos, id, routeOrDelay(ports, message, route), 0);
   if (ports.ledger !== undefined) pauseForStore(connection, ports.ledger, notedBefore);
 }
 
 /** @returns the reason code of the acknowledgement */
-function act(ports: SessionPorts, message: Message, route: Route): number {
+function routeOrDelay(ports: SessionPorts, message: Message, route: Route): number {
   let code = 0;
   if (route.kind === TopicKind.delayed) code = ports.publishing.delay(message);
   else if (ports.publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
@@ -189,29 +190,29 @@ function finishPersisted(
   ledger: Ledger
 ): void {
   const { ports, log } = session;
-  const isOwnKept = qos === 2 && log !== undefined;
+  const isIdPersisted = qos === 2 && log !== undefined;
   if (
     ledger.isFailed &&
-    (message.retain || isOwnKept || route.kind === TopicKind.delayed || ports.routing.persistsAny(route))
+    (message.retain || isIdPersisted || route.kind === TopicKind.delayed || ports.routing.persistsAny(route))
   ) {
-    refusedForNow(session, connection, message, id, qos, 'store_failed');
+    dropRefused(session, connection, message, id, qos, 'store_failed');
     return;
   }
   const { promises } = ledger;
   const notedBefore = ledger.unwritten.noted;
   message.ticket = ledger.ticket;
-  if (isOwnKept) {
+  if (isIdPersisted) {
     // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
     message.isDeferred = true;
     log.flowChanged();
   }
-  const code = act(ports, message, route);
-  settle(session, connection, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
+  const code = routeOrDelay(ports, message, route);
+  acknowledge(session, connection, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
   pauseForStore(connection, ledger, notedBefore);
 }
 
 /** The message cannot be kept, and nobody gets it: its publisher may send it again. */
-function refusedForNow(
+function dropRefused(
   session: Session,
   connection: Connection<Session>,
   message: Message,
@@ -222,37 +223,37 @@ function refusedForNow(
   const { ports } = session;
   ports.metrics.counts[Metric.packetsPublishError]++;
   ports.announcer.dropped(message, reason, undefined);
-  if (qos === 2) forget(session, id);
-  refuseForNow(session, connection, qos === 1 ? PUBACK : PUBREC, id, reason);
+  if (qos === 2) releaseIncoming(session, id);
+  refuseTemporarily(session, connection, qos === 1 ? PUBACK : PUBREC, id, reason);
 }
 
 /** An incoming QoS 2 id is not in use after all. */
-function forget(session: Session, id: number): void {
+function releaseIncoming(session: Session, id: number): void {
   session.forgetIncoming(id); // [MQTT-4.3.3-9]
-  session.log?.flowNoted();
+  session.log?.flowTouched();
 }
 
 /**
  * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
  * its id and takes it no second time [MQTT-4.3.3-10]. The next connection is not read before.
- * @param isNoted its id was among those that are undecided
+ * @param isUndecided its id was among those that are undecided
  */
-function finishAlone(
+function finishWithoutConnection(
   session: Session,
   gone: Connection<Session>,
   { message, route, reasonCode }: PublishDecision,
   id: number,
   qos: QoS,
-  isNoted: boolean
+  isUndecided: boolean
 ): void {
   const { ports, log } = session;
   const { ledger } = ports;
-  const isOurs = isNoted && log !== undefined && ledger !== undefined;
+  const isPersisted = isUndecided && log !== undefined && ledger !== undefined;
   const isRefused =
     qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, ports.routing.freshened(route));
-  if (reasonCode >= 0x80 || isRefused || (isOurs && ledger.isFailed)) {
+  if (reasonCode >= 0x80 || isRefused || (isPersisted && ledger.isFailed)) {
     if (qos === 2) session.forgetIncoming(id);
-    if (isOurs) log.flowNoted(); // what is in memory was waiting for this
+    if (isPersisted) log.flowTouched(); // what is in memory was waiting for this
     if (reasonCode === ReasonCode.serverShuttingDown)
       ports.announcer.dropped(message, 'server_shutting_down', undefined);
     else if (reasonCode < 0x80) ports.announcer.dropped(message, isRefused ? 'quota' : 'store_failed', undefined);
@@ -262,7 +263,7 @@ function finishAlone(
     }
     return;
   }
-  if (isOurs) {
+  if (isPersisted) {
     message.ticket = ledger.ticket;
     message.isDeferred = true;
     log.flowChanged();
@@ -273,7 +274,7 @@ function finishAlone(
 }
 
 /** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
-function refused(
+function refuseForbidden(
   session: Session,
   connection: Connection<Session>,
   message: Message,
@@ -284,11 +285,11 @@ function refused(
   countRefusal(session.ports, reasonCode);
   session.ports.announcer.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
-    if (qos === 2) forget(session, id); // it has had no PUBREC
+    if (qos === 2) releaseIncoming(session, id); // it has had no PUBREC
     session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
     return;
   }
-  settle(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
+  acknowledge(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
 }
 
 function countRefusal({ metrics }: SessionPorts, code: number): void {
@@ -296,7 +297,7 @@ function countRefusal({ metrics }: SessionPorts, code: number): void {
 }
 
 /** Acknowledge by QoS [MQTT-3.3.4-1]. */
-function settle(
+function acknowledge(
   session: Session,
   connection: Connection<Session>,
   qos: QoS,
@@ -305,7 +306,7 @@ function settle(
   ticket: number
 ): void {
   if (qos === 0) return;
-  if (qos === 2 && code >= 0x80) forget(session, id);
+  if (qos === 2 && code >= 0x80) releaseIncoming(session, id);
   answer(session, connection, qos === 1 ? PUBACK : PUBREC, id, code, ticket);
 }
 
@@ -326,7 +327,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
     );
   }
   if (qos === 2) {
-    const ids = session.wantIdSet();
+    const ids = session.ensureAwaitingRel();
     if (zoneSettings.maxAwaitingRel > 0 && ids.size >= zoneSettings.maxAwaitingRel) {
       ports.metrics.counts[Metric.packetsPublishDropped]++;
       ports.metrics.counts[Metric.messagesQos2Dropped]++;
@@ -344,7 +345,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
   return true;
 }
 
-function checkOffer(session: Session, qos: QoS, retain: boolean): void {
+function checkCapabilities(session: Session, qos: QoS, retain: boolean): void {
   const { zoneSettings } = session;
   if (qos > zoneSettings.maxQosAllowed)
     throw new ProtocolError(ReasonCode.qosNotSupported, `QoS ${qos} is not on offer (option maxQosAllowed)`); // [MQTT-3.2.2-11]
@@ -364,7 +365,7 @@ function routeOf(
 ): Route {
   const { ports } = session;
   if (session.mountpoint !== '' || ports.rewrites.hasRules)
-    return foreignRoute(session, connection, buf, topicAt, topicEnd);
+    return mappedRoute(session, connection, buf, topicAt, topicEnd);
   const known = connection.route;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && ports.routing.isFresh(known))
     return known;
@@ -375,7 +376,7 @@ function routeOf(
 }
 
 /** The route of a topic that is not routed as it came: rewritten, or under a mount point. */
-function foreignRoute(
+function mappedRoute(
   session: Session,
   connection: Connection<Session>,
   buf: Buffer,
@@ -383,7 +384,7 @@ function foreignRoute(
   topicEnd: number
 ): Route {
   const { ports } = session;
-  const known = connection.foreign;
+  const known = connection.mappedTopic;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
     if (known.route !== undefined && ports.routing.isFresh(known.route)) return known.route;
     const route = ports.routing.of(known.topic);
@@ -399,7 +400,7 @@ function foreignRoute(
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
-  connection.foreign = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
+  connection.mappedTopic = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
   return route;
 }
 

@@ -29,7 +29,7 @@ const NAMES = [
   'AUTH'
 ];
 
-function table(handlers: Readonly<Record<number, Handler>>, when: string): HandlerTable<Session> {
+function handlerTable(handlers: Readonly<Record<number, Handler>>, when: string): HandlerTable<Session> {
   return NAMES.map(
     (name, type): Handler =>
       handlers[type] ??
@@ -40,12 +40,15 @@ function table(handlers: Readonly<Record<number, Handler>>, when: string): Handl
 }
 
 /** Nothing but CONNECT [MQTT-3.1.0-1]. */
-const BEFORE_CONNECT = table({ 1: onConnect }, 'before CONNECT');
+const BEFORE_CONNECT = handlerTable({ 1: onConnect }, 'before CONNECT');
 
 /** Between CONNECT and CONNACK of a client that takes part in an exchange [MQTT-3.1.2-30]. */
-const AUTHENTICATING = table({ 14: onDisconnectWhileConnecting, 15: onAuthWhileConnecting }, 'while authenticating');
+const AUTHENTICATING = handlerTable(
+  { 14: onDisconnectWhileConnecting, 15: onAuthWhileConnecting },
+  'while authenticating'
+);
 
-const LIVE = table(
+const LIVE = handlerTable(
   {
     3: onPublish,
     4: onPuback,
