@@ -156,7 +156,9 @@ async function parse(shell: Shell, path: string, text: string): Promise<unknown>
   try {
     parsed = parse(text);
   } catch (error) {
-    throw new InvalidInput('CONFIG_INVALID', path, 'JSON or YAML', undefined, `${path}: ${(error as Error).message}`);
+    const { message } = error as Error;
+    const fault = /multiple documents/.test(message) ? 'it has more than one YAML document; keep one' : message;
+    throw new InvalidInput('CONFIG_INVALID', path, 'JSON or YAML', undefined, `${path}: ${fault}`);
   }
   const key = isYaml ? undefined : repeatedKey(text);
   if (key !== undefined) throw repeatedOption(path, `"${key.slice(0, 80)}" occurs twice in one object`);

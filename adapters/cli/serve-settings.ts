@@ -56,8 +56,19 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
       'nothing to listen on: all ports are off, and no config file defines listeners; turn on a port, for example --mqtt-port 1883';
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
-  for (const { place, transport } of listeners) checkExposure(place, transport, broker);
+  for (const { place, transport } of listeners) {
+    checkZone(place, transport, broker);
+    checkExposure(place, transport, broker);
+  }
   return { own, broker, listeners };
+}
+
+/** @throws InvalidInput ZONE_UNKNOWN, naming the entry of the config file */
+function checkZone(place: string, { common: { zone } }: Transport, broker: BrokerOptions): void {
+  const known = [...readBrokerOptions(broker).zones.keys()];
+  if (zone === undefined || known.includes(zone)) return;
+  const message = `${place}.zone: there is no zone "${zone}"; use one of ${known.join(', ')}, or define it (option zones)`;
+  throw new InvalidInput('ZONE_UNKNOWN', `${place}.zone`, `one of ${known.join(', ')}`, zone, message);
 }
 
 /** The config file that the flags or the environment name. */

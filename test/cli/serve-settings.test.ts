@@ -252,6 +252,24 @@ describe('options of serve', () => {
     }
   });
 
+  it('refuses a listener in a zone that is not defined, with ZONE_UNKNOWN and its place in the file', async () => {
+    await assert.rejects(read([], { file: { listeners: [{ kind: 'tcp', port: 0, zone: 'inner' }] } }), {
+      code: 'ZONE_UNKNOWN',
+      message: /listeners\[0\]\.zone: there is no zone "inner"; use one of external, internal, or define it/
+    });
+    const inner = { zones: { inner: { maxInflight: 3 } }, listeners: [{ kind: 'tcp', port: 0, zone: 'inner' }] };
+    assert.equal((await read([], { file: inner })).listeners.at(-1)?.transport.common.zone, 'inner');
+  });
+
+  it('refuses a YAML file with more than one document, with CONFIG_INVALID', async () => {
+    const shell = testShell();
+    shell.files.set('e.yaml', 'node: a@b\n---\nnode: c@d\n');
+    await assert.rejects(readServeSettings(['-c', 'e.yaml'], shell), {
+      code: 'CONFIG_INVALID',
+      message: 'e.yaml: it has more than one YAML document; keep one'
+    });
+  });
+
   it('reads YAML, and names the package to install if yaml is missing', async () => {
     const shell = testShell();
     shell.files.set('e.yaml', 'node: a@b\nzones:\n  inner: { maxInflight: 3 } # few\n');
