@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 
 /**
- * aedes with its memory persistence, or over LevelDB without fsync; its own bounds raised so that none is reached.
+ * Runs aedes with its memory persistence, or over LevelDB without fsync. Its limits are raised so that none is reached.
  *
  *     node aedes.js MODULE-URL PORT [URL-OF-AEDES-PERSISTENCE-LEVEL URL-OF-LEVEL FOLDER]
  */

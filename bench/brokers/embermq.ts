@@ -6,11 +6,12 @@ import { levelStore } from 'embermq/level';
 import { listen } from 'embermq/net';
 
 /**
- * embermq as it is measured: default options, and the limits and statistics at work that are off by default, so high that they hold
- * nothing back. `maxInflight` is 1000 instead of 128, as mosquitto is given: fan-in at QoS 1 keeps 2,000 messages under way to one subscriber.
+ * Runs embermq as it is measured: with default options, and with the limits and statistics that are off by default turned on, but with
+ * limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto, because fan-in at QoS 1 has 2,000 messages for
+ * one subscriber in flight.
  *
- *     node embermq.js PORT [JSON of options that go over these] [none|process|power FOLDER of the store]
- *         [FOLDER for a CPU profile, from when it listens until SIGTERM]
+ *     node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store]
+ *         [FOLDER for a CPU profile, from the start of listening until SIGTERM]
  */
 const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.slice(2);
 const options: BrokerOptions = {
@@ -26,14 +27,14 @@ const options: BrokerOptions = {
   ...JSON.parse(more)
 };
 const broker = createBroker(options);
-// Heard, and idle: nothing of this name happens while messages flow.
+// An idle listener: this event does not occur while messages flow.
 broker.on('session.discarded', () => {});
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
 
-/** Not `--cpu-prof`: that would begin with a second of loading modules. */
+/** Profile the process. `--cpu-prof` is not used, because it would include the second in which modules are loaded. */
 function recordProfile(folder: string): void {
   const inspector = new Session();
   inspector.connect();

@@ -16,8 +16,8 @@ const CONNECT_EACH_MS = 50;
 const MEMORY_EACH_MS = 100;
 
 /**
- * What one client sees while others, in a process of their own, send as fast as they can: how long its messages take, and how long a new
- * connection waits for its CONNACK. Messages leave at fixed times, whether or not those before have come.
+ * Measures one client while others, in a separate process, send as fast as they can: the latency of its messages, and the time until a
+ * new connection gets its CONNACK. Messages are sent at fixed times, whether or not earlier ones have arrived.
  */
 export async function runBystander(load: Load): Promise<Record<string, number>> {
   const { warmMs, measureMs, pid } = load.task;
@@ -48,7 +48,7 @@ export async function runBystander(load: Load): Promise<Record<string, number>> 
     const span = read();
     look();
     for (const timer of timers) clearInterval(timer);
-    // what is under way counts, however long it takes
+    // Messages in flight count, however late they arrive.
     await load.settled(() => load.received >= load.expected, load.task.patienceMs);
     return {
       messages: load.received - received,
@@ -69,11 +69,11 @@ export async function runBystander(load: Load): Promise<Record<string, number>> 
   }
 }
 
-/** The process of the flooding clients. It takes what the bystander leaves of their core: waiting for that is not the broker's delay. */
+/** Start the process of the flooding clients. Its priority is lower, so that waiting for the core does not count as latency. */
 function startFlood({ task: { port, flood, count } }: Load) {
   const file = fileURLToPath(new URL(`./flood${extname(import.meta.url)}`, import.meta.url));
   const child = spawn(process.execPath, [...process.execArgv, file, JSON.stringify({ port, flood, count })], {
-    stdio: ['pipe', 'ignore', 'ignore'] // it ends when the pipe does, however this process ends
+    stdio: ['pipe', 'ignore', 'ignore'] // the child ends when the pipe is closed, however this process ends
   });
   if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
   return child;

@@ -2,14 +2,14 @@ import { connect as connectSocket, type Socket } from 'node:net';
 import { connectFrame, DISCONNECT_FRAME, type Supply, subscribeFrame } from './frames.ts';
 import { FRONT_BYTES, type Load } from './load.ts';
 
-/** Unsent bytes past which a publisher waits for its socket. */
+/** A publisher with more unsent bytes than this waits for its socket. */
 const UNSENT_BYTES = 65_536;
-/** Most unacknowledged messages of a publisher at a fixed rate. */
+/** The maximum number of unacknowledged messages of a publisher at a fixed rate. */
 const RATE_IN_FLIGHT = 2000;
 
 let sources = 0;
 
-/** One connection of the load generator: publisher, subscriber or both. Plain fields: this is the generator's hot path. */
+/** One connection of the load generator: a publisher, subscriber or both. Its fields are public, because this is the hot path. */
 export class Client {
   readonly load: Load;
   readonly index: number;
@@ -18,31 +18,31 @@ export class Client {
   socket: Socket | undefined;
   online = false;
   sessionPresent = false;
-  /** In the list of connections that act at the end of this turn. */
+  /** Whether the client is in the list of connections that act at the end of this turn. */
   marked = false;
-  /** Messages received. */
+  /** The number of messages received. */
   got = 0;
 
   // Publishing
   supply: Supply | undefined;
   window = 0;
-  /** Messages to send in all. */
+  /** The total number of messages to send. */
   limit = Number.POSITIVE_INFINITY;
   sent = 0;
-  /** Deliveries seen of what this client sent. */
+  /** The number of deliveries of messages that this client sent. */
   delivered = 0;
   inFlight = 0;
 
-  /** Called with every message, after it has been counted. */
+  /** Called for every message after it was counted. */
   onMessage: ((sequence: number, publisher: number) => void) | undefined;
 
   rest: Buffer | undefined;
   restBytes = 0;
-  /** Answers of this turn: from here to there in this slab. */
+  /** The responses of this turn: a range of this slab. */
   answers: Buffer | undefined;
   answersFrom = 0;
   answersTo = 0;
-  /** QoS 2 ids received and not released yet. */
+  /** The QoS 2 packet ids that were received and are not released yet. */
   awaitingRel: Uint8Array | undefined;
   lastSubscribeId = 0;
   #acknowledgeConnect: ((refused?: Error) => void) | undefined;
@@ -56,7 +56,7 @@ export class Client {
     this.window = load.task.window;
   }
 
-  /** Opens the socket and resolves with the CONNACK. */
+  /** Open the socket, send CONNECT and wait for the CONNACK. */
   connect(clean = true): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#acknowledgeConnect = (refused) => (refused === undefined ? resolve() : reject(refused));
@@ -64,13 +64,13 @@ export class Client {
     });
   }
 
-  /** Opens the socket; the CONNECT leaves with it. */
+  /** Open the socket and send CONNECT. */
   open(clean: boolean): void {
     const socket = connectSocket({
       host: '127.0.0.1',
       port: this.load.task.port,
       noDelay: true,
-      // One source address has 28,000 ports; a storm uses more. Linux has the whole of 127/8 without setting up.
+      // One source address has 28,000 ports, but a storm uses more. On Linux, all addresses of 127/8 can be used without configuration.
       ...(process.platform === 'linux' ? { localAddress: `127.1.0.${1 + (sources++ % 200)}` } : {}),
       onread: {
         buffer: this.load.landing,
@@ -88,7 +88,7 @@ export class Client {
     socket.write(connectFrame(this.id, { v5: this.v5, clean }));
   }
 
-  /** Subscribes and resolves with the SUBACK; rejects when a filter is refused. */
+  /** Subscribe and wait for the SUBACK. Rejects if a filter is refused. */
   subscribe(filters: readonly string[], qos: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const id = (this.lastSubscribeId = (this.lastSubscribeId % 60_000) + 1);
@@ -110,7 +110,7 @@ export class Client {
     });
   }
 
-  /** DISCONNECT and close without waiting. */
+  /** Send DISCONNECT and close without waiting. */
   drop(): void {
     this.online = false;
     this.socket?.write(DISCONNECT_FRAME);
@@ -135,7 +135,7 @@ export class Client {
 
   // Reading
 
-  /** Some bytes stand in the landing area. */
+  /** Process the bytes that were read into the landing area. */
   read(bytes: number): void {
     const { memory } = this.load;
     const nowUs = this.load.nowUs();
@@ -293,12 +293,12 @@ export class Client {
 
   // Writing
 
-  /** Acts at the end of this turn. */
+  /** Schedule the client to act at the end of this turn. */
   wake(): void {
     if (!this.marked) this.load.mark(this);
   }
 
-  /** Sends what this turn's packets asked for and what the window now allows. */
+  /** Send the responses of this turn, and the messages that the window now allows. */
   turn(): void {
     this.marked = false;
     const room = this.load.publishing && this.load.task.rate === 0 ? this.#room() : 0;
@@ -314,13 +314,13 @@ export class Client {
     if (split) socket.uncork();
   }
 
-  /** One message, in open loop. Skipped when the broker has fallen far behind. */
+  /** Send one message at a fixed rate. It is skipped if the broker is far behind. */
   sendOne(dueUs: number): void {
     if (!this.online || this.socket === undefined || this.socket.writableLength > UNSENT_BYTES / 4) return;
     if (this.inFlight < RATE_IN_FLIGHT) this.#send(1, dueUs);
   }
 
-  /** Counts as delivered what is missing. */
+  /** Count missing messages as delivered. */
   forgive(): void {
     this.delivered = this.sent * this.load.fan;
     this.wake();
@@ -371,7 +371,7 @@ function skipProperties(memory: Buffer, at: number): number {
   return at + length;
 }
 
-/** Receive Maximum among the properties of a CONNACK that begin at `at`; 65535 when absent. */
+/** The Receive Maximum in the properties of a CONNACK that begin at `at`; 65535 if it is absent. */
 function receiveMaximum(memory: Buffer, at: number, next: number): number {
   const end = Math.min(next, skipProperties(memory, at));
   while (memory[at++] > 127);

@@ -5,7 +5,7 @@ import { Histogram } from './histogram.ts';
 import type { Load } from './load.ts';
 import { meter } from './meter.ts';
 
-/** CONNECT, CONNACK, DISCONNECT and close, over and over. */
+/** Repeat CONNECT, CONNACK, DISCONNECT and close. */
 export async function runStorm(load: Load): Promise<Record<string, number>> {
   const { concurrency, warmMs, measureMs } = load.task;
   const latencies = new Histogram();
@@ -24,7 +24,7 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
     }
   };
   const lanes = Promise.all(Array.from({ length: concurrency }, lane));
-  // A lane that fails ends the run at once instead of after the measurement.
+  // A failure ends the run immediately instead of after the measurement.
   const span = await Promise.race([
     lanes.then(() => undefined),
     (async () => {
@@ -52,10 +52,10 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
   };
 }
 
-/** Connections that do nothing: what each keeps resident. */
+/** Measure the resident memory per idle connection. */
 export async function runIdle(load: Load): Promise<Record<string, number>> {
   const { warmMs } = load.task;
-  // Both sides need a file each; the limit of the broker is taken to be the same as ours.
+  // Each side needs a file descriptor per connection. The limit of the broker is assumed to be the same as that of this process.
   const count = Math.min(load.task.count, openFilesLimit() - 200);
   const clients = Array.from({ length: count }, (_, i) => load.client(i, `idle${i}`));
   const read = meter(load.task);

@@ -2,8 +2,8 @@ import { connect, type Socket } from 'node:net';
 import { connectFrame, type Flood, floodFrame } from './frames.ts';
 
 /**
- * Clients that send one packet as fast as the broker reads it, until this process is ended:
- * `node flood.js '{"port":1883,"flood":"pingreq","count":60}'`. What the broker answers is read and thrown away.
+ * Runs clients that send one type of packet as fast as the broker reads it, until this process is ended:
+ * `node flood.js '{"port":1883,"flood":"pingreq","count":60}'`. Responses of the broker are read and discarded.
  */
 const { port, flood, count } = JSON.parse(process.argv[2]) as { port: number; flood: Flood; count: number };
 const BLOCK_BYTES = 262_144;
@@ -20,7 +20,7 @@ function open(at: number, onBytes: (socket: Socket) => void): Socket {
   const socket = connect({
     host: '127.0.0.1',
     port,
-    // One source address has 28,000 ports, and a flood of CONNECT uses more.
+    // One source address has 28,000 ports, but a flood of CONNECTs uses more.
     ...(process.platform === 'linux' ? { localAddress: `127.2.0.${1 + (connections++ % 200)}` } : {}),
     onread: {
       buffer: ignored,
@@ -35,7 +35,7 @@ function open(at: number, onBytes: (socket: Socket) => void): Socket {
   return socket;
 }
 
-/** One packet over and over, as often as the socket takes it. */
+/** Send one packet repeatedly, as fast as the socket accepts it. */
 function pour(at: number): void {
   const frame = floodFrame(flood, at);
   const block = Buffer.alloc(Math.floor(BLOCK_BYTES / frame.length) * frame.length, frame);
@@ -52,7 +52,7 @@ function pour(at: number): void {
   };
 }
 
-/** CONNECT, and the end at the first byte of the answer, over and over. */
+/** Repeatedly send CONNECT and close the connection at the first byte of the response. */
 function comeAndGo(at: number): void {
   const socket = open(at, () => socket.destroy());
   socket.once('close', () => setImmediate(comeAndGo, at));

@@ -2,17 +2,17 @@ const WINDOW = 4096;
 const WORDS = WINDOW / 32;
 
 /**
- * Watches the sequence numbers of flows (one publisher to one receiver each) and tells doubled and reordered messages.
+ * Checks the sequence numbers of flows (from one publisher to one receiver each) and counts duplicated and reordered messages.
  *
- * Losses are what was sent less what came for the first time: the caller knows what was sent.
+ * The number of lost messages is the number sent, which the caller knows, minus the number received for the first time.
  */
 export class FlowCheck {
-  /** Messages that came again. */
+  /** The number of messages that arrived again. */
   duplicated = 0;
-  /** Messages that came after a later one. */
+  /** The number of messages that arrived after a later one. */
   reordered = 0;
   readonly #next: Uint32Array;
-  /** The last 4096 sequence numbers of each flow, a bit each: set when received. */
+  /** One bit for each of the last 4096 sequence numbers of each flow, set when the message was received. */
   readonly #seen: Uint32Array;
 
   constructor(flows: number) {

@@ -5,7 +5,7 @@ import { Supply } from './frames.ts';
 import type { Load } from './load.ts';
 import { meter } from './meter.ts';
 
-/** Publishers and subscribers one to one, many to one, or one to many. */
+/** Measure publishers and subscribers: one to one, many to one, or one to many. */
 export async function runFlow(load: Load): Promise<Record<string, number>> {
   const { mode, qos, persistent } = load.task;
   const publisherCount = mode === 'fanout' ? 1 : load.task.publishers;
@@ -27,14 +27,14 @@ export async function runFlow(load: Load): Promise<Record<string, number>> {
   return measureFlow(load, publishers);
 }
 
-/** Many wildcard filters, of which each message reaches exactly one. */
+/** Measure with many wildcard filters, of which each message matches exactly one. */
 export async function runWild(load: Load): Promise<Record<string, number>> {
   const { filters, hotTopics, qos } = load.task;
   const subscribers = Array.from({ length: load.task.subscribers }, (_, i) => load.client(i, `wsub${i}`));
   const publishers = Array.from({ length: load.task.publishers }, (_, i) => load.client(i, `wpub${i}`));
   await load.connect(subscribers);
   const read = meter(load.task);
-  // Each connection takes every nth filter, 50 at a time, two SUBSCRIBEs under way.
+  // Each connection subscribes to every nth filter, 50 at a time, with two SUBSCRIBEs in flight.
   await Promise.all(
     subscribers.map(async (client, i) => {
       const own = Array.from({ length: filters }, (_, k) => k).filter((k) => k % subscribers.length === i);
@@ -71,7 +71,7 @@ export async function runWild(load: Load): Promise<Record<string, number>> {
   };
 }
 
-/** Warm up, measure, drain. */
+/** Warm up, measure, and wait for the messages in flight. */
 async function measureFlow(load: Load, publishers: Client[]): Promise<Record<string, number>> {
   const { warmMs, measureMs } = load.task;
   load.publishers = publishers;
@@ -104,13 +104,13 @@ async function measureFlow(load: Load, publishers: Client[]): Promise<Record<str
   };
 }
 
-/** A v5 broker may allow fewer unacknowledged messages than the window asked for. */
+/** Limit the window to the Receive Maximum of a v5 broker. */
 export function fitWindows(load: Load, publishers: readonly Client[]): void {
   if (load.task.qos === 0) return;
   for (const publisher of publishers) publisher.window = Math.min(publisher.window, load.receiveMaximum);
 }
 
-/** Gives a publisher its frames. */
+/** Create the frames of a publisher. */
 export function supply(
   load: Load,
   publisher: Client,
@@ -122,7 +122,7 @@ export function supply(
   publisher.supply = new Supply({ publisher: publisher.index, v5, qos, retain, payloadBytes, topics, flows });
 }
 
-/** Slots of a ring that is not patched while the kernel may still read it. */
+/** The number of slots of a ring that is large enough not to be patched while the kernel may still read it. */
 function slots({ task }: Load): number {
   return task.rate > 0 ? 512 : Math.max(16, task.window * 8);
 }
@@ -131,7 +131,7 @@ function topic(mode: string, i: number): string {
   return mode === 'fanout' ? 'bench/0/data' : `bench/${i}/data`;
 }
 
-/** A third each: `+` in the middle, `#`, `+` in front of the only name that differs. */
+/** One third of the filters each: `+` in the middle, `#`, and `+` before the only level that differs. */
 function wildFilter(k: number): string {
   return [`w/${k}/+/t`, `w/${k}/#`, `w/+/${k}/t`][k % 3];
 }
@@ -140,7 +140,7 @@ function wildTopic(k: number): string {
   return [`w/${k}/x/t`, `w/${k}/a/b`, `w/y/${k}/t`][k % 3];
 }
 
-/** The same order in every run. */
+/** A shuffled copy, in the same order in every run. */
 function shuffled(values: readonly number[], seed: number): number[] {
   const order = [...values];
   let state = seed * 2_654_435_769;

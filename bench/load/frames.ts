@@ -1,7 +1,7 @@
-/** Bytes at the front of every payload: send time (us), publisher, sequence number, 32 bits each. */
+/** The length of the header of every payload: send time (us), publisher and sequence number, with 32 bits each. */
 export const STAMP_BYTES = 12;
 
-/** Most packet ids a publisher uses; a power of two, far above every window. */
+/** The number of packet ids that a publisher uses: a power of two, much larger than any window. */
 const IDS = 4096;
 
 export interface SupplyOptions {
@@ -10,22 +10,22 @@ export interface SupplyOptions {
   readonly qos: number;
   readonly retain: boolean;
   readonly payloadBytes: number;
-  /** Topic of each slot, in the order of sending. */
+  /** The topic of each slot, in the order of sending. */
   readonly topics: readonly string[];
-  /** Flow of each slot among the publisher's own flows; sequence numbers count by flow. */
+  /** The flow of each slot, among the flows of the publisher. Sequence numbers are counted per flow. */
   readonly flows: readonly number[];
 }
 
 /**
- * The PUBLISH frames of one publisher, serialised once into a ring. Sending a batch patches send time, sequence and packet id in place
- * and hands out one slice.
+ * The PUBLISH frames of one publisher, encoded once into a ring. To send a batch, the send times, sequence numbers and packet ids are
+ * patched in place, and one slice is returned.
  *
- * A slot comes round again only after `slots` further messages; callers keep `slots` at four windows or more, so a slice is never
- * patched while the kernel has still to take it.
+ * A slot is reused after `slots` further messages. Callers set `slots` to at least four windows, so that a slice is never patched while
+ * the kernel may still read it.
  */
 export class Supply {
   readonly slots: number;
-  /** Sequence number of the next message, by flow. */
+  /** The sequence number of the next message, by flow. */
   readonly sequences: Uint32Array;
   slot = 0;
   readonly #bytes: Buffer;
@@ -55,7 +55,7 @@ export class Supply {
     }
   }
 
-  /** The next `count` frames, stamped; `count` must not pass the end of the ring (`slots - slot`). */
+  /** The next `count` frames with timestamps. `count` must not exceed the end of the ring (`slots - slot`). */
   take(count: number, nowUs: number): Buffer {
     const from = this.slot;
     const to = from + count;
@@ -70,7 +70,7 @@ export class Supply {
     return this.#bytes.subarray(this.#starts[from], this.#starts[to]);
   }
 
-  /** Gives a packet id back; false when it was not in use. */
+  /** Release a packet id. @returns false if it was not in use */
   release(id: number): boolean {
     if (id >= IDS || this.#idsInUse[id] === 0) return false;
     this.#idsInUse[id] = 0;
@@ -105,7 +105,7 @@ export interface ConnectShape {
   readonly clean: boolean;
 }
 
-/** A CONNECT without keep alive; under v5 a session that is not clean lives an hour. */
+/** A CONNECT without keep alive. In v5, a session that is not clean expires after an hour. */
 export function connectFrame(clientId: string, { v5, clean }: ConnectShape): Buffer {
   const head = Buffer.from([v5 ? 5 : 4, clean ? 2 : 0, 0, 0]);
   const properties = !v5 ? [] : clean ? [0] : [5, 0x11, 0, 0, 0x0e, 0x10];
@@ -142,10 +142,10 @@ export function text(value: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 }
 
-/** A packet that is sent without end. */
+/** The type of packet that a flood consists of. */
 export type Flood = 'connect' | 'pingreq' | 'publish' | 'publish-q1' | 'puback' | 'subscribe' | 'unsubscribe';
 
-/** The packet of one flooding connection over 3.1.1. */
+/** The packet that one flooding connection sends over 3.1.1. */
 export function floodFrame(flood: Flood, connection: number): Buffer {
   const shape = { v5: false, retain: false, payloadBytes: 16 };
   switch (flood) {

@@ -1,11 +1,11 @@
 const SUB_BUCKETS = 64;
 
-/** Latencies in whole microseconds: 64 buckets for each power of two, so that a percentile is off by at most 1.6 %. */
+/** A histogram of latencies in whole microseconds, with 64 buckets per power of two, so percentiles are accurate to 1.6 %. */
 export class Histogram {
   readonly #counts = new Float64Array(SUB_BUCKETS * 28);
   #total = 0;
 
-  /** @param us whole microseconds, below 2^32 */
+  /** Add a latency. @param us whole microseconds, below 2^32 */
   add(us: number): void {
     let bucket = us;
     if (us >= SUB_BUCKETS) {
@@ -21,7 +21,7 @@ export class Histogram {
     this.#total = 0;
   }
 
-  /** The value that the given share (0 to 1) of all values does not exceed, in microseconds; 0 when empty. */
+  /** The quantile of a share from 0 to 1, in microseconds; 0 if the histogram is empty. */
   percentile(share: number): number {
     const wanted = share * this.#total;
     let sum = 0;

@@ -4,7 +4,7 @@ import { FlowCheck } from './flow-check.ts';
 import type { Load } from './load.ts';
 import { meter } from './meter.ts';
 
-/** Store retained messages, then deliver all of them to three new subscribers, one after the other. */
+/** Measure storing retained messages, and then delivering all of them to three new subscribers, one after the other. */
 export async function runRetained(load: Load): Promise<Record<string, number>> {
   const { count, qos } = load.task;
   const publisher = load.client(0, 'rpub');
@@ -18,7 +18,7 @@ export async function runRetained(load: Load): Promise<Record<string, number>> {
   const readStore = meter(load.task);
   load.startPublishing();
   await load.until(() => publisher.sent === count && publisher.inFlight === 0, 'storing retained messages');
-  // The SUBACK says that everything before it was read, also at QoS 0.
+  // The SUBACK shows that the broker has read everything before, including QoS 0 messages.
   await publisher.subscribe(['barrier/x'], 0);
   const stored = readStore();
   load.publishing = false;
@@ -60,7 +60,7 @@ export async function runRetained(load: Load): Promise<Record<string, number>> {
   };
 }
 
-/** Fill the backlogs of sessions that are away, then let all of them come back. */
+/** Measure filling the backlogs of offline sessions, and then delivering them when all clients reconnect. */
 export async function runOffline(load: Load): Promise<Record<string, number>> {
   const { count, perSession, qos } = load.task;
   const total = count * perSession;

@@ -3,17 +3,17 @@ import type { FlowCheck } from './flow-check.ts';
 import { Histogram } from './histogram.ts';
 import type { Faults, FullTask } from './task.ts';
 
-/** Bytes kept free before the landing area, for the incomplete frame that the previous read left. */
+/** Free bytes before the landing area, for the incomplete frame that the previous read left. */
 export const FRONT_BYTES = 16_384;
 const LANDING_BYTES = 262_144;
 const SLAB_BYTES = 65_536;
 const STALL_MS = 1000;
 
 /**
- * What all connections of a load generator share: the memory that sockets are read into, counters, and the turn.
+ * The state that all connections of a load generator share: the memory that sockets read into, the counters, and the turn.
  *
- * Every socket reads into the same memory: a read and its callback are one step, and nothing of the bytes is kept but what
- * `Client.rest` copies. Answers and publishes are gathered for each connection and leave once per turn of the event loop.
+ * All sockets read into the same memory. This is possible because a read and its callback are one step, and only `Client.rest` keeps a
+ * copy of the bytes. Responses and messages are collected per connection and sent once per turn of the event loop.
  */
 export class Load {
   readonly task: FullTask;
@@ -22,30 +22,30 @@ export class Load {
   readonly landing = this.memory.subarray(FRONT_BYTES);
   readonly latencies = new Histogram();
   readonly clients: Client[] = [];
-  /** Publishers by the index that stands in the payload. */
+  /** The publishers, by the index in the payload. */
   publishers: Client[] = [];
   flows: FlowCheck | undefined;
-  /** The flow of a message, from its publisher and its receiver. */
+  /** Returns the flow of a message, given its publisher and its receiver. */
   flowOf: (publisher: number, receiver: number) => number = (_, receiver) => receiver;
 
   received = 0;
   sent = 0;
-  /** Deliveries that the messages sent so far ask for. */
+  /** The number of deliveries expected for the messages sent so far. */
   expected = 0;
-  /** Receivers of each message; 0: deliveries do not hold publishers back. */
+  /** The number of receivers of each message; 0 if publishers do not wait for deliveries. */
   fan = 1;
   publishing = false;
   measuring = false;
-  /** From here on connections may end. */
+  /** Whether connections may now be closed. */
   closing = false;
   disconnected = 0;
   badAcks = 0;
-  /** Messages that came again where no flow says so. */
+  /** The number of duplicates that no flow check counts. */
   repeated = 0;
   idsReused = 0;
-  /** QoS 2 deliveries whose PUBREL has not come yet. */
+  /** The number of QoS 2 deliveries whose PUBREL has not arrived yet. */
   unreleased = 0;
-  /** Smallest Receive Maximum that a CONNACK announced. */
+  /** The smallest Receive Maximum of all CONNACKs. */
   receiveMaximum = 65_535;
   lastReceivedUs = 0;
 
@@ -60,7 +60,7 @@ export class Load {
     this.task = task;
   }
 
-  /** Microseconds of a clock that all stamps use, modulo 2^32. */
+  /** The clock of all timestamps, in microseconds modulo 2^32. */
   nowUs(): number {
     return (performance.now() * 1000) >>> 0;
   }
@@ -71,7 +71,7 @@ export class Load {
     return client;
   }
 
-  /** Runs `client.turn` once all sockets that are ready now have been read. */
+  /** Call `client.turn` when all sockets that are ready now have been read. */
   mark(client: Client): void {
     client.marked = true;
     this.#marked.push(client);
@@ -87,19 +87,19 @@ export class Load {
     }
   }
 
-  /** Room for some bytes of answer; `slab` and `slabAt` then say where. */
+  /** Reserve space for the bytes of a response, at `slabAt` in `slab`. */
   reserve(bytes: number): void {
     if (this.slabAt + bytes <= SLAB_BYTES) return;
     this.slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
     this.slabAt = 0;
   }
 
-  /** Resolves when `done()` holds, looked at after every turn; rejects when nothing was received for `idleMs`. */
+  /** Wait until `done()` returns true. It is called after every turn. Rejects if nothing is received for `idleMs`. */
   async until(done: () => boolean, what: string, idleMs = 20_000): Promise<void> {
     if (!(await this.settled(done, idleMs))) throw new Error(`${what}: no progress for ${idleMs} ms`);
   }
 
-  /** True when `done()` came to hold, false when nothing moved for `idleMs`. */
+  /** Wait until `done()` returns true. @returns false if nothing was received for `idleMs` */
   async settled(done: () => boolean, idleMs: number): Promise<boolean> {
     if (done()) return true;
     return new Promise((resolve) => {
@@ -121,7 +121,7 @@ export class Load {
     });
   }
 
-  /** Something other than a delivery came: connections, acknowledgements. */
+  /** Note the arrival of a packet other than a delivery, such as a CONNACK or an acknowledgement. */
   noteProgress(): void {
     this.#progress++;
   }
@@ -133,7 +133,7 @@ export class Load {
     else if (this.task.qos === 0) this.#forgiveStalls();
   }
 
-  /** Sends at a fixed rate; stamps carry the time a message was due, so waiting in this process counts as latency. */
+  /** Send at a fixed rate. A timestamp is the time at which the message was due, so delays in this process count as latency. */
   #pace(): void {
     const startMs = performance.now();
     const { rate } = this.task;
@@ -145,13 +145,13 @@ export class Load {
         const dueUs = (startMs * 1000 + (sent * 1e6) / rate) >>> 0;
         this.publishers[sent % this.publishers.length].sendOne(dueUs);
       }
-      // Timers have a grain of 1 ms; looking again at once costs only this process's own core.
+      // Timers have a resolution of 1 ms. Checking again immediately only uses the core of this process.
       setImmediate(step);
     };
     step();
   }
 
-  /** A QoS 0 message that is lost would hold its publisher for ever: after a second of silence what is missing is given up. */
+  /** Give up missing messages after a second without deliveries, because a lost QoS 0 message would block its publisher for ever. */
   #forgiveStalls(): void {
     let last = this.received;
     const watch = setInterval(() => {
@@ -161,13 +161,13 @@ export class Load {
     }, STALL_MS);
   }
 
-  /** Stops publishing and waits for what is under way; what does not come in `patienceMs` is lost. */
+  /** Stop publishing and wait for the messages in flight. Messages that do not arrive for `patienceMs` count as lost. */
   async drain(): Promise<void> {
     this.publishing = false;
     const complete = (): boolean =>
       this.received >= this.expected && this.unacknowledged() === 0 && this.unreleased <= 0;
     await this.settled(complete, this.task.patienceMs);
-    // A little longer, for messages that come twice.
+    // Wait a little longer for duplicates.
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 
@@ -190,7 +190,7 @@ export class Load {
     };
   }
 
-  /** Opens connections, so many at one time; rejects when one is refused. */
+  /** Open connections, with a limited number at a time. Rejects if one is refused. */
   async connect(clients: readonly Client[], clean = true): Promise<void> {
     let next = 0;
     const lane = async (): Promise<void> => {
@@ -199,7 +199,7 @@ export class Load {
     await Promise.all(Array.from({ length: Math.min(this.task.concurrency, clients.length) }, lane));
   }
 
-  /** Sends DISCONNECT on each and waits until the broker has closed. */
+  /** Send DISCONNECT on each connection, and wait until the broker has closed all. */
   async leave(clients: readonly Client[]): Promise<void> {
     this.closing = true;
     await Promise.all(clients.map((client) => client.leave()));

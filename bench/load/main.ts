@@ -7,10 +7,10 @@ import { Load } from './load.ts';
 import { type Outcome, TASK_DEFAULTS, type Task } from './task.ts';
 
 /**
- * The load generator, a process of its own: `node main.js '{"mode":"pairs","port":1883,"pid":4711}'` prints one line of JSON.
+ * The load generator, a separate process: `node main.js '{"mode":"pairs","port":1883,"pid":4711}'` prints one line of JSON.
  *
- * It costs 0.1 to 0.5 us a message where messages come in bursts: frames are serialised once and patched, sockets read into one
- * memory, packets are taken apart where they lie.
+ * It uses 0.1 to 0.5 us per message if messages arrive in bursts: frames are encoded once and patched, all sockets read into the same
+ * memory, and packets are decoded in place.
  */
 
 const MODES: Readonly<Record<Task['mode'], (load: Load) => Promise<Record<string, number>>>> = {
@@ -25,7 +25,7 @@ const MODES: Readonly<Record<Task['mode'], (load: Load) => Promise<Record<string
   bystander: runBystander
 };
 
-/** Runs one task against a broker that listens; rejects when the broker refuses a connection or a subscription. */
+/** Run one task with a listening broker. Rejects if the broker refuses a connection or a subscription. */
 export async function runTask(task: Task): Promise<Outcome> {
   const load = new Load({ ...TASK_DEFAULTS, ...task });
   try {

@@ -1,20 +1,20 @@
 import { coresBusyUs, usageOf } from '../support/proc.ts';
 import type { FullTask } from './task.ts';
 
-/** What passed between two readings. */
+/** The resources used between two readings. */
 export interface Span {
   readonly seconds: number;
   readonly brokerCpuUs: number;
-  /** CPU time of this process, the load generator. */
+  /** The CPU time of this process, the load generator. */
   readonly loadCpuUs: number;
-  /** What part of the cores others used; NaN when the processes are not pinned. */
+  /** The share of the cores that other processes used; NaN if the processes are not pinned. */
   readonly othersBusy: number;
-  /** How much the broker's resident memory grew. */
+  /** The growth of the broker's resident memory. */
   readonly grownBytes: number;
   readonly residentBytes: number;
 }
 
-/** Begins to measure a broker and this process; the function returned tells what was used since. */
+/** Begin to measure a broker and this process. @returns a function that returns the resources used since then */
 export function meter({ pid, cores }: Pick<FullTask, 'pid' | 'cores'>): () => Span {
   const before = reading(pid, cores);
   return () => {

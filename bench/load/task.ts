@@ -1,39 +1,39 @@
 import type { Flood } from './frames.ts';
 
-/** What a load generator is asked to do. Missing numbers take the defaults of `TASK_DEFAULTS`. */
+/** The task of a load generator. `TASK_DEFAULTS` contains the defaults of numbers. */
 export interface Task {
   readonly mode: 'pairs' | 'fanin' | 'fanout' | 'wild' | 'storm' | 'idle' | 'retained' | 'offline' | 'bystander';
-  /** Of the broker, on 127.0.0.1. */
+  /** The port of the broker on 127.0.0.1. */
   readonly port: number;
-  /** The broker's process, whose CPU time and memory are read. */
+  /** The process id of the broker, whose CPU time and memory are measured. */
   readonly pid: number;
-  /** The cores that broker and generator are pinned to; others' work there is told. */
+  /** The cores that broker and generator are pinned to. Other work on these cores is reported. */
   readonly cores?: readonly number[];
   readonly v5?: boolean;
   readonly qos?: 0 | 1 | 2;
   readonly payloadBytes?: number;
   readonly publishers?: number;
   readonly subscribers?: number;
-  /** Messages a publisher has under way at most: not acknowledged (QoS 1, 2) or not delivered (QoS 0). */
+  /** The maximum number of messages of a publisher that are not acknowledged (QoS 1, 2) or not delivered (QoS 0). */
   readonly window?: number;
-  /** Messages a second, sent whether or not others have arrived; 0: as fast as the window allows. */
+  /** Messages per second, sent whether or not earlier ones have arrived; 0: as fast as the window allows. */
   readonly rate?: number;
-  /** Sessions of subscribers outlive their connections. */
+  /** Whether the sessions of subscribers are persistent. */
   readonly persistent?: boolean;
   readonly warmMs?: number;
   readonly measureMs?: number;
-  /** Silence after which a message that has not come counts as lost. */
+  /** Time without deliveries after which missing messages count as lost. */
   readonly patienceMs?: number;
-  /** Connections opened at one time. */
+  /** The number of connections that are opened at a time. */
   readonly concurrency?: number;
-  /** `wild`: wildcard filters, and how many of their topics are published to. */
+  /** For `wild`: the number of wildcard filters, and the number of their topics to publish to. */
   readonly filters?: number;
   readonly hotTopics?: number;
-  /** `bystander`: what the other clients send without end. */
+  /** For `bystander`: the type of packet that the other clients send. */
   readonly flood?: Flood;
-  /** `retained`: topics. `idle`: connections. `offline`: sessions. `bystander`: flooding clients. */
+  /** The number of topics (`retained`), connections (`idle`), sessions (`offline`) or flooding clients (`bystander`). */
   readonly count?: number;
-  /** `offline`: messages for each session. */
+  /** For `offline`: the number of messages per session. */
   readonly perSession?: number;
 }
 
@@ -60,7 +60,7 @@ export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
   perSession: 100
 };
 
-/** Figures of one run. Counts of things that must not happen are in `faults`. */
+/** The figures of one run. `faults` counts errors, which must not occur. */
 export interface Outcome {
   readonly figures: Readonly<Record<string, number>>;
   readonly faults: Faults;
@@ -70,12 +70,12 @@ export interface Faults {
   readonly lost: number;
   readonly duplicated: number;
   readonly reordered: number;
-  /** Connections that ended, or were refused, although nobody asked. */
+  /** The number of connections that were closed unexpectedly or refused. */
   readonly disconnected: number;
-  /** Acknowledgements refused, doubled or never asked for. */
+  /** The number of acknowledgements that were negative, duplicated or unexpected. */
   readonly badAcks: number;
-  /** Messages of publishers whose acknowledgement never came. */
+  /** The number of messages that were never acknowledged. */
   readonly unacknowledged: number;
-  /** QoS 2 packet ids used again before their PUBREL. */
+  /** The number of QoS 2 packet ids that were reused before their PUBREL. */
   readonly idsReused: number;
 }

@@ -4,24 +4,24 @@ import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** What a store survives: the end of the process, or also of the machine. */
+/** Whether a store survives only the end of the process, or also loss of power. */
 export type Durability = 'process' | 'power';
 
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
-/** A broker that can be measured: how it is started and what it is. */
+/** A broker that can be measured. */
 export interface BrokerKind {
   readonly name: BrokerName;
   readonly version: string;
   /**
-   * The command that listens on 127.0.0.1:`port` in the foreground; `folder` is empty and its own.
-   * @param store with a store in that folder
-   * @throws Error where it has none
+   * The command that starts the broker in the foreground on 127.0.0.1:`port`. `folder` is a new folder for it.
+   * @param store if set, the broker uses a store in that folder
+   * @throws Error if the broker has no store
    */
   command(port: number, folder: string, store?: Durability): readonly string[];
 }
 
-/** A broker that this machine does not have, and what would bring it. */
+/** A broker that was not found, and how to install it. */
 export interface Absent {
   readonly name: BrokerName;
   readonly remedy: string;
@@ -30,7 +30,7 @@ export interface Absent {
 const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = packageRoot();
 
-/** mosquitto without a file and without bounds that would drop messages; 1000 in flight because 0 stalls QoS 2 in version 2.0. */
+/** mosquitto without persistence, and with limits that drop no messages. 0 messages in flight (unlimited) would stall QoS 2 in version 2.0. */
 export const MOSQUITTO_SETTINGS = [
   'allow_anonymous true',
   'persistence false',
@@ -44,11 +44,11 @@ export const MOSQUITTO_SETTINGS = [
 ];
 
 export interface FindOptions {
-  /** Folder whose `node_modules` has aedes; by default the project's own. */
+  /** The folder whose `node_modules` contains aedes. Default: the project. */
   readonly peers?: string;
-  /** Folder for a CPU profile of embermq. */
+  /** The folder for a CPU profile of embermq. */
   readonly profiles?: string;
-  /** JSON of options of embermq over those it is measured with. */
+  /** Options of embermq, as JSON, that override those it is measured with. */
   readonly options?: string;
 }
 
@@ -114,7 +114,7 @@ function findMosquitto(): BrokerKind | Absent {
   });
 }
 
-/** Path of a program on the PATH or where servers are installed. */
+/** Find a program on the PATH or in the usual folders of servers. */
 export function findProgram(name: string): string | undefined {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']) {
     const path = join(folder, name);
@@ -122,7 +122,7 @@ export function findProgram(name: string): string | undefined {
       accessSync(path, constants.X_OK);
       return path;
     } catch {
-      // not in this folder
+      // The program is not in this folder.
     }
   }
   return undefined;
@@ -132,12 +132,12 @@ function kind(name: BrokerName, version: string, command: BrokerKind['command'])
   return { name, version, command };
 }
 
-/** A program of the bench, beside this file's folder. */
+/** The path of a program of the benchmark. */
 export function program(path: string): string {
   return join(HERE, '..', path);
 }
 
-/** The folder of the project: where the nearest package.json is. */
+/** The folder of the project, which contains the nearest package.json. */
 function packageRoot(): string {
   let folder = HERE;
   while (true) {
@@ -156,7 +156,7 @@ function packageVersion(entry: string, name: string): string {
       const file = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
       if (file.name === name) return file.version;
     } catch {
-      // a folder inside the package
+      // This folder is inside the package.
     }
   }
   return 'unknown';
@@ -170,7 +170,7 @@ function mosquittoVersion(path: string): string {
       )?.[1] ?? 'unknown'
     );
   } catch (error) {
-    // It prints its help and ends with a status other than 0.
+    // The command prints its help and exits with a status other than 0.
     return /version (\S+)/.exec(String((error as { stdout?: string }).stdout))?.[1] ?? 'unknown';
   }
 }

@@ -7,13 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Task } from '../load/task.ts';
 import { type BrokerKind, type Durability, findProgram, program } from './brokers.ts';
 
-/** The cores that broker and load generator are pinned to; undefined where they cannot be pinned. */
+/** The cores that broker and load generator are pinned to; undefined if they cannot be pinned. */
 export interface Cores {
   readonly broker: number;
   readonly load: number;
 }
 
-/** Two cores this process may use, where `taskset` is there to pin to them. */
+/** Find two cores that this process may use, if `taskset` is available. */
 export function findCores(): Cores | undefined {
   if (availableParallelism() < 2 || findProgram('taskset') === undefined) return undefined;
   const allowed = allowedCores();
@@ -34,12 +34,12 @@ function allowedCores(): number[] {
 
 const running = new Set<ChildProcess>();
 
-/** Ends every process that was started here and still runs. */
+/** End all processes that were started here and are still running. */
 export function endAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
 
-/** One measurement: a new broker, one task of a new load generator, the end of both. */
+/** Make one measurement: start a new broker and a new load generator, run one task, and end both. */
 export async function measure(
   kind: BrokerKind,
   task: Omit<Task, 'port' | 'pid'>,
@@ -51,7 +51,7 @@ export async function measure(
   const broker = start(pinned(kind.command(port, folder, store), cores?.broker));
   try {
     await listening(broker, port);
-    // The first connection above costs something, too.
+    // Let the broker finish its work for the connection above, so that it is not measured.
     await sleep(200);
     const work: Task = {
       ...task,
@@ -61,7 +61,7 @@ export async function measure(
     };
     const load = start(pinned([process.execPath, program('load/main.js'), JSON.stringify(work)], cores?.load));
     const code = await ended(load.child, 150_000);
-    if (broker.child.exitCode !== null) throw new Error(`${kind.name} ended by itself: ${tail(broker.output())}`);
+    if (broker.child.exitCode !== null) throw new Error(`${kind.name} exited unexpectedly: ${tail(broker.output())}`);
     if (code !== 0) throw new Error(tail(load.output()));
     return JSON.parse(load.output()) as Outcome;
   } finally {
@@ -70,7 +70,7 @@ export async function measure(
   }
 }
 
-/** Runs a program of the bench on the load generator's core and returns what it printed. */
+/** Run a program of the benchmark on the core of the load generator. @returns its output */
 export async function runProgram(path: string, args: readonly string[], cores: Cores | undefined): Promise<string> {
   const { child, output } = start(pinned([process.execPath, '--expose-gc', program(path), ...args], cores?.load));
   const code = await ended(child, 600_000);
@@ -78,7 +78,7 @@ export async function runProgram(path: string, args: readonly string[], cores: C
   return output();
 }
 
-/** A process and what it has printed. */
+/** A process and its output. */
 export interface Started {
   readonly child: ChildProcess;
   output(): string;
@@ -108,7 +108,7 @@ export async function listening({ child, output }: Started, port: number): Promi
     if (await accepts(port)) return;
     await sleep(50);
   }
-  throw new Error(`the broker does not listen: ${tail(output())}`);
+  throw new Error(`the broker does not accept connections: ${tail(output())}`);
 }
 
 function accepts(port: number): Promise<boolean> {
@@ -122,11 +122,11 @@ function accepts(port: number): Promise<boolean> {
   });
 }
 
-/** The exit code; a process that takes longer is ended and has none. */
+/** Wait for the exit of a process, and kill it after a timeout. @returns the exit code; none if it was killed */
 function ended(child: ChildProcess, withinMs: number): Promise<number | null> {
   return new Promise((resolve) => {
     const giveUp = setTimeout(() => child.kill('SIGKILL'), withinMs);
-    // `close` comes after the last of its output, `exit` may come before.
+    // `close` is emitted after all output was read; `exit` may be emitted earlier.
     child.once('close', (code) => {
       clearTimeout(giveUp);
       resolve(code);
@@ -143,7 +143,7 @@ async function end(child: ChildProcess): Promise<void> {
   clearTimeout(kill);
 }
 
-/** A port that nobody listens on just now. */
+/** Find a free port. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -1,5 +1,5 @@
 /**
- * Runs a measurement that needs no broker in a process of its own, with its own heap: `node --expose-gc micro.js
+ * Runs a measurement without a broker process in a separate process, with its own heap: `node --expose-gc micro.js
  * match|store|start|session-life [short]` prints a Markdown table.
  */
 const PUBLISHING = `

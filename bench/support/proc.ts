@@ -1,21 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What a process has used so far. Figures that this system does not tell are NaN. */
+/** The resources that a process has used so far. Values that the system does not provide are NaN. */
 export interface Usage {
-  /** CPU time of all threads, in microseconds. */
+  /** The CPU time of all threads, in microseconds. */
   readonly cpuUs: number;
-  /** Resident memory, in bytes. */
+  /** The resident memory, in bytes. */
   readonly residentBytes: number;
 }
 
-/** CPU time and memory of a process, from /proc. */
+/** Read the CPU time and memory of a process from /proc. */
 export function usageOf(pid: number): Usage {
   return { cpuUs: cpuUs(pid), residentBytes: residentBytes(pid) };
 }
 
 /**
- * CPU time of a process's threads in microseconds. `schedstat` counts nanoseconds; `stat` counts ticks of 10 ms and is read only where
- * the kernel keeps no `schedstat`.
+ * Read the CPU time of all threads of a process, in microseconds. `schedstat` counts nanoseconds. `stat` counts ticks of 10 ms, and is
+ * used only if the kernel provides no `schedstat`.
  */
 export function cpuUs(pid: number): number {
   try {
@@ -36,13 +36,13 @@ function ticksUs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
-/** Resident memory in bytes. */
+/** Read the resident memory of a process, in bytes. */
 export function residentBytes(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '');
   return line === null ? Number.NaN : Number(line[1]) * 1024;
 }
 
-/** CPU time that anybody used on the given cores, in microseconds, by ticks of 10 ms; NaN when unknown. */
+/** Read the CPU time that all processes used on the given cores, in microseconds with a resolution of 10 ms; NaN if unknown. */
 export function coresBusyUs(cores: readonly number[]): number {
   const stat = read('/proc/stat');
   if (stat === undefined || cores.length === 0) return Number.NaN;
@@ -55,7 +55,7 @@ export function coresBusyUs(cores: readonly number[]): number {
   return ticks * 10_000;
 }
 
-/** Files this process may have open; Infinity when unknown. */
+/** The number of files that this process may open; Infinity if unknown. */
 export function openFilesLimit(): number {
   const line = /^Max open files\s+(\d+)/m.exec(read('/proc/self/limits') ?? '');
   return line === null ? Number.POSITIVE_INFINITY : Number(line[1]);

@@ -10,10 +10,10 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** Waiting, what the profiler can not tell, and the profiler itself. */
+/** Entries of a profile that are not functions: waiting, unknown time, and the profiler itself. */
 const NOT_WORK = ['(root)', '(idle)', '(program)', 'dispatch'];
 
-/** Gives the profile that was written last into a folder a name that says what was profiled; undefined when there is none. */
+/** Rename the newest profile in a folder after its row. @returns its new path; undefined if there is none */
 export function nameProfile(folder: string, name: string): string | undefined {
   const file = readdirSync(folder).find((entry) => entry.startsWith('CPU.') && entry.endsWith('.cpuprofile'));
   if (file === undefined) return undefined;
@@ -22,7 +22,7 @@ export function nameProfile(folder: string, name: string): string | undefined {
   return path;
 }
 
-/** The functions that a process spent its busy time in, by time of their own, as a Markdown table. */
+/** The functions of a profile by self time, as a Markdown table. */
 export function profileTable(path: string, lines = 12): string {
   const profile = JSON.parse(readFileSync(path, 'utf8')) as CpuProfile;
   const nodes = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));

@@ -2,14 +2,14 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
 
 /**
- * The floor that a broker on Node's sockets is measured against. `raw` forwards bytes blindly once the topic of a connection's first
- * PUBLISH is known. `min` frames every packet, finds its route by topic and gathers its writes per turn, QoS 0 and 1; nothing is
- * checked, limited, retained or remembered.
+ * Relays that show the minimum cost of a broker on Node's sockets. `raw` forwards bytes blindly after it has read the topic of the first
+ * PUBLISH of a connection. `min` parses the frame of every packet, finds its route by topic, and collects its writes per turn, for QoS 0
+ * and 1. It does not check, limit, retain or persist anything.
  *
  *     node relay.js raw|min PORT
  */
 
-/** Faults to put into a `min` relay, to see that a load generator notices them: each nth PUBLISH is dropped, doubled or swapped with the next. */
+/** Faults of a `min` relay, to test that a load generator detects them: every nth PUBLISH is dropped, duplicated or swapped with the next. */
 export interface RelayFaults {
   readonly dropEach?: number;
   readonly doubleEach?: number;
@@ -18,7 +18,7 @@ export interface RelayFaults {
 
 declare global {
   interface Buffer {
-    /** Twice as fast as `toString('latin1', from, to)` on short texts; Node has it, its types do not name it. */
+    /** Twice as fast as `toString('latin1', from, to)` for short strings. Node provides it, but its types do not declare it. */
     latin1Slice(from: number, to: number): string;
   }
 }
@@ -26,7 +26,7 @@ declare global {
 const CONNACK_V4 = Buffer.from([0x20, 2, 0, 0]);
 const CONNACK_V5 = Buffer.from([0x20, 3, 0, 0, 0]);
 
-/** A server that forwards blindly. */
+/** Create a server that forwards bytes blindly. */
 export function createRawRelay(): Server {
   const receivers = new Map<string, Set<Socket>>();
   return createServer({ noDelay: true }, (socket) => {
@@ -58,7 +58,7 @@ export function createRawRelay(): Server {
   });
 }
 
-/** A server that speaks the least of MQTT that QoS 0 and 1 need. */
+/** Create a server with the minimum of MQTT that QoS 0 and 1 need. */
 export function createMinRelay(faults: RelayFaults = {}): Server {
   const relay = new MinRelay(faults);
   return createServer({ noDelay: true }, (socket) => new Peer(socket, relay));
@@ -95,7 +95,7 @@ class MinRelay {
     this.#routes.clear();
   }
 
-  /** Writes wait for the end of the poll phase: one write per receiver for all that this turn brought. */
+  /** Schedule writes for the end of the poll phase, so that each receiver gets one write per turn. */
   schedule(peer: Peer): void {
     this.#dirty.push(peer);
     if (this.#dirty.length === 1) setImmediate(() => this.#flush());
@@ -107,7 +107,7 @@ class MinRelay {
     for (let i = 0; i < dirty.length; i++) dirty[i].flush();
   }
 
-  /** One frame, with the faults asked for. */
+  /** Forward one frame, with the requested faults. */
   emitFaulty(targets: Peer[], frame: Buffer): void {
     const { dropEach, doubleEach, swapEach } = this.faults;
     const nth = ++this.#published;
@@ -133,7 +133,7 @@ class Peer {
   #rest: Buffer | undefined;
   #v5 = 0;
   readonly #filters: string[] = [];
-  /** Packet ids in use towards this receiver; made with its first QoS 1 message. */
+  /** The packet ids in use for this receiver; created with its first QoS 1 message. */
   #inFlight: Uint8Array | undefined;
   #lastId = 0;
 
@@ -151,7 +151,7 @@ class Peer {
     if (this.#out.length === 1) this.#relay.schedule(this);
   }
 
-  /** A QoS 1 frame under a packet id of this receiver. */
+  /** Send a QoS 1 frame with a packet id of this receiver. */
   pushAcknowledged(frame: Buffer, idAt: number): void {
     this.#inFlight ??= new Uint8Array(65_536);
     do this.#lastId = this.#lastId === 65_535 ? 1 : this.#lastId + 1;
@@ -179,7 +179,7 @@ class Peer {
     const relay = this.#relay;
     const end = chunk.length;
     let at = 0;
-    // Neighbouring QoS 0 frames of one route leave as one slice.
+    // Adjacent QoS 0 frames of the same route are sent as one slice.
     let runStart = 0;
     let run: Peer[] | undefined;
     while (end - at >= 2) {

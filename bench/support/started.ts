@@ -2,18 +2,18 @@ import { readFileSync } from 'node:fs';
 import { createBroker } from 'embermq';
 import { levelStore } from 'embermq/level';
 
-/** A broker that has just started. */
+/** The measurements of a broker that has just started. */
 export interface Started {
   readonly startMs: number;
-  /** Of the whole process, before any collection that it does not do itself. */
+  /** The resident memory of the whole process, before a garbage collection is requested. */
   readonly residentBytes: number;
-  /** Mapped files among them: node itself, libraries, tables of LevelDB. */
+  /** The part of it that is mapped files: Node itself, libraries, tables of LevelDB. */
   readonly fileBytes: number;
-  /** After a collection. */
+  /** The heap after a garbage collection. */
   readonly heapBytes: number;
 }
 
-/** Start a broker on a folder and print what that took, as JSON: `node --expose-gc started.js FOLDER`. */
+/** Start a broker on a folder and print the measurements as JSON: `node --expose-gc started.js FOLDER`. */
 const [folder] = process.argv.slice(2);
 const broker = createBroker({ store: levelStore(folder), allowAnonymous: true });
 const beganMs = performance.now();

@@ -5,7 +5,7 @@ import { runTask } from '../../bench/load/main.ts';
 import type { Outcome, Task } from '../../bench/load/task.ts';
 import { createMinRelay, createRawRelay } from '../../bench/support/relay.ts';
 
-/** Both ends in this process: what is tested is what the generator notices, not what it measures. */
+/** Both ends run in this process, because these tests check what the generator detects, not what it measures. */
 async function against(server: Server, task: Partial<Task>): Promise<Outcome> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -40,14 +40,14 @@ describe('the load generator', () => {
     'a fixed rate': { rate: 2000 }
   };
   for (const [what, task] of Object.entries(clean)) {
-    it(`finds nothing wrong with a relay that works: ${what}`, async () => {
+    it(`reports no errors for a correct relay: ${what}`, async () => {
       const { figures, faults } = await against(createMinRelay(), task);
       assert.deepEqual(faults, CLEAN);
       assert.ok(figures.messages > 0, 'no message came');
     });
   }
 
-  it('finds nothing wrong with the blind relay', async () => {
+  it('reports no errors for the blind relay', async () => {
     const { faults } = await against(createRawRelay(), {});
     assert.deepEqual(faults, CLEAN);
   });
@@ -58,19 +58,19 @@ describe('the load generator', () => {
     assert.deepEqual({ ...faults, lost: 0 }, CLEAN);
   });
 
-  it('counts messages that a relay doubles', async () => {
+  it('counts messages that a relay duplicates', async () => {
     const { faults } = await against(createMinRelay({ doubleEach: 100 }), { rate: 5000 });
     assert.ok(faults.duplicated > 0, 'nothing came twice');
     assert.deepEqual({ ...faults, duplicated: 0 }, CLEAN);
   });
 
-  it('counts messages that a relay puts out of order', async () => {
+  it('counts messages that a relay reorders', async () => {
     const { faults } = await against(createMinRelay({ swapEach: 50 }), { publishers: 1, rate: 5000 });
     assert.ok(faults.reordered > 0, 'nothing was out of order');
     assert.equal(faults.duplicated, 0);
   });
 
-  it('rejects when the broker refuses the connection', async () => {
+  it('rejects if the broker refuses the connection', async () => {
     const { createServer } = await import('node:net');
     const refusing = createServer((socket) => socket.on('data', () => socket.end(Buffer.from([0x20, 2, 0, 5]))));
     await assert.rejects(against(refusing, {}), /was refused with 5/);

@@ -43,14 +43,14 @@ function reportOf(samples: readonly Sample[]): string {
 }
 
 describe('the benchmark report', () => {
-  it('takes the middle value, of an even number the mean of the two in the middle', () => {
+  it('calculates the median, for an even number of values as the mean of the two in the middle', () => {
     assert.equal(median([3, 1, 2]), 2);
     assert.equal(median([4, 1, 2, 3]), 2.5);
     assert.ok(Number.isNaN(median([])));
   });
 
-  it('takes a ratio within each repetition, before the median', () => {
-    // The second repetition ran on a machine three times as slow: the medians alone would say 20 / 2 = 10.
+  it('calculates ratios within each repetition, before the median', () => {
+    // The second repetition ran on a machine that was three times slower; the ratio of the medians would be 20 / 2 = 10.
     const samples = [
       sample('aedes', 0, 20),
       sample('embermq', 0, 1),
@@ -62,22 +62,22 @@ describe('the benchmark report', () => {
     assert.equal(ratio(samples, { row: 'pairs', broker: 'aedes' }, { row: 'pairs', broker: 'embermq' }, 'cpuUs'), 20);
   });
 
-  it('leaves out of a ratio what only one of the two has', () => {
+  it('omits repetitions from a ratio that only one of the two brokers has', () => {
     const samples = [sample('aedes', 0, 20), sample('embermq', 0, 1), sample('embermq', 1, 5)];
     assert.equal(ratio(samples, { row: 'pairs', broker: 'aedes' }, { row: 'pairs', broker: 'embermq' }, 'cpuUs'), 20);
   });
 
-  it('says whether a goal is met, nearly met or missed', () => {
+  it('shows whether a goal is met, nearly met or missed', () => {
     assert.match(reportOf([sample('aedes', 0, 20), sample('embermq', 0, 2)]), /x aedes 10 \| met \|/);
     assert.match(reportOf([sample('aedes', 0, 18), sample('embermq', 0, 2)]), /x aedes 10 \| nearly \|/);
     assert.match(reportOf([sample('aedes', 0, 10), sample('embermq', 0, 2)]), /x aedes 10 \| missed \(50 %\) \|/);
   });
 
-  it('names a peer that is absent and what would bring it', () => {
+  it('names a peer that was not found, and how to install it', () => {
     assert.match(reportOf([]), /mosquitto was not measured, because it was not found \(install it\)/);
   });
 
-  it('finds lost messages, failed runs and missing figures troublesome, and nothing else', () => {
+  it('reports lost messages, failed runs and missing figures, and nothing else', () => {
     const failed: Sample = { row: 'pairs', broker: 'aedes', repetition: 0, error: 'the broker does not listen' };
     const samples = [sample('embermq', 0, 1), sample('embermq', 1, 1, 3), sample('embermq', 2, Number.NaN), failed];
     assert.deepEqual(troubles({ rows: [row], samples }), [
