@@ -11,7 +11,7 @@ ${ts.transpile(source, { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget
 })()`;
 
 describe('Symbol.asyncDispose', () => {
-  it('is defined in a realm that lacks it, as under Jest on Node 20 and 22, and left alone where it is there', () => {
+  it('is defined in a realm that lacks it, as under Jest on Node 20 and 22, and unchanged where it exists', () => {
     const realm = createContext({});
     const native: unknown = runInContext('Symbol.asyncDispose', realm);
     for (let times = 0; times < 2; times++) runInContext(script, realm); // two copies of the package

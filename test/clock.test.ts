@@ -4,20 +4,20 @@ import { describe, it, mock } from 'node:test';
 import { systemClock } from '../lib/base/clock.ts';
 
 describe('systemClock', () => {
-  it('tells wall time and a monotonic time of its own', () => {
+  it('reports wall time and a separate monotonic time', () => {
     assert.ok(Math.abs(systemClock.now() - Date.now()) < 1000);
     const first = systemClock.monotonic();
     assert.ok(systemClock.monotonic() >= first);
   });
 
-  it('never calls before the delay is over by its monotonic time', async () => {
+  it('never calls a function before its delay has passed by monotonic time', async () => {
     const late = await Promise.all(
       [0, 0.4, 1.2, 2.7, 5, 9.9].map(
         (delayMs) =>
           new Promise<number>((resolve) => {
             const dueMs = systemClock.monotonic() + delayMs;
             systemClock.setTimeout(() => resolve(systemClock.monotonic() - dueMs), delayMs);
-            // the clock's own timers do not keep the process alive
+            // The clock's own timers do not keep the process running.
             setTimeout(() => {}, 100);
           })
       )
@@ -25,19 +25,19 @@ describe('systemClock', () => {
     for (const ms of late) assert.ok(ms >= 0, `${ms} ms early`);
   });
 
-  it('does not call for a timer that was cleared', async () => {
+  it('does not call the function of a cleared timer', async () => {
     const timer = systemClock.setTimeout(() => assert.fail('was cleared'), 1);
     systemClock.clearTimeout(timer);
     await new Promise((resolve) => setTimeout(resolve, 5));
   });
 
-  it('arms nothing for an infinite delay, and clears that, too', () => {
+  it('starts no timer for an infinite delay, and accepts clearing it', () => {
     const timer = systemClock.setTimeout(() => assert.fail('never'), Infinity);
     assert.equal(timer, undefined);
     systemClock.clearTimeout(timer);
   });
 
-  it('does not fire at once for delays that Node cannot count', async () => {
+  it('does not call at once for delays that exceed the range of Node', async () => {
     const timers = [2 ** 31, 2 ** 32 + 1, 1e15].map((delayMs) =>
       systemClock.setTimeout(() => assert.fail(`fired for ${delayMs}`), delayMs)
     );
@@ -45,7 +45,7 @@ describe('systemClock', () => {
     for (const timer of timers) systemClock.clearTimeout(timer);
   });
 
-  it('is not stopped by the fake timers and dates of a test framework', async () => {
+  it('is not affected by the fake timers and dates of a test framework', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 });
     try {
       assert.ok(systemClock.now() > 1e12);
@@ -61,7 +61,7 @@ describe('systemClock', () => {
     }
   });
 
-  it('does not keep the process alive', () => {
+  it('does not keep the process running', () => {
     const script = "import { systemClock } from './lib/base/clock.ts'; systemClock.setTimeout(() => {}, 60_000);";
     const { status, signal } = spawnSync(
       process.execPath,
@@ -72,7 +72,7 @@ describe('systemClock', () => {
   });
 });
 
-/** Keeps the event loop turning while timers are faked. */
+/** Keeps the event loop running while timers are faked. */
 function setImmediateLoop(): { stop: () => void } {
   let isRunning = true;
   const turn = () => {

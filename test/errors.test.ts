@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from '../lib/base/errors.ts';
 
 describe('BrokerError', () => {
-  it('carries a code, a message, its own name and the cause', () => {
+  it('has a code, a message, its own name and the cause', () => {
     const cause = new Error('below');
     const error = new NotFound('SESSION_NOT_FOUND', 'no session "x"', { cause });
     assert.ok(error instanceof BrokerError && error instanceof Error);
@@ -13,7 +13,7 @@ describe('BrokerError', () => {
     assert.equal(new StateError('NOT_STARTED', 'x').name, 'StateError');
   });
 
-  it('carries the reason code that goes out', () => {
+  it('has the reason code that is sent', () => {
     assert.equal(new ProtocolError(0x82, 'x').reasonCode, 0x82);
     assert.equal(new ProtocolError(0x82, 'x').code, 'PROTOCOL_ERROR');
     assert.equal(new NotAuthorized('x').reasonCode, 0x87);
@@ -40,7 +40,7 @@ describe('InvalidInput', () => {
     [{ big: 5n }, '[object Object]']
   ];
   for (const [got, text] of shown) {
-    it(`shows ${text.slice(0, 30)} as what it got`, () => {
+    it(`shows ${text.slice(0, 30)} as the given value`, () => {
       const error = new InvalidInput('OPTION_INVALID', 'zones.a.qos', '0, 1 or 2', got);
       assert.equal(error.message, `zones.a.qos: expected 0, 1 or 2, got ${text}`);
       assert.equal(error.got, got);
@@ -49,7 +49,7 @@ describe('InvalidInput', () => {
     });
   }
 
-  it('takes a message of its own', () => {
+  it('accepts its own message', () => {
     assert.equal(new InvalidInput('X', 'f', 'e', 1, 'say this').message, 'say this');
   });
 });

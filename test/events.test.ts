@@ -8,7 +8,7 @@ const client = clientInfo();
 const created = { client };
 
 describe('Events', () => {
-  it('gives every listener of an event its value, in order of registration', () => {
+  it('calls every listener of an event with its value, in order of registration', () => {
     const events = new Events();
     const heard: unknown[] = [];
     events.on('session.created', (event) => heard.push(['first', event]));
@@ -21,7 +21,7 @@ describe('Events', () => {
     ]);
   });
 
-  it('says for each event whether anybody listens', () => {
+  it('reports for each event whether it has a listener', () => {
     const events = new Events();
     for (const name of EVENT_NAMES) assert.equal(events.heard[name], false);
     const listener = () => {};
@@ -33,7 +33,7 @@ describe('Events', () => {
     assert.equal(events.heard['session.created'], true);
   });
 
-  it('does not call a listener that was taken away', () => {
+  it('does not call a listener that was removed', () => {
     const events = new Events();
     const listener = () => assert.fail('was taken away');
     events.on('session.created', listener);
@@ -55,7 +55,7 @@ describe('Events', () => {
     assert.equal(events.heard['session.created'], false);
   });
 
-  it('registers a listener once, for good when `on` was among the calls', () => {
+  it('registers a listener once, permanently if `on` was among the calls', () => {
     const events = new Events();
     let calls = 0;
     const listener = () => {
@@ -69,7 +69,7 @@ describe('Events', () => {
     assert.equal(calls, 2);
   });
 
-  it('turns what a listener throws into an error event, and calls the others', () => {
+  it('reports an error that a listener throws with an error event, and calls the others', () => {
     const events = new Events();
     const errors: unknown[] = [];
     let others = 0;
@@ -83,7 +83,7 @@ describe('Events', () => {
     assert.equal(others, 1);
   });
 
-  it('turns what a listener rejects with into an error event, even when it is no error', async () => {
+  it('reports a rejection of a listener with an error event, even if it is not an error', async () => {
     const events = new Events();
     events.on('session.created', () => Promise.reject('just a text'));
     const failed = events.next('error');
@@ -93,7 +93,7 @@ describe('Events', () => {
     assert.equal(error.cause, 'just a text');
   });
 
-  it('warns, once, when an error listener fails itself', async () => {
+  it('emits one warning when an error listener fails itself', async () => {
     const events = new Events();
     let calls = 0;
     events.on('error', () => {
@@ -113,7 +113,7 @@ describe('Events', () => {
     assert.equal(calls, 2);
   });
 
-  it('warns when a listener fails and nobody listens to errors', async () => {
+  it('emits a warning when a listener fails and no error listener exists', async () => {
     const events = new Events();
     events.on('session.resumed', () => {
       throw new Error('nobody would hear');
@@ -123,11 +123,11 @@ describe('Events', () => {
     assert.match(((await warned) as Error[])[0].message, /nobody would hear/);
   });
 
-  it('is silent about errors that nobody listens to', () => {
+  it('emits nothing for errors without a listener', () => {
     new Events().emit('error', { error: new Error('x'), during: 'a test' });
   });
 
-  it('waits for the next event, and stops listening then', async () => {
+  it('waits for the next event, and removes its listener afterwards', async () => {
     const events = new Events();
     const next = events.next('session.created');
     assert.equal(events.heard['session.created'], true);
@@ -145,7 +145,7 @@ describe('Events', () => {
     assert.equal(await next, wanted);
   });
 
-  it('rejects a wait whose condition throws, or whose signal aborts, and stops listening', async () => {
+  it('rejects a wait whose condition throws or whose signal aborts, and removes its listener', async () => {
     const events = new Events();
     const broken = events.next('session.created', {
       where: () => {
@@ -165,12 +165,12 @@ describe('Events', () => {
 });
 
 describe('asError', () => {
-  it('makes an error of what has no text, too', () => {
+  it('returns an error even for a value that cannot be converted to a string', () => {
     for (const thrown of [Object.create(null), { toString: () => assert.fail() }, Symbol('s')])
       assert.equal(asError(thrown).cause, thrown);
   });
 
-  it('keeps errors and wraps everything else with its text', () => {
+  it('returns errors unchanged and wraps any other value with its text', () => {
     const error = new TypeError('x');
     assert.equal(asError(error), error);
     assert.equal(asError(undefined).message, 'undefined');

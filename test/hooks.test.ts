@@ -13,14 +13,14 @@ const setUp = () => {
   const hooks = new HookRegistry(clock, 5000, (error, during, about) => {
     reports.push(`${during} of ${about?.clientId}: ${(error as Error).message}`);
   });
-  /** Ask functions as an authorize hook is asked: `no` stands for a refusal. */
+  /** Calls functions like an authorize hook: `no` stands for a refusal. */
   const ask = (...functions: ((request: string) => unknown)[]) =>
     hooks.first('authorizePublish', functions, 'request', 'no', client);
   return { clock, hooks, reports, ask };
 };
 
 describe('HookRegistry', () => {
-  it('runs the functions of a hook in order of registration, the same one twice if it was added twice', () => {
+  it('calls the functions of a hook in order of registration, one that was added twice two times', () => {
     const { hooks } = setUp();
     const order: string[] = [];
     const again = () => void order.push('again');
@@ -31,7 +31,7 @@ describe('HookRegistry', () => {
     assert.deepEqual(order, ['first', 'again', 'again']);
   });
 
-  it('takes away just the function that was added, without disturbing a run in progress', () => {
+  it('removes only the function that was added, without disturbing a call in progress', () => {
     const { hooks } = setUp();
     const deliver = () => {};
     const removeFirst = hooks.add('deliver', deliver);
@@ -51,7 +51,7 @@ describe('HookRegistry.first', () => {
     assert.equal(ask(), undefined);
   });
 
-  it('answers at once while functions do, with the first opinion', () => {
+  it('answers synchronously while functions do, with the first decision', () => {
     const { ask } = setUp();
     const asked: unknown[] = [];
     const answer = ask(
@@ -64,7 +64,7 @@ describe('HookRegistry.first', () => {
     assert.deepEqual(asked, ['request']);
   });
 
-  it('waits for a promise, then goes on to the next function', async () => {
+  it('waits for a promise, then continues with the next function', async () => {
     const { ask } = setUp();
     const order: number[] = [];
     const answer = ask(
@@ -86,7 +86,7 @@ describe('HookRegistry.first', () => {
     assert.deepEqual(order, [1, 2, 3, 4]);
   });
 
-  it('refuses when a function throws, and reports it', () => {
+  it('refuses when a function throws, and reports the error', () => {
     const { ask, reports } = setUp();
     const answer = ask(
       () => {
@@ -98,7 +98,7 @@ describe('HookRegistry.first', () => {
     assert.deepEqual(reports, ['hook authorizePublish of c1: broken']);
   });
 
-  it('refuses when a promise rejects, and reports it', async () => {
+  it('refuses when a promise rejects, and reports the error', async () => {
     const { ask, reports, clock } = setUp();
     assert.equal(await ask(() => Promise.reject(new Error('broken'))), 'no');
     assert.deepEqual(reports, ['hook authorizePublish of c1: broken']);
@@ -108,7 +108,7 @@ describe('HookRegistry.first', () => {
   it('refuses when a thenable throws instead of answering', async () => {
     const { ask, reports } = setUp();
     const thenable = {
-      // biome-ignore lint/suspicious/noThenProperty: an app's thenable is what is tested
+      // biome-ignore lint/suspicious/noThenProperty: the test is about a thenable of an app
       then: () => {
         throw new Error('no promise');
       }
@@ -117,7 +117,7 @@ describe('HookRegistry.first', () => {
     assert.deepEqual(reports, ['hook authorizePublish of c1: no promise']);
   });
 
-  it('refuses when there is no answer in time, tells the hook by its signal, and reports it once', async () => {
+  it('refuses when there is no answer in time, aborts the signal of the hook, and reports the error once', async () => {
     const { clock, hooks, reports } = setUp();
     const abort = new AbortController();
     let late = (_error: unknown) => {};
@@ -139,7 +139,7 @@ describe('HookRegistry.first', () => {
     ]);
   });
 
-  it('leaves no timer behind when the answer comes, and heeds none that comes late', async () => {
+  it('leaves no timer behind when the answer arrives, and ignores one that is late', async () => {
     const { ask, clock, reports } = setUp();
     let answerLate = (_value: unknown) => {};
     const hanging = ask(

@@ -42,7 +42,7 @@ describe('COUNTERS', () => {
 });
 
 describe('Metric', () => {
-  it('is raised somewhere for every counter but the one that can not move', () => {
+  it('is incremented somewhere in the code for every counter except the one that cannot change', () => {
     const lib = join(import.meta.dirname, '../lib');
     const raised = readdirSync(lib, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && name !== 'metrics.ts')
@@ -52,7 +52,7 @@ describe('Metric', () => {
     assert.deepEqual(never, ['messagesForward']);
   });
 
-  it('gives the index of every counter under its name in camelCase', () => {
+  it('has the index of every counter under its name in camelCase', () => {
     assert.equal(Object.keys(Metric).length, COUNTERS.length);
     assert.equal(COUNTERS[Metric.packetsConnackAuthError], 'packets.connack.auth_error');
     assert.equal(COUNTERS[Metric.deliveryDroppedQos0Msg], 'delivery.dropped.qos0_msg');
@@ -64,7 +64,7 @@ describe('Metric', () => {
 });
 
 describe('Metrics', () => {
-  it('begins at zero and shows what was counted, by documented name', () => {
+  it('starts at zero and reports the counts by documented name', () => {
     const { metrics, values } = setUp();
     assert.ok(Object.values(metrics.counters()).every((count) => count === 0));
     metrics.counts[Metric.messagesReceived] += 3;
@@ -75,14 +75,14 @@ describe('Metrics', () => {
     assert.deepEqual(Object.keys(metrics.counters()), [...COUNTERS]);
   });
 
-  it('counts past 32 bits', () => {
+  it('counts beyond 32 bits', () => {
     const { metrics } = setUp();
     metrics.counts[Metric.bytesReceived] += 2 ** 40;
     metrics.counts[Metric.bytesReceived] += 1;
     assert.equal(metrics.counter('bytes.received'), 2 ** 40 + 1);
   });
 
-  it('shows every gauge now and at its highest', () => {
+  it('reports the present and the highest value of every gauge', () => {
     const { metrics, values } = setUp();
     values.connections = 5;
     assert.equal(metrics.gauges()['connections.max'], 5);
@@ -94,7 +94,7 @@ describe('Metrics', () => {
     assert.equal(Object.keys(gauges).length, 2 * GAUGES.length + PLAIN_GAUGES.length);
   });
 
-  it('knows a mark that was noted between two looks', () => {
+  it('includes a maximum that was recorded between two reads', () => {
     const { metrics } = setUp();
     assert.equal(metrics.note('sessions', 9), 9);
     assert.equal(metrics.note('sessions', 4), 9);

@@ -36,7 +36,7 @@ const entries = Object.entries(packageJson.exports).flatMap(([name, target]) =>
 
 const FROM_SOURCE = ['--import', 'tsx', '--conditions=embermq-source'];
 
-/** Run in a process of its own: import a module, then tell what that loaded and left open. */
+/** Runs in a separate process: imports a module, then reports what that loaded and left open. */
 const PROBE = `
   import { register } from 'node:module';
   import { MessageChannel } from 'node:worker_threads';
@@ -77,7 +77,7 @@ async function probe(module: string, flags: string[]): Promise<Probed> {
   return JSON.parse(stdout) as Probed;
 }
 
-/** Names of the packages among some URLs. */
+/** Returns the names of the packages among some URLs. */
 function packagesOf(urls: readonly string[]): string[] {
   const names = urls.map((url) => /\/node_modules\/(?!.*\/node_modules\/)((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]);
   return [...new Set(names.filter((name) => name !== undefined))];
@@ -92,7 +92,7 @@ function assertQuiet({ seen, before, after }: Probed): void {
     direct.filter((name) => optional.includes(name)),
     []
   );
-  // CommonJS dependencies load their own dependencies unseen by the hook; what ours import is seen.
+  // CommonJS dependencies load their own dependencies without the hook; imports of this package are recorded.
   assert.deepEqual(
     direct.filter((name) => !allowed.includes(name) && !name.startsWith('.')),
     []
@@ -100,15 +100,15 @@ function assertQuiet({ seen, before, after }: Probed): void {
   assert.deepEqual(after, before, 'importing opens nothing and starts no timer');
 }
 
-describe('the version', () => {
+describe('The version', () => {
   it('is the same in package.json and in the code', () => {
     assert.equal(createBroker().version, packageJson.version);
   });
 });
 
-describe('importing from source', () => {
+describe('Importing from source', () => {
   for (const { name } of entries) {
-    it(`${name} loads no optional package nor LevelDB, and opens nothing`, async () => {
+    it(`${name} loads neither optional packages nor LevelDB, and opens nothing`, async () => {
       const probed = await probe(name, FROM_SOURCE);
       assertQuiet(probed);
       assert.deepEqual(
@@ -120,7 +120,7 @@ describe('importing from source', () => {
 });
 
 describe('LevelDB', () => {
-  it('is loaded when a level store is opened, with its native code', async () => {
+  it('is loaded with its native code when a level store is opened', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-level-'));
     const program = `
       const { levelStore } = await import('embermq/level');
@@ -142,7 +142,7 @@ describe('LevelDB', () => {
   });
 });
 
-describe('the compiled package', () => {
+describe('The compiled package', () => {
   let out: string;
 
   before(() => {
@@ -157,13 +157,13 @@ describe('the compiled package', () => {
   const compiled = (path: string) => join(out, path.replace('./dist/', '').replace(/^dist\//, ''));
 
   for (const { name, target } of entries) {
-    it(`has code and types for ${name}, and imports quietly`, async () => {
+    it(`has code and types for ${name}, and imports without warnings`, async () => {
       assert.ok(statSync(compiled(target.types)).isFile());
       assertQuiet(await probe(compiled(target.default), []));
     });
   }
 
-  it('shows no type of xstate, mqtt-packet, lru-cache or eventemitter3 outside embermq/machines', () => {
+  it('exposes no type of xstate, mqtt-packet, lru-cache or eventemitter3 outside embermq/machines', () => {
     for (const { name, target } of entries) {
       if (name === 'embermq/machines') continue;
       const packages = packagesInTypes(compiled(target.types));
@@ -175,7 +175,7 @@ describe('the compiled package', () => {
     }
   });
 
-  it('exports from embermq every type that what it exports is made of', () => {
+  it('exports from embermq every type that its exported declarations use', () => {
     const index = compiled('./dist/lib/index.d.ts');
     const program = ts.createProgram([index], {
       module: ts.ModuleKind.NodeNext,
@@ -189,7 +189,7 @@ describe('the compiled package', () => {
     const exported = new Set(checker.getExportsOfModule(source).map(resolved));
     const missing = new Set<string>();
     const look = (node: ts.Node): void => {
-      if (ts.isConstructorDeclaration(node)) return; // of what users get, and do not make
+      if (ts.isConstructorDeclaration(node)) return; // objects that users receive and do not construct
       if (ts.isIdentifier(node) && isTypeName(node)) {
         const symbol = resolved(checker.getSymbolAtLocation(node) as ts.Symbol);
         const isOurs = symbol.declarations?.[0].getSourceFile().fileName.startsWith(out.replaceAll('\\', '/'));
@@ -203,7 +203,7 @@ describe('the compiled package', () => {
     assert.deepEqual([...missing], []);
   });
 
-  it('compiles with the strictest settings of an app, without skipLibCheck, which may type what it hands over (npm run types: TypeScript 5.4 and 7)', () => {
+  it('compiles with the strictest settings of an app, without skipLibCheck, and the app can annotate its values (npm run types: TypeScript 5.4 and 7)', () => {
     const local = entries.reduce(
       (code, { name, target }) => code.replaceAll(`'${name}'`, `'${target.default.replace('./dist/', './')}'`),
       CONSUMER
@@ -219,7 +219,7 @@ describe('the compiled package', () => {
       target: ts.ScriptTarget.ES2022,
       skipLibCheck: false,
       lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
-      types: [] // as TypeScript 7 has it by default: the declarations say themselves that they need those of Node
+      types: [] // the default of TypeScript 7: the declarations themselves reference those of Node
     });
     const ours = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(out.replaceAll('\\', '/')));
     assert.ok(ours.length > 50);
@@ -261,14 +261,14 @@ describe('the compiled package', () => {
     });
   }
 
-  it('names no generic Buffer in its declarations, which TypeScript before 5.7 does not know', () => {
+  it('uses no generic Buffer in its declarations, which TypeScript before 5.7 does not support', () => {
     const wrong = readdirSync(out, { recursive: true, encoding: 'utf8' }).filter(
       (name) => name.endsWith('.d.ts') && /\bBuffer</.test(readFileSync(join(out, name), 'utf8'))
     );
     assert.deepEqual(wrong, []);
   });
 
-  it('passes the smoke test that other runtimes pass, too', async () => {
+  it('passes the smoke test for other runtimes', async () => {
     const args = [join(root, 'test/runtimes/smoke.mjs'), basename(out)];
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 });
     assert.match(stdout, new RegExp(`^node ${process.versions.node}: 10 of 10 steps$`, 'm'));
@@ -282,7 +282,7 @@ describe('the compiled package', () => {
   });
 });
 
-/** Is this the name in `x: Name`, `extends Name` or `typeof name`? */
+/** Whether this is the name in `x: Name`, `extends Name` or `typeof name`. */
 function isTypeName({ parent }: ts.Identifier): boolean {
   return (
     ts.isTypeReferenceNode(parent) ||
@@ -292,7 +292,7 @@ function isTypeName({ parent }: ts.Identifier): boolean {
   );
 }
 
-/** Packages that the declarations reachable from one file import. */
+/** Returns the packages that the declarations reachable from one file import. */
 function packagesInTypes(start: string): string[] {
   const found = new Set<string>();
   const done = new Set<string>();

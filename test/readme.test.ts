@@ -63,7 +63,7 @@ function withTables(text: string): string {
   }, text);
 }
 
-/** The lines of a text that the other text does not have. This keeps the message of a failed assertion short. */
+/** Returns the lines of a text that the other text does not have. This keeps the message of a failed assertion short. */
 function linesOnlyIn(text: string, other: string): string[] {
   const known = new Set(other.split('\n'));
   return text.split('\n').filter((line) => !known.has(line));
@@ -94,7 +94,7 @@ describe('README', () => {
     assert.equal((await run).stdout, 'sensors/attic 21.5\n');
   });
 
-  it('shows calls that type-check', () => {
+  it('contains calls that type-check', () => {
     const [calls, ...programs] = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, code]) => code);
     const given = "import { createBroker } from 'embermq';\nimport type { Duplex } from 'node:stream';\n";
     const declared = 'declare const signal: AbortSignal, duplex: Duplex;\nconst broker = createBroker();\n';
@@ -121,7 +121,7 @@ describe('README', () => {
     }
   });
 
-  it('gives the commands that set up, start and test', () => {
+  it('contains the commands for setup, start and tests', () => {
     for (const command of ['npm ci && npm start', 'npm ci && npm test']) assert.ok(readme.includes(`\n${command}\n`));
   });
 });

@@ -12,14 +12,14 @@ describe('The ids in front of a test name', () => {
     assert.deepEqual(idsOf('[MQTT31-no-empty-id] refuses'), ['MQTT31-no-empty-id']);
   });
 
-  it('do not stand in the middle of it', () => {
+  it('are ignored in the middle of the name', () => {
     assert.deepEqual(idsOf('keeps to [MQTT-3.1.2-4]'), []);
     assert.deepEqual(idsOf('[not an id] [1.2.3-4] at all'), []);
   });
 });
 
 describe('The table of statements', () => {
-  it('has no id twice', () => {
+  it('contains no id twice', () => {
     assert.equal(STATEMENTS.size, CHAPTERS.flatMap(({ statements }) => statements).length);
   });
 });

@@ -24,7 +24,7 @@ const setUp = (tickMs = 100) => {
 };
 
 describe('TimingWheel', () => {
-  it('rings an alarm once, at the first tick that is not before its time', () => {
+  it('calls a timer once, at the first tick that is not before its time', () => {
     const { clock, wheel, rung, named } = setUp();
     const one = named('a');
     wheel.arm(one, 250);
@@ -39,7 +39,7 @@ describe('TimingWheel', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('rings by due tick, and in order of arming within one', () => {
+  it('calls timers in order of due tick, and in order of arming within one', () => {
     const { clock, wheel, rung, named } = setUp();
     for (const [name, delayMs] of [
       ['d', 900],
@@ -53,7 +53,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['a at 100', 'b at 400', 'c at 400', 'd at 900']);
   });
 
-  it('moves an alarm that is armed again', () => {
+  it('moves a timer that is armed again', () => {
     const { clock, wheel, rung, named } = setUp();
     const one = named('a');
     wheel.arm(one, 100);
@@ -66,7 +66,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['a at 700']);
   });
 
-  it('takes an earlier alarm while it waits for a later one', () => {
+  it('accepts an earlier timer while it waits for a later one', () => {
     const { clock, wheel, rung, named } = setUp();
     wheel.arm(named('late'), 5000);
     clock.advance(1000);
@@ -77,7 +77,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['soon at 1100', 'late at 5000']);
   });
 
-  it('never rings an alarm that was disarmed, or armed for ever', () => {
+  it('never calls a timer that was disarmed or armed for ever', () => {
     const { clock, wheel, rung, named } = setUp();
     const [a, b] = [named('a'), named('b')];
     wheel.arm(a, 100);
@@ -90,7 +90,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, []);
   });
 
-  it('asks for no timer while nothing is armed', () => {
+  it('uses no timer of the clock while nothing is armed', () => {
     const { clock, wheel, named } = setUp();
     assert.equal(clock.pending, 0);
     wheel.arm(named('a'), Infinity);
@@ -102,7 +102,7 @@ describe('TimingWheel', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('takes a delay below zero as none', () => {
+  it('treats a delay below zero as zero', () => {
     const { clock, wheel, rung, named } = setUp();
     clock.advance(1000);
     wheel.arm(named('a'), -5000);
@@ -110,7 +110,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['a at 1000']);
   });
 
-  it('lets a ringing alarm arm itself, disarm its neighbour and arm others', () => {
+  it('lets a timer arm itself, disarm another one and arm others when it is called', () => {
     const { clock, wheel, rung, named } = setUp();
     const neighbour = named('neighbour');
     let rings = 0;
@@ -126,7 +126,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['again at 100', 'other at 100', 'again at 200', 'again at 300']);
   });
 
-  it('rings everything that came due while the process stood still, in order of ticks', () => {
+  it('calls all timers that became due while the process was suspended, in order of ticks', () => {
     const { clock, wheel, rung, named } = setUp();
     wheel.arm(named('b'), 2000);
     wheel.arm(named('a'), 1000);
@@ -138,7 +138,7 @@ describe('TimingWheel', () => {
     assert.equal(rung[2], 'c at 90000');
   });
 
-  it('hands on what an alarm throws, and rings the others', () => {
+  it('reports an error that a timer throws, and calls the others', () => {
     const { clock, wheel, errors, rung, named } = setUp();
     const thrown = new Error('broken');
     const broken = alarm(() => {
@@ -152,7 +152,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['same tick at 100', 'next tick at 200']);
   });
 
-  it('goes on even when the error handler throws', () => {
+  it('continues even if the error handler throws', () => {
     const clock = new ManualClock();
     const rung: number[] = [];
     const wheel = new TimingWheel(clock, 100, (error) => {
@@ -171,7 +171,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, [100]);
   });
 
-  it('forgets everything when cleared, and can be used again', () => {
+  it('removes all timers when cleared, and can be used again', () => {
     const { clock, wheel, rung, named } = setUp();
     const one = named('a');
     wheel.arm(one, 100);
@@ -187,7 +187,7 @@ describe('TimingWheel', () => {
     assert.equal(rung.length, 1);
   });
 
-  it('keeps no slots for alarms that were disarmed: a million session expiries that never came', () => {
+  it('keeps no slots for disarmed timers: a million session expiries that were cancelled', () => {
     const { clock, wheel, named } = setUp();
     const long = named('long');
     wheel.arm(long, 365 * DAY_MS);

@@ -3,13 +3,13 @@ import { describe, it } from 'node:test';
 import { WorkCount } from '../lib/base/pending-work.ts';
 
 describe('WorkCount', () => {
-  it('is settled while nothing is in flight', async () => {
+  it('is settled while nothing is in progress', async () => {
     const work = new WorkCount();
     assert.equal(work.count, 0);
     await work.settled();
   });
 
-  it('settles for everybody who waits when the last piece of work ends, not before', async () => {
+  it('settles for all callers when the last piece of work ends, not before', async () => {
     const work = new WorkCount();
     work.begin();
     work.begin();
@@ -24,7 +24,7 @@ describe('WorkCount', () => {
     assert.equal(settled, 2);
   });
 
-  it('can be waited for again after it settled', async () => {
+  it('can be waited for again after it has settled', async () => {
     const work = new WorkCount();
     for (let round = 0; round < 3; round++) {
       work.begin();
@@ -35,7 +35,7 @@ describe('WorkCount', () => {
     assert.equal(work.count, 0);
   });
 
-  it('counts a promise that code of the app returns until it settles, and nothing for a plain answer', async () => {
+  it('counts a promise that app code returns until it settles, and nothing for a plain value', async () => {
     const work = new WorkCount();
     assert.equal(
       work.run((n: number) => n + 1, 1),
