@@ -57,8 +57,8 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     throw new InvalidInput('OPTION_MISSING', 'mqttPort', 'a port', 'off', message);
   }
   for (const { place, transport } of listeners) {
-    checkZone(place, transport, broker);
     checkExposure(place, transport, broker);
+    checkZone(place, transport, broker);
   }
   return { own, broker, listeners };
 }
