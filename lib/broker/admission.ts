@@ -46,7 +46,7 @@ export interface AdmissionHost {
   readonly ledger: Ledger | undefined;
   readonly persistence: Persistence | undefined;
   readonly wills: { publish(session: Session, will: WillState): void };
-  readonly subscribing: { automatically(session: Session): void };
+  readonly subscribing: { autoSubscribe(session: Session): void };
 }
 
 /**
@@ -211,8 +211,8 @@ export class Admission {
         'no more persistent sessions: the space of the store is used up'
       );
     const { ledger } = host;
-    const isKept = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
-    if (ledger?.isFailed && isKept)
+    const isPersisted = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
+    if (ledger?.isFailed && isPersisted)
       throw new ProtocolError(ReasonCode.serverUnavailable, 'sessions can not be kept now: the store has failed');
     const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
@@ -239,7 +239,7 @@ export class Admission {
       if (superseded !== undefined) host.wills.publish(owner, superseded);
       superseded = undefined;
       if (!isHere()) return;
-      host.subscribing.automatically(owner);
+      host.subscribing.autoSubscribe(owner);
       owner.pump();
     };
     if (ledger === undefined || ledger.promises === promises) {
@@ -256,9 +256,9 @@ export class Admission {
    * Go on when something is kept, or read from the store; until then nothing more is read from the client.
    * @param isNew a session that began with this: its client, told that it has none, must not find one the next time
    */
-  #after(kept: Promise<void>, connection: Connection<Session>, run: () => void, isNew = false): void {
+  #after(persisted: Promise<void>, connection: Connection<Session>, run: () => void, isNew = false): void {
     connection.pause(Pause.hook);
-    kept
+    persisted
       .then(
         () => this.#guard(connection.session, run),
         (error: unknown) => {
@@ -284,7 +284,7 @@ export class Admission {
     }
     session.createdAt = host.clock.now();
     host.sessions.add(session);
-    host.persistence?.began(session);
+    host.persistence?.sessionBegan(session);
     session.send('accepted');
     metrics.counts[Metric.sessionCreated]++;
     if (events.heard['session.created']) events.emit('session.created', { client: session });

@@ -78,8 +78,8 @@ export class Broker {
   /** The start or stop asked for last, carried out. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The least that a stop which is not yet over was given, and what tells one under way. */
-  #patienceMs = Infinity;
-  #hurry: ((timeoutMs: number) => void) | undefined;
+  #stopTimeoutMs = Infinity;
+  #shortenStop: ((timeoutMs: number) => void) | undefined;
   /** Iterables that end with the broker. */
   readonly #streams = new Set<MessageStream>();
   #wills: 'publish' | 'keep' = 'publish';
@@ -152,7 +152,7 @@ export class Broker {
     if (this.state === 'connected') return this;
     if (this.#engine.ledger?.isClosing) await this.#closeStore(); // of the last stop; what it fails with was told, or `open` tells
     signal?.throwIfAborted();
-    this.#tell('start');
+    this.#send('start');
     const opened: ListenerHandle[] = [];
     try {
       await this.#engine.persistence?.open();
@@ -164,14 +164,14 @@ export class Broker {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
-      const second = this.#engine.ledger?.isClosing ? undefined : await this.#closeStore();
-      if (second !== undefined) this.failed(second, 'closing the store');
+      const closeFailure = this.#engine.ledger?.isClosing ? undefined : await this.#closeStore();
+      if (closeFailure !== undefined) this.failed(closeFailure, 'closing the store');
       this.#engine.connections.refuseEarly();
-      this.#tell('failed');
+      this.#send('failed');
       throw error;
     }
-    this.#tell('started');
-    this.#engine.persistence?.begun();
+    this.#send('started');
+    this.#engine.persistence?.brokerStarted();
     for (const listener of this.#listeners.values()) listener.accept?.();
     return this;
   }
@@ -190,12 +190,12 @@ export class Broker {
       throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
     if (wills !== 'publish' && wills !== 'keep')
       throw new InvalidInput('OPTION_INVALID', 'wills', '"publish" or "keep"', wills);
-    const hurry = (ms: number) => {
-      this.#patienceMs = Math.min(this.#patienceMs, ms);
-      this.#hurry?.(ms);
+    const shorten = (ms: number) => {
+      this.#stopTimeoutMs = Math.min(this.#stopTimeoutMs, ms);
+      this.#shortenStop?.(ms);
     };
-    const cut = () => hurry(0);
-    if (timeoutMs !== undefined) hurry(timeoutMs);
+    const cut = () => shorten(0);
+    if (timeoutMs !== undefined) shorten(timeoutMs);
     if (signal?.aborted) cut();
     signal?.addEventListener('abort', cut);
     try {
@@ -212,20 +212,20 @@ export class Broker {
       const failures: unknown[] = [];
       const closed = closeAll(this.#listeners.values(), failures);
       this.#wills = wills;
-      this.#tell('stop');
+      this.#send('stop');
       await this.#within(
-        Math.min(timeoutMs, this.#patienceMs),
+        Math.min(timeoutMs, this.#stopTimeoutMs),
         Promise.all([closed, this.#engine.connections.allClosed()])
       );
       this.#engine.connections.cutOff();
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
-      this.#tell('stopped'); // a broker that never started is stopped already, and does not mind
+      this.#send('stopped'); // a broker that never started is stopped already, and does not mind
       for (const stream of this.#streams) void stream.return();
       if (failures.length > 0)
         throw new AggregateError(failures, 'the broker has stopped, but not everything could be closed');
     } finally {
-      this.#patienceMs = Infinity;
+      this.#stopTimeoutMs = Infinity;
     }
   }
 
@@ -262,14 +262,14 @@ export class Broker {
       const timers: NodeJS.Timeout[] = [];
       const end = () => {
         for (const timer of timers) clearTimeout(timer);
-        this.#hurry = undefined;
+        this.#shortenStop = undefined;
         resolve();
       };
       // real time: this waits for sockets, not for anything a test would turn
-      this.#hurry = (ms) => {
+      this.#shortenStop = (ms) => {
         if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(end, ms));
       };
-      this.#hurry(timeoutMs);
+      this.#shortenStop(timeoutMs);
       void done.then(end);
     });
   }
@@ -283,7 +283,7 @@ export class Broker {
     return this.stop();
   }
 
-  #tell(type: BrokerEvent['type']): void {
+  #send(type: BrokerEvent['type']): void {
     this.#actor.send({ type });
   }
 
@@ -459,7 +459,7 @@ export class Broker {
     const end = () => this.#removeHandler(subscriber);
     subscriber.onEnd = () => signal?.removeEventListener('abort', end);
     signal?.addEventListener('abort', end, { once: true });
-    if (retainHandling < 2) this.#handOutTo(subscriber);
+    if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
     return end;
   }
 
@@ -482,7 +482,7 @@ export class Broker {
   }
 
   /** Once `subscribe` has returned, or ahead of the first message that comes before. */
-  #handOutTo(subscriber: HandlerSubscriber): void {
+  #deliverRetainedTo(subscriber: HandlerSubscriber): void {
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const retained = this.#retained(subscriber.filter);
     if (retained.length === 0) return;
@@ -490,7 +490,7 @@ export class Broker {
     this.work.begin();
     // a promise, because test frameworks fake `queueMicrotask`
     void Promise.resolve().then(() => {
-      subscriber.handOut();
+      subscriber.deliverRetained();
       this.work.end();
     });
   }

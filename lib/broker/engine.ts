@@ -131,7 +131,7 @@ export class Engine {
     };
     this.wills = {
       publish: (session, will) => this.#publishWill(session, will),
-      keep: (session) => this.persistence?.keepWill(session)
+      keep: (session) => this.persistence?.persistWill(session)
     };
     this.publishing = new Publishing(this);
     this.subscribing = new Subscribing(this);
@@ -311,7 +311,7 @@ export class Engine {
     const announced = new BrokerError(error.code, summary, { cause: error.cause });
     this.announcer.failed(announced, 'writing to the store', undefined);
     if (this.events.heard['store.failed']) this.events.emit('store.failed', { error });
-    this.persistence?.lookAtSpace();
+    this.persistence?.checkSpace();
   }
 
   #storeRecovered(): void {

@@ -91,13 +91,13 @@ export class StoredHandOver {
   }
 
   /**
-   * @param mayGoOn asked before each record
+   * @param mayContinue asked before each record
    * @returns whether nothing is left
    * @throws what the store says
    */
-  async run(mayGoOn: () => Promise<boolean>): Promise<boolean> {
+  async run(mayContinue: () => Promise<boolean>): Promise<boolean> {
     const { work } = this.#host;
-    while (await mayGoOn()) {
+    while (await mayContinue()) {
       await this.#committed();
       if (!this.#host.life.isRunning) return false;
       work.begin();
@@ -123,18 +123,18 @@ export class StoredHandOver {
       const messages = taken;
       taken = [];
       await this.#committed();
-      for (const [message, member] of messages) this.#give(message, this.#isReachable(member) ? member : undefined);
+      for (const [message, member] of messages) this.#give(message, this.#isStillMember(member) ? member : undefined);
     };
     for (let at = 0; at < page.length; ) {
-      const kept = page[at];
-      const { message } = kept;
-      if (kept.isDone) {
+      const record = page[at];
+      const { message } = record;
+      if (record.isDone) {
         at++;
         continue;
       }
       // once: a group that is asked again answers with another member
       const member = this.#handOver.choose(message);
-      const flightQos = log.flightQos(kept);
+      const flightQos = log.flightQos(record);
       if (message.qos === 2 && flightQos === undefined && member?.subscriber.isPersisted === false) {
         taken.push([message, member]);
       } else {
@@ -145,14 +145,14 @@ export class StoredHandOver {
         if (flightQos === undefined) this.#give(message, member);
         else if (flightQos < 2) this.#handOver.give(message, member);
       }
-      log.finish(kept);
+      log.finish(record);
       at++;
     }
     if (taken.length > 0) await sendTaken();
   }
 
   /** Whether a member that was chosen before a commit is still there after it. */
-  #isReachable(member: Subscription): boolean {
+  #isStillMember(member: Subscription): boolean {
     return member.subscriber.isOnline && this.#host.routing.isShared(member);
   }
 

@@ -50,15 +50,15 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
-    if (this.#queued.length > 0) this.handOut();
+    if (this.#queued.length > 0) this.deliverRetained();
     const isRetained = subscription.retainAsPublished && message.retain;
     if (message.isDeferred && this.ledger !== undefined && message.ticket > this.ledger.settled) {
       message.detachFromPublisher();
       this.ledger.committed(message.ticket).then(
-        () => this.#hand(message, isRetained),
+        () => this.#callHandler(message, isRetained),
         () => undefined // the publisher has been told, and may send it again
       );
-    } else this.#hand(message, isRetained);
+    } else this.#callHandler(message, isRetained);
     return true;
   }
 
@@ -68,16 +68,16 @@ export class HandlerSubscriber implements Subscriber {
   }
 
   /** Hand out what it is owed. The handler may publish meanwhile, and so come back here. */
-  handOut(): void {
+  deliverRetained(): void {
     for (let message = this.#queued.pop(); message !== undefined; message = this.#queued.pop())
-      this.#hand(message, true);
+      this.#callHandler(message, true);
   }
 
   deliverRun(_run: Frame): void {
     throw new Error('a handler takes single messages'); // rawLayout is 0
   }
 
-  #hand(message: Message, isRetained: boolean): void {
+  #callHandler(message: Message, isRetained: boolean): void {
     if (this.isEnded) return;
     try {
       const result = this.handler(message, isRetained);

@@ -87,7 +87,7 @@ export class Persistence {
   readonly #handOvers: StoredHandOvers;
   #isLoaded = false;
   /** The last session number given away. */
-  #number = 0;
+  #lastNumber = 0;
   readonly #pulse: Timer = {
     dueMs: Infinity,
     slot: undefined,
@@ -133,7 +133,7 @@ export class Persistence {
   }
 
   async #openAndLoad(): Promise<void> {
-    this.#bringBack(await this.ledger.open((commits, fold) => this.#read(commits, fold)));
+    this.#restoreAll(await this.ledger.open((commits, fold) => this.#read(commits, fold)));
   }
 
   async #repair(): Promise<void> {
@@ -169,7 +169,7 @@ export class Persistence {
       if (record.disconnectedAt === 0) content.cutOff.push(session);
       else if (record.sessionExpiry === 0) {
         session.state = 'gone'; // the process ended while its messages were handed over
-        content.over.add(session);
+        content.handingOver.add(session);
       }
     });
     await read(
@@ -205,7 +205,7 @@ export class Persistence {
       content.wills.set(record.number, session);
     });
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
-    await read(RECORDS.retained, (kept) => content.retained.push(kept));
+    await read(RECORDS.retained, (record) => content.retained.push(record));
     await read(RECORDS.delayed, (delayed) => content.delayed.push(delayed));
     await read(RECORDS.table, (entry) => content.tables.push(entry));
     faults.check();
@@ -213,7 +213,7 @@ export class Persistence {
   }
 
   /** The broker takes over what was kept. */
-  #bringBack(content: Content): void {
+  #restoreAll(content: Content): void {
     const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, tables } = content;
     const host = this.#host;
     this.#cutOff = content.cutOff;
@@ -222,17 +222,17 @@ export class Persistence {
       host.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
     }
     for (const session of sessions.values()) {
-      if (content.over.has(session)) continue;
+      if (content.handingOver.has(session)) continue;
       host.sessions.add(session);
       session.log?.resized();
       host.sessions.notePersistence(session, session.isPersistent);
     }
     for (const subscription of subscriptions) {
       const session = subscription.subscriber as Session;
-      if (content.over.has(session)) session.subscriptions.add(subscription);
+      if (content.handingOver.has(session)) session.subscriptions.add(subscription);
       else host.sessions.addSubscription(session, subscription, true);
     }
-    this.#over = [...content.over];
+    this.#handingOver = [...content.handingOver];
     retained.sort((a, b) => (a.seq ?? -1) - (b.seq ?? -1) || a.message.timestamp - b.message.timestamp);
     for (const { message, seq } of retained) {
       if (!host.retained.put(message, seq)) {
@@ -245,7 +245,7 @@ export class Persistence {
     }
     for (const { subscription, before } of pending) {
       const session = subscription.subscriber as Session;
-      if (content.over.has(session)) continue;
+      if (content.handingOver.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
       host.retained.next = before; // what comes now is not of these
       session.restoreFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart));
@@ -253,29 +253,30 @@ export class Persistence {
     for (const message of delayed) this.#delayed.restore(message.number, message);
     for (const entry of tables) this.tables.restore(entry);
     for (const number of garbage) this.#sweeper.add(number);
-    for (const session of wills.values()) this.#orphans.push(() => session.publishWill());
+    for (const session of wills.values()) this.#pendingWills.push(() => session.publishWill());
     for (const number of [...sessions.keys(), ...wills.keys(), ...garbage])
-      this.#number = Math.max(this.#number, number);
+      this.#lastNumber = Math.max(this.#lastNumber, number);
   }
 
   /** Those that were connected when the process ended. */
   #cutOff: readonly Session[] = [];
 
   /** Sessions that had ended with the process, but for their messages. */
-  #over: readonly Session[] = [];
+  #handingOver: readonly Session[] = [];
 
   /** What publishes the wills of sessions that ended with the process. */
-  #orphans: (() => void)[] = [];
+  #pendingWills: (() => void)[] = [];
 
   /** The broker has begun: wills of sessions that are gone are published. */
-  begun(): void {
-    const orphans = this.#orphans;
-    this.#orphans = [];
-    for (const publish of orphans) publish();
+  brokerStarted(): void {
+    const pendingWills = this.#pendingWills;
+    this.#pendingWills = [];
+    for (const publish of pendingWills) publish();
     for (const { log } of this.#cutOff) log?.detached(); // until when they were connected is written
     this.#cutOff = [];
-    for (const session of this.#over) if (!this.#host.handOvers.begin(session, 'session_terminated')) session.endLog();
-    this.#over = [];
+    for (const session of this.#handingOver)
+      if (!this.#host.handOvers.begin(session, 'session_terminated')) session.endLog();
+    this.#handingOver = [];
     this.#handOvers.begin();
     this.#sweeper.begin();
     this.#space.begin();
@@ -288,7 +289,7 @@ export class Persistence {
   }
 
   /** A commit failed: perhaps for want of space. */
-  lookAtSpace(): void {
+  checkSpace(): void {
     this.#space.begin();
   }
 
@@ -311,12 +312,12 @@ export class Persistence {
   }
 
   /** A session begins: it, or its will, is kept. */
-  began(session: Session): void {
+  sessionBegan(session: Session): void {
     if (session.isPersistent) {
-      session.log = new SessionLog(session, ++this.#number, this.ledger);
+      session.log = new SessionLog(session, ++this.#lastNumber, this.ledger);
       session.log.changed();
     } else if (session.will !== undefined) {
-      session.willRecord = new WillRecord(session, ++this.#number, this.ledger);
+      session.willRecord = new WillRecord(session, ++this.#lastNumber, this.ledger);
       session.willRecord.changed();
     }
   }
@@ -352,18 +353,18 @@ export class Persistence {
   }
 
   /** A will whose session is over is for the next start. */
-  keepWill(session: Session): void {
+  persistWill(session: Session): void {
     if (session.will === undefined) return;
     if (session.willRecord === undefined) {
-      session.willRecord = new WillRecord(session, ++this.#number, this.ledger);
+      session.willRecord = new WillRecord(session, ++this.#lastNumber, this.ledger);
       session.willRecord.changed();
     }
-    this.#orphans.push(() => session.publishWill());
+    this.#pendingWills.push(() => session.publishWill());
   }
 
   /** Hooks decide on a will: should the process end first, or the broker stop, it is published by the next start. */
   willUnderWay(session: Session, will: WillState, done: Promise<boolean>): void {
-    const record = new WillRecord(session, ++this.#number, this.ledger, will);
+    const record = new WillRecord(session, ++this.#lastNumber, this.ledger, will);
     record.changed();
     const end = () => {
       record.isOver = true;
@@ -376,7 +377,7 @@ export class Persistence {
       };
       if (isDone) end();
       else if (this.#host.life.isRunning) publishAgain();
-      else this.#orphans.push(publishAgain);
+      else this.#pendingWills.push(publishAgain);
     });
     decided.catch((error: unknown) => this.#host.announcer.failed(error, 'publishing a will', session));
   }
@@ -401,7 +402,7 @@ class Content {
   /** Of these, who has some of them out. */
   readonly partlyPending = new Map<Session, readonly PendingFeed[]>();
   /** Those whose messages were being handed over. */
-  readonly over = new Set<Session>();
+  readonly handingOver = new Set<Session>();
   /** Those that were connected. */
   readonly cutOff: Session[] = [];
   readonly wills = new Map<number, Session>();

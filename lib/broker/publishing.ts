@@ -230,7 +230,8 @@ export class Publishing {
   refuses(message: Message, { targets, groups }: Route): boolean {
     const { isMemoryExhausted, isSpaceLow } = this.#host.pressure;
     if (message.qos === 0) return false;
-    const lacksRoom = (isKept: boolean, hasRoom: boolean) => (isKept ? isSpaceLow : isMemoryExhausted && !hasRoom);
+    const lacksRoom = (isPersisted: boolean, hasRoom: boolean) =>
+      isPersisted ? isSpaceLow : isMemoryExhausted && !hasRoom;
     for (const { subscriber, qos, noLocal } of targets) {
       if (qos === 0 || (noLocal && subscriber.clientId === message.clientId)) continue;
       if (lacksRoom(subscriber.isPersisted, subscriber.hasRoom)) return true;
@@ -415,19 +416,19 @@ export class Publishing {
 
   /** `$delayed/<seconds>/<topic>`. @returns a reason code */
   delay(message: Message): number {
-    const code = this.#hold(message);
+    const code = this.#addDelayed(message);
     if (code !== ReasonCode.noMatchingSubscribers) this.#host.announcer.dropped(message, NOT_DELAYED[code], undefined);
     return code;
   }
 
-  #hold(message: Message): keyof typeof NOT_DELAYED | typeof ReasonCode.noMatchingSubscribers {
+  #addDelayed(message: Message): keyof typeof NOT_DELAYED | typeof ReasonCode.noMatchingSubscribers {
     const { settings, clock, delayed } = this.#host;
     const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
     if (this.#host.pressure.isSpaceLow) return ReasonCode.quotaExceeded;
-    const isDeferred = delayed.add(message, delay.topic, delay.delayMs) === 'added';
-    return isDeferred ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
+    const isAdded = delayed.add(message, delay.topic, delay.delayMs) === 'added';
+    return isAdded ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
 
   /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
@@ -494,9 +495,9 @@ export class Publishing {
     const finish = (outcome: PublishDecision): number | Promise<number> => {
       if (ledger === undefined) return act(outcome);
       const { message: changed, route } = outcome;
-      const isKept =
+      const isPersisted =
         changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && host.routing.persistsAny(route));
-      if (ledger.isFailed && isKept && outcome.reasonCode === 0) {
+      if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
         host.announcer.dropped(changed, 'store_failed', undefined);
         throw ledger.refusal();
       }

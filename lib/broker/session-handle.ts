@@ -99,7 +99,7 @@ export class SessionHandle {
   /** Its numbers as they are now. */
   figures(): SessionFigures {
     const session = this.#session;
-    const { connection: transportInfo, zoneSettings, log } = session;
+    const { connection, zoneSettings, log } = session;
     const flows = log?.flows;
     return {
       createdAt: session.createdAt,
@@ -112,15 +112,15 @@ export class SessionHandle {
       mqueueDropped: session.dropped,
       awaitingRel: flows?.awaitingRel ?? session.awaitingRel?.size ?? 0,
       maxAwaitingRel: zoneSettings.maxAwaitingRel,
-      recvOct: transportInfo?.receivedBytes ?? 0,
-      recvCnt: transportInfo?.receivedChunks ?? 0,
-      recvPkt: transportInfo?.receivedPackets ?? 0,
-      recvMsg: transportInfo?.receivedMessages ?? 0,
-      sendOct: transportInfo?.sentBytes ?? 0,
-      sendCnt: transportInfo?.sentWrites ?? 0,
-      sendPkt: transportInfo?.sentPackets ?? 0,
-      sendMsg: transportInfo?.sentMessages ?? 0,
-      sendPend: transportInfo?.stream.writableLength ?? 0
+      recvOct: connection?.receivedBytes ?? 0,
+      recvCnt: connection?.receivedChunks ?? 0,
+      recvPkt: connection?.receivedPackets ?? 0,
+      recvMsg: connection?.receivedMessages ?? 0,
+      sendOct: connection?.sentBytes ?? 0,
+      sendCnt: connection?.sentWrites ?? 0,
+      sendPkt: connection?.sentPackets ?? 0,
+      sendMsg: connection?.sentMessages ?? 0,
+      sendPend: connection?.stream.writableLength ?? 0
     };
   }
 

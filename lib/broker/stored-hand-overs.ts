@@ -8,13 +8,13 @@ import type { StoredHandOver } from './hand-over.ts';
 import type { Life } from './life.ts';
 
 /** Hand-overs that run at the same time: each has a record of its queue in memory, of up to 128 KB. */
-const AT_ONCE = 16;
+const MAX_RUNNING = 16;
 /** A hand-over that failed is tried again after this, each time twice as long, at most `SLOWEST_RETRY_MS`. */
 const FIRST_RETRY_MS = 1_000;
-const SLOWEST_RETRY_MS = 300_000;
+const LONGEST_RETRY_MS = 300_000;
 /** While less may be written before the reserve of the store is used, hand-overs wait; it is looked at so often. */
-const LEAST_FREE_BYTES = 4_194_304;
-const LOOK_EVERY_MS = 1_000;
+const MIN_FREE_BYTES = 4_194_304;
+const SPACE_CHECK_MS = 1_000;
 
 /** What running hand-overs asks of the broker. */
 export interface StoredHandOversHost {
@@ -48,20 +48,20 @@ export class StoredHandOvers extends BaseTimer {
   add(session: Session, handOver: StoredHandOver): void {
     this.#all.set(handOver, session);
     this.#waiting.add(handOver);
-    this.#goOn();
+    this.#runWaiting();
   }
 
   /** The broker has begun: those that the stop interrupted, or that had failed, go on as well. */
   begin(): void {
     this.#isPaused = false;
     for (const handOver of this.#all.keys()) if (!this.#running.has(handOver)) this.#waiting.add(handOver);
-    this.#goOn();
+    this.#runWaiting();
   }
 
   /** Paused for a while: look again whether there is space. */
   ring(): void {
     this.#isPaused = false;
-    this.#goOn();
+    this.#runWaiting();
   }
 
   get #mayRun(): boolean {
@@ -69,26 +69,26 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   /** Before each record. @throws what the store says */
-  async #mayGoOn(): Promise<boolean> {
+  async #mayContinue(): Promise<boolean> {
     if (!this.#mayRun) return false;
     const { work, wheel } = this.#host;
-    const looking = this.#store.freeBytes?.();
-    const free = looking && (await work.during(looking));
-    if (free !== undefined && free < LEAST_FREE_BYTES && this.#mayRun) {
+    const freeBytes = this.#store.freeBytes?.();
+    const free = freeBytes && (await work.during(freeBytes));
+    if (free !== undefined && free < MIN_FREE_BYTES && this.#mayRun) {
       this.#isPaused = true;
-      wheel.arm(this, LOOK_EVERY_MS);
+      wheel.arm(this, SPACE_CHECK_MS);
     }
     return this.#mayRun;
   }
 
-  #goOn(): void {
+  #runWaiting(): void {
     for (const handOver of this.#waiting) {
-      if (!this.#mayRun || this.#running.size >= AT_ONCE) return;
+      if (!this.#mayRun || this.#running.size >= MAX_RUNNING) return;
       this.#waiting.delete(handOver);
       this.#running.add(handOver);
       void this.#run(handOver).finally(() => {
         this.#running.delete(handOver);
-        this.#goOn();
+        this.#runWaiting();
       });
     }
   }
@@ -97,7 +97,7 @@ export class StoredHandOvers extends BaseTimer {
     const host = this.#host;
     const session = this.#all.get(handOver);
     try {
-      if (await handOver.run(() => this.#mayGoOn())) {
+      if (await handOver.run(() => this.#mayContinue())) {
         this.#all.delete(handOver);
         session?.endLog();
       } else this.#waiting.add(handOver);
@@ -113,10 +113,10 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   #runLater(handOver: StoredHandOver): void {
-    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failures++, SLOWEST_RETRY_MS);
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failures++, LONGEST_RETRY_MS);
     const ring = () => {
       this.#waiting.add(handOver);
-      this.#goOn();
+      this.#runWaiting();
     };
     const timer: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
     this.#host.wheel.arm(timer, delayMs);

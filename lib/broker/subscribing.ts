@@ -28,7 +28,7 @@ import type { SessionIndex } from './session-index.ts';
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
 /** What UNSUBACK says while nothing can be kept: 0x97 is not among its codes [MQTT-3.11.3-2]. */
-const NOT_KEPT = ReasonCode.implementationSpecificError;
+const NOT_PERSISTED = ReasonCode.implementationSpecificError;
 
 /** Filters of one packet that are dealt with in one turn. */
 const FILTERS_AT_ONCE = 1_000;
@@ -76,7 +76,7 @@ export class Subscribing {
       }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
       const isGranted = granted.some((code) => code < 0x80);
-      this.#whenKept(session, connection, isGranted, () => {
+      this.#whenPersisted(session, connection, isGranted, () => {
         if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) session.releaseFeeds(feeds);
       });
     };
@@ -95,11 +95,11 @@ export class Subscribing {
       }
       answer();
     };
-    this.#holding(session, connection, next(0), 'subscribing');
+    this.#holdWhile(session, connection, next(0), 'subscribing');
   }
 
   /** Go on when what the session has subscribed is in the store. @param hasChanges whether the packet has changed some of that */
-  #whenKept(session: Session, connection: Connection<Session>, hasChanges: boolean, run: () => void): void {
+  #whenPersisted(session: Session, connection: Connection<Session>, hasChanges: boolean, run: () => void): void {
     const { log } = session;
     const { ledger } = this.#host;
     const ticket = log === undefined || ledger === undefined ? 0 : ledger.ticketOf(log);
@@ -134,7 +134,7 @@ export class Subscribing {
   }
 
   /** Subscribe a client that has connected to what the option `autoSubscriptions` says. */
-  automatically(session: Session): void {
+  autoSubscribe(session: Session): void {
     for (const request of this.#host.settings.autoSubscriptions) {
       const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
       let isSafe = true;
@@ -162,7 +162,7 @@ export class Subscribing {
   }
 
   /** Hold the connection's later packets while hooks decide. */
-  #holding(session: Session, connection: Connection<Session>, decided: void | Promise<void>, during: string): void {
+  #holdWhile(session: Session, connection: Connection<Session>, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
     session.pauseForHook();
     decided
@@ -242,11 +242,11 @@ export class Subscribing {
     if (shared !== undefined && !zoneSettings.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
     if (!zoneSettings.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
     if (hasId && !zoneSettings.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
-    if (/^\$SYS(\/|$)/.test(inner) && !this.#maySeeSystem(session)) return ReasonCode.notAuthorized;
+    if (/^\$SYS(\/|$)/.test(inner) && !this.#maySubscribeSystem(session)) return ReasonCode.notAuthorized;
     return 0;
   }
 
-  #maySeeSystem(session: Session): boolean {
+  #maySubscribeSystem(session: Session): boolean {
     const { transport, remoteAddress } = session.transportInfo;
     if (this.#host.settings.sysForRemoteClients || session.isSuperuser) return true;
     if (transport === 'local' || transport === 'unix') return true;
@@ -342,17 +342,17 @@ export class Subscribing {
       this.#unsubscribeSome(session, unsubscriptions.slice(at, end), granted);
       if (end < unsubscriptions.length)
         return this.#nextTurn().then(() => (session.connection === connection ? next(end) : undefined));
-      if (session.protocolVersion !== 5 && granted.includes(NOT_KEPT)) {
+      if (session.protocolVersion !== 5 && granted.includes(NOT_PERSISTED)) {
         if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded); // it has no word for it
         return;
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
       if (session.connection === connection)
-        this.#whenKept(session, connection, granted.includes(ReasonCode.success), () =>
+        this.#whenPersisted(session, connection, granted.includes(ReasonCode.success), () =>
           this.#answer(session, connection, unsuback, Metric.packetsUnsubackSent)
         );
     };
-    this.#holding(session, connection, next(0), 'unsubscribing');
+    this.#holdWhile(session, connection, next(0), 'unsubscribing');
   }
 
   #unsubscribeSome(session: Session, topics: readonly string[], granted: number[]): void {
@@ -367,9 +367,9 @@ export class Subscribing {
         continue;
       }
       const filter = mounted(this.#host.rewrites.apply(topic, 'subscribe'), session.mountpoint);
-      if (ledger?.isFailed && mayBeKept(session, filter)) {
+      if (ledger?.isFailed && mayBePersisted(session, filter)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
-        granted.push(NOT_KEPT);
+        granted.push(NOT_PERSISTED);
         continue;
       }
       granted.push(this.remove(session, filter) ? ReasonCode.success : ReasonCode.noSubscriptionExisted);
@@ -419,7 +419,7 @@ export class Subscribing {
 }
 
 /** Whether the store may have a subscription, also one that has just been ended. */
-function mayBeKept({ log, subscriptions }: Session, filter: string): boolean {
+function mayBePersisted({ log, subscriptions }: Session, filter: string): boolean {
   return log !== undefined && (subscriptions.get(filter) !== undefined || log.isUnwritten(filter));
 }
 

@@ -6,7 +6,7 @@ import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 
 /** Records that one commit deletes. */
-const SWEPT_AT_ONCE = 1_000;
+const DELETIONS_PER_COMMIT = 1_000;
 
 /** What deleting segments asks of the broker. */
 export interface SweeperHost {
@@ -40,7 +40,7 @@ export class Sweeper implements Durable {
     this.#isBusy = true;
     this.#sweep()
       .catch((error: unknown) => {
-        if (this.#ledger.isFailed) this.#goOnLater();
+        if (this.#ledger.isFailed) this.#resumeAfterCommit();
         else this.#host.announcer.failed(error, 'sweeping the store', undefined);
       })
       .finally(() => {
@@ -48,7 +48,7 @@ export class Sweeper implements Durable {
       });
   }
 
-  #goOnLater(): void {
+  #resumeAfterCommit(): void {
     this.#ledger.wait({
       commitSucceeded: () => {
         if (!this.#isStopped) this.begin();
@@ -68,14 +68,14 @@ export class Sweeper implements Durable {
       const keys: Buffer[] = [];
       const done: number[] = [];
       for (const session of this.#sessions) {
-        const limit = SWEPT_AT_ONCE - keys.length;
+        const limit = DELETIONS_PER_COMMIT - keys.length;
         const entries = await this.#read(session, limit);
         if (this.#isStopped) return;
         for (const { key } of entries) keys.push(key);
         if (entries.length === limit) break; // there may be more of it
         keys.push(numberKey(Kind.garbage, session));
         done.push(session);
-        if (keys.length >= SWEPT_AT_ONCE) break;
+        if (keys.length >= DELETIONS_PER_COMMIT) break;
       }
       this.#keys = keys;
       this.#ledger.promise(this);

@@ -24,7 +24,7 @@ export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
 }
 
 /** What UTF-8 has no form for. */
-const HALF_PAIR = /\p{Surrogate}/u;
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** All tables of a broker. */
 export class Tables {
@@ -65,7 +65,7 @@ function jsonOf(value: unknown): string {
 }
 
 /** What is put back under a key if a change of it is not kept. */
-interface Before {
+interface OldValue {
   readonly isThere: boolean;
   readonly value: unknown;
 }
@@ -75,8 +75,8 @@ class PersistedTable implements Table<unknown>, Durable {
   readonly name: string;
   readonly #ledger: Ledger | undefined;
   readonly #values = new Map<string, unknown>();
-  #changed = new Map<string, Before>();
-  #writing = new Map<string, Before>();
+  #changed = new Map<string, OldValue>();
+  #writing = new Map<string, OldValue>();
 
   constructor(name: string, ledger: Ledger | undefined) {
     this.name = name;
@@ -96,24 +96,24 @@ class PersistedTable implements Table<unknown>, Durable {
   }
 
   async set(key: string, value: unknown): Promise<void> {
-    this.#mustBeOpen();
-    if (typeof key !== 'string' || HALF_PAIR.test(key))
+    this.#checkOpen();
+    if (typeof key !== 'string' || LONE_SURROGATE.test(key))
       throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'text without half a surrogate pair', key);
     const json = jsonOf(value);
     this.#checkStore();
-    this.#note(key);
+    this.#rememberOld(key);
     this.#values.set(key, frozen(json)); // what the caller does with its object later is not kept either
-    await this.#keep();
+    await this.#persist();
   }
 
   async delete(key: string): Promise<boolean> {
-    this.#mustBeOpen();
+    this.#checkOpen();
     const isThere = this.#values.has(key);
     if (!isThere && !this.#changed.has(key) && !this.#writing.has(key)) return false;
     this.#checkStore();
-    if (isThere) this.#note(key);
+    if (isThere) this.#rememberOld(key);
     this.#values.delete(key);
-    await this.#keep(); // one that is gone already may come back, if that is not kept
+    await this.#persist(); // one that is gone already may come back, if that is not kept
     return isThere;
   }
 
@@ -129,7 +129,7 @@ class PersistedTable implements Table<unknown>, Durable {
     if (this.#ledger?.isFailed) throw this.#ledger.refusal();
   }
 
-  #mustBeOpen(): void {
+  #checkOpen(): void {
     if (this.#ledger?.isOpen === false)
       throw new StateError(
         'BROKER_NOT_STARTED',
@@ -138,12 +138,12 @@ class PersistedTable implements Table<unknown>, Durable {
   }
 
   /** A key is about to change. Of several changes that wait for one commit none stands if it fails. */
-  #note(key: string): void {
+  #rememberOld(key: string): void {
     if (this.#ledger === undefined || this.#changed.has(key)) return;
     this.#changed.set(key, { isThere: this.#values.has(key), value: this.#values.get(key) });
   }
 
-  async #keep(): Promise<void> {
+  async #persist(): Promise<void> {
     if (this.#ledger === undefined) return;
     this.#ledger.promise(this, 256);
     await this.#ledger.committed(this.#ledger.ticket);

@@ -11,12 +11,12 @@ const NEVER_SEC = 0xffff_ffff;
  * @param connack the reason code of its CONNACK
  */
 export function connectedNotice(client: ClientInfo, connack: number, nowMs: number): Readonly<Record<string, unknown>> {
-  const { transportInfo: connection, protocolVersion, sessionExpiry } = client;
+  const { transportInfo, protocolVersion, sessionExpiry } = client;
   return {
     clientid: client.clientId,
     username: orUndefined(client.username),
-    ipaddress: orUndefined(plainAddress(connection.remoteAddress)),
-    sockport: connection.localPort ?? 0,
+    ipaddress: orUndefined(plainAddress(transportInfo.remoteAddress)),
+    sockport: transportInfo.localPort ?? 0,
     proto_name: protocolVersion === 3 ? 'MQIsdp' : 'MQTT',
     proto_ver: protocolVersion,
     keepalive: client.keepalive,

@@ -103,7 +103,7 @@ export class SysTopics {
   readonly #statistics: readonly Figure[];
   readonly #retained: readonly Figure[];
   /** Last text of each retained topic. */
-  readonly #told = new Map<string, string>();
+  readonly #published = new Map<string, string>();
   readonly #beat: Period;
   readonly #tick: Period;
   readonly #warnedAtMs = new Map<string, number>();
@@ -122,17 +122,17 @@ export class SysTopics {
       { topic: `${this.#prefix}sysdescr`, read: () => SYSTEM_DESCRIPTION }
     ];
     this.#statistics = statistics(this.#prefix, metrics, settings.sysDottedTopics);
-    this.#beat = new Period(wheel, settings.sysHeartbeat, () => this.#tell(this.#heartbeat));
+    this.#beat = new Period(wheel, settings.sysHeartbeat, () => this.#publish(this.#heartbeat));
     this.#tick = new Period(wheel, settings.sysInterval, () => {
-      this.#tellRetained();
-      this.#tell(this.#statistics);
+      this.#publishRetained();
+      this.#publish(this.#statistics);
     });
   }
 
   /** Publish what is retained and begin the periods: the first figures come one period later. */
   start(): void {
-    this.#told.clear();
-    if (this.#given.settings.sysInterval > 0) this.#tellRetained();
+    this.#published.clear();
+    if (this.#given.settings.sysInterval > 0) this.#publishRetained();
     const nowMs = this.#given.clock.monotonic();
     this.#beat.start(nowMs);
     this.#tick.start(nowMs);
@@ -145,17 +145,17 @@ export class SysTopics {
 
   /** Tell that a client has connected, or with a `reasonCode` of 0x80 or above that it was refused. */
   connected(client: ClientInfo, reasonCode = 0): void {
-    this.#tellPresence(client, 'connected', (nowMs) => connectedNotice(client, reasonCode, nowMs));
+    this.#publishPresence(client, 'connected', (nowMs) => connectedNotice(client, reasonCode, nowMs));
   }
 
   disconnected(client: ClientInfo, reason: DisconnectReason): void {
-    this.#tellPresence(client, 'disconnected', (nowMs) => disconnectedNotice(client, reason, nowMs));
+    this.#publishPresence(client, 'disconnected', (nowMs) => disconnectedNotice(client, reason, nowMs));
   }
 
   /** Tell of a new alarm, or that one is over. */
   alarm(change: 'alert' | 'clear', alarm: AlarmNotice): void {
     const { id, desc } = alarm;
-    this.#tellNow(`alarms/${change}`, () => JSON.stringify(change === 'alert' ? { id, desc } : { id }));
+    this.#publishNow(`alarms/${change}`, () => JSON.stringify(change === 'alert' ? { id, desc } : { id }));
   }
 
   /** Tell of trouble with the machine; at most once in 2 s for each kind and `subject`. */
@@ -165,38 +165,38 @@ export class SysTopics {
     const key = `${kind} ${subject}`;
     if (this.#warnedAtMs.has(key)) return;
     this.#warnedAtMs.set(key, nowMs);
-    this.#tellNow(`sysmon/${kind}`, () => `${kind} warning: ${subject} ${text}`);
+    this.#publishNow(`sysmon/${kind}`, () => `${kind} warning: ${subject} ${text}`);
   }
 
   #isHeard(): boolean {
     return this.#given.isHeard === undefined || this.#given.isHeard();
   }
 
-  #tell(figures: readonly Figure[]): void {
+  #publish(figures: readonly Figure[]): void {
     if (!this.#isHeard()) return;
     const { hasSubscribers, publish } = this.#given;
     for (const { topic, read } of figures) if (hasSubscribers(topic)) publish(topic, read(), { qos: 0, retain: false });
   }
 
-  #tellRetained(): void {
+  #publishRetained(): void {
     const { hasSubscribers, publish } = this.#given;
     const isHeard = this.#isHeard();
     for (const { topic, read } of this.#retained) {
       const text = read();
-      if (this.#told.get(topic) === text && !(isHeard && hasSubscribers(topic))) continue;
-      this.#told.set(topic, text);
+      if (this.#published.get(topic) === text && !(isHeard && hasSubscribers(topic))) continue;
+      this.#published.set(topic, text);
       publish(topic, text, { qos: 0, retain: true });
     }
   }
 
-  #tellPresence(client: ClientInfo, change: string, notice: (nowMs: number) => object): void {
+  #publishPresence(client: ClientInfo, change: string, notice: (nowMs: number) => object): void {
     // not specified: a client id may have wildcards, a topic name may not
     const id = client.clientId.replace(/[+#]/g, encodeURIComponent);
     const suffix = `clients/${id}/${change}`;
-    this.#tellNow(suffix, () => JSON.stringify(notice(this.#given.clock.now())), this.#given.settings.presenceQos);
+    this.#publishNow(suffix, () => JSON.stringify(notice(this.#given.clock.now())), this.#given.settings.presenceQos);
   }
 
-  #tellNow(suffix: string, text: () => string, qos: QoS = 0): void {
+  #publishNow(suffix: string, text: () => string, qos: QoS = 0): void {
     if (!this.#isHeard()) return;
     const topic = this.#prefix + suffix;
     // a client id may be as long as a topic

@@ -6,7 +6,7 @@ import type { WarningKind } from './sys.ts';
 const LONG_GC_MS = 100;
 /** So late a timer may be before it is told of. */
 const LONG_SCHEDULE_MS = 240;
-const LOOK_EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
 /** Watches the process for what `$SYS/.../sysmon/` tells of: collections that took long, and turns that did. */
 export class SystemMonitor extends BaseTimer {
@@ -25,7 +25,7 @@ export class SystemMonitor extends BaseTimer {
   }
 
   start(nowMs: number): void {
-    this.#look(nowMs);
+    this.#armNext(nowMs);
     this.#collections = new PerformanceObserver((list) => {
       for (const { duration } of list.getEntries()) {
         if (duration >= LONG_GC_MS) this.#warn('long_gc', 'process', `took ${Math.round(duration)} ms`);
@@ -42,12 +42,12 @@ export class SystemMonitor extends BaseTimer {
 
   ring(nowMs: number): void {
     const lateMs = nowMs - this.#expectedMs;
-    this.#look(nowMs);
+    this.#armNext(nowMs);
     if (lateMs >= this.#toleratedMs) this.#warn('long_schedule', 'process', `a turn took ${Math.round(lateMs)} ms`);
   }
 
-  #look(nowMs: number): void {
-    this.#expectedMs = nowMs + LOOK_EVERY_MS;
+  #armNext(nowMs: number): void {
+    this.#expectedMs = nowMs + CHECK_INTERVAL_MS;
     this.#wheel.armAt(this, this.#expectedMs);
   }
 }
