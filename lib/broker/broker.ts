@@ -1,6 +1,6 @@
 import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
-// By name from this module they are out of the reach of a test framework's fake timers.
+// Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
@@ -30,57 +30,62 @@ import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
 import type { Table } from './tables.ts';
 import { VERSION } from './version.ts';
 
-/** Node's setTimeout fires at once past this. */
+/** With a longer delay, setTimeout of Node fires immediately. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
 const STORE_CLOSE_MS = 10_000;
 const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
 const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
-/** How `stop` ends what is connected. */
+/** Options of `broker.stop`. */
 export interface StopOptions {
   /**
-   * Milliseconds that connections may take to deliver what was sent to them, and listeners to close; `Infinity`: as long as they want. Default
-   * 2000. The store is closed after that: one whose commit hangs holds up the stop 10 s more at most.
+   * Milliseconds that connections have to send their remaining output, and listeners to close. Default 2000; `Infinity`: no limit.
+   * The store is closed afterwards. If it does not close, the stop takes at most 10 s more.
    */
   readonly timeoutMs?: number;
-  /** `publish` (default): as for any close by the server. `keep`: not published; with a store, by the next start as after a crash. */
+  /**
+   * `publish` (default): wills are published, as for any close by the server. `keep`: wills are not published now. With a store, the next
+   * start publishes them, as after a crash; without one they are discarded.
+   */
   readonly wills?: 'publish' | 'keep';
-  /** Cuts short what is left of the stop when it aborts, or has aborted. */
+  /** When it aborts, or if it has aborted already, the stop ends without waiting for connections and listeners. */
   readonly signal?: AbortSignal;
 }
 
-/** The inside of a broker. No public name: for the project's own tests, which look at what nobody else can see. */
+/** The engine of a broker. Not public: the tests of this project use it to inspect internal state. */
 export let engineOf: (broker: Broker) => Engine;
-/** The filters of `broker.subscribe` and `broker.messages` that have not ended, one for each handler. No public name: for the test kit. */
+/** The filters of active `broker.subscribe` and `broker.messages` subscriptions, one per handler. Not public: the test kit uses it. */
 export let handledFiltersOf: (broker: Broker) => string[];
 
 /**
- * An MQTT broker in this process. It opens no port: listeners (`embermq/net`), a Duplex of yours (`handle`) or nothing but this
- * object's own methods bring clients to it.
+ * An MQTT broker in this process.
  *
- * Its life is an actor with the states `idle`, `connected`, `disconnected`; so is every session's.
+ * The broker itself opens no port. Clients connect through listeners (`embermq/net`), through any Duplex passed to `handle`, or inside
+ * this process with `connect`. The app can also publish and subscribe directly.
+ *
+ * The lifecycle of the broker is an actor with the states `idle`, `connected` and `disconnected`. Each session has such an actor, too.
  */
 export class Broker {
-  /** The options as read. */
+  /** The options after reading, with defaults. */
   readonly settings: Settings;
-  /** Its time: the option `clock`. */
+  /** The clock of the broker (option `clock`). */
   readonly clock: Clock;
   /** Counters and gauges. */
   readonly metrics: Metrics;
-  /** What is in flight inside: a test's clock waits for it. */
+  /** Counts asynchronous work in progress inside the broker. The virtual clock of the test kit waits until it is done. */
   readonly work: WorkCount;
   readonly #engine: Engine;
   readonly #listeners = new Map<string, ListenerHandle>();
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
   readonly #actor: Running;
   #startedAt: number | undefined;
-  /** The start or stop asked for last, carried out. */
+  /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** The least that a stop which is not yet over was given, and what tells one under way. */
+  /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
   #stopTimeoutMs = Infinity;
   #shortenStop: ((timeoutMs: number) => void) | undefined;
-  /** Iterables that end with the broker. */
+  /** Iterables that end when the broker stops. */
   readonly #streams = new Set<MessageStream>();
   #wills: 'publish' | 'keep' = 'publish';
 
@@ -90,7 +95,8 @@ export class Broker {
   }
 
   /**
-   * @param options see the options table of the README; every key may also have its documented spelling (`max_packet_size`)
+   * Create a broker. It accepts clients after `start`.
+   * @param options see the options tables of the README. The documented spelling of a name (`max_packet_size`) is also accepted
    * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, REWRITE_INVALID, HOOK_UNKNOWN, HOOK_INVALID
    */
   constructor(options: BrokerOptions = {}) {
@@ -117,16 +123,16 @@ export class Broker {
     this.#actor = animate(actions, 'broker');
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- life
+  // ----------------------------------------------------------------------------------------------------------- lifecycle
 
-  /** `idle`, `connected` (accepting) or `disconnected` (stopped, or about to be). */
+  /** The state of the broker: `idle` (not started yet, or starting), `connected` (accepting) or `disconnected` (stopping or stopped). */
   get state(): 'idle' | 'connected' | 'disconnected' {
     const value = this.#actor.getSnapshot().value;
     if (value === 'connected.draining') return 'disconnected';
     return value.split('.')[0] as 'idle' | 'connected' | 'disconnected';
   }
 
-  /** Wall-clock milliseconds of the start; undefined while it is not started. */
+  /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
   get startedAt(): number | undefined {
     return this.#startedAt;
   }
@@ -137,10 +143,16 @@ export class Broker {
   }
 
   /**
-   * Open the attached listeners and begin. Clients that come before the last one is open wait for it. `start` and `stop` are carried out in
-   * the order of their calls.
-   * @throws BrokerError LISTENER_BIND_FAILED naming the address; with a store STORE_LOCKED, STORE_UNUSABLE, STORE_DAMAGED, STORE_CORRUPT, STORE_TOO_NEW,
-   *   IMPORT_UNFINISHED, or StateError STORE_IN_USE (also 10 s later if the last stop could not close it and it still does not answer), or STORE_CHANGED where another broker has written to it since the last stop, or another store is in its place; the signal's reason. Then nothing is left open
+   * Open the store and the attached listeners, and accept clients.
+   *
+   * Clients that connect before the last listener is open wait until it is. Calls of `start` and `stop` are executed one after the other, in
+   * the order of the calls. A broker that is started already stays as it is. If the start fails, everything is closed again.
+   * @param options.signal aborts the start
+   * @returns this broker
+   * @throws BrokerError LISTENER_BIND_FAILED, which names the address. With a store: BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_DAMAGED,
+   *   STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; StateError STORE_IN_USE (after 10 s if the previous stop could not close the store and
+   *   it still does not respond); StateError STORE_CHANGED if another broker has written to the store since the last stop, or if the store was
+   *   replaced. The reason of the signal if it aborts
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     checkObject(options, 'options');
@@ -150,7 +162,7 @@ export class Broker {
   async #start(signal: AbortSignal | undefined): Promise<this> {
     signal?.throwIfAborted();
     if (this.state === 'connected') return this;
-    if (this.#engine.ledger?.isClosing) await this.#closeStore(); // of the last stop; what it fails with was told, or `open` tells
+    if (this.#engine.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
     signal?.throwIfAborted();
     this.#send('start');
     const opened: ListenerHandle[] = [];
@@ -177,10 +189,13 @@ export class Broker {
   }
 
   /**
-   * Stop accepting, tell every client (0x8B for MQTT 5.0), let what was sent go out, release everything. Called again meanwhile, a
-   * shorter `timeoutMs` takes effect.
-   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; AggregateError of what listeners and the store (STORE_FAILED: the last changes are not
-   *   kept) failed to close with; the signal's reason when it aborts. But for the first, the broker has stopped then all the same.
+   * Stop the broker: accept no more clients, disconnect the connected ones, close the store and release all resources.
+   *
+   * MQTT 5.0 clients receive reason code 0x8B (server shutting down). Output that is already queued on connections is sent before they
+   * close, within `timeoutMs`. If `stop` is called again while a stop is in progress, a shorter `timeoutMs` takes effect.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, without stopping. AggregateError with the errors of all listeners that could not be
+   *   closed and of the store (STORE_FAILED: the last changes are not persisted), or the reason of the signal if it aborts; in these cases
+   *   the broker has stopped nevertheless
    */
   async stop(options: StopOptions = {}): Promise<void> {
     checkObject(options, 'options');
@@ -220,24 +235,27 @@ export class Broker {
       this.#engine.connections.cutOff();
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
-      this.#send('stopped'); // a broker that never started is stopped already, and does not mind
+      this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
       for (const stream of this.#streams) void stream.return();
       if (failures.length > 0)
-        throw new AggregateError(failures, 'the broker has stopped, but not everything could be closed');
+        throw new AggregateError(
+          failures,
+          'the broker has stopped, but a listener or the store could not be closed (see errors)'
+        );
     } finally {
       this.#stopTimeoutMs = Infinity;
     }
   }
 
-  /** A store that hangs holds up a stop, and the next start, only so long. @returns what it fails with */
+  /** Close the store, but wait at most STORE_CLOSE_MS for it. @returns the error; undefined: the store is closed */
   async #closeStore(): Promise<unknown> {
     const { store } = this.settings;
     const { persistence } = this.#engine;
     if (store === undefined || persistence === undefined) return undefined;
     let timer: NodeJS.Timeout | undefined;
     const tooLong = new Promise<unknown>((resolve) => {
-      const text = `${store.name}: does not close; whether the last changes are kept is not known`;
-      // real time: it is a disk that is waited for
+      const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
+      // Real time, because this waits for a disk.
       timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
     });
     const closed = persistence.close().then(
@@ -249,14 +267,14 @@ export class Broker {
     return failure;
   }
 
-  /** One start or stop after the other. */
+  /** Run a start or stop after all earlier ones are complete. */
   #inTurn<T>(run: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(run);
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Resolves when that is done, or the shortest of the times given has passed. */
+  /** Resolves when `done` has resolved or the time has passed, which `#shortenStop` may shorten. */
   #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       const timers: NodeJS.Timeout[] = [];
@@ -265,7 +283,7 @@ export class Broker {
         this.#shortenStop = undefined;
         resolve();
       };
-      // real time: this waits for sockets, not for anything a test would turn
+      // Real time, because this waits for sockets, which do not follow a virtual clock.
       this.#shortenStop = (ms) => {
         if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(end, ms));
       };
@@ -278,7 +296,7 @@ export class Broker {
     return this.#wills === 'keep' && this.#engine.persistence === undefined ? 'drop' : this.#wills;
   }
 
-  /** `stop()` with its defaults. */
+  /** Stop the broker with the default options; for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
@@ -288,8 +306,9 @@ export class Broker {
   }
 
   /**
-   * Every transition of every actor of this broker, in xstate's inspection events.
-   * @returns a function that ends it
+   * Observe every transition of every actor of this broker, as inspection events of xstate.
+   * @param observer called for each step; what it throws becomes an `error` event
+   * @returns a function that ends the inspection
    * @throws InvalidInput HANDLER_INVALID
    */
   inspect(observer: (event: Inspection) => void): () => void {
@@ -300,15 +319,19 @@ export class Broker {
   // ----------------------------------------------------------------------------------------------------------- connections
 
   /**
-   * Serve a client over any Duplex. Nothing is sent before its CONNECT. While the broker starts, the client waits. The method is bound:
-   * `net.createServer(broker.handle)` and `tls.createServer(options, broker.handle)` serve MQTT.
-   * A stream that finds its peer breaking a rule may be destroyed with a `ProtocolError`: its code is why the client is disconnected. What
-   * else a stream fails with is an `error` event, unless its peer has just gone or `meta.listener` is given.
-   * @param transportInfo what is known of the connection. By default what the stream tells if it is a socket: address, transport, verified client
-   *   certificate. Then the socket of a server that comes while the broker is not started is closed and reported as an `error` event
-   *   instead of an exception, which nobody could catch in a `connection` event.
-   * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is then destroyed; InvalidInput
-   *   STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE for one that was given before
+   * Serve a client over a Duplex stream.
+   *
+   * The broker sends nothing before it has received a CONNECT. While the broker starts, the client waits. The method is bound, so
+   * `net.createServer(broker.handle)` and `tls.createServer(options, broker.handle)` are MQTT servers.
+   *
+   * A stream that detects a protocol violation of its peer may be destroyed with a `ProtocolError`; its reason code is then the reason of
+   * the disconnection. Any other error of a stream is reported as an `error` event, unless the peer simply closed the connection or
+   * `transportInfo.listener` is set.
+   * @param transportInfo describes the connection. By default it is read from the stream if that is a socket: addresses, transport, verified
+   *   client certificate. If it is not given and a server passes on a socket while the broker is not started, the socket is closed and an
+   *   `error` event is emitted. An exception could not be caught in the `connection` event of the server.
+   * @throws StateError BROKER_NOT_STARTED (also while the broker stops), InvalidInput ZONE_UNKNOWN, MOUNTPOINT_INVALID: the stream is
+   *   destroyed. InvalidInput STREAM_INVALID, OPTION_INVALID; StateError STREAM_IN_USE if the stream was passed before: it is left alone
    */
   handle(stream: Duplex, transportInfo?: TransportInfo): void {
     if (
@@ -319,16 +342,16 @@ export class Broker {
     ) {
       throw new InvalidInput('STREAM_INVALID', 'stream', 'a Duplex', stream);
     }
-    if (transportInfo !== undefined) checkObject(transportInfo, 'meta');
+    if (transportInfo !== undefined) checkObject(transportInfo, 'transportInfo');
     if (this.#engine.connections.has(stream))
       throw new StateError(
         'STREAM_IN_USE',
-        'this stream has been handed over before; a connection needs one of its own'
+        'this stream is in use already; pass a separate stream for each connection'
       );
     if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
       stream.destroy();
       if (transportInfo !== undefined || !isAccepted(stream)) throw notStarted();
-      this.failed(notStarted(), 'handing a connection over');
+      this.failed(notStarted(), 'accepting a connection');
       return;
     }
     const known = transportInfo ?? transportInfoOf(stream);
@@ -341,18 +364,12 @@ export class Broker {
     const fault = known.mountpoint === undefined ? undefined : checkMountpoint(known.mountpoint);
     if (fault !== undefined) {
       stream.destroy();
-      throw new InvalidInput(
-        'MOUNTPOINT_INVALID',
-        'mountpoint',
-        'the beginning of topic names',
-        known.mountpoint,
-        fault
-      );
+      throw new InvalidInput('MOUNTPOINT_INVALID', 'mountpoint', 'a prefix of topic names', known.mountpoint, fault);
     }
     this.#engine.connections.open(stream, known, zone);
   }
 
-  /** Settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
+  /** The settings of a zone. @param name default: `external` @throws InvalidInput ZONE_UNKNOWN */
   zone(name: string = DEFAULT_ZONE): Zone {
     const zone = this.settings.zones.get(name);
     if (zone !== undefined) return zone;
@@ -362,21 +379,25 @@ export class Broker {
       'zone',
       `one of ${known}`,
       name,
-      `there is no zone "${name}"; known are ${known} (option zones)`
+      `zone "${name}" is not defined; use one of ${known}, or define it (option zones)`
     );
   }
 
-  /** A Duplex whose other end this broker serves: for MQTT.js or any other client, without a socket. */
+  /**
+   * Create a Duplex whose other end is served by this broker. It connects MQTT.js or any other client without a socket.
+   * @param transportInfo describes the connection; its `transport` is `local` by default
+   * @throws as `handle`
+   */
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
-    checkObject(transportInfo, 'meta');
+    checkObject(transportInfo, 'transportInfo');
     const [ours, theirs] = duplexPair(this.work);
     this.handle(ours, { transport: 'local', ...transportInfo });
     return theirs;
   }
 
   /**
-   * Connect a client inside this process: a full session, without a socket.
-   * @throws Refused CONNECT_REFUSED with the CONNACK's reason code; StateError BROKER_NOT_STARTED; what `connectClient` throws
+   * Connect a client inside this process. It has a full MQTT session, but no socket.
+   * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; StateError BROKER_NOT_STARTED; the errors of `connectClient`
    */
   async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
     checkObject(options, 'options');
@@ -384,17 +405,20 @@ export class Broker {
     return connectClient(this.stream(transportInfo), { clock: this.clock, ...rest });
   }
 
-  /** Open this listener with `start`, also one under way, and close it with `stop`. Used by `embermq/net`. @throws InvalidInput LISTENER_INVALID, LISTENER_NAME_IN_USE */
+  /**
+   * Attach a listener, which `start` opens and `stop` closes. A start in progress opens it, too. Used by `embermq/net`.
+   * @throws InvalidInput LISTENER_INVALID, LISTENER_NAME_IN_USE
+   */
   attach(listener: ListenerHandle): void {
     if (typeof listener?.open !== 'function' || typeof listener.close !== 'function')
-      throw new InvalidInput('LISTENER_INVALID', 'listener', 'a listener; see listen of embermq/net', listener);
+      throw new InvalidInput('LISTENER_INVALID', 'listener', 'a listener (see listen() of embermq/net)', listener);
     if (this.#listeners.has(listener.name)) {
-      throw new InvalidInput('LISTENER_NAME_IN_USE', 'name', 'a name no other listener has', listener.name);
+      throw new InvalidInput('LISTENER_NAME_IN_USE', 'name', 'a name that no other listener has', listener.name);
     }
     this.#listeners.set(listener.name, listener);
   }
 
-  /** Forget a listener; closing it is the caller's. */
+  /** Detach a listener. The caller closes it. */
   detach(listener: ListenerHandle): void {
     if (this.#listeners.get(listener.name) === listener) this.#listeners.delete(listener.name);
   }
@@ -407,11 +431,13 @@ export class Broker {
   // -------------------------------------------------------------------------------------------------------------- messages
 
   /**
-   * Publish for the app. The publish hooks are asked, access rules are not.
-   * @returns how many subscribers took it, resolved once the broker has taken responsibility: what has to be kept is in the store
-   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; NotAuthorized when a hook refuses; StateError BROKER_NOT_STARTED,
-   *   DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED when too many delayed messages wait, STORE_FAILED when it would have
-   *   to be kept and can not be. Where the commit failed that was to hold it, who is connected may have got it before
+   * Publish a message of the app. The publish hooks run; authorization does not apply.
+   * @returns the number of subscribers that accepted the message. The promise resolves when the broker has taken responsibility: if the
+   *   message has to be persisted, its commit has succeeded
+   * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; NotAuthorized if a hook refuses the message; StateError
+   *   BROKER_NOT_STARTED, DELAYED_OFF (option delayedPublish); BrokerError QUOTA_EXCEEDED if there are too many delayed messages, or no room to
+   *   queue this one; BrokerError STORE_FAILED if the message has to be persisted and cannot be. If its commit fails, connected subscribers
+   *   may have received it already
    */
   async publish(message: MessageInput): Promise<{ readonly receivers: number }>;
   async publish(
@@ -429,14 +455,15 @@ export class Broker {
     checkNames(options, PUBLISH_OPTION_NAMES, 'publish');
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
-      throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic, or { topic, payload }', input);
+      throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic name or { topic, payload }', input);
     return { receivers: await this.#engine.publishing.publish(input) };
   }
 
   /**
-   * Hear the messages of a filter in this process, on the path a client's would take. Shared filters (`$share/group/...`) work too.
-   * @param handler called for each message; what it throws or rejects becomes an `error` event
-   * @returns a function that unsubscribes
+   * Call a handler for each message that matches a topic filter. The handler is a subscriber like any client, without a session.
+   * @param filter a topic filter; shared subscriptions (`$share/<group>/<filter>`) are supported
+   * @param handler called for each message; what it throws or rejects with becomes an `error` event
+   * @returns a function that unsubscribes this handler
    * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
@@ -463,7 +490,7 @@ export class Broker {
     return end;
   }
 
-  /** End the subscriptions of the app to a filter: one handler's, or all. @returns how many there were */
+  /** Remove the subscriptions of the app to a filter. @param handler only those of this handler @returns the number of removed subscriptions */
   unsubscribe(filter: string, handler?: MessageHandler): number {
     const found = [...(this.#handlers.get(filter) ?? [])].filter(
       (subscriber) => handler === undefined || subscriber.handler === handler
@@ -481,14 +508,14 @@ export class Broker {
     this.#engine.routing.remove(subscriber.subscription);
   }
 
-  /** Once `subscribe` has returned, or ahead of the first message that comes before. */
+  /** Deliver retained messages after `subscribe` has returned. A message that is published earlier is delivered after them. */
   #deliverRetainedTo(subscriber: HandlerSubscriber): void {
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const retained = this.#retained(subscriber.filter);
     if (retained.length === 0) return;
     subscriber.queueRetained(retained);
     this.work.begin();
-    // a promise, because test frameworks fake `queueMicrotask`
+    // A promise, because test frameworks replace `queueMicrotask`.
     void Promise.resolve().then(() => {
       subscriber.deliverRetained();
       this.work.end();
@@ -500,8 +527,10 @@ export class Broker {
   }
 
   /**
-   * The messages of a filter as an async iterable. What comes faster than it is read waits in a bounded buffer; when that is full the
-   * oldest goes, counted as `delivery.dropped.queue_full`. It ends when the broker stops.
+   * Iterate over the messages that match a topic filter.
+   *
+   * Messages that are not read yet wait in a buffer of `highWaterMark` messages. When it is full, the oldest message is dropped and counted
+   * as `delivery.dropped.queue_full`. The iteration ends when the broker stops.
    * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
@@ -518,13 +547,13 @@ export class Broker {
         unsubscribe();
       });
     } catch (error) {
-      void stream.return(); // it listens to the signal
+      void stream.return(); // removes its listener from the signal
       throw error;
     }
     return stream;
   }
 
-  /** The retained messages that a filter matches, oldest first. A topic name finds one. @throws InvalidInput TOPIC_FILTER_INVALID */
+  /** The retained messages that match a topic filter or topic name, oldest first. @throws InvalidInput TOPIC_FILTER_INVALID */
   retained(filter: string): AsyncIterableIterator<Message> {
     checkFilter(filter);
     return this.#iterateRetained(filter);
@@ -535,8 +564,10 @@ export class Broker {
   }
 
   /**
-   * A table of the app's own, kept with the broker's state (option `store`; without one it is gone with the process). All of it is in
-   * memory: for configuration, not for data. The same name gives the same table.
+   * A key-value table of the app, which is persisted with the state of the broker.
+   *
+   * Without the option `store`, the table ends with the process. All entries are in memory, so a table suits configuration rather than
+   * large amounts of data. Each call with the same name returns the same table.
    * @param name 1 to 64 letters, digits, `.`, `-` and `_`
    * @throws InvalidInput TABLE_NAME_INVALID
    */
@@ -546,15 +577,15 @@ export class Broker {
 
   // --------------------------------------------------------------------------------------------------------------- sessions
 
-  /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
+  /** The session of a client id, whether connected or not. @throws NotFound SESSION_NOT_FOUND */
   session(clientId: string): SessionHandle {
     const session = this.hasSession(clientId) ? this.#engine.sessions.get(clientId) : undefined;
     if (session === undefined)
-      throw new NotFound('SESSION_NOT_FOUND', `there is no session of client id "${String(clientId)}"`);
+      throw new NotFound('SESSION_NOT_FOUND', `there is no session for client id "${String(clientId)}"`);
     return new SessionHandle(session, this.#engine.subscribing);
   }
 
-  /** Whether there is a session of this client id, connected or not. */
+  /** Whether a client id has a session, connected or not. */
   hasSession(clientId: string): boolean {
     return typeof clientId === 'string' && this.#engine.sessions.has(clientId);
   }
@@ -569,7 +600,7 @@ export class Broker {
     for (const session of this.sessions()) yield* session.subscriptions();
   }
 
-  /** The filters in use, without share prefixes, and the node that has them. */
+  /** The topic filters that have subscriptions, without share prefixes, and the node of the subscribers. */
   *routes(): IterableIterator<{ readonly topic: string; readonly node: string }> {
     for (const topic of this.#engine.routing.filters()) yield { topic, node: this.settings.node };
   }
@@ -577,7 +608,7 @@ export class Broker {
   // --------------------------------------------------------------------------------------------------------- events and hooks
 
   /**
-   * Hear an event. What the listener throws or rejects becomes an `error` event.
+   * Add a listener for an event. What the listener throws or rejects with becomes an `error` event.
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
    */
   on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
@@ -586,21 +617,24 @@ export class Broker {
     return this;
   }
 
-  /** Hear the next event of a name. @throws InvalidInput as `on` */
+  /** Add a listener for the next event of a name only. @throws InvalidInput as `on` */
   once<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     checkEvent(event, listener);
     this.#engine.events.once(event, listener);
     return this;
   }
 
-  /** Hear no more; nothing happens where the listener is not registered. */
+  /** Remove a listener. A listener that is not registered is ignored. */
   off<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
     this.#engine.events.off(event, listener);
     return this;
   }
 
   /**
-   * The next event of a name that satisfies `where`. Rejects with the signal's reason when it aborts, and with what `where` throws.
+   * Wait for the next event of a name that satisfies `where`.
+   *
+   * The promise is rejected with the reason of the signal if that aborts, and with the error if `where` throws.
+   * @param options.where default: every event
    * @throws InvalidInput EVENT_UNKNOWN with a suggestion, OPTION_INVALID
    */
   nextEvent<E extends EventName>(
@@ -613,8 +647,8 @@ export class Broker {
   }
 
   /**
-   * Register a hook, behind those registered before, or with `isFirst` in front of them.
-   * @returns a function that takes it away again
+   * Register a hook. It runs after the hooks of this name that are registered already, or with `isFirst` before them.
+   * @returns a function that removes the hook
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
    */
   hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
@@ -622,25 +656,31 @@ export class Broker {
     return this.#engine.hook(name, hook, options.isFirst);
   }
 
-  /** Announce a condition that an operator should know (`alert`), or that it is over (`clear`), under `$SYS/brokers/<node>/alarms`; for adapters. */
+  /**
+   * Raise or clear an alarm: a condition that an operator should know. It is published under `$SYS/brokers/<node>/alarms`. For adapters.
+   * @param change `alert`: the condition has begun; `clear`: it has ended
+   */
   alarm(change: 'alert' | 'clear', alarm: Alarm): void {
     this.#engine.notices.alarm(change, alarm);
   }
 
-  /** Tell of something that failed and that no caller can be told of, as an `error` event; for adapters. */
+  /**
+   * Report an error that has no caller to throw to, as an `error` event. For adapters.
+   * @param during the operation that failed, such as `closing the store`
+   */
   failed(error: unknown, during: string): void {
     this.#engine.announcer.failed(error, during, undefined);
   }
 }
 
-/** Make a broker; `await broker.start()` begins. */
+/** Create a broker. It accepts clients after `await broker.start()`. @throws as the constructor of `Broker` */
 export function createBroker(options: BrokerOptions = {}): Broker {
   return new Broker(options);
 }
 
 /** @throws InvalidInput TOPIC_FILTER_INVALID */
 function checkFilter(filter: string): void {
-  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a text';
+  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a string';
   if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
 }
 
@@ -651,10 +691,13 @@ function checkEvent(event: EventName, listener: unknown): void {
 }
 
 function notStarted(): StateError {
-  return new StateError('BROKER_NOT_STARTED', 'the broker is not started, or is stopping; await broker.start() first');
+  return new StateError(
+    'BROKER_NOT_STARTED',
+    'the broker is not started or is stopping; call await broker.start() first'
+  );
 }
 
-/** @param failures gets what they fail with */
+/** Close listeners at the same time. @param failures receives their errors */
 async function closeAll(listeners: Iterable<ListenerHandle>, failures: unknown[] = []): Promise<void> {
   const close = async (listener: ListenerHandle) => {
     try {

@@ -11,28 +11,32 @@ import { mounted, type Subscribing, unmountedFilter } from './subscribing.ts';
 /** One subscription of one session. */
 export interface SubscriptionRecord {
   readonly clientId: string;
-  /** As the client wrote it, with the share prefix where there is one. */
+  /** The topic filter as the client sees it, without the mount point and including a share prefix. */
   readonly filter: string;
   readonly options: SubscriptionOptions;
 }
 
 /**
- * Numbers of a session, under their documented names; those of the connection are 0 while there is none. `recv` and `send` count what came
- * from and went to the client: `Oct` bytes, `Cnt` reads and writes of the stream, `Pkt` packets, `Msg` PUBLISH packets. A `max` of 0: no bound.
+ * The figures of a session, under their documented names.
+ *
+ * Figures that begin with `recv` count what the client has sent, those with `send` what was sent to it: `Oct` counts bytes, `Cnt` reads and
+ * writes of the stream, `Pkt` packets and `Msg` PUBLISH packets. They belong to the current connection and are 0 without one. For figures
+ * that begin with `max`, 0 means unlimited.
  */
 export interface SessionFigures {
-  /** Wall-clock milliseconds. */
+  /** Time at which the session was created, in wall-clock milliseconds. */
   readonly createdAt: number;
   readonly subscriptions: number;
   readonly maxSubscriptions: number;
+  /** Messages sent to the client at QoS 1 or 2 whose acknowledgement is not complete. */
   readonly inflight: number;
   readonly maxInflight: number;
   /** Messages in the backlog. */
   readonly mqueueLen: number;
   readonly maxMqueue: number;
-  /** Messages that this session did not get, for any reason. */
+  /** Messages for this session that were dropped, for any reason. */
   readonly mqueueDropped: number;
-  /** Incoming QoS 2 messages that wait for PUBREL. */
+  /** QoS 2 messages from the client for which the PUBREL has not arrived. */
   readonly awaitingRel: number;
   readonly maxAwaitingRel: number;
   readonly recvOct: number;
@@ -43,28 +47,29 @@ export interface SessionFigures {
   readonly sendCnt: number;
   readonly sendPkt: number;
   readonly sendMsg: number;
-  /** Bytes written and not yet taken by the stream. */
+  /** Bytes that are written to the stream and not sent yet. */
   readonly sendPend: number;
 }
 
-/** How `kick` ends a client. */
+/** Options of `session.kick`. */
 export interface KickOptions {
-  /** For MQTT 5.0 clients. Default 0x98, administrative action. */
+  /** Reason code for MQTT 5.0 clients. Default 0x98 (administrative action). */
   readonly reasonCode?: number;
+  /** Reason String for MQTT 5.0 clients. Default: none. */
   readonly reasonString?: string;
-  /** Goes with 0x9C and 0x9D. */
+  /** Server Reference for MQTT 5.0 clients; belongs to the reason codes 0x9C and 0x9D. Default: none. */
   readonly serverReference?: string;
-  /** `end` (default): the session ends with the connection; `keep`: it lives on for its expiry. */
+  /** `end` (default): the session ends with the connection. `keep`: it remains until its session expiry interval has passed. */
   readonly session?: 'end' | 'keep';
-  /** Default `publish`, as MQTT has it for any close that is not the client's DISCONNECT. */
+  /** Whether the will is published. Default `publish`, as for every close without a DISCONNECT of the client. */
   readonly will?: 'publish' | 'drop';
 }
 
 /**
- * What the app sees of a session, and can do with it. A snapshot of nothing: each look is a look at the present.
+ * A session of the broker. Its properties and methods return the current state of the session, not a snapshot.
  *
- * With a store, what its methods change of a persistent session takes effect at once and is kept with the next commit. While the store can
- * not be written they throw STORE_FAILED, and nothing changes but where it says so.
+ * With a store, changes to a persistent session take effect immediately and are persisted with the next commit. While the store cannot be
+ * written, methods that change a persistent session throw STORE_FAILED and change nothing, unless stated otherwise.
  */
 export class SessionHandle {
   readonly #session: Session;
@@ -76,27 +81,27 @@ export class SessionHandle {
     this.#subscribing = subscribing;
   }
 
-  /** Where its actor is. `gone` once it has ended. */
+  /** The state of the session: `idle` (no CONNACK yet), `connected`, `disconnected` (waits for its client) or `gone` (ended). */
   get state(): 'idle' | 'connected' | 'disconnected' | 'gone' {
     return this.#session.state;
   }
 
-  /** Client id. */
+  /** The client id. */
   get clientId(): string {
     return this.#session.clientId;
   }
 
-  /** Who it is: what hooks and events are given. */
+  /** The record of the client, as hooks and events receive it. */
   get client(): ClientInfo {
     return this.#session;
   }
 
-  /** Of the present or last connection. */
+  /** The transport of the current or last connection. */
   get transportInfo(): TransportInfo {
     return this.#session.transportInfo;
   }
 
-  /** Its numbers as they are now. */
+  /** The figures of the session at this moment. */
   figures(): SessionFigures {
     const session = this.#session;
     const { connection, zoneSettings, log } = session;
@@ -124,13 +129,13 @@ export class SessionHandle {
     };
   }
 
-  /** Why nothing that is kept of the session can be changed now; undefined: it can. */
+  /** The error for a change of persisted state that the store cannot take now; undefined: changes are possible. */
   get #refusal(): BrokerError | undefined {
     const { state, log, ports } = this.#session;
     return state !== 'gone' && log !== undefined && ports.ledger?.isFailed ? ports.ledger.refusal() : undefined;
   }
 
-  /** Its subscriptions, in the order in which they were made; those that come out of the store first, in the order of their filters' bytes. */
+  /** The subscriptions in order of creation. Those restored from the store come first, ordered by the bytes of their filters. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
     const { clientId, mountpoint } = this.#session;
     for (const {
@@ -150,10 +155,11 @@ export class SessionHandle {
   }
 
   /**
-   * Subscribe on the client's behalf. No hook is asked.
+   * Subscribe on behalf of the client. No hook runs.
+   * @param filter the topic filter as the client would write it, without the mount point
    * @returns the granted QoS
-   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED when a bound or switch of the zone forbids it,
-   *   or the session has ended; STORE_FAILED
+   * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID; BrokerError SUBSCRIBE_REFUSED if a limit or setting of the
+   *   zone forbids it or the session has ended; BrokerError STORE_FAILED
    */
   subscribe(filter: string, options: Omit<AutoSubscription, 'topic'> = {}): number {
     const fault = checkTopicFilter(filter);
@@ -168,11 +174,11 @@ export class SessionHandle {
     if (code < 0x80) return code;
     throw new BrokerError(
       'SUBSCRIBE_REFUSED',
-      `"${filter}" can not be subscribed for client "${this.clientId}": ${reasonName(code)}`
+      `client "${this.clientId}" cannot subscribe to "${filter}": ${reasonName(code)}`
     );
   }
 
-  /** Unsubscribe on the client's behalf. @returns false if there was no such subscription. @throws BrokerError STORE_FAILED */
+  /** Unsubscribe on behalf of the client. @returns whether the subscription existed @throws BrokerError STORE_FAILED */
   unsubscribe(filter: string): boolean {
     const { subscriptions, mountpoint } = this.#session;
     const refusal = this.#refusal;
@@ -181,13 +187,15 @@ export class SessionHandle {
   }
 
   /**
-   * Disconnect the client and, unless told otherwise, end its session; ends a session that is offline, too.
+   * Disconnect the client and end its session, whether or not the client is connected. With `session: 'keep'` the session remains.
    *
-   * Within an event it ends whoever has the session then: the client that is connected; from `session.takenover` on the connection that takes
-   * over. A client that has had no CONNACK yet is refused by one (0x80: it knows no 0x98) and leaves no will, one that has gets the DISCONNECT.
-   * While a clean start discards the session of before, it ends that one, and the new session begins.
-   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; BrokerError STORE_FAILED where the session can not be ended, or its will not be
-   *   dropped: a client that is connected is disconnected all the same
+   * A connected client receives a DISCONNECT. A client that has not received a CONNACK yet is refused with one (0x80, since 0x98 is not
+   * a CONNACK code), and its will is not published.
+   *
+   * In a listener of an event, the current owner of the session is disconnected: from `session.takenover` on, this is the connection that
+   * takes over. While a clean start discards the previous session, that session ends and the new one begins.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; BrokerError STORE_FAILED if the session cannot be ended or its will cannot be
+   *   dropped. A connected client is disconnected nevertheless
    */
   kick(options: KickOptions = {}): void {
     checkKick(options);
@@ -210,10 +218,10 @@ export class SessionHandle {
     }
   }
 
-  /** End a stored session. @throws BrokerError SESSION_RUNNING while its client is connected; STORE_FAILED */
+  /** End the session of a client that is not connected. @throws BrokerError SESSION_RUNNING if the client is connected; STORE_FAILED */
   discard(): void {
     if (this.#session.state === 'connected' || this.#session.incoming !== undefined) {
-      throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; kick it instead`);
+      throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; call kick() instead`);
     }
     const refusal = this.#refusal;
     if (refusal !== undefined) throw refusal;
@@ -229,6 +237,7 @@ function checkKick(options: KickOptions): void {
   checkNames(options, KICK_NAMES, 'kick');
   for (const name of ['reasonString', 'serverReference'] as const) {
     const text = options[name];
-    if (text !== undefined && typeof text !== 'string') throw new InvalidInput('OPTION_INVALID', name, 'a text', text);
+    if (text !== undefined && typeof text !== 'string')
+      throw new InvalidInput('OPTION_INVALID', name, 'a string', text);
   }
 }
