@@ -35,7 +35,7 @@ export class Inbox {
     for (const { filter, handlers } of this.#handlers.values()) {
       if (!matches(filter, message.topic)) continue;
       isTaken = true;
-      for (const addHandler of handlers) this.#run(addHandler, message);
+      for (const handler of handlers) this.#run(handler, message);
     }
     for (const listener of this.#listeners) this.#run(listener, message);
     for (const reader of this.#readers) reader.put(message);
@@ -48,20 +48,20 @@ export class Inbox {
   }
 
   /** Add a handler. @returns false if the filter already has this handler */
-  addHandler(filter: string, addHandler: MessageHandler): boolean {
+  addHandler(filter: string, handler: MessageHandler): boolean {
     const handlers = this.handlersOf(filter);
-    if (handlers.includes(addHandler)) return false;
+    if (handlers.includes(handler)) return false;
     const shared = parseSharedFilter(filter);
     const plain = typeof shared === 'object' ? shared.filter : filter;
-    this.#handlers.set(filter, { filter: plain, handlers: [...handlers, addHandler] });
+    this.#handlers.set(filter, { filter: plain, handlers: [...handlers, handler] });
     return true;
   }
 
   /** Remove a handler. @returns the number of handlers that the filter still has */
-  removeHandler(filter: string, addHandler: MessageHandler): number {
+  removeHandler(filter: string, handler: MessageHandler): number {
     const entry = this.#handlers.get(filter);
     if (entry === undefined) return 0;
-    const handlers = entry.handlers.filter((other) => other !== addHandler);
+    const handlers = entry.handlers.filter((other) => other !== handler);
     if (handlers.length === 0) this.#handlers.delete(filter);
     else this.#handlers.set(filter, { ...entry, handlers });
     return handlers.length;
