@@ -27,7 +27,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from + 1 }
 describe('Messages for a member of a share group whose session ends', () => {
   for (const [how, end] of [
     ['its connection is lost', (one: Peer) => one.wire.leave()],
-    ['it says DISCONNECT', (one: Peer) => one.say({ cmd: 'disconnect', reasonCode: 0 })]
+    ['its client sends DISCONNECT', (one: Peer) => one.say({ cmd: 'disconnect', reasonCode: 0 })]
   ] as const) {
     it(`[4.8.2] are delivered to another member in order when ${how}, including those in flight at QoS 1`, async () => {
       await using stage = await bed();

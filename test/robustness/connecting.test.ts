@@ -149,7 +149,7 @@ describe('A flood of CONNECT packets', () => {
 
   for (const [name, clean] of [
     ['resumes its session', false],
-    ['begins anew', true]
+    ['starts a new session', true]
   ] as const) {
     it(`leaves one connection of a client id that is taken over 2,000 times and ${name}`, async () => {
       await using it = await bed();

@@ -16,7 +16,7 @@ describe('Messages that replace each other before any is sent', () => {
 
   for (const [what, topic] of [
     ['retained', 'kept/a'],
-    ['in the full queue of one that is away', 'queue/a']
+    ['in the full queue of an offline session', 'queue/a']
   ] as const)
     it(`are released, ${what}, when a client publishes them at QoS 0`, async () => {
       await using it = await bed({ maxMqueueLen: 10 });

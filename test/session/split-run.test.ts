@@ -45,7 +45,7 @@ describe('The bytes of a client', () => {
 
     for (const [name, options] of [
       ['', {}],
-      [', with a hook that takes its time', { hooks: { publish: async () => true }, maxHeldBytes: 1_000_000 }]
+      [', with a hook that answers late', { hooks: { publish: async () => true }, maxHeldBytes: 1_000_000 }]
     ] as [string, BrokerOptions][]) {
       it(`have the same effect in chunks of any size, version ${version}${name}`, async () => {
         const random = seeded(`chunks of any sizes, version ${version}${name}`);

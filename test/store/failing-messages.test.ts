@@ -173,7 +173,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
 
   for (const { name, leaves } of [
     { name: 'was closed for the first of them', leaves: false },
-    { name: 'had gone before the commit failed', leaves: true }
+    { name: 'had ended before the commit failed', leaves: true }
   ])
     it(`treats QoS 2 messages that it could not persist as new from a client whose connection ${name}`, async () => {
       const { kit, store } = await stage();

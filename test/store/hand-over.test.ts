@@ -33,7 +33,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     ['expires', (lives: Lives) => lives.kit.clock.advance('61s')],
     ['is discarded', async (lives: Lives) => lives.kit.broker.session('away').discard()],
     [
-      'gives way to a clean start',
+      'is replaced by a clean start',
       async (lives: Lives) => (await lives.connect({ clientId: 'away', clean: true })).disconnect()
     ]
   ] as const) {

@@ -162,7 +162,7 @@ describe('A message that waits for a hook', () => {
   });
 
   for (const [name, options] of [
-    ['a session that is kept', PERSISTENT],
+    ['a persistent session', PERSISTENT],
     ['a session that ends with its connection', {}]
   ] as const)
     it(`is not lost if it is the will of ${name} and the process crashes in the meantime`, async () => {
