@@ -214,8 +214,10 @@ class LevelStore implements Store {
       };
     if (!setup.canCompact) return;
     this.size = async () => {
-      const inTables = await this.#sizeOf(this.#requireOpen(), FIRST, LAST);
-      return inTables + ((await setup.logBytes?.()) ?? 0);
+      const database = this.#requireOpen();
+      // the logs first: if LevelDB turns one into a table meanwhile, its records are counted twice instead of not at all
+      const inLogs = (await setup.logBytes?.()) ?? 0;
+      return inLogs + (await this.#sizeOf(database, FIRST, LAST));
     };
     this.compact = async () => {
       const database = this.#requireOpen();

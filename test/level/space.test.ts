@@ -4,9 +4,11 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { Level } from 'level';
 import { MemoryLevel } from 'memory-level';
+import type { LevelDatabase } from '../../adapters/level/database.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import type { Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { held, turns } from '../support/wire.ts';
 
@@ -97,5 +99,25 @@ describe('a folder whose queued messages were delivered', () => {
   it('is not compacted by a store over another database than LevelDB', () => {
     const { size, compact } = levelStore(new MemoryLevel({ keyEncoding: 'buffer', valueEncoding: 'buffer' }));
     assert.deepEqual([size, compact], [undefined, undefined]);
+  });
+});
+
+describe('the size of a folder', () => {
+  it('includes the records of a log that LevelDB turns into a table while the size is computed', async (t) => {
+    const store = levelStore(join(home, 'rotated'));
+    await store.open();
+    const batch = new Batch();
+    for (let n = 0; n < 32; n++) batch.put(Buffer.of(n), randomBytes(65_536));
+    await store.commit(batch);
+    const database = Level.prototype as unknown as Required<LevelDatabase>;
+    const { approximateSize } = database;
+    t.mock.method(database, 'approximateSize', async function (this: typeof database, from: Buffer, to: Buffer) {
+      const size = await approximateSize.call(this, from, to, {});
+      await this.compactRange(from, to, {});
+      return size;
+    });
+    const size = (await store.size?.()) ?? 0;
+    await store.close();
+    assert.ok(size >= 2 * MB, `${size} bytes`);
   });
 });
