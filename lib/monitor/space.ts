@@ -33,7 +33,7 @@ const SHORTENED = 7 / 8;
  * more have to give way for each, the less time is left before the disk is full.
  */
 const LEAST_RATIO = 1 / 4;
-/** A new message displaces old ones of at most so many times its space on disk, as the oldest may be compressed better than the average. */
+/** At the bound, a new message displaces old ones of at most this many times its bytes, divided by the ratio of compression. */
 const DISPLACED = 16;
 /** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
 const STUCK_AT_MOST = 100;
@@ -75,6 +75,8 @@ export class Space extends BaseTimer {
     next: undefined,
     ring: () => this.#wait(false)
   };
+  /** Size of the store at the last look. */
+  #size = 0;
   /** How many bytes may wait in the store, as of the last look. */
   #limit = Infinity;
   /** What they are shortened to when they are past that. */
@@ -169,15 +171,15 @@ export class Space extends BaseTimer {
       // also after a commit was refused for lack of space, so that new messages are refused before they are committed
       host.pressure.spaceIsLow(host.pressure.isSpaceLow ? free < LEAST_WRITTEN : free < 0, store.name);
       const kept = this.#kept;
-      const size = (await store.size?.()) ?? kept;
+      const { size, ratio } = await this.#measure(kept);
       if (this.#isClosed) return;
       const most = Math.max(0, size + free);
-      const ratio = ratioOf(size, kept);
       this.#ratio = Math.min(this.#ratio, ratio);
-      if (host.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio);
+      if (host.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio, size - this.#size);
       const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
       const garbage = size - kept * this.#ratio - this.#besides;
       if (hasRoom && free < most * LOW && garbage > Math.max(most * WORTH, LEAST_WRITTEN)) this.#compactSoon();
+      this.#size = size;
       this.#leftToWrite = Math.max(LEAST_WRITTEN, Math.min(free, this.#allowed) / 8);
     }
     if (configured < Infinity) this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, configured / 8));
@@ -185,26 +187,42 @@ export class Space extends BaseTimer {
   }
 
   /**
-   * How many bytes of messages may be queued. Messages are only dropped to make room for new ones: when something else takes the space,
-   * the queues keep what they have, and each new message displaces old ones. What is compared is the space on disk, as far as it is known,
-   * of all that is queued: a message that goes into flight, or is handed over to another session, is not a new one.
+   * Compute how many bytes of messages may be queued. Messages are only dropped to make room for new ones: if something else takes the
+   * space, the queues keep what they have, and each new message displaces old ones of the same size. At their bound the queues also make up
+   * for new messages that are compressed less than the old ones. A message that goes into flight, or is handed over to another session, is
+   * not a new one.
    * @param most bytes that the store may grow to
    * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
+   * @param grown by how many bytes the store has grown since the last look
    */
-  #limitBySpace(most: number, ratio: number): void {
+  #limitBySpace(most: number, ratio: number, grown: number): void {
     const { bytes: waiting, storedBytes: bytes } = this.#host.pressure.storedBacklog;
     const others = this.#kept - bytes;
     const share = Math.max(0, most - others * ratio) * QUEUES;
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
-    const least = bytes - (DISPLACED * Math.max(0, bytes - this.#settled)) / ratio;
+    const isShort = this.#allowed * SHORTENED > share;
+    const added = Math.max(0, bytes - this.#settled);
+    // each deletion raises the ratio until the next compaction, so the ratio alone does not say how much new messages displace
+    const displaced = isShort ? added : Math.max(added, Math.min(grown, added * DISPLACED) / ratio);
+    const least = bytes - displaced;
     const limit = Math.max(this.#allowed / ratio, least);
     this.#settled = Math.min(bytes, limit);
     const fixed = bytes - waiting; // in flight, or being handed over
-    const isShort = this.#allowed > share;
     // new messages are refused then, so none are dropped to make room for them
     if (isShort && this.#host.pressure.isSpaceLow) return;
     this.#limit = Math.min(this.#limit, limit - fixed);
     this.#target = Math.min(this.#target, (isShort ? limit : Math.max(limit * SHORTENED, least)) - fixed);
+  }
+
+  /**
+   * Measure the size of the store.
+   * @param kept bytes kept now, with those of the commit in progress. The store may not have these yet; if they were not added, the store
+   *   would seem to compress the rest, and the queues would be allowed too little space
+   */
+  async #measure(kept: number): Promise<{ readonly size: number; readonly ratio: number }> {
+    const inProgress = this.#host.ledger?.bytesInProgress ?? 0;
+    const size = (await this.#store.size?.()) ?? kept;
+    return { size, ratio: ratioOf(size + inProgress, kept) };
   }
 
   #compactSoon(): void {
@@ -220,8 +238,8 @@ export class Space extends BaseTimer {
       await store.compact();
       this.#wait(false);
       if (!this.#isClosed && store.size !== undefined) {
-        const size = await store.size();
-        this.#ratio = ratioOf(size, this.#kept);
+        const { size, ratio } = await this.#measure(this.#kept);
+        this.#ratio = ratio;
         this.#besides = Math.max(0, size - this.#kept);
       }
     } finally {

@@ -201,6 +201,11 @@ export class Ledger {
     }
   }
 
+  /** Bytes of the commit in progress. */
+  get bytesInProgress(): number {
+    return this.#isBusy ? this.#draft.batch.bytes : 0;
+  }
+
   /** Number of the last commit that the store is known to hold. */
   get commit(): number {
     return this.#commit;

@@ -1,5 +1,6 @@
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Batch, Entry, Store } from '../../lib/store/store.ts';
+import { turns } from './support.ts';
 
 /** An in-memory store on a disk of limited size: deleted and replaced data takes up space until compaction. */
 export class LimitedStore implements Store {
@@ -10,6 +11,9 @@ export class LimitedStore implements Store {
   /** Bytes used by other programs. */
   others = 0;
   compactions = 0;
+  /** Turns of the event loop before a commit is written, and before the free space is known. */
+  turnsToCommit = 0;
+  turnsToLook = 0;
   /** Bytes of a value that cannot be compressed. */
   incompressible: (value: Buffer) => number = (value) => value.length;
   readonly #inner = memoryStore();
@@ -39,6 +43,7 @@ export class LimitedStore implements Store {
   }
 
   async commit(batch: Batch): Promise<void> {
+    await turns(this.turnsToCommit);
     // Committed data is first in a log, uncompressed.
     if (this.used + batch.bytes + this.others > this.capacity + this.reserve) throw new Error('no space left');
     await this.#inner.commit(batch);
@@ -64,6 +69,7 @@ export class LimitedStore implements Store {
   }
 
   async freeBytes(): Promise<number> {
+    await turns(this.turnsToLook);
     return this.capacity - this.used - this.others;
   }
 }

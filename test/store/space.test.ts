@@ -133,6 +133,59 @@ describe('The queues of all sessions in a store', () => {
     assert.equal((await drained(kit, 'large')).length, 1201 - dropped.length);
   });
 
+  it('are displaced one for one by new messages if the space was checked during a large commit', async () => {
+    const store = new LimitedStore(64 * MB, MB);
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const dropped = drops(kit);
+    await leave(kit, 'away', '#');
+    const publish = (topic: string, count: number) =>
+      Promise.all(Array.from({ length: count }, () => kit.broker.publish(topic, Buffer.alloc(8 * KB), { qos: 1 })));
+    store.others = 49 * MB;
+    // the broker checks the space after the first commit, while the second one is in progress
+    store.turnsToCommit = 20;
+    store.turnsToLook = 5;
+    const first = publish('early', 400);
+    await turns(2);
+    await Promise.all([first, publish('early', 1_200)]);
+    store.turnsToCommit = store.turnsToLook = 0;
+    await kit.clock.advance('2s');
+    assert.deepEqual(dropped, []);
+    for (let n = 0; n < 20; n++) {
+      await kit.broker.publish('late', Buffer.alloc(8 * KB), { qos: 1 });
+      await kit.clock.advance('2s');
+    }
+    assert.ok(dropped.length <= 20, `${dropped.length} were dropped for 20 new ones`);
+    assert.equal((await drained(kit, 'away')).length, 1_620 - dropped.length);
+  });
+
+  for (const [title, compression, most] of [
+    ['if something else has taken the space', 2, 100],
+    ['at their bound, apart from an eighth of the bound that is dropped at a time', 4, 100 + 1_000 / 8]
+  ] as const)
+    it(`are displaced one for one by new messages that the store compresses ${title}`, async () => {
+      const store = new LimitedStore(32 * MB, MB);
+      store.incompressible = (value) => value.length / compression;
+      await using kit = await createTestBroker({ store, leakCheck: false });
+      const dropped = drops(kit);
+      await leave(kit, 'away', '#');
+      const flood = async (count: number) => {
+        for (let n = 0; n < count; n++) {
+          await kit.broker.publish('away/it', Buffer.alloc(8 * KB), { qos: 1 });
+          if (n % 20 === 0) await kit.clock.advance('1s');
+        }
+        await kit.clock.advance('2s');
+      };
+      await flood(1_000);
+      await store.compact();
+      store.others = 32 * MB - store.used - 4 * MB;
+      await kit.clock.advance('5s');
+      assert.deepEqual(dropped, []);
+      // deleted messages take space until the next compaction
+      await flood(100);
+      assert.ok(dropped.length <= most, `${dropped.length} were dropped for 100 new ones`);
+      assert.equal((await drained(kit, 'away')).length, 1_100 - dropped.length);
+    });
+
   it('are counted by their compressed size, at least a quarter, so that incompressible messages fit afterwards', async () => {
     const store = new LimitedStore(6 * MB, MB);
     store.incompressible = (value) => value.length / 10;
@@ -219,6 +272,27 @@ describe('The queues that a broker finds in its store after a crash', () => {
     }
     assert.equal(left[0] + left[1], 2 * COUNT - dropped);
     assert.ok(left[0] > 200 && left[1] > 200 && dropped > 600, `${left} are left`);
+  });
+
+  it('give way to new messages one for one if the disk is nearly full at the start', async () => {
+    const store = new LimitedStore(64 * MB, MB);
+    {
+      await using kit = await createTestBroker({ store, leakCheck: false });
+      await leave(kit, 'away', '#');
+      for (let n = 0; n < 1_000; n++) await kit.broker.publish('old', Buffer.alloc(8 * KB), { qos: 1 });
+    }
+    await store.compact();
+    store.capacity = store.used + 2 * MB;
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    const dropped = drops(kit);
+    await kit.clock.advance('5s');
+    assert.deepEqual(dropped, []);
+    for (let n = 0; n < 20; n++) {
+      await kit.broker.publish('new', Buffer.alloc(8 * KB), { qos: 1 });
+      await kit.clock.advance('2s');
+    }
+    assert.deepEqual(dropped, Array(20).fill('away old total_queue_full'));
+    assert.equal((await drained(kit, 'away')).length, 1_000);
   });
 });
 
