@@ -72,7 +72,7 @@ interface BenchResult {
 /** `embermq bench`: measure the performance of any broker. */
 export const bench: Command = {
   summary: 'measure a broker: connect, publish, subscribe, latency',
-  help: () => `usage: embermq bench <what> [flags]
+  help: () => `usage: embermq bench connect|publish|subscribe|latency [flags]
 
 ${Object.entries(BENCHES)
   .map(([name, { about }]) => `  ${name.padEnd(10)} ${about}`)

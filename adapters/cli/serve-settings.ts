@@ -63,7 +63,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   return { own, broker, listeners };
 }
 
-/** @throws InvalidInput ZONE_UNKNOWN, naming the entry of the config file */
+/** Check that the zone of a listener is defined. @throws InvalidInput ZONE_UNKNOWN, which names the entry of the config file */
 function checkZone(place: string, { common: { zone } }: Transport, broker: BrokerOptions): void {
   const known = [...readBrokerOptions(broker).zones.keys()];
   if (zone === undefined || known.includes(zone)) return;

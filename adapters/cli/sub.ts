@@ -27,10 +27,10 @@ const OWN_FLAGS = {
     unit: 's',
     max: Infinity
   }),
-  count: flag('integer', 0, 'end after this number of messages', { short: 'C', value: 'N' }),
+  count: flag('integer', 0, 'end after this number of messages; 0: no limit', { short: 'C', value: 'N' }),
   wait: timeFlag(0, 'end after this time, with exit code 27', { short: 'W' }),
   verbose: flag('boolean', false, 'print the topic before the payload', { short: 'v' }),
-  noNewline: flag('boolean', false, 'print nothing between payloads', { short: 'N' }),
+  noNewline: flag('boolean', false, 'do not print a line break after each payload', { short: 'N' }),
   json: flag('boolean', false, 'print each message as a line of JSON, with its properties'),
   noRetained: flag('boolean', false, 'do not print retained messages', { short: 'R' }),
   noLocal: flag('boolean', false, 'No Local (MQTT 5.0)'),
