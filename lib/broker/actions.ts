@@ -1,18 +1,18 @@
-/** The deeds that the broker's chart names. `Broker` does them. */
+/** The actions that the state chart of the broker names. `Broker` implements them. */
 export interface BrokerActions {
-  /** Listeners are bound and accept; timers run. */
+  /** Start the timers and serve connections: the listeners are open. */
   accept(): void;
-  /** Nothing is accepted any more; connections are told to go. */
+  /** Accept no more connections and disconnect all clients. */
   drain(): void;
-  /** Everything is released. */
+  /** Release all resources. */
   release(): void;
 }
 
-/** What the broker's chart is sent. */
+/** The events of the state chart of the broker. */
 export type BrokerEvent =
   | { type: 'start' }
   | { type: 'started' }
-  /** a listener could not bind */
+  /** The start failed: the store or a listener could not be opened. */
   | { type: 'failed' }
   | { type: 'stop' }
   | { type: 'stopped' };

@@ -1,7 +1,7 @@
 import { setup } from 'xstate';
 import type { BrokerActions, BrokerEvent } from './actions.ts';
 
-/** The life of a broker: idle (built, nothing accepted), connected (accepting), disconnected (stopped, everything released). */
+/** The lifecycle of a broker: idle (created or starting), connected (accepting), disconnected (stopped, all resources released). */
 export const brokerMachine = setup({
   types: {} as { context: { broker: BrokerActions }; input: { broker: BrokerActions }; events: BrokerEvent },
   actions: {

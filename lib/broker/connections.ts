@@ -8,7 +8,7 @@ import type { Zone } from '../records/zone.ts';
 import type { Session } from '../session/session.ts';
 import type { Life } from './life.ts';
 
-/** What serving connections asks of the broker. */
+/** The parts of the broker that `Connections` uses. */
 export interface ConnectionsHost {
   readonly time: TimeReading;
   readonly metrics: Metrics;
@@ -20,14 +20,14 @@ export interface ConnectionsHost {
   beginSession(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session;
 }
 
-/** The connections of a broker, from the stream that is handed over to its close. */
+/** The connections of a broker, from the moment a stream is passed to the broker until it has closed. */
 export class Connections {
   /** Connections whose stream has not closed. */
   readonly all = new Set<Connection<Session>>();
   readonly #host: ConnectionsHost;
-  /** Streams that came while the broker starts. */
+  /** Streams that arrived while the broker was starting. */
   readonly #early = new Map<Duplex, readonly [transportInfo: TransportInfo, zone: Zone]>();
-  /** Connections that count for `maxConnections`: those whose close is not under way. */
+  /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
   #onAllClosed: (() => void) | undefined = undefined;
 
@@ -35,7 +35,7 @@ export class Connections {
     this.#host = host;
   }
 
-  /** Whether a stream has been handed over before. */
+  /** Whether a stream was passed to the broker before. */
   has(stream: Duplex): boolean {
     return isAttached(stream) || this.#early.has(stream);
   }
@@ -51,7 +51,7 @@ export class Connections {
       return;
     }
     if (!life.isRunning) {
-      stream.on('error', () => undefined); // it is destroyed then, and refused
+      stream.on('error', () => undefined); // an error destroys the stream, which `openEarly` then refuses
       this.#early.set(stream, [transportInfo, zone]);
       return;
     }
@@ -64,27 +64,27 @@ export class Connections {
     connection.open();
   }
 
-  /** The broker runs: serve the streams that came while it started. */
+  /** Serve the streams that arrived while the broker was starting. */
   openEarly(): void {
     for (const [stream, arrival] of this.#early) {
-      this.#early.delete(stream); // before it is counted as a connection
+      this.#early.delete(stream); // first, because `open` counts it as a connection
       this.open(stream, ...arrival);
     }
   }
 
-  /** The start failed: refuse the streams that came meanwhile. */
+  /** Refuse the streams that arrived during a start that failed. */
   refuseEarly(): void {
     const streams = [...this.#early.keys()];
     this.#early.clear();
     for (const stream of streams) stream.destroy();
   }
 
-  /** The connection no longer counts for `maxConnections`: its close is under way. Called once. */
+  /** A connection has begun to close and no longer counts towards `maxConnections`. Called once for each connection. */
   placeFreed(): void {
     this.#places--;
   }
 
-  /** The stream has closed. */
+  /** The stream of a connection has closed. */
   streamClosed(connection: Connection<Session>): void {
     this.all.delete(connection);
     if (this.all.size === 0) this.#onAllClosed?.();
@@ -98,12 +98,12 @@ export class Connections {
     });
   }
 
-  /** Nobody waits for `allClosed` any more. */
+  /** Discard the pending result of `allClosed`. */
   forgetWaiting(): void {
     this.#onAllClosed = undefined;
   }
 
-  /** Destroy every stream that has not closed by itself. */
+  /** Destroy every stream that has not closed yet. */
   cutOff(): void {
     for (const connection of this.all) {
       try {

@@ -4,29 +4,32 @@ import type { QoS } from '../packets/types.ts';
 import { type Subscriber, Subscription } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
 
-/** Gets the messages of a subscription of the app. `isRetained`: handed out because the subscription is new, or retained as published. */
+/**
+ * Receives the messages of a subscription of the app.
+ * @param isRetained the message was retained before the subscription was made, or `retainAsPublished` is set and it was published as retained
+ */
 export type MessageHandler = (message: Message, isRetained: boolean) => unknown;
 
-/** Options of a subscription of the app: those of MQTT 5.0 that have a meaning without a connection. */
+/** Options of a subscription of the app. They are the subscription options of MQTT 5.0 that apply without a connection. */
 export interface SubscribeOptions {
-  /** Highest QoS: nothing is acknowledged by a handler, this only shows in lists. Default 2. */
+  /** Maximum QoS. It appears in lists only, because a handler does not acknowledge messages. Default 2. */
   readonly qos?: QoS;
-  /** 0 (default): hand out retained messages; 1: the same, every subscription of the app being new; 2: none. */
+  /** 0 (default): deliver retained messages. 1: the same, because each subscription of the app is new. 2: do not deliver them. */
   readonly retainHandling?: 0 | 1 | 2;
-  /** Tell the handler that a message was published as retained. Default false. */
+  /** Whether `isRetained` is also set for messages that were published as retained. Default false. */
   readonly retainAsPublished?: boolean;
-  /** Unsubscribes when it aborts. */
+  /** Removes the subscription when it aborts. */
   readonly signal?: AbortSignal;
 }
 
-/** A handler of the app as a target of routes. */
+/** A subscriber that calls a handler of the app. */
 export class HandlerSubscriber implements Subscriber {
   readonly clientId = '';
   readonly mountpoint = '';
   readonly isOnline = true;
   readonly hasRoom = true;
   readonly isPersisted = false;
-  /** What a client may send again comes when its commit is kept. */
+  /** A message whose publisher may send it again is delivered after its commit. */
   ledger: Ledger | undefined = undefined;
   readonly outboundFastPath = 0;
   readonly maxFrame = Infinity;
@@ -35,10 +38,10 @@ export class HandlerSubscriber implements Subscriber {
   readonly handler: MessageHandler;
   /** Called when the subscription has ended. */
   onEnd: () => void = () => undefined;
-  /** It has unsubscribed: routes may still hold it for this one message. */
+  /** The subscription has ended. The route of the current message may still contain it. */
   isEnded = false;
   readonly #onError: (error: Error) => void;
-  /** The last one comes first. */
+  /** Retained messages that are not delivered yet, in reverse order. */
   #queued: Message[] = [];
 
   constructor(filter: string, handler: MessageHandler, options: SubscribeOptions, onError: (error: Error) => void) {
@@ -56,25 +59,25 @@ export class HandlerSubscriber implements Subscriber {
       message.detachFromPublisher();
       this.ledger.committed(message.ticket).then(
         () => this.#callHandler(message, isRetained),
-        () => undefined // the publisher has been told, and may send it again
+        () => undefined // the publisher was refused and may send the message again
       );
     } else this.#callHandler(message, isRetained);
     return true;
   }
 
-  /** It is to get these, retained before it subscribed, ahead of all others. */
+  /** Queue the messages that were retained before the subscription. They are delivered before all others. */
   queueRetained(retained: Message[]): void {
     this.#queued = retained.reverse();
   }
 
-  /** Hand out what it is owed. The handler may publish meanwhile, and so come back here. */
+  /** Deliver the queued retained messages. The handler may publish, which calls this method again. */
   deliverRetained(): void {
     for (let message = this.#queued.pop(); message !== undefined; message = this.#queued.pop())
       this.#callHandler(message, true);
   }
 
   deliverRun(_run: Frame): void {
-    throw new Error('a handler takes single messages'); // rawLayout is 0
+    throw new Error('unreachable: a handler is not on the fast path'); // outboundFastPath is 0
   }
 
   #callHandler(message: Message, isRetained: boolean): void {

@@ -1,7 +1,7 @@
-/** Whether the broker runs, and which of its lives this is. */
+/** Whether the broker is running, and a number for each run. */
 export class Life {
-  /** It has started, and not every client has been told to disconnect. */
+  /** The broker has started, and the stop has not disconnected all clients yet. */
   isRunning = false;
-  /** Changes when the broker stops: what a hook decides afterwards belongs to a life that has ended. */
+  /** Changes when the broker stops. Decisions of hooks that arrive in a later run are discarded. */
   number = 0;
 }

@@ -4,11 +4,11 @@ import type { SubscribeOptions } from './handler-subscriber.ts';
 
 /** Options of `broker.messages`. */
 export interface MessageStreamOptions extends SubscribeOptions {
-  /** Messages that wait unread before the oldest is dropped. Default 1000. */
+  /** Maximum number of unread messages. At the limit, the oldest one is dropped. Default 1000. */
   readonly highWaterMark?: number;
 }
 
-/** Messages as an async iterable with a bounded buffer. */
+/** An async iterator of messages with a bounded buffer. */
 export class MessageStream implements AsyncIterableIterator<Message> {
   readonly #highWaterMark: number;
   readonly #signal: AbortSignal | undefined;
@@ -29,17 +29,18 @@ export class MessageStream implements AsyncIterableIterator<Message> {
     if (signal?.aborted) this.#isEnded = true;
   }
 
-  /** Called when nobody reads any more. */
+  /** Set the function to call when the iteration ends. If it has ended already, the function is called immediately. */
   onEnd(end: () => void): void {
     this.#end = end;
     if (this.#isEnded) end();
   }
 
+  /** Pass a message to the reader that waits, or to the buffer. If the buffer is full, its oldest message is dropped. */
   push(message: Message): void {
     if (this.#isEnded) return;
     const reader = this.#readers.shift();
     if (reader !== undefined) {
-      message.detachFromPublisher(); // it is read in a later turn
+      message.detachFromPublisher(); // the reader continues in a later turn
       reader.resolve({ value: message, done: false });
       return;
     }
@@ -48,7 +49,7 @@ export class MessageStream implements AsyncIterableIterator<Message> {
     this.#waiting.push(message);
   }
 
-  /** Rejects with the signal's reason once it has aborted and what waited has been read. */
+  /** @throws the reason of the signal if it has aborted and all buffered messages are read */
   next(): Promise<IteratorResult<Message>> {
     const message = this.#waiting.shift();
     if (message !== undefined) return Promise.resolve({ value: message, done: false });

@@ -8,10 +8,10 @@ import type { Subscription } from '../routing/subscription.ts';
 import { isShared } from '../routing/subscriptions.ts';
 import type { Session } from '../session/session.ts';
 
-/** Subscriptions of a session that ended which are taken out in one turn. */
+/** Maximum number of subscriptions of an ended session that are removed in one turn. */
 const FORGET_AT_ONCE = 1_000;
 
-/** What the index of sessions asks of the broker. */
+/** The parts of the broker that `SessionIndex` uses. */
 export interface SessionIndexHost {
   readonly metrics: Metrics;
   readonly events: Events;
@@ -21,7 +21,7 @@ export interface SessionIndexHost {
   readonly turn: { later(run: () => void): void };
 }
 
-/** Sessions by client id, connected or not, with their subscriptions in the index of routes. */
+/** The sessions of the broker by client id, connected or not. It also adds their subscriptions to the routing. */
 export class SessionIndex {
   readonly #host: SessionIndexHost;
   readonly #sessions = new TextMap<Session>();
@@ -37,17 +37,17 @@ export class SessionIndex {
     return this.#sessions.size;
   }
 
-  /** Sessions with a connection. */
+  /** Number of sessions with a connection. */
   get onlineCount(): number {
     return this.#online;
   }
 
-  /** Sessions that outlive their connections. */
+  /** Number of sessions that outlive their connections. */
   get persistentCount(): number {
     return this.#persistent;
   }
 
-  /** Sessions with subscriptions. */
+  /** Number of sessions with subscriptions. */
   get subscriberCount(): number {
     return this.#subscribers;
   }
@@ -74,12 +74,12 @@ export class SessionIndex {
     return settings.maxTotalSubscriptions === 0 || routing.count < settings.maxTotalSubscriptions;
   }
 
-  /** Whether a client connects to a stored session of its own: while memory is short it may, because what is queued for it is then sent. */
+  /** Whether a client resumes a stored session. While memory is short it may connect, because that sends its queued messages. */
   isReturning({ cleanStart, clientId }: Session): boolean {
     return !cleanStart && this.get(clientId) !== undefined;
   }
 
-  /** The session of this client id from now on. */
+  /** Add a session. It replaces the previous session of its client id. */
   add(session: Session): void {
     const { metrics } = this.#host;
     this.#sessions.set(session.clientId, session);
@@ -99,7 +99,7 @@ export class SessionIndex {
     }
   }
 
-  /** A client has been welcomed. */
+  /** The CONNACK has been sent to a client. */
   connected(session: Session, sessionPresent: boolean): void {
     const { notices, events } = this.#host;
     notices.connected(session);
@@ -111,19 +111,19 @@ export class SessionIndex {
     this.#host.notices.warn('busy_port', session.clientId, 'does not read what is sent to it');
   }
 
-  /** Memory is short: drop what is queued at QoS 0. */
+  /** Drop all queued QoS 0 messages, because memory is short. */
   shedQos0(): void {
     for (const session of this.#sessions.values()) session.backlog?.shed('qos0_msg');
   }
 
-  /** Count a session among the persistent ones, or no longer. */
+  /** Note whether a session is persistent, for `persistentCount`. */
   notePersistence(session: Session, isPersistent: boolean): void {
     if (!session.countPersistent(isPersistent)) return;
     this.#persistent += isPersistent ? 1 : -1;
     if (isPersistent) this.#host.metrics.note('sessions.persistent', this.#persistent);
   }
 
-  /** Put a session's subscription into the index of routes. */
+  /** Add a subscription to a session and to the routing. */
   addSubscription(session: Session, subscription: Subscription, isRestored = false): void {
     const { routing, metrics } = this.#host;
     session.subscriptions.add(subscription);
@@ -137,7 +137,7 @@ export class SessionIndex {
     metrics.note('routes', routing.filterCount);
   }
 
-  /** Take one out again. */
+  /** Remove a subscription from a session and from the routing. */
   removeSubscription(session: Session, subscription: Subscription): void {
     session.subscriptions.delete(subscription.filter);
     session.log?.subscribed(subscription.filter);
@@ -146,12 +146,12 @@ export class SessionIndex {
   }
 
   /**
-   * Take an ended session out. Many subscriptions leave in slices, so that nobody has to wait for it; the shared ones leave at once, or their
-   * groups would choose this session again, for what is handed over as well.
+   * Remove an ended session. Its subscriptions are removed in slices, one per turn, so that other work is not delayed. The shared ones are
+   * removed immediately, because their groups would otherwise choose this session again, also for the messages that it hands over.
    */
   forget(session: Session): void {
     const { metrics, events, routing } = this.#host;
-    session.abortHooks(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
+    session.abortHooks(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
     if (session.clientId === '' || this.#sessions.get(session.clientId) !== session) return;
     this.#sessions.delete(session.clientId);
     metrics.counts[Metric.sessionTerminated]++;

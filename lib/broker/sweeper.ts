@@ -8,13 +8,13 @@ import type { Entry } from '../store/store.ts';
 /** Records that one commit deletes. */
 const DELETIONS_PER_COMMIT = 1_000;
 
-/** What deleting segments asks of the broker. */
+/** The parts of the broker that `Sweeper` uses. */
 export interface SweeperHost {
   readonly work: WorkCount;
   readonly announcer: Announcements;
 }
 
-/** Deletes the segments of sessions that are over, first come first: which ones there are only the store knows. */
+/** Deletes the segments of sessions that have ended, in order of their end. It reads the keys of the segments from the store. */
 export class Sweeper implements Durable {
   isDirty = false;
   readonly #host: SweeperHost;
@@ -41,7 +41,7 @@ export class Sweeper implements Durable {
     this.#sweep()
       .catch((error: unknown) => {
         if (this.#ledger.isFailed) this.#resumeAfterCommit();
-        else this.#host.announcer.failed(error, 'sweeping the store', undefined);
+        else this.#host.announcer.failed(error, 'deleting queues of ended sessions from the store', undefined);
       })
       .finally(() => {
         this.#isBusy = false;
@@ -58,7 +58,7 @@ export class Sweeper implements Durable {
     });
   }
 
-  /** What is left is gone through at the next start. */
+  /** Stop deleting. The next start continues. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -72,7 +72,7 @@ export class Sweeper implements Durable {
         const entries = await this.#read(session, limit);
         if (this.#isStopped) return;
         for (const { key } of entries) keys.push(key);
-        if (entries.length === limit) break; // there may be more of it
+        if (entries.length === limit) break; // the session may have more segments
         keys.push(numberKey(Kind.garbage, session));
         done.push(session);
         if (keys.length >= DELETIONS_PER_COMMIT) break;

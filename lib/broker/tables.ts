@@ -5,8 +5,10 @@ import type { Draft } from '../store/record.ts';
 import { frozen, type TableEntry } from '../store/table-record.ts';
 
 /**
- * Configuration of the app or of an adapter, kept with the broker's state: small, and all of it in memory. Values are what JSON can say; those
- * that come out are frozen copies of what went in, since a change within one would not be kept.
+ * A key-value table of the app or an adapter, which is persisted with the state of the broker.
+ *
+ * All entries are in memory, so a table suits small amounts of data such as configuration. Values must be representable as JSON. The table
+ * returns frozen copies of the values that were set, because a change within a value would not be persisted.
  */
 export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   readonly name: string;
@@ -14,16 +16,17 @@ export interface Table<V> extends Iterable<readonly [key: string, value: V]> {
   get(key: string): V | undefined;
   has(key: string): boolean;
   /**
-   * Takes effect at once; resolves when it is kept. Where it is not, what was there before is there again.
-   * @throws BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED (with a store: what is in it is known from the start on); InvalidInput
+   * Set the value of a key. The change takes effect immediately.
+   * @returns a promise that resolves when the change is persisted. If its commit fails, the previous value is restored
+   * @throws BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED (with a store, whose content is not known before the start); InvalidInput
    *   TABLE_KEY_INVALID, TABLE_VALUE_INVALID
    */
   set(key: string, value: V): Promise<void>;
-  /** @returns false if it was not there; resolves when that is kept. @throws as `set` */
+  /** Delete a key. @returns whether the key existed; the promise resolves when the deletion is persisted @throws as `set` */
   delete(key: string): Promise<boolean>;
 }
 
-/** What UTF-8 has no form for. */
+/** A surrogate without its pair, which UTF-8 cannot represent. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** All tables of a broker. */
@@ -31,12 +34,12 @@ export class Tables {
   readonly #ledger: Ledger | undefined;
   readonly #tables = new Map<string, PersistedTable>();
 
-  /** @param ledger undefined: what is set is gone with the process */
+  /** @param ledger undefined: tables are not persisted */
   constructor(ledger: Ledger | undefined) {
     this.#ledger = ledger;
   }
 
-  /** @throws InvalidInput TABLE_NAME_INVALID */
+  /** The table of a name, which is created if it does not exist. @throws InvalidInput TABLE_NAME_INVALID */
   table(name: string): PersistedTable {
     if (typeof name !== 'string' || !/^[\w.-]{1,64}$/.test(name))
       throw new InvalidInput('TABLE_NAME_INVALID', 'name', '1 to 64 letters, digits, ".", "-" and "_"', name);
@@ -55,16 +58,16 @@ function jsonOf(value: unknown): string {
   let json: string | undefined;
   try {
     json = JSON.stringify(value, (_key, inner: unknown) => {
-      if (typeof inner === 'number' && !Number.isFinite(inner)) throw new RangeError('JSON would say null');
-      if (inner instanceof Map || inner instanceof Set) throw new TypeError('JSON would say {}');
+      if (typeof inner === 'number' && !Number.isFinite(inner)) throw new RangeError('JSON.stringify() would return null');
+      if (inner instanceof Map || inner instanceof Set) throw new TypeError('JSON.stringify() would return {}');
       return inner;
     });
-  } catch {} // these, a circle, a bigint, a toJSON that throws
-  if (json === undefined) throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'something that JSON can say', value);
+  } catch {} // the errors above, a cyclic object, a bigint, or an error of toJSON()
+  if (json === undefined) throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'a value that JSON can represent', value);
   return json;
 }
 
-/** What is put back under a key if a change of it is not kept. */
+/** The state of a key before a change, which is restored if the commit fails. */
 interface OldValue {
   readonly isThere: boolean;
   readonly value: unknown;
@@ -98,11 +101,11 @@ class PersistedTable implements Table<unknown>, Durable {
   async set(key: string, value: unknown): Promise<void> {
     this.#checkOpen();
     if (typeof key !== 'string' || LONE_SURROGATE.test(key))
-      throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'text without half a surrogate pair', key);
+      throw new InvalidInput('TABLE_KEY_INVALID', 'key', 'a string without unpaired surrogates', key);
     const json = jsonOf(value);
     this.#checkStore();
     this.#rememberOld(key);
-    this.#values.set(key, frozen(json)); // what the caller does with its object later is not kept either
+    this.#values.set(key, frozen(json)); // a copy: later changes to the caller's object would not be persisted
     await this.#persist();
   }
 
@@ -113,7 +116,7 @@ class PersistedTable implements Table<unknown>, Durable {
     this.#checkStore();
     if (isThere) this.#rememberOld(key);
     this.#values.delete(key);
-    await this.#persist(); // one that is gone already may come back, if that is not kept
+    await this.#persist(); // also for a key deleted before: it would return if that deletion is not persisted
     return isThere;
   }
 
@@ -133,11 +136,11 @@ class PersistedTable implements Table<unknown>, Durable {
     if (this.#ledger?.isOpen === false)
       throw new StateError(
         'BROKER_NOT_STARTED',
-        `table "${this.name}": the broker is not started, so its store is not open`
+        `table "${this.name}": the store is not open; call await broker.start() first`
       );
   }
 
-  /** A key is about to change. Of several changes that wait for one commit none stands if it fails. */
+  /** Remember the state of a key before its first change since the last commit. If the commit fails, all changes of the key are undone. */
   #rememberOld(key: string): void {
     if (this.#ledger === undefined || this.#changed.has(key)) return;
     this.#changed.set(key, { isThere: this.#values.has(key), value: this.#values.get(key) });
@@ -167,9 +170,9 @@ class PersistedTable implements Table<unknown>, Durable {
     this.#writing = new Map();
   }
 
-  /** What the store holds under these keys now is not known: what they had before is written again. */
+  /** Restore the old values and write them again, because the failed commit may be in the store or not. */
   commitFailed(): void {
-    const before = new Map([...this.#changed, ...this.#writing]); // where both have a key, that was first
+    const before = new Map([...this.#changed, ...this.#writing]); // for a key in both, #writing has the older value
     this.#changed = before;
     this.#writing = new Map();
     for (const [key, { isThere, value }] of before) {

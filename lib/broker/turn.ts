@@ -1,4 +1,4 @@
-// Imported by name, setImmediate is out of the reach of a test framework's fake timers.
+// Imported by name, setImmediate is not replaced by the fake timers of a test framework.
 import { setImmediate } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
 import type { WorkCount } from '../base/pending-work.ts';
@@ -10,16 +10,16 @@ import { releaseTurnFrames } from '../packets/message.ts';
 import type { Session } from '../session/session.ts';
 
 /**
- * Shares that one turn gives to connections that sent more than theirs, together, and that others may draw on besides. Their streams are
- * not read before they are served, so this also bounds how many of them deliver a chunk in the next turn.
+ * Maximum number of additional shares per turn for connections that sent more than their share. The same number is available to
+ * `drawShare`. A stream is not read before its connection is served, so this also limits how many of them deliver a chunk in the next turn.
  */
 const SHARES_AT_ONCE = 8;
-/** How long one turn continues to give shares, should they take more time than their units say. */
+/** Maximum time in which one turn gives additional shares. It applies if packets take more time than their units indicate. */
 const SERVE_MS = 0.5;
-/** Turns in a row that leave these connections waiting because a new one came: Node accepts one for each listener in a turn. */
+/** Maximum number of consecutive turns that defer additional shares to new connections. Node accepts one for each listener per turn. */
 const ARRIVALS_FIRST = 32;
 
-/** What a turn asks of the broker. */
+/** The parts of the broker that `Turn` uses. */
 export interface TurnPorts {
   readonly clock: Clock;
   readonly time: TimeReading;
@@ -28,13 +28,13 @@ export interface TurnPorts {
 }
 
 /**
- * The turn in which output is gathered: what packets, timers and the app cause is written at its end, in one write for each connection
- * and one commit for the store.
+ * A turn of the event loop, in which output is collected. At its end, everything that packets, timers and the app have caused is written:
+ * one write for each connection and one commit for the store.
  */
 export class Turn {
   /** Number of this turn. */
   number = 0;
-  /** What all connections together may use in this turn beyond their shares. */
+  /** Units that all connections together may use in this turn in addition to their shares. */
   #spareUnits = SHARES_AT_ONCE * SHARE;
   readonly #ports: TurnPorts;
   /** Called when all connections are flushed. */
@@ -42,7 +42,7 @@ export class Turn {
   #dirty: Connection<Session>[] = [];
   /** Connections that sent more than their share of a turn, in the order in which they are served. */
   #unserved: Connection<Session>[] = [];
-  /** A connection has come since the last turn, and turns in a row of which that was true. */
+  /** Whether a connection has arrived since the last turn, and the number of consecutive turns with arrivals. */
   #hasArrival = false;
   #arrivals = 0;
   #pumping: Session[] = [];
@@ -53,7 +53,7 @@ export class Turn {
     this.#onFlushed = onFlushed;
   }
 
-  /** Take a share of the spare units of this turn. @returns its units; 0: none is left */
+  /** Take a share of the spare units of this turn. @returns the number of units; 0: none are left */
   drawShare(): number {
     if (this.#spareUnits <= 0) return 0;
     this.#spareUnits -= SHARE;
@@ -72,18 +72,18 @@ export class Turn {
     this.schedule();
   }
 
-  /** Call this connection's `serve` after the other connections that wait. */
+  /** Call this connection's `serve` in a later turn, after the other connections that wait. */
   serveLater(connection: Connection<Session>): void {
     this.#unserved.push(connection);
     this.schedule();
   }
 
-  /** A connection has come: those that wait for a share leave time to accept more. */
+  /** A connection has arrived. Connections that wait for a share are deferred, so that Node can accept more. */
   connectionArrived(): void {
     this.#hasArrival = true;
   }
 
-  /** Run something in the next turn. */
+  /** Run a function in the next turn. */
   later(run: () => void): void {
     const { work, announcer } = this.#ports;
     work.begin();
@@ -91,13 +91,13 @@ export class Turn {
       try {
         run();
       } catch (error) {
-        announcer.failed(error, 'going on in the next turn', undefined);
+        announcer.failed(error, 'continuing in the next turn', undefined);
       }
       work.end();
     });
   }
 
-  /** Have the turn end soon. */
+  /** Schedule the end of the turn. */
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -131,15 +131,15 @@ export class Turn {
       }
     }
     endTurn();
-    this.#onFlushed(); // messages stay unpacked while they are written to the store
+    this.#onFlushed(); // before the frames are released, because the store writes messages from them
     releaseTurnFrames();
     if (this.#unserved.length > 0) this.#serve();
     this.#ports.work.end();
   };
 
   /**
-   * Serve connections that sent more than their share of a turn, in rotation: each a share, or more where few wait. It comes after the flush
-   * and is short, so that the others wait for it as little as possible.
+   * Serve connections that sent more than their share of a turn, in rotation. Each gets one share, or more if few connections wait. This runs
+   * after the flush and is short, so that it delays other connections as little as possible.
    */
   #serve(): void {
     const { clock } = this.#ports;

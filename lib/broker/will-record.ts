@@ -4,17 +4,17 @@ import { Kind } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 
-/** The will of a session that ends with its connection: should the process end first, it is published by the next one. */
+/** The persisted will of a session that ends with its connection. If the process ends first, the next start publishes the will. */
 export class WillRecord implements Durable {
   isDirty = false;
   readonly #session: Session;
   readonly #number: number;
   readonly #ledger: Ledger;
   readonly #will: WillState | undefined;
-  /** It has been published, or dropped. */
+  /** The will has been published or dropped. */
   isOver = false;
 
-  /** @param will by default the one that the session has */
+  /** @param will default: the current will of the session */
   constructor(session: Session, number: number, ledger: Ledger, will?: WillState) {
     this.#session = session;
     this.#number = number;
