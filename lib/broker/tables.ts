@@ -58,12 +58,14 @@ function jsonOf(value: unknown): string {
   let json: string | undefined;
   try {
     json = JSON.stringify(value, (_key, inner: unknown) => {
-      if (typeof inner === 'number' && !Number.isFinite(inner)) throw new RangeError('JSON.stringify() would return null');
+      if (typeof inner === 'number' && !Number.isFinite(inner))
+        throw new RangeError('JSON.stringify() would return null');
       if (inner instanceof Map || inner instanceof Set) throw new TypeError('JSON.stringify() would return {}');
       return inner;
     });
   } catch {} // the errors above, a cyclic object, a bigint, or an error of toJSON()
-  if (json === undefined) throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'a value that JSON can represent', value);
+  if (json === undefined)
+    throw new InvalidInput('TABLE_VALUE_INVALID', 'value', 'a value that JSON can represent', value);
   return json;
 }
 
