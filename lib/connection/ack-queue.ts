@@ -4,42 +4,49 @@ import { Pause } from './pause.ts';
 export const PUBACK = 0x40;
 export const PUBREC = 0x50;
 
-/** What a queue of acknowledgements asks of its connection. */
+/** The part of a connection that a queue of acknowledgements uses. */
 export interface AckConnection {
   readonly isClosed: boolean;
   /** Bits of `Pause`. */
   readonly pauses: number;
+  /** @param why one bit of `Pause` */
   pause(why: number): void;
+  /** @param why one bit of `Pause` */
   resume(why: number): void;
 }
 
-/** Sends the acknowledgements of a queue, or takes back what they were to promise. */
+/** Sends the acknowledgements of a queue, or refuses the messages if the commit fails. */
 export interface AckSender<C> {
   send(connection: C, first: number, id: number, code: number): void;
-  /** The store failed: the client may send the message again. */
+  /** Refuse a message because the store failed. The client may send it again. */
   refuse(connection: C, first: number, id: number): void;
-  /** An incoming QoS 2 message was not persisted. @param isRepeated this acknowledges a repetition @returns false if the id was persisted before */
+  /**
+   * Forget the packet id of an incoming QoS 2 message that was not persisted.
+   * @param isRepeated the acknowledgement answers a repeated PUBLISH
+   * @returns false if the packet id had been persisted before
+   */
   withdraw(connection: C, id: number, isRepeated: boolean): boolean;
 }
 
-/** Acknowledgements that may wait before the client is not read any more, until half of them have gone out. */
+/** Reading from the client is paused when more acknowledgements than this wait, until half of them have been sent. */
 const MAX_WAITING = 5_000;
 
 /**
- * Acknowledgements of one connection that wait for the commit of what they promise. They leave in the order in which they came in, and
- * one that has nothing to wait for does not overtake one of its kind that has [MQTT-4.6.0-2, -3, -4]. When the connection has gone they
- * are not sent, but what is not kept is still taken back.
+ * Acknowledgements of one connection that wait for the commit of the state that they promise.
+ *
+ * They are sent in the order in which they were added. An acknowledgement that need not wait for a commit does not overtake one of its
+ * kind that must [MQTT-4.6.0-2, -3, -4]. After the connection has closed nothing is sent, but state that was not persisted is still undone.
  */
 export class AckQueue<C extends AckConnection> implements Waiter {
   readonly #connection: C;
   readonly #sender: AckSender<C>;
   readonly #ledger: Ledger;
   #tickets: number[] = [];
-  /** First byte, and `AGAIN`, packet id and reason code: three numbers an acknowledgement, and no object. */
+  // Three numbers for each acknowledgement instead of an object: ticket; first byte; `REPEATED`, packet id and reason code.
   #firstBytes: number[] = [];
   #answers: number[] = [];
   #head = 0;
-  /** PUBACKs among them: what the client has unacknowledged. */
+  /** Number of PUBACKs in the queue: messages of QoS 1 that the client has not had acknowledged. */
   pubacks = 0;
   #pubrecs = 0;
 
@@ -54,16 +61,19 @@ export class AckQueue<C extends AckConnection> implements Waiter {
   }
 
   /**
-   * Has one to wait that promises nothing? A PUBACK or PUBREC does not for PUBREL and PUBCOMP: those wait as long as the store fails,
-   * while what a client publishes is accepted or refused at once.
+   * Whether an acknowledgement that waits for no commit must be queued to keep the order. A PUBACK or PUBREC need not wait for PUBREL and
+   * PUBCOMP: those wait as long as the store fails, while published messages are accepted or refused at once.
+   * @param first its first byte
    */
   mustQueue(first: number): boolean {
     return first > PUBREC ? !this.isEmpty : this.pubacks + this.#pubrecs > 0;
   }
 
   /**
-   * @param ticket 0: it only waits for those before it
-   * @param isRepeated it answers what came before, and was answered or is to be
+   * Add an acknowledgement.
+   * @param ticket the commit to wait for; 0: wait only for the acknowledgements before it
+   * @param first its first byte
+   * @param isRepeated it answers a repeated packet
    */
   add(ticket: number, first: number, id: number, code: number, isRepeated: boolean): void {
     if (this.isEmpty) {
@@ -95,7 +105,7 @@ export class AckQueue<C extends AckConnection> implements Waiter {
     return this.#resumeReading();
   }
 
-  /** What a client sent is accepted or refused now; what answers our own messages, or ends a flow, waits for the store to come back. */
+  /** Accept or refuse the messages of the client now. PUBREL and PUBCOMP wait until the store works again. */
   commitFailed(): boolean {
     const connection = this.#connection;
     const { settled, ticket: next } = this.#ledger;

@@ -1,14 +1,17 @@
 import type { Duplex } from 'node:stream';
 import { type Frame, outputSlab, reserve } from '../packets/message.ts';
 
-/** Frames at least this long are written from where they lie instead of being gathered. */
+/** Frames of at least this size are written without being copied. */
 const LARGE_BYTES = 4096;
-/** Copies shorter than this are faster as a loop than as a call into native code. */
+/** Up to this size, a loop copies faster than a call into native code. */
 const LOOP_BYTES = 48;
 
 /**
- * What a connection sends in one turn, in order. An entry is a frame with `mark` -1 (send as it is), a frame with its first byte and
- * packet id in `mark` (`first << 16 | id`: send a copy with these), or no frame and a four-byte acknowledgement in `mark`.
+ * The packets that a connection sends in one turn, in order. An entry is one of:
+ *
+ * - a frame with the mark -1, which is sent unchanged;
+ * - a frame with the mark `first << 16 | id`, of which a copy with this first byte and packet id is sent;
+ * - no frame, and a mark that is an acknowledgement of four bytes.
  */
 export class Output {
   readonly frames: (Frame | undefined)[] = [];
@@ -16,21 +19,21 @@ export class Output {
   count = 0;
 }
 
-/** Outputs that are not in use: an idle connection has none. */
+/** Outputs that are not in use. An idle connection has no output. */
 const spare: Output[] = [];
 
-/** An empty output; `writeOutput` takes it back. */
+/** Get an empty output. `writeOutput` returns it to the pool. */
 export function takeOutput(): Output {
   return spare.pop() ?? new Output();
 }
 
-/** What `gather` built last: the next connection often sends the very same frames. */
+/** The last result of `gather`: the next connection often sends the same frames. */
 let last = new Output();
 let lastBuffer: Buffer | undefined;
 let lastStart = 0;
 let lastEnd = 0;
 
-/** Forget what was gathered last: its buffers must not outlive the turn. */
+/** Forget the last result of `gather`, so that its buffers do not outlive the turn. */
 export function endTurn(): void {
   if (last.count === 0) return;
   clear(last);
@@ -38,9 +41,9 @@ export function endTurn(): void {
 }
 
 /**
- * Write an output to a stream, gathered into as few buffers as is good, and take it back.
- * @param bytes its size
- * @returns what the last `stream.write` returned
+ * Write an output to a stream and return it to the pool. Small frames are gathered into one buffer; large ones are not copied.
+ * @param bytes size of the output
+ * @returns the result of the last `stream.write`: false if the stream has enough unsent bytes
  */
 export function writeOutput(output: Output, bytes: number, stream: Duplex): boolean {
   const { frames, marks, count } = output;
@@ -78,7 +81,7 @@ function hasLarge(frames: readonly (Frame | undefined)[], count: number): boolea
   return false;
 }
 
-/** One buffer with all entries. Frames that lie one behind the other are copied at once, then marked. */
+/** Copy all entries into one buffer. Adjacent frames are copied at once and marked afterwards. */
 function gather(output: Output, bytes: number): Buffer {
   const { frames, marks, count } = output;
   const same = isLast(frames, count);
@@ -110,7 +113,7 @@ function sameMarks(marks: readonly number[], count: number): boolean {
   return true;
 }
 
-/** Keep an output for `isLast`. One that begins with an acknowledgement is not worth it. */
+/** Store an output and its bytes for `isLast`. The caller omits outputs that begin with an acknowledgement: they are rarely repeated. */
 function remember(output: Output, buffer: Buffer, start: number, end: number): void {
   giveBack(last);
   last = output;
@@ -186,14 +189,14 @@ function copy(source: Buffer, start: number, end: number, target: Buffer, at: nu
   else source.copy(target, at, start, end);
 }
 
-/** One frame as it will go out. */
+/** A copy of a frame as it is sent. @param value the mark of the frame; -1 for no change */
 export function markedCopy(frame: Frame, value: number): Buffer {
   const bytes = Buffer.from(frame.buf.subarray(frame.start, frame.end));
   mark(frame, value, bytes, -frame.start);
   return bytes;
 }
 
-/** Large payloads are not copied: their heads are, and what is small goes out gathered between them, in one system call. */
+/** Write an output with large frames in one system call. Only the head of a large frame is copied; small frames are gathered. */
 function writePieces(frames: (Frame | undefined)[], marks: number[], count: number, stream: Duplex): boolean {
   let more = true;
   stream.cork();

@@ -8,7 +8,7 @@ import type { ProtocolVersion } from '../packets/types.ts';
 import type { Route } from '../routing/subscription.ts';
 import type { Connection } from './connection.ts';
 
-/** Handles one packet of type `S`'s connection: it lies in `buf[start, end)`, its body begins at `body`. */
+/** Handles one packet of the session `S`. The packet is `buf[start, end)`; its body begins at `body`. */
 export type PacketHandler<S> = (
   session: S,
   flags: number,
@@ -18,56 +18,56 @@ export type PacketHandler<S> = (
   end: number
 ) => void;
 
-/** Handlers by packet type. A packet that is illegal now has a handler that refuses it. */
+/** Handlers by packet type. The handler of a packet that is not allowed in the current state refuses it. */
 export type HandlerTable<S> = readonly PacketHandler<S>[];
 
-/** What a connection asks of the session that its packets are for. */
+/** The part of a session that its connection uses. */
 export interface ConnectionOwner {
   readonly protocolVersion: ProtocolVersion;
   /** Check the topic of a route before publishing to it. @throws ProtocolError */
   checkRoute(route: Route): void;
-  /** A rule of MQTT was broken, or a bound exceeded: answer where the version allows an answer, and close. */
+  /** Close the connection after a protocol error or an exceeded limit, with an answer if the protocol version has one. */
   fail(error: ProtocolError, reason?: DisconnectReason): void;
-  /** An error of the broker itself while it worked for this session. */
+  /** Close the connection after an error of the broker itself. @param during the activity that failed, for the report */
   failInternally(error: unknown, during: string): void;
-  /** The stream failed. @returns why the connection ends */
+  /** The stream failed. @returns the reason for which the connection ends */
   streamFailed(error: Error): DisconnectReason;
   /** The stream has closed. */
   connectionLost(reason: DisconnectReason, reasonCode?: number): void;
-  /** Set the session's timer to the next time at which something is due. */
+  /** Set the timer of the session to the next time at which something is due. */
   rearm(): void;
-  /** Decide anew whether runs of QoS 0 frames may use the fast path. */
+  /** Decide again whether runs of QoS 0 frames may use the fast path. */
   updateFastPath(): void;
-  /** Send what is queued, as far as the window and the stream allow. */
+  /** Send queued messages, as far as the Receive Maximum and the stream allow. */
   pump(): void;
 }
 
-/** What a connection asks of the broker. */
+/** The parts of the broker that a connection uses. */
 export interface ConnectionPorts<S extends ConnectionOwner> {
   readonly clock: Clock;
   readonly time: TimeReading;
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
   readonly limits: {
-    /** Unsent bytes of a connection from which its messages are queued. */
+    /** Messages are queued when a connection has more unsent bytes than this. */
     readonly outputHighWaterMark: number;
-    /** Bytes of a connection kept while a hook decides. */
+    /** Most bytes of a connection that are stored while a hook decides. */
     readonly maxHeldBytes: number;
   };
   readonly turn: {
     /** Number of this turn. */
     readonly number: number;
-    /** Take a share of what all connections together may use beyond their own. @returns its units; 0: none is left */
+    /** Take some of the units that all connections share in this turn. @returns the units; 0 if none is left */
     drawShare(): number;
     /** Flush this connection when the turn ends. */
     flushLater(connection: Connection<S>): void;
-    /** Call this connection's `serve` after the other connections that wait. */
+    /** Call `serve` of this connection after the other connections that wait. */
     serveLater(connection: Connection<S>): void;
   };
   readonly taps: {
-    /** Somebody watches packets on the diagnostics channels. */
+    /** The diagnostics channels for packets have subscribers. */
     readonly isOpen: boolean;
-    /** See whether somebody watches packets now. */
+    /** Check whether the diagnostics channels have subscribers now. */
     look(): void;
     received(connection: Connection<S>, bytes: Buffer): void;
     sent(connection: Connection<S>, bytes: Buffer): void;
@@ -75,13 +75,13 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
   readonly routing: {
     /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
     resolve(buf: Buffer, start: number, end: number): Route;
-    /** Whether a route still holds. */
+    /** Whether a route is still valid. */
     isFresh(route: Route): boolean;
   };
   readonly publishing: {
-    /** Nobody watches or changes single messages: runs of QoS 0 frames may be forwarded as they are. */
+    /** No hook or listener needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
     readonly isFastPathOpen: boolean;
-    /** Deliver a run of QoS 0 frames. */
+    /** Deliver a run of QoS 0 frames to one topic. @param count number of frames @param longest bytes of the longest frame */
     routeRun(
       connection: Connection<S>,
       route: Route,
@@ -93,7 +93,7 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     ): void;
   };
   readonly connections: {
-    /** The connection no longer counts for `maxConnections`: its close is under way. Called once. */
+    /** The connection is closing and no longer counts for `maxConnections`. Called once. */
     placeFreed(): void;
     /** The stream has closed. */
     streamClosed(connection: Connection<S>): void;

@@ -1,12 +1,13 @@
 import type { Rate } from '../base/options-table.ts';
 
-/** Not specified: a client that is not read for longer gives the connection up, and comes back to a new limit. */
+/** Not specified: a client that is paused for longer gives up the connection, and starts with a new limit on the next one. */
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Token bucket of one client: `rate.amount` at once, refilled evenly over `rate.perMs`. Nothing is refused: whoever takes more than
- * there is runs into debt and is told how long to pause. A debt that a minute, or the rate's own time where that is longer, would not
- * pay off is forgiven: a chunk of tiny messages, or a large one, may hold many times the amount.
+ * A token bucket that holds `rate.amount` and is refilled evenly over `rate.perMs`.
+ *
+ * Nothing is refused. A client that takes more than the bucket holds goes into debt and is paused until the debt is paid. The debt is
+ * limited to what a minute pays off, or `rate.perMs` if that is longer: a single chunk may exceed the amount many times.
  */
 export class RateLimit {
   readonly #capacity: number;
@@ -23,10 +24,10 @@ export class RateLimit {
   }
 
   /**
-   * Take what has just been read.
+   * Take messages or bytes that have just been read.
    * @param amount messages or bytes
    * @param nowMs monotonic milliseconds
-   * @returns whole milliseconds to pause reading for; 0: go on
+   * @returns whole milliseconds to pause reading for; 0 for no pause
    */
   take(amount: number, nowMs: number): number {
     const left = Math.min(this.#capacity, this.#left + (nowMs - this.#atMs) * this.#perMs) - amount;
@@ -36,15 +37,15 @@ export class RateLimit {
   }
 }
 
-/** What a connection has received, and how its reading is paused. */
+/** The part of a connection that its rate limits use. */
 export interface RateLimitedConnection {
   readonly receivedBytes: number;
   readonly receivedMessages: number;
-  /** Stop reading for so many milliseconds. */
+  /** Stop reading for this many milliseconds. */
   pauseFor(delayMs: number): void;
 }
 
-/** The rates that bind one connection: its own, and those it shares with others. */
+/** All rate limits of one connection: its own, and those of its zone. */
 export class RateLimits {
   readonly #messages: readonly RateLimit[];
   readonly #bytes: readonly RateLimit[];
@@ -56,7 +57,7 @@ export class RateLimits {
     this.#bytes = bytes;
   }
 
-  /** Count what has come since the last call, and pause the connection if it was too much. */
+  /** Take what the connection has received since the last call, and pause the connection if it was too much. */
   charge(connection: RateLimitedConnection, nowMs: number): void {
     const messages = connection.receivedMessages - this.#lastMessages;
     const bytes = connection.receivedBytes - this.#lastBytes;
@@ -69,7 +70,7 @@ export class RateLimits {
   }
 }
 
-/** What a zone says of rates. */
+/** The rate options of a zone. */
 export interface RateSettings {
   readonly publishLimit: Rate | undefined;
   readonly rateLimit: Rate | undefined;
@@ -77,11 +78,11 @@ export interface RateSettings {
   readonly totalRateLimit: Rate | undefined;
 }
 
-/** Gives each connection its limits; connections of a zone share the zone's own. */
+/** Creates the rate limits of each connection. Connections of a zone share the limits `totalPublishLimit` and `totalRateLimit`. */
 export class ZoneRates {
   readonly #shared = new Map<RateSettings, { messages: RateLimit[]; bytes: RateLimit[] }>();
 
-  /** @returns undefined where nothing is limited */
+  /** The limits of a new connection in a zone. @returns undefined if the zone has no rate limits */
   of(zone: RateSettings): RateLimits | undefined {
     const { publishLimit, rateLimit, totalPublishLimit, totalRateLimit } = zone;
     if (!publishLimit && !rateLimit && !totalPublishLimit && !totalRateLimit) return undefined;

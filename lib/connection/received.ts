@@ -1,6 +1,6 @@
 import { Metric } from '../events/metrics.ts';
 
-/** Counter of each packet type received. Types that only a server sends count as received, no more. */
+/** Counter of received packets, by packet type. Types that only a server sends have no counter of their own. */
 export const RECEIVED: readonly number[] = [
   Metric.packetsReceived,
   Metric.packetsConnectReceived,

@@ -5,8 +5,8 @@ import { Pause } from './pause.ts';
 import type { ConnectionOwner } from './ports.ts';
 
 /**
- * Charge a publisher for what its messages put to be written, and read no more of it while that is too much.
- * @param notedBefore bytes that the ledger had noted before them
+ * Charge a publisher for the bytes that its messages have added to the next commits, and pause reading from it while they are too many.
+ * @param notedBefore bytes that the ledger had noted before these messages
  */
 export function pauseForStore<S extends ConnectionOwner>(
   connection: Connection<S>,
