@@ -1,42 +1,42 @@
-/** The deeds that the session's chart names. `Session` does them. */
+/** The actions of the session's state chart. `Session` implements them. */
 export interface SessionActions {
-  /** Only CONNECT is read; the CONNECT timeout runs. */
+  /** Accept only CONNECT, and start the CONNECT timeout. */
   awaitConnect(): void;
-  /** The CONNECT is being decided on. */
+  /** Accept only what an authentication exchange needs, while the hooks decide on the CONNECT. */
   authenticate(): void;
-  /** CONNACK has gone out: the connection is the session's. */
+  /** Attach the connection. The CONNECT has been accepted; CONNACK follows. */
   admit(): void;
-  /** All packets of a connected client are read. */
+  /** Accept all packets of a connected client. */
   goLive(): void;
-  /** AUTH packets are read as well. */
+  /** Accept the AUTH packets of a re-authentication as well. */
   reauthenticate(): void;
-  /** The connection is the session's no longer. */
+  /** Detach the connection. */
   release(): void;
-  /** Kept without a connection: the wheel will say when it has expired. */
+  /** Set a timer for the session expiry and for a delayed will. */
   awaitExpiry(): void;
-  /** It is used again. */
+  /** Cancel that timer. */
   cancelExpiry(): void;
-  /** Subscriptions, backlog and index entry go. */
+  /** Remove the subscriptions, the backlog and the index entry. */
   forget(): void;
 }
 
-/** What the session's chart is sent. */
+/** The events of the session's state chart. */
 export type SessionEvent =
-  /** a CONNECT came */
+  /** a CONNECT has been received */
   | { type: 'connect' }
-  /** CONNACK success: this is the client's session now */
+  /** the CONNECT is accepted, and this is now the session of the client */
   | { type: 'accepted' }
-  /** CONNACK success: the client's stored session has taken the connection, this one was only its beginning */
+  /** the CONNECT is accepted, and the existing session of the client takes the connection over from this provisional one */
   | { type: 'handedOver' }
   | { type: 'reauthenticate' }
   | { type: 'reauthenticated' }
-  /** the connection went and the session outlives it */
+  /** the connection has closed and the session outlives it */
   | { type: 'detached' }
-  /** the connection went and the session ends with it, or it was kicked */
+  /** the connection has closed and the session ends with it, or the client was kicked */
   | { type: 'closed' }
-  /** another connection with the same client id */
+  /** another connection with the same client id takes the session over */
   | { type: 'takenOver' }
   | { type: 'resumed' }
   | { type: 'expired' }
-  /** a clean start, or the app, ended the stored session */
+  /** a clean start or the app has ended the offline session */
   | { type: 'discarded' };

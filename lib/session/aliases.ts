@@ -1,34 +1,40 @@
-/** How many topics without an alias are remembered, for each alias that there is. */
+/** Number of topics without an alias that are remembered, for each alias. */
 const REMEMBERED = 2;
 
 /**
- * Topic aliases towards one client [MQTT-3.3.2-11]. A topic gets one with its `after`-th message. When none is left, the least recently used
- * one is given to a topic that has come twice since that alias was last used: where more topics come in turn than there are aliases, those
- * that have one keep it, instead of losing it just before they come again.
+ * Outgoing topic aliases of one client [MQTT-3.3.2-11].
+ *
+ * A topic gets an alias with its `after`-th message. If all aliases are taken, the least recently used alias is assigned to a topic that
+ * has occurred twice since the alias was last used. So when more topics alternate than there are aliases, some topics keep their alias
+ * instead of every topic losing it just before its next message.
  */
 export class TopicAliases {
   readonly #max: number;
   readonly #after: number;
-  /** Messages so far. */
+  /** Number of messages so far. */
   #now = 0;
-  /** By topic, least recently used first. */
+  /** Aliases by topic, least recently used first. */
   readonly #aliases = new Map<string, { readonly alias: number; usedAt: number }>();
-  /** Topics without an alias, the one that came least recently first. */
+  /** Topics without an alias, the least recent first. */
   readonly #others = new Map<string, { count: number; cameAt: number }>();
-  /** The highest alias that has been set, and those up to it that are free again. */
+  /** The highest alias that has been assigned. */
   #highest = 0;
+  /** Assigned aliases that are free again. */
   readonly #free: number[] = [];
 
   /**
-   * @param max highest alias the client takes, at least 1
-   * @param after which message of a topic sets its alias, from 1
+   * @param max highest alias that the client accepts, at least 1
+   * @param after number of the message of a topic that sets the alias, from 1
    */
   constructor(max: number, after: number) {
     this.#max = max;
     this.#after = after;
   }
 
-  /** @returns 0: send the topic alone; negative: send topic and alias, which sets it; positive: the alias says it all */
+  /**
+   * Choose how the topic of the next message is sent.
+   * @returns 0 to send the topic name alone; negative to send the topic name and set this alias; positive to send the alias alone
+   */
   choose(topic: string): number {
     const now = ++this.#now;
     const known = this.#aliases.get(topic);
@@ -47,7 +53,7 @@ export class TopicAliases {
     return alias === 0 ? 0 : -alias; // never -0
   }
 
-  /** @param cameAt when the topic came last @returns an alias that may be set, or 0 */
+  /** Get an alias that may be set. @param cameAt number of the previous message of the topic @returns 0 if there is none */
   #take(cameAt: number): number {
     const free = this.#free.pop();
     if (free !== undefined) return free;
@@ -66,7 +72,7 @@ export class TopicAliases {
     this.#others.set(topic, other);
   }
 
-  /** The packet that was to set it has not been sent. */
+  /** Free the alias of a topic, because the packet that sets it was not sent. */
   forget(topic: string): void {
     const known = this.#aliases.get(topic);
     if (known === undefined) return;

@@ -4,19 +4,20 @@ import type { QoS } from '../packets/types.ts';
 import type { PersistedMessage } from './segment.ts';
 import { Shortenable, type TotalBacklog } from './total-backlog.ts';
 
-/** A message that waits in a session's backlog, with what delivery will need. */
+/** A message in the backlog of a session, and how it is to be delivered. */
 export interface Queued {
   readonly message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
+  /** Subscription identifiers. */
   readonly ids: readonly number[] | undefined;
-  /** The message as the store has it; undefined: it is not kept there. */
+  /** The message as the store has it; undefined if it is not persisted. */
   readonly persisted: PersistedMessage | undefined;
-  /** Position in the backlog: tells which of two heads is the older. */
+  /** Position in the backlog, to find the older one of two messages. */
   readonly sequence: number;
 }
 
-/** Bounds and order of a backlog, from the zone. */
+/** The options of a zone for the limits and the order of a backlog. */
 export interface BacklogLimits {
   readonly maxMqueueLen: number;
   readonly maxMqueueBytes: number;
@@ -25,17 +26,19 @@ export interface BacklogLimits {
 }
 
 /**
- * The bounded backlog of a session: what waits for the client to come back, to read, or to acknowledge.
+ * The bounded backlog of a session: messages that wait until the client is connected, reads, or acknowledges earlier messages.
  *
- * First in, first out within a priority; higher priorities leave first. When it is full the oldest message of the same priority goes
- * (count bound) or the oldest of the lowest (byte bound), and `onDrop` tells of it.
+ * Higher priorities are sent first; within a priority the order is first in, first out. When the number of messages exceeds its limit, the
+ * oldest message of the same priority is dropped; when the bytes exceed theirs, the oldest message of the lowest priority. Dropped messages
+ * are passed to `onDrop`.
  */
 export class Backlog extends Shortenable {
   length = 0;
-  /** Those of QoS 0 among them. */
+  /** Number of QoS 0 messages. */
   qos0Count = 0;
+  /** Bytes of all messages. */
   bytes = 0;
-  /** Those of messages that are in memory alone. */
+  /** Bytes of the messages that are not persisted. */
   #unpersistedBytes = 0;
   #sequence = 0;
   readonly #limits: BacklogLimits;
@@ -44,7 +47,7 @@ export class Backlog extends Shortenable {
   /** Highest priority first. */
   readonly #levels: PriorityLevel[] = [];
 
-  /** @param total of all sessions, which this one is a part of */
+  /** @param total the backlogs of all sessions, which this one counts in */
   constructor(
     limits: BacklogLimits,
     onDrop: (message: Message, reason: DropReason, persisted: PersistedMessage | undefined) => void,
@@ -56,7 +59,7 @@ export class Backlog extends Shortenable {
     this.#total = total;
   }
 
-  /** @returns false if the message itself did not find room */
+  /** Add a message, and drop messages beyond the limits. @returns false if the added message itself was dropped */
   push(
     message: Message,
     qos: QoS,
@@ -76,7 +79,7 @@ export class Backlog extends Shortenable {
     return isKept;
   }
 
-  /** The same for what has been within the bounds before. */
+  /** Add a message without checking the limits of this backlog, because it has been within them before. */
   restore(
     message: Message,
     qos: QoS,
@@ -107,9 +110,10 @@ export class Backlog extends Shortenable {
   }
 
   /**
-   * Take the next message.
-   * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 leaves [MQTT-3.3.4-10]
-   * @param room most bytes that a message of QoS 1 or 2 may have; a larger one stays the next, and those of lower priorities wait for it
+   * Remove the next message to send.
+   * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 messages are returned [MQTT-3.3.4-10]
+   * @param room most bytes of a QoS 1 or 2 message; a larger message remains the next one, and lower priorities wait for it
+   * @returns undefined if no message may be sent now
    */
   shift(windowOpen: boolean, room = Infinity): Queued | undefined {
     for (let at = 0; at < this.#levels.length; at++) {
@@ -119,13 +123,13 @@ export class Backlog extends Shortenable {
         this.#removed(level, queued);
         return queued;
       }
-      // or lower priorities would use up the room that its first message waits for
+      // otherwise lower priorities would use the room that the first message of this level waits for
       if (level.acknowledged.head !== undefined) windowOpen = false;
     }
     return undefined;
   }
 
-  /** The same messages under other bounds and priorities. This one is empty then. */
+  /** Move all messages to a new backlog with other limits and priorities. */
   withLimits(limits: BacklogLimits): Backlog {
     const acknowledgedHead = new Backlog(limits, this.#onDrop, this.#total);
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
@@ -133,7 +137,7 @@ export class Backlog extends Shortenable {
     return acknowledgedHead;
   }
 
-  /** Drop everything, telling why, but for what somebody else takes. */
+  /** Drop all messages, except those that `giveAway` accepts. */
   clear(reason: DropReason, giveAway?: (message: Message) => boolean): void {
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
       if (!giveAway?.(queued.message)) this.#onDrop(queued.message, reason, queued.persisted);
@@ -147,7 +151,7 @@ export class Backlog extends Shortenable {
   dropOldestUnpersisted(reason: DropReason): boolean {
     for (let at = this.#levels.length - 1; at >= 0; at--) {
       const level = this.#levels[at];
-      // where some are in the store, those of QoS 1 and 2 are
+      // if some messages are persisted, all QoS 1 and 2 messages are
       const fifo = this.#unpersistedBytes === this.bytes ? level.next(true) : level.unacknowledged;
       const { head } = fifo;
       if (head === undefined || head.persisted !== undefined) continue;
@@ -159,12 +163,12 @@ export class Backlog extends Shortenable {
     return false;
   }
 
-  /** The messages are in the store, or with whoever has taken them: none waits here any more. */
+  /** Remove all messages without dropping them, because they are persisted or have been handed over. */
   empty(): void {
     while (this.shift(true) !== undefined);
   }
 
-  /** Take out all QoS 0 messages that are not in the store: they are to go there. */
+  /** Remove all QoS 0 messages that are not persisted, so that the caller can persist them. */
   takeUnpersisted(): Queued[] {
     const taken: Queued[] = [];
     for (const level of this.#levels) {
@@ -181,7 +185,7 @@ export class Backlog extends Shortenable {
     return taken;
   }
 
-  /** Drop all QoS 0 messages: what is shed first when memory is short. */
+  /** Drop all QoS 0 messages, because memory is short. */
   shed(reason: DropReason): void {
     for (const level of this.#levels) {
       for (let queued = level.unacknowledged.shift(); queued !== undefined; queued = level.unacknowledged.shift()) {
@@ -228,7 +232,7 @@ export class Backlog extends Shortenable {
   }
 }
 
-/** One priority: QoS 0 apart from QoS 1 and 2, so that a full window does not hold it back. */
+/** The messages of one priority. QoS 0 messages have a list of their own, so that they need not wait while the window is full. */
 class PriorityLevel {
   length = 0;
   readonly priority: number;
@@ -239,7 +243,7 @@ class PriorityLevel {
     this.priority = priority;
   }
 
-  /** Which of the two is to go on; it may be empty. */
+  /** Get the list whose first message is the next one to send. The list may be empty. */
   next(windowOpen: boolean, room = Infinity): Fifo {
     const acknowledgedHead = this.acknowledged.head;
     if (!windowOpen || (acknowledgedHead !== undefined && acknowledgedHead.message.bytes > room))

@@ -4,24 +4,25 @@ import type { Ledger, Waiter } from '../store/ledger.ts';
 import type { PersistedMessage } from './segment.ts';
 import type { Session } from './session.ts';
 
-/** A message that goes out when a commit is kept. */
+/** A message that is sent after a commit. */
 export interface DeferredMessage {
+  /** The commit to wait for. */
   ticket: number;
   readonly message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
   readonly ids: readonly number[] | undefined;
   readonly persisted: PersistedMessage | undefined;
-  /** Packet id; 0: QoS 0. */
+  /** Packet id; 0 for QoS 0. */
   readonly id: number;
 }
 
-/** Messages of QoS 0 that are held; more wait in the queue, which is bounded. Those of QoS 1 and 2 are as many as may be in flight. */
+/** Most deferred QoS 0 messages; more wait in the backlog. QoS 1 and 2 messages are bounded by the number that may be in flight. */
 const MAX_QOS0 = 2_000;
 
-/** What one connection is to get when its commit is kept, in order. */
+/** The messages of one connection that wait for a commit, in the order in which they are sent. */
 export class DeferredMessages implements Waiter {
-  /** Those of QoS 0 among them. */
+  /** Number of QoS 0 messages among them. */
   qos0Count = 0;
   #waiting: DeferredMessage[] = [];
   readonly #session: Session;
@@ -37,7 +38,7 @@ export class DeferredMessages implements Waiter {
     return this.qos0Count >= MAX_QOS0;
   }
 
-  /** The commit that the last of them waits for. */
+  /** The commit that the last message waits for; 0 if there is none. */
   get lastTicket(): number {
     return this.#waiting.at(-1)?.ticket ?? 0;
   }
@@ -51,7 +52,7 @@ export class DeferredMessages implements Waiter {
     const session = this.#session;
     let count = 0;
     for (const deferred of this.#waiting) {
-      if (session.deferred !== this || deferred.ticket > settled) break; // its connection has gone
+      if (session.deferred !== this || deferred.ticket > settled) break; // the connection has closed
       count++;
       session.sendDeferred(deferred);
     }
@@ -65,7 +66,7 @@ export class DeferredMessages implements Waiter {
       if (deferred.ticket > ticket) return true;
       if (session.dropDeferred(deferred)) return false;
       if (deferred.qos !== 1) return true;
-      session.sendDeferred(deferred); // it waited for those before it alone
+      session.sendDeferred(deferred); // it waited only for the messages before it
       return false;
     });
     for (const deferred of left) deferred.ticket = this.#ledger.ticket;

@@ -4,25 +4,31 @@ import { Kind } from '../store/keys.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 
-/** What is kept of the flow of a session's messages. */
+/** The persisted state of the message flow of a session. */
 export interface FlowRecord {
   /** Number of the next message. */
   readonly next: number;
   /** First number of the oldest segment that is still needed. */
   readonly head: number;
-  /** Messages that are not done, their bytes, and those of QoS 0 among them. */
+  /** Messages that are not done. */
   readonly count: number;
+  /** Bytes of these messages. */
   readonly bytes: number;
+  /** Number of QoS 0 messages among them. */
   readonly qos0Count: number;
   /** Numbers of messages that are done. */
   readonly done: SeqSet;
-  /** What is in flight and awaited, as `SessionLog` has it for the client's return. */
+  /** The packet ids in flight, and those that wait for PUBREL, see `encodeInFlight`. */
   readonly inFlight: Buffer;
-  /** What subscriptions are still to get of the retained messages, as far as some are out. */
+  /** Subscriptions that have been sent some of their retained messages, but not all. */
   readonly pendingFeeds: readonly PendingFeed[];
 }
 
-/** Numbers first, for the start of the broker; behind them what the client's return needs. @returns its bytes */
+/**
+ * Write the flow record of a session. The numbers come first, because the broker needs them at its start; the rest is needed when the
+ * client returns.
+ * @returns the size of the record in bytes
+ */
 export function writeFlow(
   draft: Draft,
   session: number,
@@ -47,7 +53,7 @@ export function writeFlow(
   return size;
 }
 
-/** @throws RecordError */
+/** Read the flow record of a session. @throws RecordError if the record is damaged or too new */
 export function readFlow({ key, value }: Entry): FlowRecord & { readonly session: number } {
   const reader = new RecordReader(key, value);
   const next = reader.varint();

@@ -2,23 +2,28 @@ import { IdSet } from '../base/id-set.ts';
 import { Awaiting, type Inflight, UNSENT } from './inflight.ts';
 
 /*
- * What is in flight and awaited of a session whose client is away, as bytes, which is how the flow record has it: how many are in flight,
- * of each its packet id, what it waits for, flags and number (0: its message is not needed again); how many are awaited, and their ids, 16 bit
- * each, or as the bits of an `IdSet` where that is shorter (from format 2 on): any client may have 65,535 awaited, and they are written with
- * each commit that its session has a part in.
+ * The packet ids of a session as bytes, as they are stored in its flow record:
  *
- * `UNSENT` among the flags (written from 0.2 on) means that the PUBLISH has never been sent. Version 0.1 ignores the bit and keeps it.
+ * - the number of packet ids in flight (2 bytes), and for each its packet id, its `Awaiting` state, its flags, and the number of its
+ *   message (6 bytes; 0 if the message is not needed again);
+ * - the number of incoming packet ids that wait for PUBREL (2 bytes), and these ids, with 2 bytes each, or as the bits of an `IdSet` if
+ *   that is shorter (from format 2 on). A client may have 65,535 of them, and each commit of the session writes them.
+ *
+ * The flag `UNSENT` (written from 0.2 on) means that the PUBLISH has never been sent. Version 0.1 ignores and preserves it.
  */
 
 const FLIGHT_BYTES = 10;
 const ID_BYTES = 2;
 
+/** The encoding of a session without any of these packet ids. */
 export const NOTHING_IN_FLIGHT: Buffer = Buffer.alloc(4);
 
 /**
+ * Encode the packet ids of a session.
  * @param awaiting packet ids that wait for PUBREL
- * @param undecided those of them that are not to be kept
- * @param isAway the client is not connected. While it is, all count as sent: they may be on their way before the next record is written
+ * @param undecided packet ids among them that must not be persisted, because a hook still decides on the message
+ * @param isAway the client is not connected. While it is connected, all messages count as sent: they may be sent before the next record is
+ *   written
  */
 export function encodeInFlight(
   inflight: Inflight | undefined,
@@ -26,7 +31,7 @@ export function encodeInFlight(
   undecided: ReadonlySet<number> | undefined,
   isAway: boolean
 ): Buffer {
-  // a message that was refused after it had taken an id is not sent again
+  // a message that was refused after its packet id was assigned is not sent again
   const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
   const awaited = withoutUndecided(awaiting, undecided);
   const size = awaited?.size ?? 0;
@@ -59,13 +64,13 @@ function isNeeded(inflight: Inflight, id: number): boolean {
   return inflight.stateOf(id) === Awaiting.pubcomp || inflight.persistedOf(id)?.isDone !== true;
 }
 
-/** How many are in flight, and how many wait for PUBREL. */
+/** Get the number of packet ids in flight, and of those that wait for PUBREL. */
 export function inFlightCounts(inFlight: Buffer): { readonly inflight: number; readonly awaitingRel: number } {
   const inflight = inFlight.readUInt16BE(0);
   return { inflight, awaitingRel: inFlight.readUInt16BE(2 + inflight * FLIGHT_BYTES) };
 }
 
-/** Every one in flight, in order. @param seq 0 where its message is not needed again */
+/** Call a function for each packet id in flight, in order. Its `seq` is 0 if the message is not needed again. */
 export function forEachInFlight(
   inFlight: Buffer,
   run: (id: number, state: number, flags: number, seq: number) => void
@@ -77,7 +82,7 @@ export function forEachInFlight(
   }
 }
 
-/** Messages in flight that are not acknowledged. */
+/** Count the packet ids in flight that wait for PUBACK or PUBREC. */
 export function countUnacknowledged(inFlight: Buffer): number {
   let count = 0;
   forEachInFlight(inFlight, (_id, state) => {
@@ -86,7 +91,7 @@ export function countUnacknowledged(inFlight: Buffer): number {
   return count;
 }
 
-/** Packet ids that wait for PUBREL. */
+/** Get the packet ids that wait for PUBREL. */
 export function awaitedIds(inFlight: Buffer): IdSet {
   const { inflight, awaitingRel } = inFlightCounts(inFlight);
   const from = 4 + inflight * FLIGHT_BYTES;

@@ -1,21 +1,22 @@
 import type { Message } from '../packets/message.ts';
 import type { PersistedMessage } from './segment.ts';
 
-/** What an outgoing packet id waits for. */
+/** The acknowledgement that an outgoing packet id waits for. */
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;
 
-/** Among the flags of an id: its PUBLISH has never been sent, so nothing can acknowledge it. */
+/** Flag of a packet id whose PUBLISH has never been sent, so that the client cannot acknowledge it. */
 export const UNSENT = 8;
 
 /**
- * Outgoing QoS 1 and 2 messages that wait for an acknowledgement, in a ring indexed by the low bits of the packet id: no map and no
- * object per message. Ids are handed out in sequence; one whose place is still taken by an older id is passed over, so an id in
- * flight is never used again [MQTT-2.2.1-4].
+ * Outgoing QoS 1 and 2 messages that wait for an acknowledgement.
+ *
+ * They are in a ring indexed by the low bits of the packet id, so that a message needs no object. Packet ids are assigned in sequence. An
+ * id whose place in the ring is taken is skipped, so an id in flight is never assigned again [MQTT-2.2.1-4].
  */
 export class Inflight {
-  /** Ids in use, those that wait for PUBCOMP included. */
+  /** Number of packet ids in use, including those that wait for PUBCOMP. */
   count = 0;
-  /** Those of them whose message has not been acknowledged or released. */
+  /** Number of packet ids that wait for PUBACK or PUBREC. */
   unacknowledged = 0;
   #last = 0;
   #sent = 0;
@@ -25,16 +26,18 @@ export class Inflight {
   #flags = new Uint8Array(16);
   #order = new Uint32Array(16);
   #messages: (Message | undefined)[] = new Array(16).fill(undefined);
-  /** Where the session is kept in a store. */
+  /** The messages as the store has them; undefined if the session is in memory alone. */
   #persisted: (PersistedMessage | undefined)[] | undefined;
-  /** Bytes of the messages that it has. */
+  /** Bytes of the messages that are stored here. */
   bytes = 0;
   #subscriptionIds: Map<number, readonly number[]> | undefined;
 
   /**
-   * Take the next free id.
-   * @param message what to send again on reconnect, to tell of when acknowledged, or to count in `bytes`; undefined where none is needed
+   * Assign the next free packet id.
+   * @param state of `Awaiting`
+   * @param message stored for resending, for `message.acked` and for `bytes`; undefined if none of these is needed
    * @param flags QoS in bits 0-1, retain in bit 2
+   * @param ids subscription identifiers
    * @param persisted the message as the store has it
    */
   take(
@@ -65,7 +68,8 @@ export class Inflight {
   }
 
   /**
-   * Put an id back in flight that was so before the broker ended; in the order of their packets. Its message comes by `keep`.
+   * Restore a packet id that was in flight when the session was unloaded; in the order of the packets. `restoreMessage` adds its message.
+   * @param state of `Awaiting`
    * @param flags as for `take`, and `UNSENT`
    */
   restore(id: number, state: number, flags: number): void {
@@ -79,7 +83,7 @@ export class Inflight {
     if (state !== Awaiting.pubcomp) this.unacknowledged++;
   }
 
-  /** The message of an id that was put back. */
+  /** Add the message of a restored packet id. */
   restoreMessage(id: number, persisted: PersistedMessage): void {
     const at = id & this.#mask;
     this.#messages[at] = persisted.message;
@@ -88,29 +92,29 @@ export class Inflight {
     (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
   }
 
-  /** The message of an id as the store has it. */
+  /** The message of a packet id as the store has it. */
   persistedOf(id: number): PersistedMessage | undefined {
     return this.#persisted?.[id & this.#mask];
   }
 
-  /** What an id waits for; `Awaiting.nothing` if it is not in use. */
+  /** The acknowledgement that a packet id waits for; `Awaiting.nothing` if the id is not in use. */
   stateOf(id: number): number {
     const at = id & this.#mask;
     return this.#ids[at] === id ? this.#states[at] : Awaiting.nothing;
   }
 
-  /** What the client may acknowledge by an id: as `stateOf`, but `Awaiting.nothing` as long as the PUBLISH has not been sent. */
+  /** The acknowledgement that the client may send: as `stateOf`, but `Awaiting.nothing` until the PUBLISH has been sent. */
   acknowledgeable(id: number): number {
     const at = id & this.#mask;
     return this.#ids[at] === id && (this.#flags[at] & UNSENT) === 0 ? this.#states[at] : Awaiting.nothing;
   }
 
-  /** The PUBLISH of this id waits for a commit. */
+  /** Record that the PUBLISH of a packet id has not been sent. */
   markUnsent(id: number): void {
     this.#flags[id & this.#mask] |= UNSENT;
   }
 
-  /** The PUBLISH of this id goes out now. */
+  /** Record that the PUBLISH of a packet id has been sent. */
   markSent(id: number): void {
     this.#flags[id & this.#mask] &= ~UNSENT;
   }
@@ -119,7 +123,7 @@ export class Inflight {
     return (this.#flags[id & this.#mask] & UNSENT) === 0;
   }
 
-  /** PUBREC came: from now on only PUBREL is sent again [MQTT-4.3.3-6]. @returns the message, which need not be kept any longer */
+  /** Release a message after its PUBREC: from then on only PUBREL is sent again [MQTT-4.3.3-6]. @returns the message, if stored */
   release(id: number): Message | undefined {
     const at = id & this.#mask;
     const message = this.#messages[at];
@@ -128,12 +132,12 @@ export class Inflight {
     this.#messages[at] = undefined;
     if (message !== undefined) this.bytes -= message.bytes;
     if (this.#persisted !== undefined) this.#persisted[at] = undefined;
-    this.#order[at] = this.#sent++; // PUBRELs go again in the order of the PUBRECs [MQTT-4.6.0-4]
+    this.#order[at] = this.#sent++; // PUBRELs are sent again in the order of the PUBRECs [MQTT-4.6.0-4]
     this.#subscriptionIds?.delete(id);
     return message;
   }
 
-  /** The flow of an id has ended. @returns its message, if it was kept */
+  /** Free a packet id when its flow has ended. @returns the message, if stored */
   free(id: number): Message | undefined {
     const at = id & this.#mask;
     const message = this.#messages[at];
@@ -148,7 +152,7 @@ export class Inflight {
     return message;
   }
 
-  /** QoS in bits 0-1, retain in bit 2. */
+  /** The flags of a packet id: QoS in bits 0-1, retain in bit 2. */
   flagsOf(id: number): number {
     return this.#flags[id & this.#mask] & 7;
   }
@@ -161,18 +165,18 @@ export class Inflight {
     return this.#subscriptionIds?.get(id);
   }
 
-  /** Tells what has been sent by now from what will be, for `inOrder`. */
+  /** A mark for `inOrder` that separates the packets sent so far from later ones. */
   get mark(): number {
     return this.#sent;
   }
 
   /**
-   * Every id in use, in the order in which its last packet was first sent [MQTT-4.6.0-1].
-   * @param before a `mark`: only those sent until then
+   * List the packet ids in use, in the order in which their last packet was first sent [MQTT-4.6.0-1].
+   * @param before a `mark`: only packets sent before it
    */
   inOrder(before = this.#sent): number[] {
     const places: number[] = [];
-    // the differences hold when the count passes 2^32
+    // the differences remain correct when the counter wraps at 2^32
     for (let at = 0; at <= this.#mask; at++)
       if (this.#ids[at] !== 0 && ((this.#order[at] - before) | 0) < 0) places.push(at);
     return places.sort((a, b) => (this.#order[a] - this.#order[b]) | 0).map((at) => this.#ids[at]);

@@ -12,7 +12,7 @@ import type { StoredBacklog } from './log.ts';
 import type { Session, WillState } from './session.ts';
 import type { TotalBacklog } from './total-backlog.ts';
 
-/** What the hooks made of a message: a reason code of 0x80 or above refuses it. */
+/** The decision of the hooks on a message: a reason code of 0x80 or above refuses it. */
 export interface PublishDecision {
   readonly message: Message;
   readonly route: Route;
@@ -20,8 +20,9 @@ export interface PublishDecision {
 }
 
 /**
- * What sessions ask of the broker, by subject. State that a second node would need (routes, ownership of sessions, retained messages) is
- * reached through these ports alone.
+ * The parts of the broker that sessions use, by subject.
+ *
+ * State that a second node would need (routes, ownership of sessions, retained messages) is reached only through these ports.
  */
 export interface SessionPorts extends ConnectionPorts<Session> {
   /** Name of this node. */
@@ -30,18 +31,19 @@ export interface SessionPorts extends ConnectionPorts<Session> {
   readonly hooks: HookRegistry;
   readonly work: WorkCount;
   readonly announcer: Announcements;
-  /** Group commit of the store; undefined: nothing outlives the process. */
+  /** Group commit of the store; undefined if the broker has no store. */
   readonly ledger: Ledger | undefined;
   readonly handlers: SessionHandlers;
   readonly turn: ConnectionPorts<Session>['turn'] & {
-    /** Call this session's `continuePump` in the next turn. */
+    /** Call `continuePump` of this session in the next turn. */
     pumpLater(session: Session): void;
   };
   readonly routing: ConnectionPorts<Session>['routing'] & {
+    /** The route of a topic name. */
     of(topic: string): Route;
-    /** The route itself while it holds, or the one that holds now: a hook may have taken its time, or subscribed somebody. */
+    /** The given route if it is still valid, else the current route of its topic. Use it after hooks: subscriptions may have changed. */
     freshened(route: Route): Route;
-    /** Whether a subscriber of this route has a session that is persisted. */
+    /** Whether a subscriber of this route has a persisted session. */
     persistsAny(route: Route): boolean;
   };
   readonly publishing: ConnectionPorts<Session>['publishing'] & PublishingPort;
@@ -53,7 +55,7 @@ export interface SessionPorts extends ConnectionPorts<Session> {
   readonly admission: {
     /** Decide on a CONNECT and answer it. */
     connect(session: Session, packet: ConnectPacket): void;
-    /** An AUTH of a connected client. */
+    /** Handle an AUTH packet of a connected client. */
     reauthenticate(session: Session, packet: AuthPacket): void;
   };
   readonly subscribing: {
@@ -63,74 +65,78 @@ export interface SessionPorts extends ConnectionPorts<Session> {
   readonly sessions: SessionIndexPort;
   readonly wills: {
     publish(session: Session, will: WillState): void;
-    /** A session has ended, and its will is for the next start of the broker. */
+    /** Persist the will of a session that has ended, for the next start of the broker. */
     keep(session: Session): void;
   };
   readonly handOvers: HandOverPort;
-  /** Deletes the segments of sessions that have ended. */
+  /** Deletes the segments of sessions that have ended. @param session number of the session in keys */
   readonly sweeper: { add(session: number): void };
   readonly pressure: PressurePort;
 }
 
-/** Handler tables of the states of a session. */
+/** The handler tables of a session, by state. */
 export interface SessionHandlers {
   readonly beforeConnect: HandlerTable<Session>;
   readonly authenticating: HandlerTable<Session>;
   readonly live: HandlerTable<Session>;
 }
 
-/** What is announced to the app, and counted. */
+/** Reports of dropped messages and internal errors, as events and in the metrics. */
 export interface Announcements {
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void;
   failed(error: unknown, during: string, client: ClientInfo | undefined): void;
 }
 
-/** The path of a message. */
+/** The path of a published message. */
 export interface PublishingPort {
-  /** Hooks, or a zone, may refuse or change what clients publish. */
+  /** Hooks or zones may refuse or change published messages: ask `decide`. */
   readonly hasHooks: boolean;
-  /** Ask the authorizePublish and publish hooks. */
+  /** Ask the hooks `authorizePublish` and `publish`. */
   decide(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision>;
-  /** Ask the deliver hooks. */
+  /** Ask the hooks `deliver`. */
   mayDeliver(message: Message, session: Session): boolean;
-  /** Whether a subscriber of this route would have to queue a message of QoS 1 or 2, and there is no room for it. */
+  /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
   refuses(message: Message, route: Route): boolean;
-  /** Deliver a message to everybody on its route. @returns how many took it */
+  /** Deliver a message to all subscribers of its route. @returns how many accepted it */
   route(message: Message, route: Route): number;
-  /** Keep a message of `$delayed/...` until its time. @returns a reason code */
+  /** Store a message to `$delayed/...` until it is due. @returns a reason code */
   delay(message: Message): number;
 }
 
 /** The index of sessions by client id. */
 export interface SessionIndexPort {
-  /** Make the actor of a session that is offline again. */
+  /** Create an actor for an offline session. */
   revive(session: Session): void;
-  /** The session has ended: remove it. */
+  /** Remove a session that has ended. */
   forget(session: Session): void;
-  /** It has connected or disconnected. */
+  /** The session has connected or disconnected. */
   changed(session: Session): void;
-  /** Its client does not read; the connection is about to be cut. */
+  /** The client does not read; its connection will be closed. */
   slowConsumer(session: Session): void;
 }
 
-/** Messages of ended sessions that go to other members of their share groups. */
+/** Hands messages of ended sessions over to other members of their share groups. */
 export interface HandOverPort {
-  /** Gives messages of a session in memory to other members; undefined if there are none. Its subscriptions are out of the index. */
+  /**
+   * Get a function that gives a message of a session in memory to another member. It returns false if no member takes the message. The
+   * subscriptions of the session must have been removed from the index.
+   * @returns undefined if there are no other members
+   */
   giverFor(session: Session): ((message: Message) => boolean) | undefined;
-  /** The same for a persisted session; it continues by itself and ends the log. @returns false: nothing to hand over */
+  /** Start to hand over the messages of a persisted session, and end its log afterwards. @returns false if there is nothing to do */
   begin(session: Session, reason: DropReason): boolean;
 }
 
-/** Shortage of memory and of space in the store. */
+/** Limits on memory and on space in the store. */
 export interface PressurePort {
-  /** Memory is short: what may be dropped is. */
+  /** Memory is short: QoS 0 messages are dropped instead of being queued. */
   readonly isShedding: boolean;
-  /** Some messages of QoS 1 and 2 are refused, as there is no room to queue them: ask `publishing.refuses`. */
+  /** Some QoS 1 and 2 messages are refused, because there is no room to queue them: ask `publishing.refuses`. */
   readonly isRefusing: boolean;
-  /** The reserve of the store is in use: what makes it grow is refused. */
+  /** The reserve of the store is in use: changes that make the store grow are refused. */
   readonly isSpaceLow: boolean;
-  /** The backlogs of all sessions, in memory. */
+  /** The backlogs of all sessions in memory. */
   readonly totalBacklog: TotalBacklog;
-  /** Those in the store. */
+  /** The backlogs of all sessions in the store. */
   readonly storedBacklog: StoredBacklog;
 }

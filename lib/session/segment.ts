@@ -5,18 +5,18 @@ import { type Now, readMessage, writeMessage } from '../store/message-record.ts'
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 
-/** A record of a segment ends at about this size. */
+/** A segment is closed when its record reaches this size. */
 const SEGMENT_BYTES = 131_072;
 const RETAIN = 4;
 const HAS_IDS = 8;
 
-/** Messages of a session that are kept in one record, as far as they are in memory. */
+/** A segment: messages of one session that the store has in one record. */
 export class Segment {
-  /** Number of its first message: its key. */
+  /** Number of the first message; also the key of the record. */
   readonly first: number;
-  /** Messages that are not done. */
+  /** Number of messages that are neither acknowledged nor dropped. */
   unfinished = 0;
-  /** The commit that holds it is kept. */
+  /** The store has committed the record. */
   isCommitted: boolean;
 
   constructor(first: number, isCommitted: boolean) {
@@ -25,21 +25,22 @@ export class Segment {
   }
 }
 
-/** A message of one session that is kept in the store, or is about to be. */
+/** A message of one session that is persisted, or will be with the next commit. */
 export class PersistedMessage {
-  /** Not to be asked for when it is done: nothing holds on to it then. */
+  /** The message; released by `finish`, so do not use it if `isDone` is set. */
   message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
   readonly ids: readonly number[] | undefined;
-  /** Messages of a session are numbered in the order of their arrival. */
+  /** Number of the message in its session, in the order of arrival. */
   readonly seq: number;
-  /** undefined: it is in none, or in one of a journal. */
+  /** The segment that holds the message; undefined if it is unwritten, or only in a journal. */
   segment: Segment | undefined = undefined;
-  /** The store has it, or is about to. */
+  /** The message is in the store, or in a batch for it. */
   isWritten = false;
+  /** The message has been acknowledged or dropped: it is not sent again. */
   isDone = false;
-  /** It has gone out: only the client can end it. */
+  /** The PUBLISH has been sent: only the client can end the flow. */
   isSent = false;
 
   constructor(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined, seq: number) {
@@ -50,7 +51,7 @@ export class PersistedMessage {
     this.seq = seq;
   }
 
-  /** It is not sent again, and not written. */
+  /** Mark the message as done: it is neither sent again nor written. */
   finish(): void {
     this.isDone = true;
     this.message = undefined as unknown as Message;
@@ -58,9 +59,10 @@ export class PersistedMessage {
 }
 
 /**
- * Write messages in as many records as they need.
+ * Write messages to as many records as they need.
+ * @param session number of the session in keys
  * @param messages in the order of their numbers, none of them done
- * @param isFold these are the segments they are kept in from now on; otherwise it is a journal that they go to
+ * @param isFold true if the records are segments of the store; false if they go to a journal, and are written again later
  */
 export function writeSegments(
   draft: Draft,
@@ -96,7 +98,7 @@ export function writeSegments(
   }
 }
 
-/** Read the messages of a record. @throws RecordError */
+/** Read the messages of a record. @throws RecordError if the record is damaged or too new */
 export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[] {
   const reader = new RecordReader(key, value);
   let seq = segmentFirst(key);
@@ -119,7 +121,7 @@ export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[]
   return messages;
 }
 
-/** Number of the first message of a segment, from its key. */
+/** Get the number of the first message of a segment from its key. */
 export function segmentFirst(key: Buffer): number {
   return key.readUIntBE(7, 6);
 }

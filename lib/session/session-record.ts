@@ -17,11 +17,12 @@ const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
 const TRANSPORTS: readonly TransportInfo['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
 
-/** One for all sessions that have none. */
+/** The user properties of sessions that have none; shared to save memory. */
 export const NO_USER_PROPERTIES: readonly UserProperty[] = [];
 
-/** Who a session belongs to, as it is kept. */
+/** The persisted properties of a session and its client. */
 export interface SessionRecord {
+  /** Number of the session in keys. */
   readonly number: number;
   readonly node: string;
   readonly clientId: string;
@@ -31,11 +32,13 @@ export interface SessionRecord {
   readonly isBridge: boolean;
   readonly cleanStart: boolean;
   readonly isSuperuser: boolean;
+  /** Seconds. */
   readonly keepalive: number;
   /** Seconds. */
   readonly sessionExpiry: number;
+  /** Wall-clock milliseconds. */
   readonly createdAt: number;
-  /** Wall-clock milliseconds; 0: it was connected. */
+  /** Wall-clock milliseconds; 0 if the client was connected. */
   readonly disconnectedAt: number;
   readonly zone: string;
   readonly transport: TransportInfo['transport'];
@@ -45,7 +48,7 @@ export interface SessionRecord {
   readonly will: WillState | undefined;
 }
 
-/** Write a session's record, under `Kind.session`, or under `Kind.will` where the session itself is not kept. */
+/** Write the record of a session under `Kind.session`; or under `Kind.will` if only its will is persisted. */
 export function writeSessionRecord(
   draft: Draft,
   number: number,
@@ -65,7 +68,7 @@ export function writeSessionRecord(
   draft.text(session.ports.node).text(session.clientId);
   if (username !== undefined) draft.text(username);
   draft.text(session.mountpoint).u8(session.protocolVersion).varint(session.keepalive);
-  // where wills stay over a stop it is to be as if the process had died, and the client had been connected
+  // a will that outlives the stop of the broker is restored as after a crash, when the client was still connected
   const disconnectedAt = session.ending?.will === 'keep' ? undefined : session.disconnectedAt;
   draft
     .f64(session.sessionExpiry)
@@ -83,7 +86,7 @@ export function writeSessionRecord(
   draft.put();
 }
 
-/** @throws RecordError */
+/** Read the record of a session. @throws RecordError if the record is damaged or too new */
 export function readSession({ key, value }: Entry, now: Now): SessionRecord {
   const reader = new RecordReader(key, value);
   const flags = reader.u8();
@@ -126,8 +129,9 @@ function readWill(reader: RecordReader, now: Now): WillState {
 }
 
 /**
- * Write or delete the record of a subscription.
- * @param pendingBefore what retained messages it is still to get, see `RetainedFeeds.owedBefore`
+ * Write the record of a subscription, or delete it.
+ * @param given undefined deletes the record
+ * @param pendingBefore which retained messages are still to be sent, see `RetainedFeeds.pendingBefore`
  */
 export function writeSubscription(
   draft: Draft,
@@ -151,7 +155,7 @@ export function writeSubscription(
   draft.put();
 }
 
-/** A subscription as it is kept. */
+/** A persisted subscription. */
 export interface SubscriptionEntry {
   readonly session: number;
   readonly filter: string;
@@ -160,11 +164,11 @@ export interface SubscriptionEntry {
   readonly retainAsPublished: boolean;
   readonly retainHandling: 0 | 1 | 2;
   readonly ids: readonly number[] | undefined;
-  /** It is still to get retained messages, those before this `seq`. */
+  /** Retained messages with a `seq` below this are still to be sent; undefined if none are. */
   readonly pendingBefore: number | undefined;
 }
 
-/** @throws RecordError */
+/** Read the record of a subscription. @throws RecordError if the record is damaged or too new */
 export function readSubscription({ key, value }: Entry): SubscriptionEntry {
   const reader = new RecordReader(key, value);
   const flags = reader.u8();

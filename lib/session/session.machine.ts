@@ -2,7 +2,9 @@ import { setup } from 'xstate';
 import type { SessionActions, SessionEvent } from './actions.ts';
 
 /**
- * The life of a session. Guards depend on nothing but state and event, so what the machine does can be learnt once and replayed.
+ * The lifecycle of a session.
+ *
+ * Transitions depend only on the state and the event, so that they can be computed once and replayed for every session.
  */
 export const sessionMachine = setup({
   types: {} as { context: { session: SessionActions }; input: { session: SessionActions }; events: SessionEvent },

@@ -2,30 +2,33 @@ import { BySize, Sized } from '../base/by-size.ts';
 import type { DropReason } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
 
-/** What an entry of a backlog takes besides its message, and a message besides its packet; roughly. */
+/** Approximate memory of an entry of a backlog, without the message. */
 const ENTRY_BYTES = 96;
+/** Approximate memory of a message, without its packet. */
 const MESSAGE_BYTES = 256;
-/** From this share of the bound on, what the store has is not read ahead of its turn. */
+/** Above this share of the limit, persisted messages are not read into memory ahead of their turn. */
 const NEARLY = 7 / 8;
 
-/** A backlog that can be made shorter. */
+/** A backlog from which messages can be dropped. */
 export abstract class Shortenable extends Sized {
-  /** Drop the oldest message of the lowest priority that is not in the store. @returns false if there is none */
+  /** Drop the oldest message of the lowest priority that is not persisted. @returns false if there is none */
   abstract dropOldestUnpersisted(reason: DropReason): boolean;
 }
 
 /**
- * The backlogs of all sessions together, in memory: what they take, and what goes when that is more than `maxTotalMqueueBytes`. A message
- * that waits in many of them is in memory once, and counts once.
+ * The memory of the backlogs of all sessions, and its limit `maxTotalMqueueBytes`.
+ *
+ * A message that waits in several backlogs is in memory once, and counts once. Above the limit messages are dropped from the largest
+ * backlogs.
  */
 export class TotalBacklog {
-  /** What they take, roughly. */
+  /** Approximate memory of all backlogs. */
   bytes = 0;
   /** 0: unlimited. */
   readonly #limit: number;
-  /** By the bytes of what is in memory alone: what the store has as well is not lost for want of memory. */
+  /** The backlogs by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
   readonly #bySize = new BySize<Shortenable>();
-  /** What `shorten` has still to free. */
+  /** Bytes that `shorten` has still to free. */
   #excess = 0;
   #isShortening = false;
 
@@ -33,19 +36,19 @@ export class TotalBacklog {
     this.#limit = limit;
   }
 
-  /** What is in the store should wait there. */
+  /** Persisted messages should not be read into memory ahead of their turn. */
   get isNearlyFull(): boolean {
     return this.#limit > 0 && this.bytes > this.#limit * NEARLY;
   }
 
-  /** A message waits in one more backlog. @param unpersistedBytes of that backlog, by now */
+  /** Count a message that was added to a backlog. @param unpersistedBytes the new value of that backlog */
   added(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
     this.bytes += ENTRY_BYTES;
     if (message.backlogs++ === 0) this.bytes += MESSAGE_BYTES + message.bytes;
     this.#bySize.resize(backlog, unpersistedBytes);
   }
 
-  /** It waits there no longer. */
+  /** Count a message that was removed from a backlog. @param unpersistedBytes the new value of that backlog */
   removed(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
     const freed = ENTRY_BYTES + (--message.backlogs === 0 ? MESSAGE_BYTES + message.bytes : 0);
     this.bytes -= freed;
@@ -53,7 +56,7 @@ export class TotalBacklog {
     this.#bySize.resize(backlog, unpersistedBytes);
   }
 
-  /** Drop what is too much, from the largest backlogs in turn. What listeners publish meanwhile is for the next time. */
+  /** Drop messages from the largest backlogs until the limit holds. Messages that listeners publish meanwhile count for the next call. */
   shorten(): void {
     if (this.#limit === 0 || this.bytes <= this.#limit || this.#isShortening) return;
     this.#excess = this.bytes - this.#limit;
