@@ -439,7 +439,7 @@ describe('A hook that answers late', () => {
     answer.resolve(true);
     await nothing(second);
     assert.equal(broker.session('c').state, 'connected');
-    assert.deepEqual(errors, ['going on after a publish hook: broken']);
+    assert.deepEqual(errors, ['continuing after a publish hook: broken']);
   });
 
   it('has the message delivered to the clients that are subscribed when it has decided', async () => {

@@ -13,14 +13,17 @@ import type { Session } from '../session.ts';
 const PUBREL = 0x62;
 const PUBCOMP = 0x70;
 
-/** First two bytes and packet id of an acknowledgement without a code of its own. */
+/** Encode an acknowledgement without a reason code as one number of four bytes. */
 function encodeAck(first: number, id: number): number {
   return (first << 24) | (2 << 16) | id;
 }
 
 /**
- * Read an acknowledgement: its reason code above its packet id, in one number. The short form makes no object, and no variable outside
- * holds what a listener's own packets could overwrite.
+ * Read an acknowledgement.
+ *
+ * The result is one number, so that the short form allocates nothing and no shared variable could be overwritten by the packets of a
+ * listener.
+ * @returns the packet id in bits 0-15, the reason code above them
  */
 function readAck(
   session: Session,
@@ -85,7 +88,7 @@ export function onPubrec(
   const { log } = session;
   const persisted = inflight.persistedOf(id);
   if (code >= 0x80) {
-    countAcked(session, inflight.free(id), 2); // [MQTT-4.3.3-4]: the flow ends, the id is free
+    countAcked(session, inflight.free(id), 2); // the flow ends and the packet id is free [MQTT-4.3.3-4]
     if (persisted !== undefined) log?.finish(persisted);
     session.pump();
     return;
@@ -93,10 +96,10 @@ export function onPubrec(
   if (state === Awaiting.pubrec) {
     countAcked(session, inflight.release(id), 2);
     if (persisted !== undefined) log?.finish(persisted);
-    log?.flowChanged(); // sent again after PUBREL it would be delivered a second time
-  } else ports.metrics.counts[Metric.packetsPubrecInuse]++; // a second one: PUBREL has gone out
+    log?.flowChanged(); // PUBREL must wait: a PUBLISH resent after PUBREL would be delivered a second time
+  } else ports.metrics.counts[Metric.packetsPubrecInuse]++; // a repeated PUBREC: PUBREL has been sent
   answer(session, connection, PUBREL, id, 0, ticketOf(session));
-  if (session.zoneSettings.maxInflightBytes > 0) session.pump(); // the message counts no longer
+  if (session.zoneSettings.maxInflightBytes > 0) session.pump(); // the bytes of the message no longer count
 }
 
 export function onPubrel(
@@ -136,10 +139,10 @@ export function onPubcomp(
   if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
 }
 
-/** The packet id is in flight, and waits for another kind of acknowledgement [MQTT-3.3.4-1], [MQTT3-4.8.0-1]. */
+/** The error for a packet id in flight that waits for another kind of acknowledgement [MQTT-3.3.4-1], [MQTT3-4.8.0-1]. */
 function wrongKind(name: string, id: number): ProtocolError {
-  const why = 'the message with that packet id waits for another kind of acknowledgement';
-  return new ProtocolError(ReasonCode.protocolError, `${name} ${id}: ${why}`);
+  const why = 'waits for another kind of acknowledgement';
+  return new ProtocolError(ReasonCode.protocolError, `${name}: the message with packet id ${id} ${why}`);
 }
 
 const SENT: Readonly<Record<number, number>> = {
@@ -149,15 +152,17 @@ const SENT: Readonly<Record<number, number>> = {
   [PUBCOMP]: Metric.packetsPubcompSent
 };
 
-/** The commit that an answer about the session's own state has to wait for; 0: none. */
+/** The commit that an acknowledgement has to wait for if it promises state of the session; 0 for none. */
 export function ticketOf({ log, ports }: Session): number {
   return log === undefined ? 0 : (ports.ledger as Ledger).ticketOf(log);
 }
 
 /**
- * Send an acknowledgement; the code is for v5 alone and left out when it is 0.
- * @param ticket the commit that keeps what it promises; 0: it promises nothing
- * @param isRepeated for what has come again: whether it is kept shows with what came first
+ * Send an acknowledgement, after the commit that it has to wait for.
+ * @param first its first byte
+ * @param code reason code; sent to MQTT 5.0 clients only, and not if it is 0
+ * @param ticket the commit of the state that it promises; 0 if it promises nothing
+ * @param isRepeated it answers a repeated packet, whose state is persisted with the first one
  */
 export function answer(
   session: Session,
@@ -181,7 +186,11 @@ export function answer(
   answerNow(session, connection, first, id, code);
 }
 
-/** The message cannot be kept now: 5.0 has a code for that, 3.x does not and sends again on the next connection. */
+/**
+ * Refuse a message that cannot be persisted now. MQTT 5.0 has a reason code for that. A 3.x client is disconnected, so that it sends the
+ * message again on its next connection.
+ * @param first first byte of the acknowledgement
+ */
 export function refuseTemporarily(
   session: Session,
   connection: Connection<Session>,
@@ -193,7 +202,7 @@ export function refuseTemporarily(
   else session.close(reason, reason === 'quota' ? ReasonCode.quotaExceeded : ReasonCode.serverUnavailable);
 }
 
-/** Send an acknowledgement that has waited, or need not. */
+/** Send an acknowledgement without waiting. */
 export function answerNow(
   session: Session,
   connection: Connection<Session>,
@@ -210,13 +219,13 @@ export function answerNow(
   connection.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
 }
 
-/** Sends what has waited for a commit. */
+/** Sends the acknowledgements that have waited for a commit. */
 const SENDER: AckSender<Connection<Session>> = {
   send: (connection, first, id, code) => answerNow(connection.session, connection, first, id, code),
   refuse: (connection, first, id) => refuseTemporarily(connection.session, connection, first, id, 'store_failed'),
   withdraw: ({ session }, id, isRepeated) => {
     if (isRepeated) return session.awaitingRel?.has(id) !== true;
-    session.forgetIncoming(id); // when the message comes again it is new
+    session.forgetIncoming(id); // if the client sends the message again, it is new
     session.log?.flowTouched();
     return true;
   }

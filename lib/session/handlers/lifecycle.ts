@@ -44,7 +44,7 @@ export function onDisconnect(
     if (session.sessionExpiry === 0 && expiry !== 0) {
       throw new ProtocolError(
         ReasonCode.protocolError,
-        'DISCONNECT: a session that was to end at the close can not be given an expiry'
+        'DISCONNECT: the session expiry interval cannot be changed from 0 to another value'
       ); // [MQTT-3.14.2-2]
     }
     const asked = expiry === 0xffff_ffff ? Infinity : expiry;
@@ -53,7 +53,7 @@ export function onDisconnect(
   session.disconnectReceived(packet.reasonCode);
 }
 
-/** The client gives up before CONNACK: there is nothing of it yet. */
+/** Handle a DISCONNECT before CONNACK: the provisional session ends. */
 export function onDisconnectWhileConnecting(session: Session): void {
   session.send('closed');
 }
@@ -69,15 +69,18 @@ export function onAuthWhileConnecting(
   if (session.protocolVersion !== 5)
     throw new ProtocolError(
       ReasonCode.malformedPacket,
-      'AUTH came with MQTT 5.0; packet type 15 is reserved before it'
+      'AUTH is allowed in MQTT 5.0 only; packet type 15 is reserved in earlier versions'
     );
   const packet = decodeAuth(buf, body, end);
   const { auth } = session;
   if (auth === undefined || packet.reasonCode !== ReasonCode.continueAuthentication) {
-    throw new ProtocolError(ReasonCode.protocolError, 'AUTH: no challenge waits for an answer'); // [MQTT-4.12.0-7]
+    throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the broker has sent no authentication challenge'); // [MQTT-4.12.0-7]
   }
   if (packet.properties?.authenticationMethod !== auth.method) {
-    throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the method must be that of CONNECT'); // [MQTT-4.12.0-5]
+    throw new ProtocolError(
+      ReasonCode.protocolError,
+      'AUTH: the authentication method must be the one of the CONNECT packet'
+    ); // [MQTT-4.12.0-5]
   }
   session.connection?.packetTaken();
   auth.receive(packet.properties.authenticationData);
@@ -87,7 +90,7 @@ export function onAuth(session: Session, _flags: number, buf: Buffer, _start: nu
   if (session.protocolVersion !== 5)
     throw new ProtocolError(
       ReasonCode.malformedPacket,
-      'AUTH came with MQTT 5.0; packet type 15 is reserved before it'
+      'AUTH is allowed in MQTT 5.0 only; packet type 15 is reserved in earlier versions'
     );
   const packet = decodeAuth(buf, body, end);
   session.ports.admission.reauthenticate(session, packet);

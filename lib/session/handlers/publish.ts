@@ -20,7 +20,7 @@ import { answer, refuseTemporarily, ticketOf } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
-/** A PUBLISH of a client, off the lane: QoS 1 and 2, retained, with properties, or with somebody watching. */
+/** Handle a PUBLISH that cannot use the fast path: QoS 1 or 2, retained, with properties, or needed by a hook or listener. */
 export function onPublish(
   session: Session,
   flags: number,
@@ -128,7 +128,7 @@ export function onPublish(
         })
         .catch((error: unknown) => {
           if (isUndecided) session.undecided?.delete(id);
-          session.failInternally(error, 'going on after a publish hook', connection);
+          session.failInternally(error, 'continuing after a publish hook', connection);
         })
         .then(() => {
           if (session.deciding === done) session.deciding = undefined;
@@ -142,7 +142,11 @@ export function onPublish(
   finish(session, connection, message, route, id, qos, 0);
 }
 
-/** Route what has been let through, and acknowledge by the QoS it came with: a hook may have changed that of the message. */
+/**
+ * Route a message that the hooks have accepted, and acknowledge it.
+ * @param qos QoS of the PUBLISH packet; a hook may have changed the QoS of the message
+ * @param reasonCode decision of the hooks
+ */
 function finish(
   session: Session,
   connection: Connection<Session>,
@@ -170,7 +174,7 @@ function finish(
   if (ports.ledger !== undefined) pauseForStore(connection, ports.ledger, notedBefore);
 }
 
-/** @returns the reason code of the acknowledgement */
+/** Route a message, or store it until it is due. @returns the reason code of the acknowledgement */
 function routeOrDelay(ports: SessionPorts, message: Message, route: Route): number {
   let code = 0;
   if (route.kind === TopicKind.delayed) code = ports.publishing.delay(message);
@@ -179,7 +183,7 @@ function routeOrDelay(ports: SessionPorts, message: Message, route: Route): numb
   return code;
 }
 
-/** With a store: what some receiver, or the retained messages, keep of it is acknowledged when it is kept. */
+/** Route a QoS 1 or 2 message of a broker with a store. If anything persists the message, the acknowledgement waits for the commit. */
 function finishPersisted(
   session: Session,
   connection: Connection<Session>,
@@ -202,7 +206,7 @@ function finishPersisted(
   const notedBefore = ledger.unwritten.noted;
   message.ticket = ledger.ticket;
   if (isIdPersisted) {
-    // the id and what came of the message are kept by the same commit, or neither is: then it is sent again as new
+    // one commit persists the packet id and the effects of the message; if it fails, the client sends the message again as a new one
     message.isDeferred = true;
     log.flowChanged();
   }
@@ -211,7 +215,7 @@ function finishPersisted(
   pauseForStore(connection, ledger, notedBefore);
 }
 
-/** The message cannot be kept, and nobody gets it: its publisher may send it again. */
+/** Drop a message that cannot be persisted or queued, and refuse it. The publisher may send it again. */
 function dropRefused(
   session: Session,
   connection: Connection<Session>,
@@ -227,16 +231,16 @@ function dropRefused(
   refuseTemporarily(session, connection, qos === 1 ? PUBACK : PUBREC, id, reason);
 }
 
-/** An incoming QoS 2 id is not in use after all. */
+/** Free the packet id of an incoming QoS 2 message that is refused. */
 function releaseIncoming(session: Session, id: number): void {
   session.forgetIncoming(id); // [MQTT-4.3.3-9]
   session.log?.flowTouched();
 }
 
 /**
- * Go on without the sender: its connection went while a hook decided. A QoS 2 message is routed now or never, since the session knows
- * its id and takes it no second time [MQTT-4.3.3-10]. The next connection is not read before.
- * @param isUndecided its id was among those that are undecided
+ * Finish a message whose connection closed while a hook decided. A QoS 2 message must be routed now, since the session has its packet id
+ * and will not route a repeated PUBLISH [MQTT-4.3.3-10]. The next connection of the client is not read before that.
+ * @param isUndecided its packet id was in `session.undecided`, and is to be persisted now
  */
 function finishWithoutConnection(
   session: Session,
@@ -253,7 +257,7 @@ function finishWithoutConnection(
     qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, ports.routing.freshened(route));
   if (reasonCode >= 0x80 || isRefused || (isPersisted && ledger.isFailed)) {
     if (qos === 2) session.forgetIncoming(id);
-    if (isPersisted) log.flowTouched(); // what is in memory was waiting for this
+    if (isPersisted) log.flowTouched(); // the session is not unloaded while a packet id is undecided
     if (reasonCode === ReasonCode.serverShuttingDown)
       ports.announcer.dropped(message, 'server_shutting_down', undefined);
     else if (reasonCode < 0x80) ports.announcer.dropped(message, isRefused ? 'quota' : 'store_failed', undefined);
@@ -267,13 +271,17 @@ function finishWithoutConnection(
     message.ticket = ledger.ticket;
     message.isDeferred = true;
     log.flowChanged();
-    answer(session, gone, PUBREC, id, 0, ledger.ticket); // nobody gets it: if the commit fails, the id is forgotten
+    // the PUBREC is never sent, as the connection has closed, but if the commit fails, its queue forgets the packet id
+    answer(session, gone, PUBREC, id, 0, ledger.ticket);
   }
   if (route.kind === TopicKind.delayed) ports.publishing.delay(message);
   else ports.publishing.route(message, ports.routing.freshened(route));
 }
 
-/** The client may not publish this. 3.x is told nothing, unless the zone wants it to go [3.3.5-2 of 3.1.1]. */
+/**
+ * Refuse a message that the client may not publish. A 3.x client gets a normal acknowledgement [MQTT3-3.3.5-2], unless `aclDenyAction` is
+ * `disconnect`.
+ */
 function refuseForbidden(
   session: Session,
   connection: Connection<Session>,
@@ -285,8 +293,11 @@ function refuseForbidden(
   countRefusal(session.ports, reasonCode);
   session.ports.announcer.dropped(message, 'not_authorized', undefined);
   if (session.zoneSettings.aclDenyAction === 'disconnect') {
-    if (qos === 2) releaseIncoming(session, id); // it has had no PUBREC
-    session.fail(new ProtocolError(reasonCode, `publishing to "${message.topic}" is not allowed`), 'not_authorized');
+    if (qos === 2) releaseIncoming(session, id); // the client has not been sent a PUBREC
+    session.fail(
+      new ProtocolError(reasonCode, `the client may not publish to topic "${message.topic}"`),
+      'not_authorized'
+    );
     return;
   }
   acknowledge(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
@@ -296,7 +307,7 @@ function countRefusal({ metrics }: SessionPorts, code: number): void {
   metrics.counts[code === ReasonCode.notAuthorized ? Metric.packetsPublishAuthError : Metric.packetsPublishError]++;
 }
 
-/** Acknowledge by QoS [MQTT-3.3.4-1]. */
+/** Send the acknowledgement that the QoS requires [MQTT-3.3.4-1]. */
 function acknowledge(
   session: Session,
   connection: Connection<Session>,
@@ -310,20 +321,24 @@ function acknowledge(
   answer(session, connection, qos === 1 ? PUBACK : PUBREC, id, code, ticket);
 }
 
-/** Receive Maximum, and QoS 2 ids in use. @returns false if the packet has been dealt with */
+/**
+ * Check the Receive Maximum and, for QoS 2, whether the packet id is new.
+ * @returns false if the packet needs no further handling
+ * @throws ProtocolError 0x93, 0x97
+ */
 function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, id: number): boolean {
   const { zoneSettings, ports } = session;
   if (qos === 2 && session.awaitingRel?.has(id)) {
     ports.metrics.counts[Metric.packetsPublishInuse]++;
     session.noteRepeated(id);
-    const ticket = ports.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, those that are known are kept
+    const ticket = ports.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, known packet ids are those it has
     answer(session, connection, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
   if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
     throw new ProtocolError(
       ReasonCode.receiveMaximumExceeded,
-      `more than ${zoneSettings.receiveMaximum} messages are unacknowledged (Receive Maximum)`
+      `the client has more than ${zoneSettings.receiveMaximum} unacknowledged messages (option receiveMaximum)`
     );
   }
   if (qos === 2) {
@@ -336,7 +351,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
           ReasonCode.quotaExceeded,
           'too many QoS 2 messages wait for PUBREL (option maxAwaitingRel)'
         );
-      answer(session, connection, PUBREC, id, ReasonCode.quotaExceeded); // 0x93 is none of PUBREC's [MQTT-3.5.2-1]
+      answer(session, connection, PUBREC, id, ReasonCode.quotaExceeded); // PUBREC has no reason code 0x93 [MQTT-3.5.2-1]
       return false;
     }
     ids.add(id);
@@ -348,11 +363,11 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
 function checkCapabilities(session: Session, qos: QoS, retain: boolean): void {
   const { zoneSettings } = session;
   if (qos > zoneSettings.maxQosAllowed)
-    throw new ProtocolError(ReasonCode.qosNotSupported, `QoS ${qos} is not on offer (option maxQosAllowed)`); // [MQTT-3.2.2-11]
+    throw new ProtocolError(ReasonCode.qosNotSupported, `PUBLISH: QoS ${qos} is not supported (option maxQosAllowed)`); // [MQTT-3.2.2-11]
   if (retain && !zoneSettings.retainAvailable)
     throw new ProtocolError(
       ReasonCode.retainNotSupported,
-      'retained messages are not on offer (option retainAvailable)'
+      'PUBLISH: retained messages are not supported (option retainAvailable)'
     ); // [MQTT-3.2.2-14]
 }
 
@@ -375,7 +390,7 @@ function routeOf(
   return route;
 }
 
-/** The route of a topic that is not routed as it came: rewritten, or under a mount point. */
+/** Get the route of a topic name that is rewritten or mounted. */
 function mappedRoute(
   session: Session,
   connection: Connection<Session>,
@@ -396,7 +411,10 @@ function mappedRoute(
   session.checkLevels(levelCount(given));
   const topic = mountedName(ports.rewrites.apply(given, 'publish'), session.mountpoint);
   if (topic === undefined)
-    throw new ProtocolError(ReasonCode.topicNameInvalid, 'the topic is too long for its mount point');
+    throw new ProtocolError(
+      ReasonCode.topicNameInvalid,
+      'PUBLISH: the topic name and the mount point together are too long'
+    );
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
@@ -415,7 +433,7 @@ function routeOfAlias(
   if (alias > session.zoneSettings.maxTopicAlias) {
     throw new ProtocolError(
       ReasonCode.topicAliasInvalid,
-      `topic alias ${alias}, ${session.zoneSettings.maxTopicAlias} was announced as the greatest`
+      `PUBLISH: topic alias ${alias} is greater than the Topic Alias Maximum of ${session.zoneSettings.maxTopicAlias}`
     ); // [MQTT-3.2.2-17, -18]
   }
   if (topicEnd > topicAt) {
@@ -427,12 +445,12 @@ function routeOfAlias(
   if (topic === undefined)
     throw new ProtocolError(
       ReasonCode.protocolError,
-      alias === 0 ? 'PUBLISH: the topic is empty' : `topic alias ${alias} has not been set`
+      alias === 0 ? 'PUBLISH: the topic name is empty' : `PUBLISH: topic alias ${alias} has not been set`
     );
   return session.ports.routing.of(topic);
 }
 
-/** The same message under the topic it is routed by. */
+/** Copy a message under the topic name that it is routed to. */
 function withTopic(message: Message, topic: string): Message {
   const { layout, qos, retain, origin, takenAtMs, timestamp, expiryInterval, bytes, payloadAt } = message;
   const buf = message.encode(layout, {

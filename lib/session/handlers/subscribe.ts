@@ -6,7 +6,7 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import { filterFault } from '../../topics/topic.ts';
 import type { Session } from '../session.ts';
 
-/** The same for all connections: an answer to PINGREQ allocates nothing. */
+/** Shared by all connections, so that an answer to PINGREQ allocates nothing. */
 const PINGRESP_FRAME = { buf: PINGRESP, start: 0, end: PINGRESP.length, packetIdAt: 0 };
 
 export function onSubscribe(
@@ -35,14 +35,18 @@ export function onUnsubscribe(
   session.ports.subscribing.unsubscribe(session, packet);
 }
 
-/** A reason code of SUBACK (0x8F) is for filters that are well-formed; others end the connection [MQTT-4.7.1-1] to [MQTT-4.8.2-2]. */
+/**
+ * Check the syntax of a topic filter. An invalid filter ends the connection [MQTT-4.7.1-1] to [MQTT-4.8.2-2]; the reason code 0x8F of
+ * SUBACK is for valid filters that are not accepted.
+ * @throws ProtocolError
+ */
 function mustBeWellFormed(session: Session, filter: string): void {
   session.checkControls(filter, 'topic filter');
   const fault = filterFault(filter, session.protocolVersion === 5);
   if (fault !== undefined) throw new ProtocolError(ReasonCode.protocolError, fault);
 }
 
-/** [MQTT-3.12.4-1] */
+/** Answer a PINGREQ [MQTT-3.12.4-1]. */
 export function onPingreq(
   session: Session,
   _flags: number,
@@ -51,7 +55,6 @@ export function onPingreq(
   body: number,
   end: number
 ): void {
-  if (end !== body)
-    throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ has a body; its remaining length is 0');
+  if (end !== body) throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ: the remaining length must be 0');
   session.connection?.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
 }

@@ -39,10 +39,10 @@ function handlerTable(handlers: Readonly<Record<number, Handler>>, when: string)
   );
 }
 
-/** Nothing but CONNECT [MQTT-3.1.0-1]. */
+/** Only CONNECT is allowed [MQTT-3.1.0-1]. */
 const BEFORE_CONNECT = handlerTable({ 1: onConnect }, 'before CONNECT');
 
-/** Between CONNECT and CONNACK of a client that takes part in an exchange [MQTT-3.1.2-30]. */
+/** Between CONNECT and CONNACK only the packets of an authentication exchange are allowed [MQTT-3.1.2-30]. */
 const AUTHENTICATING = handlerTable(
   { 14: onDisconnectWhileConnecting, 15: onAuthWhileConnecting },
   'while authenticating'
@@ -61,8 +61,8 @@ const LIVE = handlerTable(
     14: onDisconnect,
     15: onAuth
   },
-  'from a client, or not now' // a second CONNECT, too [MQTT-3.1.0-2]
+  'from a connected client' // nor is a second CONNECT [MQTT-3.1.0-2]
 );
 
-/** Handler tables of a session's states. During a re-authentication other traffic continues under the old rights [MQTT-4.12.1-2]. */
+/** The handler tables by state. During a re-authentication other packets are handled with the previous permissions [MQTT-4.12.1-2]. */
 export const HANDLERS: SessionHandlers = { beforeConnect: BEFORE_CONNECT, authenticating: AUTHENTICATING, live: LIVE };
