@@ -119,7 +119,7 @@ export interface SessionIndexPort {
 export interface HandOverPort {
   /**
    * Get a function that gives a message of a session in memory to another member. It returns false if no member takes the message. The
-   * subscriptions of the session must have been removed from the index.
+   * subscriptions of the session must no longer be in the index.
    * @returns undefined if there are no other members
    */
   giverFor(session: Session): ((message: Message) => boolean) | undefined;
