@@ -235,8 +235,8 @@ export class Client {
     const { properties, ...rest } = typeof options === 'function' ? {} : options;
     const subscriptions = arrayOf(filters).map((filter) => ({
       ...({ qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const),
-      ...rest,
-      ...(typeof filter === 'string' ? { topic: filter } : filter)
+      ...withoutUndefined(rest),
+      ...(typeof filter === 'string' ? { topic: filter } : withoutUndefined(filter))
     }));
     checkFilters(
       subscriptions.map(({ topic }) => topic),
@@ -788,9 +788,15 @@ function publishPacket({
   const fault =
     typeof topic !== 'string' ? 'the topic name must be a string' : hasAlias ? undefined : checkTopicName(topic);
   if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
+  if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
   const packet: PublishPacket = { cmd: 'publish', topic, payload: bytesOf(payload), qos, dup: false, retain };
   if (properties !== undefined) packet.properties = properties;
   return packet;
+}
+
+/** A copy without the properties that are undefined, so that it does not override defaults. */
+function withoutUndefined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T;
 }
 
 function duplicateOf({ packet }: Outgoing): PublishPacket {

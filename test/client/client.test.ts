@@ -102,6 +102,21 @@ describe('client.subscribe', () => {
     assert.deepEqual(peer.cmds(), [], 'nothing was sent');
     client.destroy();
   });
+
+  it('uses the default for an option that is undefined', async () => {
+    const { client, peer } = await connected();
+    const subscribing = client.subscribe(['a', { topic: 'b', qos: undefined }], { qos: undefined });
+    await immediate();
+    peer.send({ cmd: 'suback', messageId: 1, granted: [0, 0] });
+    assert.deepEqual(await subscribing, [0, 0]);
+    const withDefault = client.subscribe([{ topic: 'b', qos: undefined }], { qos: 1 });
+    await immediate();
+    const sent = peer.got.at(-1);
+    assert.equal(sent?.cmd === 'subscribe' && sent.subscriptions[0].qos, 1);
+    peer.send({ cmd: 'suback', messageId: 2, granted: [1] });
+    assert.deepEqual(await withDefault, [1]);
+    client.destroy();
+  });
 });
 
 describe('client.unsubscribe', () => {
@@ -422,6 +437,10 @@ describe('client.publish', () => {
       await assert.rejects(publishing, { code: 'TOPIC_NAME_INVALID' });
     }
     await assert.rejects(client.publish('t', 7 as unknown as string));
+    for (const qos of [3, -1, '1', null]) {
+      const refused = { code: 'MESSAGE_INVALID', field: 'qos', message: /^qos: expected 0, 1 or 2, got / };
+      await assert.rejects(client.publish('t', 'x', { qos: qos as 0 }), refused);
+    }
     await immediate();
     assert.deepEqual(peer.cmds(), []);
     await client.publish({ topic: '', payload: 'x', properties: { topicAlias: 1 } });
