@@ -125,7 +125,7 @@ describe('A broker in an app', () => {
         const controller = new AbortController();
         const stopped = broker.stop({ timeoutMs: Infinity, signal: controller.signal });
         await turns(3);
-        assert.equal(broker.state, 'disconnected', 'it accepts no longer');
+        assert.equal(broker.state, 'disconnected', 'the broker accepts no connection');
         controller.abort(reason);
         await assert.rejects(stopped, reason);
       },

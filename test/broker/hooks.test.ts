@@ -295,7 +295,7 @@ describe('A hook that answers late', () => {
     answers.get('1')?.(true);
     await turns();
     assert.deepEqual([...answers.keys()], ['1', '2']);
-    assert.equal(slow.received.length, 1, 'the PINGREQ waits for its turn');
+    assert.equal(slow.received.length, 1, 'the PINGREQ is deferred');
     answers.get('2')?.(false);
     assert.equal((await slow.next('puback')).reasonCode, 0x87);
     await slow.next('pingresp');
@@ -323,7 +323,7 @@ describe('A hook that answers late', () => {
     await turns();
     for (let at = 0; at < 10_000; at++) client.send(publish('a', String(at)));
     await turns();
-    assert.ok(client.stream.writableLength > 50_000, 'the client is held back');
+    assert.ok(client.stream.writableLength > 50_000, 'the rest stays in the stream');
     answer.resolve(true);
     await nothing(client);
     assert.equal(heard, 10_000);

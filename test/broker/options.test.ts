@@ -118,7 +118,7 @@ describe('readBrokerOptions', () => {
     it(`accepts ${item} at the top level, in a zone and under the names of a settings file`, () => {
       const name = item.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
       const key = Object.keys(ZONE_OPTIONS).find((known) => known.toLowerCase() === name.toLowerCase()) as string;
-      assert.ok(key, `${item} is not carried`);
+      assert.ok(key, `${item} has no option`);
       for (const spelling of [item, key, `mqtt.${item}`, `zone.external.${item}`]) {
         assert.deepEqual(external({ [spelling]: written })[key], value, spelling);
       }

@@ -76,7 +76,7 @@ describe('RetainedStore', () => {
     assert.equal(store.put('b', 1, 5), 'refused');
     assert.equal(store.put('$c', 1, 0), 'stored');
     assert.equal(store.put('$a', 2, 0), 'replaced');
-    assert.equal(store.put('$a', 3, 1), 'refused', 'another one of that topic counts');
+    assert.equal(store.put('$a', 3, 1), 'refused', 'another message of that topic counts');
     assert.equal(store.get('$a'), undefined);
     store.delete('a');
     assert.equal(store.put('$b', 2, 5), 'replaced');

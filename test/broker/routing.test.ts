@@ -45,8 +45,8 @@ describe('Routing', () => {
       held.add(routing.of(`t/${at}`));
     }
     assert.equal(held.size, 500);
-    assert.ok(weightOf(held) <= 1_000, `${weightOf(held)} targets are held`);
-    assert.equal(resolve('t/0').targets.length, 9, 'a topic that was forgotten is found again');
+    assert.ok(weightOf(held) <= 1_000, `${weightOf(held)} targets are in memory`);
+    assert.equal(resolve('t/0').targets.length, 9, 'a topic that has left the cache is found again');
   });
 
   it('retains no route that has left the cache', async () => {
@@ -62,7 +62,7 @@ describe('Routing', () => {
     await setImmediate();
     collect();
     const alive = routes.filter((route) => route.deref() !== undefined).length;
-    assert.ok(alive > 0 && alive <= 100, `${alive} routes are kept`);
+    assert.ok(alive > 0 && alive <= 100, `${alive} routes are in memory`);
   });
 
   it('distinguishes a fresh route from an outdated one, whether it is cached or not', () => {
@@ -73,7 +73,7 @@ describe('Routing', () => {
     const fresh = () => [routing.isFresh(once), routing.isFresh(kept)];
     assert.deepEqual(fresh(), [true, true]);
     routing.add(subscription('a/other'));
-    assert.deepEqual(fresh(), [false, true], 'only what the cache keeps is known not to be concerned');
+    assert.deepEqual(fresh(), [false, true], 'only a cached route is known to be unaffected');
     assert.equal(routing.freshened(once).targets.length, 1);
     routing.add(subscription('a/kept'));
     assert.deepEqual(fresh(), [false, false]);
@@ -93,7 +93,7 @@ describe('Routing', () => {
     resolve('a/é');
     assert.equal(resolve('a/é'), named);
     assert.deepEqual(named.bytes, Buffer.from('a/é'));
-    assert.equal(named.bytes.buffer.byteLength, 4, 'the bytes are in no pool');
+    assert.equal(named.bytes.buffer.byteLength, 4, 'the bytes have a buffer of their own');
   });
 });
 
@@ -200,6 +200,6 @@ describe('A topic that is published repeatedly', () => {
       RouteCache.prototype.get = get;
     }
     assert.deepEqual(seen, ['m/b/x 1', 'm/b/x 2', 'm/b/x 3', 'm/b/x 4', 'm/c 5', 'm/b/x 6']);
-    assert.ok(asked <= 4, `${asked} look-ups by name`);
+    assert.ok(asked <= 4, `${asked} lookups by name`);
   });
 });

@@ -565,7 +565,7 @@ describe('Packets sent before CONNACK', () => {
     await turns(40);
     const waiting = client.stream.writableLength;
     // The broker either has stopped reading or has sent the reason for the close.
-    assert.ok(client.isClosed || waiting > 0, `${waiting} bytes wait at the client`);
+    assert.ok(client.isClosed || waiting > 0, `${waiting} bytes are unsent`);
   });
 
   it('[MQTT-3.1.2-30] closes with 0x82 a client that sends anything but AUTH and DISCONNECT during an authentication exchange', async () => {

@@ -493,7 +493,7 @@ describe('Simultaneous CONNECT packets of one client id', () => {
     assert.deepEqual(
       pending.map(({ request }) => request.username),
       ['0', '1', '2'],
-      'none waits for the hook of another'
+      'the hooks of all clients are called'
     );
     for (const [at, isPresent] of [
       [1, false],

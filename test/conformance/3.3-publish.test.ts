@@ -586,7 +586,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     assert.deepEqual(told(packets), ['publish q0 a=1', 'publish q0 a=2', 'publish q0 b=3', 'publish q0 b=4']);
     assert.ok(
       packets.every(({ properties }) => properties === undefined),
-      'the alias is not passed on'
+      'the alias is not forwarded'
     );
   });
 
@@ -919,7 +919,7 @@ describe('PUBLISH: flow control', () => {
     send(1);
     send(2);
     client.send(publish('a', '', { qos: 2, messageId: 2, dup: true }));
-    assert.equal((await client.rest()).length, 3, 'a duplicate is no new message');
+    assert.equal((await client.rest()).length, 3, 'a duplicate does not count as a new message');
     client.send(ack('pubrel', 1));
     send(3);
     assert.deepEqual(told(await client.rest()), ['pubcomp 1', 'pubrec 3 0x10']);
@@ -971,7 +971,7 @@ describe('PUBLISH: flow control', () => {
     for (let n = 1; n <= 5; n++) await test.broker.publish('a', String(n), { qos: n % 2 === 0 ? 2 : 1 });
     assert.deepEqual(told(await client.rest()), ['publish 1 q1 a=1', 'publish 2 q2 a=2']);
     client.send(ack('pubrec', 2));
-    assert.deepEqual(told(await client.rest()), ['pubrel 2'], 'PUBREC alone makes no room');
+    assert.deepEqual(told(await client.rest()), ['pubrel 2'], 'PUBREC alone does not make room');
     client.send(ack('pubcomp', 2));
     assert.deepEqual(told(await client.rest()), ['publish 3 q1 a=3']);
     client.send(ack('puback', 1), ack('puback', 3));

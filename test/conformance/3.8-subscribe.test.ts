@@ -310,5 +310,5 @@ describe('SUBACK', () => {
 
 async function untilAsked(answers: ReadonlyMap<string, unknown>, filter: string): Promise<void> {
   await turns();
-  assert.ok(answers.has(filter), `the hook was not asked for ${filter}`);
+  assert.ok(answers.has(filter), `the hook was not called for ${filter}`);
 }

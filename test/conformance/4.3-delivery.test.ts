@@ -498,7 +498,7 @@ describe('Message order', () => {
     client.send(publish('slow', '', { qos: 1, messageId: 1 }), publish('sync', '', { qos: 1, messageId: 2 }));
     client.send(publish('slower', '', { qos: 2, messageId: 3 }), publish('sync', '', { qos: 2, messageId: 4 }));
     other.send(publish('sync', '', { qos: 1, messageId: 1 }));
-    assert.deepEqual(told(await other.rest()), ['puback 1 0x10'], 'others do not wait');
+    assert.deepEqual(told(await other.rest()), ['puback 1 0x10'], 'other messages are not deferred');
     await turns();
     answers.get('slow')?.(true);
     await turns();
@@ -575,7 +575,7 @@ describe('Message order', () => {
     await broker.work.settled();
     const last = new Map<string, string>();
     for (const { topic, payload } of (await client.rest()) as PublishPacket[]) {
-      assert.ok(last.get(topic) !== 'new', `${topic}: the old one came behind the new one`);
+      assert.ok(last.get(topic) !== 'new', `${topic}: the older message arrived after the newer one`);
       last.set(topic, String(payload));
     }
     assert.equal(last.size, 1500);
@@ -684,7 +684,7 @@ describe('Flow control', () => {
       );
     }
     assert.ok(!ids.has(0) && !ids.has(1));
-    assert.ok(ids.size > 65_000 && Math.max(...ids) === 65_535, 'they went round');
+    assert.ok(ids.size > 65_000 && Math.max(...ids) === 65_535, 'the packet ids have wrapped around');
   });
 });
 

@@ -162,7 +162,7 @@ export class FolderLife {
     await this.#drained();
     await new RetainedReader(this.#world, random, { clientId: 'reader', version: 5, expirySec: 0 }).look();
     await Promise.all(this.#peers.map((peer) => peer.settled()));
-    if (this.#broker?.complaints !== '') this.#world.fault(`the broker said: ${this.#broker?.complaints}`);
+    if (this.#broker?.complaints !== '') this.#world.fault(`the broker wrote: ${this.#broker?.complaints}`);
     for (const peer of this.#willed) peer.comeBack();
   }
 
@@ -251,8 +251,8 @@ export class FolderLife {
     for (const peer of this.#peers) if (!(peer instanceof Willed)) peer.comeBack();
     const settling = [this.#watcher, ...this.#publishers, ...this.#subscribers];
     const missing = () => [
-      ...settling.filter((peer) => !peer.isSettled).map(({ name }) => `${name} has not come to an end`),
-      ...(this.#app?.isSettled === false ? ['what the app published is not answered'] : []),
+      ...settling.filter((peer) => !peer.isSettled).map(({ name }) => `${name} has unanswered requests`),
+      ...(this.#app?.isSettled === false ? ['messages of the app are unanswered'] : []),
       ...world.missing()
     ];
     const isSettled = () => settling.every((peer) => peer.isSettled) && (this.#app?.isSettled ?? true);

@@ -127,7 +127,7 @@ export abstract class Peer {
     const isOver = sinceMs >= options.expirySec * 1000;
     const mayBeThere = Math.min(sinceMs, world.aheadMs - this.#triedBeforeMs) < options.expirySec * 1000;
     if (sessionPresent && (clean || !mayBeThere))
-      world.fault(`${this.name}: a session that ${clean ? 'was discarded' : 'has expired'} is there`);
+      world.fault(`${this.name}: a session that ${clean ? 'was discarded' : 'has expired'} still exists`);
     if (!sessionPresent && wasSure && !isOver) world.fault(`${this.name}: its session is lost`);
     this.#endsWithConnection = clean && options.version < 5;
     this.isSessionSure = options.expirySec > 0 && !this.#endsWithConnection;

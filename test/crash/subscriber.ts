@@ -226,7 +226,7 @@ export class Subscriber extends Peer {
       this.#check(packet);
       if (qos === 1) this.#acknowledge({ cmd: 'puback', messageId, reasonCode: 0 });
     }
-    if (payload.length === 0) this.world.fault(`${this.name}: ${topic} came empty`);
+    if (payload.length === 0) this.world.fault(`${this.name}: ${topic} has no payload`);
   }
 
   #acknowledge(packet: AckPacket): void {
@@ -250,7 +250,7 @@ export class Subscriber extends Peer {
     const sent = world.topics.get(topic)?.[seq];
     const what = `${this.name}: ${topic} ${seq}, QoS ${qos}${dup ? ', DUP' : ''}, id ${packet.messageId}`;
     if (sent === undefined) {
-      world.fault(`${what}: nobody sent that`);
+      world.fault(`${what}: no client sent it`);
       return;
     }
     const filter = this.#filters.find((one) => reaches(one.filter, topic));
@@ -267,20 +267,21 @@ export class Subscriber extends Peer {
     if (qos !== atQos) world.fault(`${what}: expected QoS ${atQos}`);
     if (this.options.version === 5 && !properties?.subscriptionIdentifier?.includes(filter.id))
       world.fault(`${what}: the subscription identifier ${filter.id} is missing`);
-    if (sent.isForbidden) world.fault(`${what}: its time has not come, or is over`);
+    if (sent.isForbidden) world.fault(`${what}: it is not due, or was cancelled`);
     // Messages that were in flight before are sent again, expired or not [MQTT-4.3.3-7].
     if (this.#expired.has(sent) && !dup) world.fault(`${what}: it has expired`);
     const inbox = this.#inbox;
     inbox.pending.delete(sent);
     if (inbox.has(sent)) {
-      if (qos === 2) world.fault(`${what}: a second time`);
+      if (qos === 2) world.fault(`${what}: delivered twice`);
       else if (!this.#isShared && this.#came.has(sent) && !sent.isRepeated)
-        world.fault(`${what}: a second time on one connection`);
+        world.fault(`${what}: delivered twice on one connection`);
     } else {
       const last = inbox.last.get(topic) ?? -1;
       // A message that is sent again may arrive at a client that has subscribed in the meantime.
       const isLate = sent.isRepeated && !this.wasSubscribed(sent);
-      if (seq < last && !isLate && !this.#isShared && !topic.startsWith('d/')) world.fault(`${what}: after ${last}`);
+      if (seq < last && !isLate && !this.#isShared && !topic.startsWith('d/'))
+        world.fault(`${what}: delivered after ${last}`);
       inbox.last.set(topic, seq);
       inbox.note(sent);
     }

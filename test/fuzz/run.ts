@@ -415,7 +415,7 @@ class Target {
     await turns(4);
     await stopped;
     assert.ok(this.#publisher.isClosed && this.#observer.isClosed);
-    assert.equal(engineOf(this.#broker).wheel.size, 0, 'no alarm is armed');
+    assert.equal(engineOf(this.#broker).wheel.size, 0, 'no timer is armed');
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 
@@ -461,7 +461,7 @@ function isProbed({ end, state }: Verdict): boolean {
 /** Reads the answers in the format of the version of the CONNECT. */
 function readAs({ version, maxFrame }: Verdict, { wire }: Peer): Packet[] {
   if (version === undefined) {
-    assert.equal(wire.heardBytes, 0, 'nothing is sent before a CONNECT that can be read');
+    assert.equal(wire.heardBytes, 0, 'nothing is sent before a valid CONNECT');
     return [];
   }
   const reader = new PacketReader({ side: 'client', version, maximumPacketSize: Math.min(maxFrame, 268_435_460) });

@@ -52,7 +52,7 @@ describe('A hook that misbehaves', () => {
         const peer = new Peer(it.broker, 5);
         peer.say(connect({ clientId: 'bad' }), publish('a', 'held back'));
         await turns(3);
-        assert.ok(await isServed(other), 'meanwhile others are served');
+        assert.ok(await isServed(other), 'other clients are served in the meantime');
         await wait(it, waitMs);
         const [refusal] = peer.take();
         assert.ok(refusal.cmd === 'connack' && refusal.reasonCode >= 0x80);
@@ -153,7 +153,7 @@ describe('A hook that misbehaves', () => {
     peer.say(publish('bad', 'x', 1, 1));
     for (let at = 0; at < flood.length; at += 1_000) peer.say(flood.subarray(at, at + 1_000));
     await turns(3);
-    assert.ok(peer.isClosed || peer.wire.readableLength > 150_000, 'closed, or left to the network');
+    assert.ok(peer.isClosed || peer.wire.readableLength > 150_000, 'the connection is closed, or bytes are unread');
     assert.ok(await isServed(other));
   });
 });
@@ -199,7 +199,7 @@ describe('A listener that throws', () => {
     await it.pass(11_000);
     assert.ok(!it.broker.hasSession('c'));
     assert.ok(it.failures.every(({ error }) => error.message === 'inspector broke'));
-    assert.ok(it.failures.length > 0, 'it is told of');
+    assert.ok(it.failures.length > 0, 'the error is reported');
   });
 
   it('disturbs nothing as a handler of the app, or when it disconnects clients', async () => {

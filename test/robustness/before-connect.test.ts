@@ -82,7 +82,7 @@ describe('Packets that a client sends after its CONNECT without waiting', () => 
       peer.wire.say(Buffer.concat(Array.from({ length: Math.min(100, 1_000 - at) }, (_, more) => frame(at + more))));
     await turns(2);
     assert.ok(!peer.isClosed);
-    assert.ok(peer.wire.readableLength > 800_000, `${peer.wire.readableLength} bytes are left to the network`);
+    assert.ok(peer.wire.readableLength > 800_000, `${peer.wire.readableLength} bytes are unread`);
     decide(true);
     await turns(20);
     assert.equal(heard, 1_000);
@@ -133,7 +133,7 @@ describe('Memory above memoryHighWatermark', () => {
     assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89, JSON.stringify(answer));
     const late = new Peer(it.broker, 5);
     await it.pass(1_100);
-    assert.ok(late.isClosed, 'also one that comes while memory is short');
+    assert.ok(late.isClosed, 'including one that connects while memory is short');
     assert.ok(await isServed(admitted));
   });
 

@@ -11,7 +11,7 @@ describe('A connection that the broker is closing', () => {
     const second = await client(it.broker);
     assert.ok(await isServed(second));
     const third = await client(it.broker);
-    assert.ok(third.wire.isCut, 'one that is open counts');
+    assert.ok(third.wire.isCut, 'an open connection counts');
   });
 
   it('frees one place in maxConnections, even if it is closed in several ways at the same time', async () => {
@@ -25,7 +25,7 @@ describe('A connection that the broker is closing', () => {
     await it.pass(4_000);
     assert.ok(await isServed(await client(it.broker)));
     const beyond = await client(it.broker);
-    assert.ok(beyond.wire.isCut, 'two are open');
+    assert.ok(beyond.wire.isCut, 'two connections are open');
   });
 
   it('is destroyed when its client continues to send', async () => {

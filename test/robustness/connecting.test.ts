@@ -28,16 +28,16 @@ describe('1,000 connections that announce 256 MB', () => {
       for (const peer of peers.slice(0, 500)) peer.say(Buffer.from([0]));
       await pass(1_000);
     }
-    assert.ok(memory() - before < 8 * 2 ** 20, `${memory() - before} bytes for what was announced`);
+    assert.ok(memory() - before < 8 * 2 ** 20, `${memory() - before} bytes for the announced packets`);
     assert.ok(
       peers.every(({ isClosed }) => !isClosed),
-      'they have until the timeout'
+      'the connections stay open until the timeout'
     );
     assert.ok(await isServed(observer));
     await pass(1_100);
     assert.ok(
       peers.every(({ isClosed }) => isClosed),
-      'bytes that trickle do not renew the timeout'
+      'slow bytes do not restart the timeout'
     );
     await pass(4_000);
     assert.ok(peers.every(({ wire }) => wire.destroyed));
@@ -127,9 +127,9 @@ describe('A flood of CONNECT packets', () => {
     await turns(2);
     assert.equal(refused, 30_000 - 499);
     assert.equal([...broker.sessions()].length, 500);
-    assert.ok(await isServed(observer), 'who is in stays in');
+    assert.ok(await isServed(observer), 'a connected client stays connected');
     const known = await client(broker, { version: 4, clientId: 'fresh3', clean: false });
-    assert.equal(known.received[0].cmd === 'connack' && known.received[0].sessionPresent, true, 'and comes back');
+    assert.equal(known.received[0].cmd === 'connack' && known.received[0].sessionPresent, true, 'and can reconnect');
     assert.ok(memory() - before < 60 * 2 ** 20, `${memory() - before} bytes`);
     assert.deepEqual(failures, []);
   });
@@ -170,12 +170,12 @@ describe('A flood of CONNECT packets', () => {
         const final = peer.take().at(-1);
         return final?.cmd === 'disconnect' && final.reasonCode === 0x8e;
       });
-      assert.equal(told.length, 1_999, 'each of the others was told');
+      assert.equal(told.length, 1_999, 'each of the others received DISCONNECT 0x8E');
       assert.equal([...broker.sessions()].length, 1);
       await pass(3_500);
       assert.ok(
         peers.every(({ wire }) => wire.destroyed),
-        'none lingers'
+        'no connection remains'
       );
       last.say({ cmd: 'disconnect', reasonCode: 0 });
       await turns(2);

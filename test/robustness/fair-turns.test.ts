@@ -58,9 +58,9 @@ describe('A connection that sends more than its share of a turn', () => {
       const seen = bystander.take().map(({ cmd }) => cmd);
       assert.deepEqual(seen, ['pingresp']);
       const first = read(broker, 'flooder');
-      assert.ok(first < count * 0.6, `${first} of ${count} packets came first`);
+      assert.ok(first < count * 0.6, `${first} of ${count} packets were processed first`);
       await quiet(flooder);
-      assert.equal(read(broker, 'flooder'), count, 'none of it is lost');
+      assert.equal(read(broker, 'flooder'), count, 'no packet is lost');
       assert.ok(!flooder.isClosed);
     });
   }
@@ -77,9 +77,9 @@ describe('A connection that sends more than its share of a turn', () => {
       const { bytes, count } = flood(65_536, packet);
       flooder.say(bytes);
       const first = read(it.broker, 'flooder') * filters.length;
-      assert.ok(first > 0 && first <= 1_500, `${first} filters came first`);
+      assert.ok(first > 0 && first <= 1_500, `${first} filters were processed first`);
       await quiet(flooder);
-      assert.equal(read(it.broker, 'flooder'), count, 'none of it is lost');
+      assert.equal(read(it.broker, 'flooder'), count, 'no packet is lost');
     });
   }
 
@@ -95,7 +95,7 @@ describe('A connection that sends more than its share of a turn', () => {
       await turns(1);
       const counts = names.map((name) => read(broker, name));
       const spread = Math.max(...counts) - Math.min(...counts);
-      assert.ok(spread <= 10_500, `they are at ${counts}`); // what the first one may process beyond its share
+      assert.ok(spread <= 10_500, `packets processed: ${counts}`); // what the first one may process beyond its share
     }
     for (const flooder of flooders) await quiet(flooder);
     assert.deepEqual(
@@ -138,7 +138,7 @@ describe('A connection that sends more than its share of a turn', () => {
     const one = encode(publish('flood', Buffer.alloc(1_000_000)), 5);
     for (let at = 0; at < one.length; at += 65_536) flooder.say(one.subarray(at, at + 65_536));
     const { recvOct } = it.broker.session('flooder').figures();
-    assert.ok(recvOct < 700_000, `${recvOct} bytes were taken in one turn`);
+    assert.ok(recvOct < 700_000, `${recvOct} bytes were read in one turn`);
     assert.ok(flooder.wire.isPaused());
     await quiet(flooder);
     assert.equal(read(it.broker, 'flooder'), 1);
@@ -170,7 +170,7 @@ describe('A connection that sends more than its share of a turn', () => {
     for (let sent = 0; sent < 100; sent++) flooder.say(Buffer.from(chunk));
     for (let turn = 0; turn < 10; turn++) {
       const waiting = held(broker, 'flooder', 2);
-      assert.ok(waiting <= chunk.length / 2 + 100, `${waiting} packets are held`);
+      assert.ok(waiting <= chunk.length / 2 + 100, `${waiting} packets are deferred`);
       assert.ok(flooder.wire.isPaused());
       await turns(1);
     }
@@ -190,7 +190,7 @@ describe('A connection that sends more than its share of a turn', () => {
       await new Promise<void>((resolve) => process.nextTick(resolve));
       assert.ok(flooder.wire.closed);
       const { connections: links, wheel } = engineOf(broker);
-      assert.equal(links.all.size, 1, 'it counts as a connection until what it sent is dealt with');
+      assert.equal(links.all.size, 1, 'it counts as a connection until its packets have been processed');
       const stopped = broker.stop({ timeoutMs: 0 });
       await turns(3);
       await stopped;

@@ -27,12 +27,12 @@ describe('Quotas', () => {
     for (let at = 0; at < 1_000; at++) publisher.say(kept(`many/${at}`, 'x'));
     await quiet(publisher);
     assert.ok((await topics(broker)).length <= 100);
-    assert.equal(payloads(observer).length, 1_000, 'they are delivered nevertheless');
+    assert.equal(payloads(observer).length, 1_000, 'messages that are not retained are delivered');
     publisher.say(kept('many/1', 'changed'));
     for (let at = 0; at < 100; at++) publisher.say(kept(`many/${at}`, ''));
     await quiet(publisher);
     const rest = (await topics(broker)).filter((topic) => topic.startsWith('many/'));
-    assert.deepEqual(rest, [], 'an empty one makes room');
+    assert.deepEqual(rest, [], 'an empty message makes room');
     for (let at = 0; at < 100; at++) publisher.say(kept(`large/${at}`, Buffer.alloc(50_000)));
     publisher.say(kept('large/huge', Buffer.alloc(110_000)));
     await quiet(publisher);
@@ -57,13 +57,17 @@ describe('Quotas', () => {
     for (const topic of ['a', 'b', 'c', 'a']) publisher.say(kept(topic, topic));
     publisher.say(kept('b', 'larger'));
     await turns(2);
-    assert.deepEqual(payloads(observer), ['a', 'b', 'c', 'a', 'larger'], 'they are delivered nevertheless');
-    assert.deepEqual(await topics(broker), ['a'], 'what is not true any more goes');
+    assert.deepEqual(
+      payloads(observer),
+      ['a', 'b', 'c', 'a', 'larger'],
+      'messages that are not retained are delivered'
+    );
+    assert.deepEqual(await topics(broker), ['a'], 'an outdated message is removed');
     assert.deepEqual(dropped, ['c not_retained undefined', 'b not_retained undefined']);
     const { metrics } = broker;
     assert.equal(metrics.counter('messages.not_retained'), 2);
     assert.equal(metrics.counter('messages.dropped'), 0);
-    assert.equal(metrics.gauge('retained'), 1 + 3, 'those of $SYS are there');
+    assert.equal(metrics.gauge('retained'), 1 + 3, 'the messages of $SYS are retained');
   });
 
   it('limit the filters of a session and of all sessions', async () => {
@@ -111,8 +115,8 @@ describe('Rates', () => {
       await turns(2);
       const heard = payloads(observer);
       assert.ok(heard.length <= 110, `${heard.length} at once`);
-      assert.ok(publisher.wire.readableLength > 0, 'the rest is left to the network');
-      assert.ok(await isServed(observer), 'others go on');
+      assert.ok(publisher.wire.readableLength > 0, 'the rest is unread');
+      assert.ok(await isServed(observer), 'other clients are served');
       let seconds = 0;
       for (; heard.length < 600 && seconds < 20; seconds++) {
         const before = heard.length;
@@ -129,7 +133,7 @@ describe('Rates', () => {
       await pass(2_000);
       assert.ok(
         publisher.take().some(({ cmd }) => cmd === 'pingresp'),
-        'keep alive did not run meanwhile'
+        'the keep alive timeout was paused'
       );
       assert.deepEqual(failures, []);
     });
@@ -157,17 +161,17 @@ describe('Memory above memoryHighWatermark', () => {
       failures.map(({ error }) => (error as { code?: string }).code),
       ['MEMORY_SHORT']
     );
-    assert.equal(broker.session('away').figures().mqueueLen, 1, 'what is QoS 0 goes');
+    assert.equal(broker.session('away').figures().mqueueLen, 1, 'QoS 0 messages are dropped');
     for (const qos of [0, 1] as const) publisher.say(publish('a', `during ${qos}`, qos, qos > 0 ? 2 : undefined));
     await turns(1);
     assert.equal(broker.session('away').figures().mqueueLen, 2);
     const refused = await client(broker);
     const [answer] = refused.received;
     assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89);
-    assert.ok(await isServed(publisher), 'who is in is served');
+    assert.ok(await isServed(publisher), 'a connected client is served');
     used = 100_000_000;
     await pass(1_100);
-    assert.ok((await client(broker)).isClosed, 'a little less is not enough');
+    assert.ok((await client(broker)).isClosed, 'memory is not far enough below the limit');
     used = 50_000_000;
     await pass(1_100);
     assert.ok(await isServed(await client(broker)));

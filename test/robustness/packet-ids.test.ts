@@ -38,7 +38,7 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
       assert.ok(memory() - before < 2 * 2 ** 20, `${memory() - before} bytes`);
       const routed = broker.metrics.counts[Metric.messagesPublish];
       await say(true);
-      assert.equal(broker.metrics.counts[Metric.messagesPublish], routed, 'none of them is taken a second time');
+      assert.equal(broker.metrics.counts[Metric.messagesPublish], routed, 'no duplicate is delivered');
       for (let id = 1; id <= 65_535; id++) publisher.say({ cmd: 'pubrel', messageId: id, reasonCode: 0 });
       await quiet(publisher);
       publisher.take();
@@ -53,7 +53,7 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
     const current = await client(it.broker, { version: 5 });
     for (const peer of [old, current]) for (let id = 1; id <= 11; id++) peer.say(publish('a', '', 2, id));
     await turns(2);
-    assert.ok(old.isClosed, '3.x has no word for it');
+    assert.ok(old.isClosed, '3.x has no reason code for it');
     const last = current.take().at(-1);
     assert.ok(last?.cmd === 'pubrec' && last.reasonCode >= 0x80 && last.messageId === 11);
     assert.ok(await isServed(current));
@@ -126,7 +126,7 @@ describe('A subscriber that never acknowledges', () => {
       mute.say({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId: id, reasonCode: qos === 2 ? 0x80 : 0 });
       await turns(2);
       const [next] = mute.take();
-      assert.equal(next.cmd === 'publish' && next.messageId, id, 'the one that is free again is used');
+      assert.equal(next.cmd === 'publish' && next.messageId, id, 'the released packet id is used');
     });
   }
 });

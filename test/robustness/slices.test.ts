@@ -75,7 +75,7 @@ describe('100,000 retained messages', () => {
       await turns(1);
       const count = subscriber.take().filter(({ cmd }) => cmd === 'publish').length;
       subscriber.received.length = 0;
-      assert.ok(count > 0 || slices.length < 2, `nothing came after ${received}`);
+      assert.ok(count > 0 || slices.length < 2, `nothing arrived after ${received}`);
       slices.push(count);
       received += count;
     }
@@ -127,7 +127,7 @@ describe('100,000 retained messages', () => {
       await turns(2);
       read(again);
     }
-    assert.equal(seen.size, 20_001, 'every one of them, and the newer message');
+    assert.equal(seen.size, 20_001, 'every retained message and the newer one');
     const order = [...seen];
     assert.ok(order.indexOf('19999') < order.indexOf('newer'), 'in order');
   });
@@ -176,7 +176,7 @@ describe('A SUBSCRIBE with very many filters', () => {
     assert.deepEqual(
       peer.take().map(({ cmd }) => cmd),
       ['suback', 'pingresp'],
-      'what comes behind waits'
+      'later packets wait'
     );
     peer.say({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: filters });
     await watched(

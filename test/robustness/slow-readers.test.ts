@@ -72,9 +72,13 @@ describe('A client that never reads', () => {
       }
       await turns(2);
       received += payloads(healthy).length;
-      assert.equal(received, 10_000, 'the other one gets everything');
+      assert.equal(received, 10_000, 'the healthy client receives every message');
       assert.ok(await isServed(publisher));
-      assert.deepEqual([...dropped.keys()], ['slow queue_full'], 'the slow one loses, and the reason is told');
+      assert.deepEqual(
+        [...dropped.keys()],
+        ['slow queue_full'],
+        'only the slow client loses messages, and the reason is reported'
+      );
       const { mqueueLen, mqueueDropped, sendPend, inflight } = broker.session('slow').figures();
       assert.ok(mqueueLen <= 100);
       assert.ok(sendPend <= 65_536 + 131_072 + 60 * 1024, `${sendPend} bytes unsent`);
@@ -102,10 +106,10 @@ describe('A client that never reads', () => {
     for (let count = 0; count < 50; count++) publisher.say(publish('a', KIB));
     await pass(0);
     await pass(9_000);
-    assert.ok(broker.session('slow').state === 'connected', 'progress starts the time anew');
+    assert.ok(broker.session('slow').state === 'connected', 'progress restarts the timeout');
     await pass(1_100);
     assert.equal(reasons.get('slow'), 'slow_consumer');
-    assert.ok(slow.wire.destroyed, 'cut off: there is no use in telling it');
+    assert.ok(slow.wire.destroyed, 'it is closed without DISCONNECT, which it would not read');
   });
 
   it('is not closed while it reads a little, even if its output never drains', async () => {
@@ -123,11 +127,11 @@ describe('A client that never reads', () => {
     const unsent = slow.wire.writableLength;
     await pass(9_000);
     slow.wire.sip();
-    assert.ok(slow.wire.writableLength > 0 && slow.wire.writableLength < unsent, 'it has taken some of it');
+    assert.ok(slow.wire.writableLength > 0 && slow.wire.writableLength < unsent, 'it has read some bytes');
     await pass(9_000);
     assert.equal(broker.session('slow').state, 'connected');
     await pass(2_100);
-    assert.equal(reasons.get('slow'), 'slow_consumer', 'and now it has taken nothing for as long');
+    assert.equal(reasons.get('slow'), 'slow_consumer', 'it has read nothing for slowConsumerTimeout');
   });
 
   for (const [name, carrier] of Object.entries(CARRIERS)) {
@@ -180,7 +184,11 @@ describe('A client that never reads', () => {
     await pass(10_100);
     assert.deepEqual(lost, new Array(mqueueLen).fill('brief slow_consumer'));
     assert.equal(broker.metrics.counter('delivery.dropped.slow_consumer'), mqueueLen);
-    assert.equal(broker.session('lasting').figures().mqueueLen, mqueueLen, 'a session that lasts keeps it');
+    assert.equal(
+      broker.session('lasting').figures().mqueueLen,
+      mqueueLen,
+      'a session that outlives its connection keeps its messages'
+    );
     await pass(60_000);
     assert.deepEqual(lost.slice(mqueueLen), new Array(mqueueLen).fill('lasting session_terminated'));
   });
@@ -246,7 +254,7 @@ describe('A client that never reads', () => {
     }
     await turns(2);
     const unread = peer.wire.readableLength;
-    assert.ok(unread > 50 * 65_536, `the broker has left ${unread} bytes to the network`);
+    assert.ok(unread > 50 * 65_536, `${unread} bytes are unread`);
     assert.ok(broker.session('flood').figures().sendPend <= 262_144 + 131_072);
     assert.ok(await isServed(other));
     let heard = 0;
@@ -255,7 +263,7 @@ describe('A client that never reads', () => {
       await turns(1);
       heard += peer.wire.hear().length;
     }
-    assert.equal(heard, 100 * 65_536, 'every PINGREQ has its answer in the end');
+    assert.equal(heard, 100 * 65_536, 'every PINGREQ is answered in the end');
   });
 
   it('does not block itself when it publishes to itself and reads only afterwards', async () => {
@@ -271,7 +279,7 @@ describe('A client that never reads', () => {
         if (id % 100 === 0) await turns(1);
       }
       await turns(2);
-      assert.equal(peer.wire.readableLength, 0, 'all of it has been read');
+      assert.equal(peer.wire.readableLength, 0, 'all packets have been read');
       peer.wire.listen(true);
       const heard: string[] = [];
       for (let round = 0; round < 200; round++) {
@@ -285,7 +293,7 @@ describe('A client that never reads', () => {
       assert.deepEqual(
         heard,
         Array.from({ length: 5_000 }, (_, at) => String(at + 1)),
-        'all of it comes, in order'
+        'all messages arrive in order'
       );
     }
   });
@@ -306,7 +314,7 @@ describe('A client that never reads', () => {
       await turns(1);
     }
     await it.pass(16_000);
-    assert.equal(it.reasons.get('paused'), 'keepalive_timeout', 'afterwards the time counts again');
+    assert.equal(it.reasons.get('paused'), 'keepalive_timeout', 'afterwards the timeout applies again');
   });
 
   it('does not receive repeated copies of messages it does not acknowledge (retryInterval)', async () => {
@@ -321,7 +329,7 @@ describe('A client that never reads', () => {
     const { sendOct, sendPkt } = it.broker.session('slow').figures();
     for (let second = 0; second < 60; second++) await it.pass(1_000);
     const later = it.broker.session('slow').figures();
-    assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'what is not read is not said again');
+    assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'unread messages are not sent again');
   });
 
   it('is sent no more of its unacknowledged messages than it reads, however often it reconnects', async () => {
@@ -337,7 +345,7 @@ describe('A client that never reads', () => {
       const again = await client(broker, { ...options, isListening: false });
       await turns(3);
       const { sendMsg } = broker.session('slow').figures();
-      assert.ok(sendMsg < 10, `${sendMsg} messages sent and not taken`);
+      assert.ok(sendMsg < 10, `${sendMsg} messages sent and not read`);
       again.wire.leave();
       await turns(2);
     }
@@ -347,7 +355,7 @@ describe('A client that never reads', () => {
       last.take();
     }
     const all = last.received.filter(({ cmd }) => cmd === 'publish');
-    assert.equal(all.length, 100, 'one that reads gets all of it');
+    assert.equal(all.length, 100, 'a client that reads receives all messages');
     assert.ok(all.every((packet) => packet.cmd === 'publish' && packet.dup));
     assert.deepEqual(
       all.map((packet) => packet.cmd === 'publish' && packet.messageId),
@@ -357,6 +365,6 @@ describe('A client that never reads', () => {
     publisher.say(publish('a', 'new', 1, 101));
     last.say({ cmd: 'puback', messageId: 1, reasonCode: 0 });
     await turns(3);
-    assert.ok(kinds(last).includes('publish'), 'and then what is new');
+    assert.ok(kinds(last).includes('publish'), 'and then new messages');
   });
 });

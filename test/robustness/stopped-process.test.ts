@@ -20,7 +20,7 @@ describe('A suspended process', () => {
     assert.ok(silent.isClosed);
     assert.equal(reasons.get('silent'), 'keepalive_timeout');
     await it.pass(15_000);
-    assert.equal(reasons.get('alive'), 'keepalive_timeout', 'later its silence counts again');
+    assert.equal(reasons.get('alive'), 'keepalive_timeout', 'afterwards the keep alive timeout applies again');
   });
 
   it('accepts a CONNECT that waits in its socket, and gives a slow reader that reads again its full time', async () => {

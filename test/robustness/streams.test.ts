@@ -58,7 +58,11 @@ describe('A stream that breaks', () => {
           [other.received.length > 0 ? [...broker.sessions()][0].clientId : '']
         );
         assert.equal(broker.work.count, 0);
-        assert.equal(engineOf(broker).wheel.size, broker.settings.sysInterval > 0 ? 2 : 0, 'alarms of $SYS alone');
+        assert.equal(
+          engineOf(broker).wheel.size,
+          broker.settings.sysInterval > 0 ? 2 : 0,
+          'only the timers of $SYS are armed'
+        );
         const unexpected = failures.filter(({ during }) => during !== 'hook authenticate');
         assert.deepEqual(unexpected, []);
         assert.ok(await isServed(other));
@@ -87,7 +91,7 @@ describe('A stream that breaks', () => {
         payloads(healthy).map((text) => text.slice(0, 5)),
         ['small', 'xxxxx', 'after']
       );
-      assert.ok(await isServed(publisher), 'the publisher is not to blame');
+      assert.ok(await isServed(publisher), 'the publisher is not affected');
       assert.ok(broken.wire.destroyed);
       assert.ok(!broker.hasSession('broken'));
       assert.deepEqual(new Set(failures.map(({ error }) => error.message)), new Set(['write broke']));
@@ -103,7 +107,7 @@ describe('A stream that breaks', () => {
     peer.wire.leave();
     await turns(2);
     await it.pass(3_500);
-    assert.ok(peer.wire.destroyed, 'it does not linger for ever');
+    assert.ok(peer.wire.destroyed, 'it does not wait for ever');
   });
 
   it('is dropped even if no close event is emitted', async () => {
@@ -113,7 +117,7 @@ describe('A stream that breaks', () => {
       assert.deepEqual(
         peer.received.map(({ cmd }) => cmd),
         ['connack'],
-        'there is room for it'
+        'there is room for the connection'
       );
       peer.wire.leave();
       await it.pass(4_000);
@@ -185,7 +189,7 @@ describe('A connection', () => {
     peer.wire.listen(false);
     peer.say({ cmd: 'pingresp' });
     await it.pass(2_900);
-    assert.ok(!peer.wire.destroyed, 'it may still be read');
+    assert.ok(!peer.wire.destroyed, 'the DISCONNECT may still be read');
     await it.pass(200);
     assert.ok(peer.wire.destroyed);
   });

@@ -46,7 +46,7 @@ describe('A topic of 65,535 slashes', () => {
     const value = { id: -1 };
     index.add('+/+/#', value);
     const cut = levelsCut(() => assert.equal(index.match(SLASHES, []), 1));
-    assert.ok(cut <= 4, `cut into ${cut} levels`);
+    assert.ok(cut <= 4, `split into ${cut} levels`);
     // The most work for a trie: both branches at each of 16 levels.
     const forks = new FilterIndex<{ id: number }>();
     for (let id = 0; id < 4_096; id++) {
@@ -55,7 +55,7 @@ describe('A topic of 65,535 slashes', () => {
     }
     const found: { id: number }[] = [];
     const most = levelsCut(() => forks.match('a/'.repeat(6_000), found));
-    assert.ok(most <= 13, `cut into ${most} levels`);
+    assert.ok(most <= 13, `split into ${most} levels`);
     assert.equal(found.length, 0);
   });
 
@@ -109,7 +109,7 @@ describe('10,000 filters with wildcards', () => {
       FilterIndex.prototype.match = match;
     }
     assert.equal(payloads(greedy).length, 200);
-    assert.ok(looked <= 3, `${looked} look-ups for 200 messages of one topic`);
+    assert.ok(looked <= 3, `${looked} lookups for 200 messages of one topic`);
     assert.ok(await isServed(publisher));
   });
 

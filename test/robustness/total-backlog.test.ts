@@ -50,7 +50,7 @@ describe('The backlogs of all sessions together', () => {
     assert.equal(answers.length, 1220);
     assert.ok(answers.every((packet) => packet.cmd === 'puback' && packet.reasonCode === 0));
     const left = Object.keys(counts).map((name) => broker.session(name).figures().mqueueLen);
-    assert.equal(left[0], 20, 'small ones lose nothing');
+    assert.equal(left[0], 20, 'small backlogs lose nothing');
     assert.ok(left[1] > 60 && left[2] > 60, `${left}`);
     assert.equal(dropped.get('many'), 400 - left[1]);
     assert.equal(dropped.get('most'), 800 - left[2]);

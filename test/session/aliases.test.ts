@@ -25,10 +25,10 @@ describe('TopicAliases', () => {
     const aliases = new TopicAliases(2, 1);
     for (const topic of ['a', 'b', 'a']) aliases.choose(topic);
     assert.equal(aliases.choose('c'), 0);
-    assert.equal(aliases.choose('b'), 2, 'b comes between');
-    assert.equal(aliases.choose('c'), -1, 'a has not come since c came');
+    assert.equal(aliases.choose('b'), 2, 'b was used in between');
+    assert.equal(aliases.choose('c'), -1, 'a was not used since c');
     assert.equal(aliases.choose('b'), 2);
-    assert.equal(aliases.choose('a'), 0, 'a begins again');
+    assert.equal(aliases.choose('a'), 0, 'a has no alias any more');
   });
 
   it('keeps its aliases if there are more topics in rotation than aliases', () => {

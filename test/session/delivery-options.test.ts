@@ -53,7 +53,7 @@ describe('The backlog of a session', () => {
       properties: { ...persistent('away').properties, receiveMaximum: 1 },
       meta: { zone: 'narrow' }
     });
-    assert.deepEqual(drops, ['1 queue_full', '2 queue_full'], 'what is too much for it goes');
+    assert.deepEqual(drops, ['1 queue_full', '2 queue_full'], 'the excess is dropped');
     await cutOff(broker, client);
     await broker.publish('high', '5', { qos: 1 });
     assert.deepEqual(await waiting(broker), ['a 3', 'high 5', 'a 4'], '3 was in flight');

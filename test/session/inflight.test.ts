@@ -48,7 +48,7 @@ describe('Inflight', () => {
     assert.equal(inflight.stateOf(id), Awaiting.pubcomp);
     assert.equal(inflight.messageOf(id), undefined);
     assert.equal(inflight.subscriptionIdsOf(id), undefined);
-    assert.equal(inflight.count, 1, 'the id is in use until PUBCOMP');
+    assert.equal(inflight.count, 1, 'the packet id is in use until PUBCOMP');
   });
 
   it('counts the bytes of its messages until they are acknowledged or released', () => {

@@ -103,7 +103,7 @@ describe('writeOutput', () => {
     const before = Buffer.from(a.buf);
     const ack = { frame: undefined, mark: 0x4002_0007 };
     assert.equal(write([marked(a, 1), ack, marked(b, 2, 0x3a), marked(c, 65_535)]).buffers.length, 1);
-    assert.deepEqual(a.buf, before, 'the frames are shared, and stay as they are');
+    assert.deepEqual(a.buf, before, 'the shared frames are unchanged');
   });
 
   it('writes acknowledgements with the highest first byte and packet id correctly', () => {
@@ -139,7 +139,7 @@ describe('writeOutput', () => {
     assert.equal(one.buffers[0]?.byteOffset, two.buffers[0]?.byteOffset);
     assert.equal(one.buffers[0]?.buffer, two.buffers[0]?.buffer);
     endTurn();
-    assert.notEqual(write(entries).buffers[0]?.byteOffset, one.buffers[0]?.byteOffset, 'not over the end of a turn');
+    assert.notEqual(write(entries).buffers[0]?.byteOffset, one.buffers[0]?.byteOffset, 'not after the end of the turn');
   });
 
   it('writes the same bytes as a slow version, for random entries', () => {
@@ -170,8 +170,8 @@ describe('writeOutput', () => {
       written.push([write(entries), slowBytes(entries)]);
       if (below(7) !== 0) continue;
       endTurn();
-      for (const { frames } of outputs) assert.ok(!frames.some(Boolean), 'nothing is pinned beyond the turn');
+      for (const { frames } of outputs) assert.ok(!frames.some(Boolean), 'no buffer is retained after the turn');
     }
-    for (const [stream, bytes] of written) assert.deepEqual(stream.bytes, bytes, 'what was written stays as it was');
+    for (const [stream, bytes] of written) assert.deepEqual(stream.bytes, bytes, 'written buffers are unchanged');
   });
 });

@@ -27,7 +27,7 @@ describe('RateLimit', () => {
   it('requests no pause longer than a minute or the period of the rate, whatever the excess', () => {
     const brief = new RateLimit({ amount: 1024, perMs: 1000 });
     assert.equal(brief.take(1_048_576, 0), 60_000);
-    assert.equal(brief.take(0, 60_000), 0, 'what is past that is forgiven');
+    assert.equal(brief.take(0, 60_000), 0, 'an excess beyond that is ignored');
     const daily = new RateLimit({ amount: 1000, perMs: 86_400_000 });
     assert.equal(daily.take(1_999, 0), 86_313_600);
     assert.equal(daily.take(10_000, 0), 86_400_000);

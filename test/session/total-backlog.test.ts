@@ -78,7 +78,7 @@ describe('All backlogs together', () => {
     assert.ok(drops.length > 0 && drops.every((drop) => drop.startsWith('alone ')), `${drops}`);
     kept.empty();
     for (let n = 0; n < 12; n++) alone.push(message(`b${n}`), 1, false, undefined);
-    assert.equal(alone.length, 12, 'what is empty leaves room');
+    assert.equal(alone.length, 12, 'an empty backlog leaves room');
   });
 
   it('drop only the initial excess, even if listeners add messages meanwhile', () => {

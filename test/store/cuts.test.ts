@@ -180,7 +180,11 @@ describe('A store that contains only the first commits', () => {
         if (by <= count && count <= undoneAt)
           assert.ok(check(lives, queues), `after ${count} of ${total} batches, ${what} is lost, which ${by} promised`);
       for (const queue of queues.values())
-        assert.deepEqual(queue, [...new Set(queue)], `after ${count} of ${total} batches, something comes twice`);
+        assert.deepEqual(
+          queue,
+          [...new Set(queue)],
+          `after ${count} of ${total} batches, a message was delivered twice`
+        );
       await lives[Symbol.asyncDispose]();
     }
   });

@@ -368,7 +368,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     }
     await turns(2);
     const { mqueueLen } = broker.session('reader').figures();
-    assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} wait`);
+    assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} messages are queued`);
     const more = queryObjects(PersistedMessage, { format: 'count' }) - inMemory;
     assert.ok(more < 2_700, `${more} more in memory`);
     await mended(kit, store);
@@ -396,7 +396,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       await turns(3);
     }
     const count = all(4_099).filter((isTaken) => isTaken).length;
-    assert.ok(count < 20, `all was read of ${count}`);
+    assert.ok(count < 20, `all ${count} packets were read`);
     fail();
     await mended(kit, store);
   });
@@ -421,7 +421,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
         writer.send(publish('kept/1', 'x'.repeat(1_000), qos === 0 ? {} : { qos, messageId: n }));
       await turns(100);
       const { mqueueLen } = kit.broker.session('reader').figures();
-      assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} taken`);
+      assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} messages read`);
       fail();
       await changed;
       await mended(kit, store);

@@ -71,7 +71,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
         await writer.next('pingresp'); // the broker has processed all of the previous ones, which takes several turns
         if (round === 9) {
           const noted = queryObjects(RetainedChange, { format: 'count' });
-          assert.ok(noted <= 300, `${noted} topics noted`);
+          assert.ok(noted <= 300, `${noted} topics in memory`);
         }
         await kit.clock.advance('10s'); // it tries to write them
       }
@@ -185,7 +185,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       assert.equal(await table.delete('deleted'), true);
       store.fault = fault;
       await assert.rejects(table.set('set', 'refused'), { code: 'STORE_FAILED' });
-      assert.equal(table.get('set'), 'after', 'what was kept since is what is put back');
+      assert.equal(table.get('set'), 'after', 'the value committed since is restored');
       assert.equal(table.has('deleted'), false);
       await mended(kit, store);
     });

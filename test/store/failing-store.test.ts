@@ -119,7 +119,7 @@ describe('A broker whose store fails', () => {
       assert.equal(
         (await refusedConnect(kit.broker, { version, clientId: 'reader' })).reasonCode,
         code,
-        'nor can its session be ended'
+        'its session cannot be ended either'
       );
       assert.equal(
         (
@@ -145,10 +145,10 @@ describe('A broker whose store fails', () => {
     ] as const;
     for (const message of publishes) await assert.rejects(async () => kit.broker.publish(message), refused);
     await assert.rejects(kit.broker.table('t').set('a', 1), refused);
-    assert.equal(kit.broker.table('t').has('a'), false, 'it has not taken effect either');
-    for await (const _message of kit.broker.retained('state')) assert.fail('it is not retained either');
+    assert.equal(kit.broker.table('t').has('a'), false, 'it has no effect');
+    for await (const _message of kit.broker.retained('state')) assert.fail('it is not retained');
     writer.send(publish('jobs', 'x', { qos: 1, messageId: 1 }));
-    assert.equal(await acked(writer, 'puback'), 0x97, 'a member of the group would have to keep it');
+    assert.equal(await acked(writer, 'puback'), 0x97, 'a member of the group would have to persist it');
     await mended(kit, store);
     assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
     await kit.broker.table('t').set('a', 1);
@@ -168,7 +168,7 @@ describe('A broker whose store fails', () => {
     assert.equal(await acked(writer, 'puback'), 0x97);
     for (const client of [present, other]) client.send(unsubscribe(2, 'live', 'none'));
     assert.deepEqual((await present.next('unsuback')).granted, [0x83, 0x11]);
-    assert.deepEqual((await other.next('unsuback')).granted, [0, 0x11], 'nothing of its session is kept');
+    assert.deepEqual((await other.next('unsuback')).granted, [0, 0x11], 'its session is not persisted');
     present4.send(unsubscribe(2, 'none'));
     await present4.next('unsuback');
     present4.send(unsubscribe(3, 'live'));
@@ -268,8 +268,8 @@ describe('A broker whose store fails', () => {
     away.kick({ session: 'keep' }); // this has no effect
     assert.deepEqual([...kit.broker.subscriptions()], before);
     assert.throws(() => here.kick(), refused);
-    assert.equal(here.state, 'disconnected', 'its client may do no more');
-    assert.equal(passing.subscribe('b'), 0, 'nothing of it is kept');
+    assert.equal(here.state, 'disconnected', 'its client is disconnected');
+    assert.equal(passing.subscribe('b'), 0, 'nothing of it is persisted');
     assert.equal(passing.unsubscribe('b'), true);
     passing.kick();
     assert.equal(passing.state, 'gone');

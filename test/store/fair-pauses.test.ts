@@ -72,7 +72,7 @@ async function flood(kit: TestBroker): Promise<RawClient> {
   send(heavy, 'all/1', 200);
   await turns(20);
   const taken = queued(kit, 'reader0');
-  assert.ok(taken >= 10 && taken < 60, `${taken} taken of the one that causes much`);
+  assert.ok(taken >= 10 && taken < 60, `${taken} messages read from the publisher that causes many bytes`);
   return heavy;
 }
 
@@ -98,7 +98,11 @@ describe('maxUnwrittenBytes, while a commit is in progress', () => {
     send(bystander, 'few/1', 300);
     await turns(20);
     assert.equal(queued(kit, 'reader100'), 300);
-    assert.equal(bystander.received.filter(({ cmd }) => cmd === 'puback').length, 0, 'acknowledged when it is kept');
+    assert.equal(
+      bystander.received.filter(({ cmd }) => cmd === 'puback').length,
+      0,
+      'acknowledged when it is committed'
+    );
     store.release();
     await turns(20);
     assert.equal(bystander.received.filter(({ cmd }) => cmd === 'puback').length, 300);
@@ -130,7 +134,10 @@ describe('maxUnwrittenBytes, while a commit is in progress', () => {
       send(late, 'few/1', 10);
       await turns(5);
     }
-    assert.ok(queued(kit, 'reader100') < 350, `${queued(kit, 'reader100')} taken although the total is reached`);
+    assert.ok(
+      queued(kit, 'reader100') < 350,
+      `${queued(kit, 'reader100')} messages read although the total is reached`
+    );
     store.release();
     await Promise.all(kept);
   });
@@ -144,7 +151,7 @@ describe('maxUnwrittenBytes, while a commit is in progress', () => {
       await turns(3);
     }
     const bytes = queued(kit, 'reader0') * 100 * 1_000;
-    assert.ok(bytes < 5 * MAX_BYTES, `${bytes} bytes taken`);
+    assert.ok(bytes < 5 * MAX_BYTES, `${bytes} bytes read`);
     store.release();
     await turns(200);
     assert.equal(queued(kit, 'reader0'), 400);

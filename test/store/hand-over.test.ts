@@ -283,7 +283,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
       const got = await taken(next, 'stored');
       for (const { to, what, by } of sent) {
         const text = `${what} for the member ${to}, after ${count - before} commits`;
-        if (to === 'in memory') assert.ok(by > count || !got.includes(what), `twice: ${text}`);
+        if (to === 'in memory') assert.ok(by > count || !got.includes(what), `delivered twice: ${text}`);
         else assert.ok(by <= count || got.includes(what), `lost: ${text}`);
       }
     }

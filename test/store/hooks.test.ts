@@ -57,7 +57,7 @@ describe('A message that waits for a hook', () => {
     await lives.connect({ clientId: 'w', ...PERSISTENT, session });
     await turns(20);
     assert.equal(session.outgoing.size, 1);
-    assert.equal([...session.outgoing.values()][0].isReleased, false, 'nothing is promised yet');
+    assert.equal([...session.outgoing.values()][0].isReleased, false, 'nothing is acknowledged yet');
     open();
     await turns(20);
     assert.equal(session.outgoing.size, 0);
@@ -309,7 +309,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
         assert.equal(broker.metrics.counter('messages.expired'), 1);
         assert.equal(broker.session('a').figures().inflight, 0);
         await lives.crash();
-        assert.deepEqual(await comeBack(lives), [], 'nothing of it is left in the store');
+        assert.deepEqual(await comeBack(lives), [], 'the store has no record of it');
       });
 
     it(`[MQTT-4.3.3-7] at QoS ${qos} is sent again after it has expired, if it was sent before`, async () => {

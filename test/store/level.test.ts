@@ -76,7 +76,7 @@ describe('A broker on a level store', () => {
       assert.equal(told.length, 1);
       assert.ok(told[0].startsWith(`${folder}: a commit failed: its file ${join(folder, 'LOCK')} is missing`), told[0]);
       const recovered = new Promise<void>((resolve) => broker.once('store.recovered', () => resolve()));
-      assert.deepEqual(await readdir(home), ['away'], 'no new folder is made');
+      assert.deepEqual(await readdir(home), ['away'], 'no new folder is created');
       await rename(away, folder);
       await recovered;
       await broker.publish('a', 'after', { qos: 1, retain: true });

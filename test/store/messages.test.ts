@@ -259,7 +259,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(
       (await lives.store.contents()).filter((text) => text.startsWith('queued')),
       [],
-      'what is delivered gives its room back'
+      'a delivered message makes room'
     );
   });
 
@@ -297,7 +297,7 @@ describe('Persisted messages', () => {
       await lives.kit.clock.advance(20);
     }
     const { mqueueLen } = lives.kit.broker.session('a').figures();
-    assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} wait`);
+    assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} messages are queued`);
   });
 
   it('leave nothing in memory once they are acknowledged, even if an earlier one never is', async () => {

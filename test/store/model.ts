@@ -340,7 +340,7 @@ export class Model {
         const { payload, qos } = received;
         const name = `${payload}`;
         const message = this.sent.get(name);
-        assert.ok(message, `${peer.clientId} got ${name}, which nobody sent`);
+        assert.ok(message, `${peer.clientId} got ${name}, which no client sent`);
         // Its flow had ended on the connection that took over, so no client would have read it from the old one any more.
         if (late.has(received) && times.has(name)) continue;
         const count = (times.get(name) ?? 0) + 1;
@@ -349,7 +349,7 @@ export class Model {
         if (count > 1 || (qos === 0 && message.qos === 1)) continue; // the first one may have been lost, and this one is a repetition
         if (!this.#isInOrder(message)) continue;
         const flow = `${message.publisher} ${message.topic} ${message.qos} ${qos}`;
-        assert.ok((last.get(flow) ?? 0) < message.n, `${peer.clientId} got ${name} behind number ${last.get(flow)}`);
+        assert.ok((last.get(flow) ?? 0) < message.n, `${peer.clientId} got ${name} after number ${last.get(flow)}`);
         last.set(flow, message.n);
       }
       for (const [name, message] of this.sent) {
@@ -358,13 +358,13 @@ export class Model {
         const atQos = Math.min(qos, granted);
         const count = times.get(name) ?? 0;
         if (atQos > 0 && this.#isPromised(message))
-          assert.ok(count > 0, `${peer.clientId} has not got ${name} (QoS ${qos})`);
+          assert.ok(count > 0, `${peer.clientId} did not receive ${name} (QoS ${qos})`);
         // A delayed message is published, and written, when it is due: at QoS 0 it may be delivered again after a crash.
         if (atQos === 2 || (atQos === 0 && qos === 2 && message.publisher !== 'delayed'))
           assert.ok(count <= 1, `${peer.clientId} got ${name} ${count} times`);
       }
       const { inflight, mqueueLen } = this.lives.kit.broker.session(peer.clientId).figures();
-      assert.equal(inflight + mqueueLen, 0, `messages wait for ${peer.clientId}`);
+      assert.equal(inflight + mqueueLen, 0, `messages are queued for ${peer.clientId}`);
     }
   }
 

@@ -117,7 +117,7 @@ class OldFolderCheck {
     await this.#checkLoad();
     await this.#checkWhatWaits(observer, observed);
     assert.equal(this.#broker.hasSession('ended'), false);
-    assert.equal(this.#broker.hasSession('expiring'), false, 'its hour is over');
+    assert.equal(this.#broker.hasSession('expiring'), false, 'its session expiry interval has passed');
   }
 
   /** Checks the messages with very long delays when they are due. */
@@ -200,7 +200,7 @@ class OldFolderCheck {
       observed.push(...(await this.#drained(observer)));
     }
     for (const { topic } of Object.values(this.#expected.awaitingRel))
-      assert.equal(observed.filter((message) => message.topic === topic).length, 0, `${topic} came a second time`);
+      assert.equal(observed.filter((message) => message.topic === topic).length, 0, `${topic} was delivered twice`);
   }
 
   /** Checks that every acknowledged message exists, and that the others are delivered when sent again; at QoS 2 once. */
@@ -216,7 +216,7 @@ class OldFolderCheck {
       first[clientId] = await this.#drained(clients[clientId]);
       const got = new Set(first[clientId].map(nameOf));
       const lost = acked.filter(([topic, payload]) => !got.has(`${topic} ${payload}`));
-      assert.deepEqual(lost, [], `${clientId} was not sent what was acknowledged`);
+      assert.deepEqual(lost, [], `${clientId} did not receive every acknowledged message`);
     }
     for (const [clientId, { version, openIds }] of Object.entries(awake)) {
       clients[clientId] = await this.#resume(clientId, version);
@@ -270,7 +270,7 @@ class OldFolderCheck {
         assert.equal(came(topic), delaySec <= sec ? 1 : 0, `${topic} after ${sec} s`);
       assert.equal(came(`wills/${wills.after.clientId}`), wills.after.delaySec <= sec ? 1 : 0, `will after ${sec} s`);
     }
-    assert.equal(came(`wills/${wills.revokedBy}`), 0, 'its client came back');
+    assert.equal(came(`wills/${wills.revokedBy}`), 0, 'its client has reconnected');
     const retained: string[] = [];
     for await (const { topic } of this.#broker.retained('#')) retained.push(topic);
     for (const { topic, isRetained } of delayed) assert.equal(retained.includes(topic), isRetained, topic);

@@ -60,7 +60,7 @@ describe('Retained messages that a persistent session has yet to receive', () =>
           for (const isPendingKept of [false, true]) {
             const { got } = await run(at, slow, isPendingKept, retain);
             const where = `packet ${at}, the commit under way is ${isPendingKept ? '' : 'not '}kept: ${got}`;
-            assert.equal(new Set(got).size, got.length, `nothing comes twice: ${where}`);
+            assert.equal(new Set(got).size, got.length, `a message was delivered twice: ${where}`);
             for (const text of [...owed, 'live']) assert.ok(got.includes(text), `${text} is lost: ${where}`);
           }
       });

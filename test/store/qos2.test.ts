@@ -56,8 +56,8 @@ async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets
       client.on('message', ({ payload }) => got.push(`${payload}`));
     }
   await lives.kit.clock.advance(1000);
-  assert.equal(sessions.p.outgoing.size, 0, 'all is acknowledged');
-  assert.equal(sessions.s.incoming.size, 0, 'all is released');
+  assert.equal(sessions.p.outgoing.size, 0, 'every message is acknowledged');
+  assert.equal(sessions.s.incoming.size, 0, 'every message is released');
   const { inflight, mqueueLen } = lives.kit.broker.session('s').figures();
   assert.deepEqual([inflight, mqueueLen, lives.kit.broker.session('p').figures().awaitingRel], [0, 0, 0]);
   await lives[Symbol.asyncDispose]();
@@ -73,7 +73,11 @@ describe('QoS 2 from one persistent session to another', () => {
         for (let at = 1; at <= packets; at++)
           for (const isPendingKept of who === 'broker' ? [false, true] : [false]) {
             const { got } = await run({ at, who, isPendingKept }, slow);
-            assert.deepEqual(got, MESSAGES, `packet ${at}, the commit under way is ${isPendingKept ? '' : 'not '}kept`);
+            assert.deepEqual(
+              got,
+              MESSAGES,
+              `packet ${at}, the commit in progress is ${isPendingKept ? '' : 'not '}stored`
+            );
           }
       });
 });

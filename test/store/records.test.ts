@@ -29,9 +29,9 @@ describe('SeqSet', () => {
         }
         for (let seq = 1; seq < 80; seq++) assert.equal(set.has(seq), plain.has(seq), `${seq}`);
         let last = set.low;
-        assert.equal(plain.has(set.low), false, 'low is the first that is not there');
+        assert.equal(plain.has(set.low), false, 'low is the first missing number');
         set.forEach((from, to) => {
-          assert.ok(from > last && to > from, 'ranges are apart and in order');
+          assert.ok(from > last && to > from, 'ranges are disjoint and in order');
           for (let seq = from; seq < to; seq++) assert.ok(plain.has(seq));
           last = to;
         });

@@ -19,8 +19,8 @@ describe('A persisted session', () => {
     await lives.crash(HOUR / 2);
     assert.equal(await isPresent(lives, 'a'), true);
     await lives.crash(HOUR / 2 + 1000);
-    assert.equal(await isPresent(lives, 'b'), false, 'b was away for an hour');
-    assert.equal(await isPresent(lives, 'a'), true, 'a was here half an hour ago');
+    assert.equal(await isPresent(lives, 'b'), false, 'b was offline for an hour');
+    assert.equal(await isPresent(lives, 'a'), true, 'a was connected half an hour ago');
   });
 
   it('expires after its remaining expiry interval', async () => {
@@ -155,7 +155,7 @@ describe('A persisted session', () => {
     await lives.crash();
     const { client: again, got } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(10);
-    assert.equal(again.connack.sessionPresent, true, 'that of the clean start');
+    assert.equal(again.connack.sessionPresent, true, 'the session of the clean start');
     assert.deepEqual(got, []);
     assert.deepEqual([...lives.kit.broker.subscriptions()], []);
   });

@@ -53,7 +53,7 @@ describe('The queues of all sessions in a store', () => {
     }
     await kit.clock.advance('2s');
     const few = await drained(kit, 'few');
-    assert.equal(few.length, 50, 'the small one loses nothing');
+    assert.equal(few.length, 50, 'the small queue loses nothing');
     const [many, most] = [await drained(kit, 'many'), await drained(kit, 'most')];
     assert.ok(many.length + most.length < 1024 && many.length + most.length > 600, `${many.length}, ${most.length}`);
     assert.ok(many.length > 100 && most.length > 100, `${many.length}, ${most.length}`);
@@ -122,9 +122,12 @@ describe('The queues of all sessions in a store', () => {
     await kit.clock.advance('5s');
     await flood('small', 1, 10);
     await flood('large', 1, 1000);
-    assert.ok(dropped.length <= 2, `${dropped.length} gave way to 2 new ones`);
+    assert.ok(dropped.length <= 2, `${dropped.length} messages dropped for 2 new ones`);
     await flood('large', 200, 1001);
-    assert.ok(dropped.length >= 190 && dropped.length <= 210, `${dropped.length} gave way to about 200 new ones`);
+    assert.ok(
+      dropped.length >= 190 && dropped.length <= 210,
+      `${dropped.length} messages dropped for about 200 new ones`
+    );
     assert.deepEqual(
       dropped,
       dropped.map((_, n) => `large large/${n} total_queue_full`)
@@ -206,7 +209,7 @@ describe('The queues of all sessions in a store', () => {
     assert.deepEqual(dropped, []);
     await flood(3_000);
     const waiting = 4_000 - dropped.length;
-    assert.ok(waiting > 800 && waiting <= 1_024, `${waiting} wait`); // 256 would fit uncompressed
+    assert.ok(waiting > 800 && waiting <= 1_024, `${waiting} messages are queued`); // 256 would fit uncompressed
     // The new messages cannot be compressed and have to fit as well.
     store.incompressible = (value) => value.length;
     await flood(2_000);
@@ -340,7 +343,7 @@ describe('Messages in flight to an offline client', () => {
       }
       await lives.kit.clock.advance('3s');
       const waiting = 2_000 - count();
-      assert.ok(waiting > 450 && waiting < 1_024, `${waiting} wait`);
+      assert.ok(waiting > 450 && waiting < 1_024, `${waiting} messages are queued`);
       assert.equal((await drained(lives.kit, 'away')).length, 10 + waiting);
     });
 });
@@ -528,7 +531,7 @@ describe('The count of queued bytes in the store', () => {
     const { bytes, storedBytes } = storedBacklog;
     lives.store.turnsToRead = () => 0;
     await back;
-    assert.ok(bytes >= KB && bytes < 2 * KB, `${bytes} bytes wait`);
+    assert.ok(bytes >= KB && bytes < 2 * KB, `${bytes} bytes are queued`);
     assert.ok(storedBytes > 301 * KB && storedBytes < 303 * KB, `${storedBytes} bytes are stored`);
   });
 });

@@ -232,7 +232,7 @@ describe('checkStore', () => {
       ]
     );
     await repairs(store, /session \d+ is missing/);
-    assert.equal((await storeStatistics(store)).kinds.segment.records, 0, 'its segments are gone');
+    assert.equal((await storeStatistics(store)).kinds.segment.records, 0, 'its segments are removed');
   });
 
   it('restores a session whose state is missing with its whole queue', async () => {
@@ -323,7 +323,7 @@ describe('checkStore', () => {
         batch.put(journals[0].key, journals[0].value);
         batch.put(found.key, laterVersion(found));
       });
-      store.commit = () => assert.fail('it is written to');
+      store.commit = () => assert.fail('the store has changed');
       const refused = {
         code: 'STORE_TOO_NEW',
         message: new RegExp(`^the copy: ${describeKey(found.key).replace(/[()]/g, '\\$&')}: a record of version 2`)
@@ -436,7 +436,7 @@ describe('storeStatistics', () => {
     const store = await copy();
     await change(store, (batch) => batch.delete(of(Kind.session).key));
     const left = (await storeStatistics(store)).largestSessions;
-    assert.equal(left.length, largestSessions.length - 1, 'what is left of one that is over is not among them');
+    assert.equal(left.length, largestSessions.length - 1, 'records of an ended session are not counted');
   });
 
   it('refuses unreadable records and names them', async () => {
@@ -556,7 +556,7 @@ describe('exportStore and importStore', () => {
     };
     const lines = await exported(await large());
     await assert.rejects(importStore(store, lines.with(1_200, '{')), { message: /^line 1201: no JSON/ });
-    assert.ok(commits > 0, 'some were written');
+    assert.ok(commits > 0, 'some records were written');
     assert.deepEqual(await entriesOf(store), []);
     await importStore(store, lines);
     assert.deepEqual(await entriesOf(store), await entriesOf(await large()));
