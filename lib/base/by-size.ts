@@ -1,25 +1,27 @@
-/** Something with a size in bytes that can be listed in a `BySize`. Only the list changes these fields. */
+/** An item with a size in bytes that a `BySize` can list. Only the list changes these fields. */
 export abstract class Sized {
   listedBytes = 0;
   nextOfSize: this | undefined = undefined;
   previousOfSize: this | undefined = undefined;
 }
 
-/** Larger sizes are listed as this one. */
+/** Items that are larger are listed with this size. */
 const LARGEST = 0x7fff_ffff;
 
 /**
- * Finds the largest of very many things whose sizes change all the time. They are listed in rings, one for each power of two. Changing a
- * size and finding the largest, exact to a factor of two, take a few steps, however many are listed.
+ * Finds the largest of very many items whose sizes change often.
+ *
+ * The items are linked in rings, one for each power of two. Changing a size, and finding a largest item with an accuracy of a factor of
+ * two, take constant time.
  */
 export class BySize<T extends Sized> {
-  /** Of all sizes. */
+  /** Sum of all sizes. */
   bytes = 0;
   readonly #rings: (T | undefined)[] = new Array(31).fill(undefined);
-  /** A bit for each ring that is not empty. */
+  /** One bit for each ring, set if the ring is not empty. */
   #filled = 0;
 
-  /** @param bytes its size from now on; 0: it leaves */
+  /** Set the size of an item. The item is added if it is not listed, and removed if `bytes` is 0. */
   resize(item: T, bytes: number): void {
     const before = item.listedBytes;
     if (bytes === before) return;
@@ -32,7 +34,7 @@ export class BySize<T extends Sized> {
     if (bytes > 0) this.#join(item, to);
   }
 
-  /** One of the largest, each in its turn; undefined when there is none. */
+  /** Get an item of the largest ring; repeated calls take turns within the ring. @returns undefined if there are no items */
   largest(): T | undefined {
     if (this.#filled === 0) return undefined;
     const at = 31 - Math.clz32(this.#filled);
@@ -70,7 +72,7 @@ export class BySize<T extends Sized> {
   }
 }
 
-/** The power of two below a size. */
+/** The index of the ring for a size: its binary logarithm, rounded down; -1 for 0. */
 function ringOf(bytes: number): number {
   return 31 - Math.clz32(bytes > LARGEST ? LARGEST : bytes);
 }

@@ -1,38 +1,38 @@
 /**
- * The broker's only source of time. Everything that waits or expires asks it, so a test can turn it.
+ * The only source of time of a broker. A test can replace it by a virtual clock.
  *
- * `now()` is wall time for deadlines that are stored or shown; `monotonic()` never steps back and decides everything else
- * (an NTP step must not expire a session).
+ * `now()` is used for times that are stored or shown. Everything else uses `monotonic()`, so that a correction of the system time does not
+ * expire a session.
  */
 export interface Clock {
-  /** Milliseconds since 1970, UTC. */
+  /** Get the wall-clock time, in milliseconds since 1970 (UTC). */
   now(): number;
-  /** Milliseconds since an arbitrary start; never runs backwards. */
+  /** Get the milliseconds since an arbitrary start; the value never decreases. */
   monotonic(): number;
   /**
-   * Call `run` once after at least `delayMs`. Any delay up to `Infinity` is good: `Infinity` arms nothing and returns undefined.
-   * @returns what `clearTimeout` takes
+   * Call `run` once, after at least `delayMs`. There is no maximum delay. With `Infinity`, no timer is set and undefined is returned.
+   * @returns the timer, for `clearTimeout`
    */
   setTimeout(run: () => void, delayMs: number): unknown;
-  /** Forget a timer, armed or not. */
+  /** Cancel a timer. Nothing happens if it has fired or is undefined. */
   clearTimeout(timer: unknown): void;
-  /** The same time for the library's own timers, where a test clock wants to tell them from the app's. Absent: this clock. */
+  /** The clock for the timers of the library, if a test clock distinguishes them from those of the application. Default: this clock. */
   readonly internal?: Clock;
 }
 
-/** Node's setTimeout fires at once past this delay, so longer ones are cut into slices. */
+/** Node's setTimeout fires at once if the delay is longer than this; longer delays are split. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 interface SlicedTimer {
   handle: NodeJS.Timeout | undefined;
 }
 
-// Taken at import: a test framework's fake timers and dates must not stop the broker's own clock unless the test asks for it.
+// Saved at import, so that fake timers and dates of a test framework do not stop this clock.
 const { setTimeout, clearTimeout } = globalThis;
 const now = Date.now;
 const monotonic = performance.now.bind(performance);
 
-/** The machine's clock. Its timers do not keep the process alive. */
+/** The clock of the system. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now,
   monotonic,
@@ -51,7 +51,7 @@ function arm(timer: SlicedTimer, run: () => void, dueMs: number): void {
   const leftMs = Math.ceil(dueMs - monotonic());
   timer.handle = setTimeout(
     () => {
-      // Node's timers count whole milliseconds of their own and may be one early, too.
+      // Node rounds times to whole milliseconds, so a timer may fire up to 1 ms early.
       if (monotonic() < dueMs) arm(timer, run, dueMs);
       else run();
     },

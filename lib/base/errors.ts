@@ -1,8 +1,6 @@
-/**
- * Every error this library throws on purpose. Callers test `code`, never the message.
- */
+/** Base class of the errors that this library throws. Test `code`, not the message, which may change. */
 export class BrokerError extends Error {
-  /** Stable, upper-case identifier such as `TOPIC_FILTER_INVALID`. */
+  /** Stable identifier in upper case, for example `TOPIC_FILTER_INVALID`. */
   readonly code: string;
 
   constructor(code: string, message: string, options?: { cause?: unknown }) {
@@ -13,7 +11,7 @@ export class BrokerError extends Error {
 }
 
 /**
- * A packet broke a rule of MQTT. The connection answers with `reasonCode` where its version allows an answer, and closes.
+ * A packet violates the MQTT specification. The connection is closed, after a packet with `reasonCode` if the protocol version has one.
  * `code` is `PROTOCOL_ERROR`.
  */
 export class ProtocolError extends BrokerError {
@@ -26,10 +24,13 @@ export class ProtocolError extends BrokerError {
   }
 }
 
-/** An argument or option is wrong: `field` names it, `expected` says what would be right, `got` is what came. */
+/** An argument or option is invalid. */
 export class InvalidInput extends BrokerError {
+  /** Name of the argument or option. */
   readonly field: string;
+  /** Description of the values that are allowed. */
   readonly expected: string;
+  /** The value that was given. */
   readonly got: unknown;
 
   constructor(code: string, field: string, expected: string, got: unknown, message?: string) {
@@ -40,11 +41,12 @@ export class InvalidInput extends BrokerError {
   }
 }
 
-/** The thing asked for is not there. `code` is for example `SESSION_NOT_FOUND`. */
+/** The requested object does not exist. `code` is for example `SESSION_NOT_FOUND`. */
 export class NotFound extends BrokerError {}
 
-/** The access rules or a hook refused. `reasonCode` is the MQTT 5.0 code that says so on the wire (0x87 unless a hook chose another). */
+/** An access rule or a hook has refused an operation. `code` is `NOT_AUTHORIZED`. */
 export class NotAuthorized extends BrokerError {
+  /** MQTT 5.0 reason code of the refusal: 0x87 unless a hook chose another one. */
   readonly reasonCode: number;
 
   constructor(message: string, reasonCode = 0x87) {
@@ -53,14 +55,14 @@ export class NotAuthorized extends BrokerError {
   }
 }
 
-/** Asked while in the wrong state, for example publishing on a broker that is not started. */
+/** The operation is not possible in the present state, for example publishing on a broker that is not started. */
 export class StateError extends BrokerError {}
 
-/** A value as it stands in a message, cut off where it is long. */
+/** Format a value for an error message; long values are truncated to 80 characters. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
   if (typeof value === 'function') return 'a function';
-  // JSON has no NaN, no Infinity, no bigint
+  // JSON cannot express NaN, Infinity and bigint
   if (typeof value !== 'object') return String(value);
   try {
     const text = JSON.stringify(value);

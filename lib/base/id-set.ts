@@ -1,11 +1,9 @@
-/**
- * A set of packet ids, one bit each: at most 8 KiB however many of the 65,535 are in it.
- */
+/** A set of packet ids. Each takes one bit, so that the set takes at most 8 KiB. */
 export class IdSet {
   size = 0;
   #bits: Uint8Array = new Uint8Array(16);
 
-  /** @param other ids to begin with */
+  /** @param other a set whose ids are copied */
   constructor(other?: IdSet) {
     if (other === undefined) return;
     this.size = other.size;
@@ -16,7 +14,7 @@ export class IdSet {
     return ((this.#bits[id >> 3] ?? 0) & (1 << (id & 7))) !== 0;
   }
 
-  /** @returns false if it was there already */
+  /** @returns false if the id was already in the set */
   add(id: number): boolean {
     const at = id >> 3;
     if (at >= this.#bits.length) {
@@ -31,12 +29,12 @@ export class IdSet {
     return true;
   }
 
-  /** The bits themselves: that of id 0 first, lowest bit of a byte first. */
+  /** The bits of the set. Bit n of byte m stands for packet id 8 * m + n. */
   get bits(): Uint8Array {
     return this.#bits;
   }
 
-  /** @param bits as another one had them @param size how many of them are set */
+  /** Create a set from the `bits` of another one. @param size number of bits that are set */
   static of(bits: Uint8Array, size: number): IdSet {
     const ids = new IdSet();
     ids.#bits = Uint8Array.from(bits);
@@ -44,7 +42,7 @@ export class IdSet {
     return ids;
   }
 
-  /** The ids, in their order. */
+  /** Get the ids in ascending order. */
   values(): number[] {
     const ids: number[] = [];
     for (let at = 0; at < this.#bits.length; at++)
@@ -52,7 +50,7 @@ export class IdSet {
     return ids;
   }
 
-  /** @returns false if it was not there */
+  /** @returns false if the id was not in the set */
   delete(id: number): boolean {
     if (!this.has(id)) return false;
     this.#bits[id >> 3] &= ~(1 << (id & 7));

@@ -3,8 +3,8 @@ import { InvalidInput, show } from './errors.ts';
 /**
  * Tables of options. Every option is a row with its default, unit and range.
  *
- * `readOptions` converts the given values (numbers, or strings with a unit) to plain numbers, booleans and strings. It accepts the camelCase
- * names and the documented spellings.
+ * `readOptions` converts the given values (numbers, or strings with a unit) to plain numbers, booleans and strings. It accepts the
+ * camelCase names and the documented spellings.
  */
 
 /** A duration: a number in the unit of the option, or a string such as `250ms`, `15s`, `5m`, `2h`, `7d`; `infinity` where allowed. */

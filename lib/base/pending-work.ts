@@ -1,24 +1,25 @@
 /**
- * Work in flight inside a broker: bytes between streams, output not yet flushed, hooks that have not answered, commits that have not
- * landed. Each begins and ends; `settled` tells when nothing is left. The test kit's clock waits for it after every timer.
+ * Counts the pending work of a broker: bytes between streams, output that is not flushed, unanswered hooks and unfinished commits.
+ *
+ * The clock of the test kit waits after every timer until the count is zero.
  */
 export class WorkCount {
-  /** A test clock puts itself here: it leaves code of the app out of the count while that waits for the clock itself. */
+  /** Set by a test clock, so that application code that itself waits for the clock does not count. */
   watch: (<Q, A>(task: (request: Q) => A, request: Q) => A) | undefined = undefined;
   #count = 0;
   #waiting: (() => void)[] = [];
 
-  /** Pieces of work now in flight. */
+  /** Number of pending operations. */
   get count(): number {
     return this.#count;
   }
 
-  /** One more piece. */
+  /** Count an operation that begins. */
   begin(): void {
     this.#count++;
   }
 
-  /** One piece is done. */
+  /** Count an operation that has ended. */
   end(): void {
     if (--this.#count > 0 || this.#waiting.length === 0) return;
     const waiting = this.#waiting;
@@ -26,12 +27,12 @@ export class WorkCount {
     for (const resolve of waiting) resolve();
   }
 
-  /** Call code of the app, such as a hook. A promise that it returns counts as work until it settles. */
+  /** Call code of the application, such as a hook. If it returns a promise, the promise counts as work until it settles. */
   run<Q, A>(task: (request: Q) => A, request: Q): A {
     return this.watch === undefined ? this.during(task(request)) : this.watch(task, request);
   }
 
-  /** Count what code of the app has answered: a promise is work until it settles. @returns the answer */
+  /** Count the answer of application code: if it is a promise, it counts as work until it settles. @returns the answer */
   during<A>(answer: A): A {
     const promise = answer as PromiseLike<unknown> | undefined | null;
     if (typeof promise?.then === 'function') {
@@ -42,7 +43,7 @@ export class WorkCount {
     return answer;
   }
 
-  /** Resolves when the count is, or next becomes, zero. */
+  /** Wait until the count is zero; resolves at once if it is zero now. */
   settled(): Promise<void> {
     return this.#count === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
   }

@@ -1,13 +1,14 @@
-/** Of most sessions none are done out of order. */
+/** Shared by all sets without ranges: in most sessions, no number is done out of order. */
 const NONE: number[] = Object.freeze([]) as unknown as number[];
 
 /**
- * Which of the numbers 1, 2, 3, ... are done. They are done in order, nearly: below `low` all are, above it a few ranges.
+ * A set of sequence numbers (1, 2, 3, ...) that are done. Numbers become done nearly in order, so the set is stored as `low`, below which
+ * all numbers are done, and a few ranges above it.
  */
 export class SeqSet {
-  /** The first that is not done. */
+  /** The lowest number that is not done. */
   low: number;
-  /** Beginnings and ends (exclusive), in order. */
+  /** First numbers of the ranges in ascending order, and their exclusive ends. */
   #from: number[] = NONE;
   #to: number[] = NONE;
 
@@ -15,12 +16,12 @@ export class SeqSet {
     this.low = low;
   }
 
-  /** Ranges above `low`. */
+  /** Number of ranges above `low`. */
   get ranges(): number {
     return this.#from.length;
   }
 
-  /** Behind the last that is done. */
+  /** The number after the highest one that is done. */
   get end(): number {
     return this.#to.at(-1) ?? this.low;
   }
@@ -35,7 +36,7 @@ export class SeqSet {
     this.addRange(seq, seq + 1);
   }
 
-  /** @param to the first that is not meant */
+  /** Add the numbers from `from` up to but excluding `to`. */
   addRange(from: number, to: number): void {
     if (from <= this.low) {
       if (to <= this.low) return;
@@ -47,7 +48,7 @@ export class SeqSet {
       }
       return;
     }
-    // what it touches on either side becomes one with it
+    // adjoining ranges are merged
     let first = this.#last(from);
     if (first < 0 || this.#to[first] < from) first++;
     else from = this.#from[first];
@@ -61,7 +62,7 @@ export class SeqSet {
     this.#to.splice(first, end - first, to);
   }
 
-  /** Add all that are in another set. */
+  /** Add all numbers of another set. */
   addAll(other: SeqSet): this {
     this.addRange(1, other.low);
     other.forEach((from, to) => {
@@ -70,7 +71,7 @@ export class SeqSet {
     return this;
   }
 
-  /** Ranges below `end` that are not in it, as beginnings and ends (exclusive). */
+  /** Get the ranges of numbers below `end` that are not done; the end of each range is exclusive. */
   gapsBelow(end: number): [from: number, to: number][] {
     const gaps: [number, number][] = [];
     let from = this.low;
@@ -82,12 +83,12 @@ export class SeqSet {
     return gaps;
   }
 
-  /** Call for each range above `low`. @param each gets beginning and end (exclusive) */
+  /** Call a function for each range above `low`. @param each receives the first number and the exclusive end */
   forEach(each: (from: number, to: number) => void): void {
     for (let at = 0; at < this.#from.length; at++) each(this.#from[at], this.#to[at]);
   }
 
-  /** The last range that begins at or before `seq`; -1: there is none. */
+  /** Find the last range that begins at or before `seq`. @returns its index, or -1 if there is none */
   #last(seq: number): number {
     let low = 0;
     let high = this.#from.length;

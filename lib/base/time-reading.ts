@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts';
 
-/** The time as it was last read from the clock: once for each chunk of input, timer and turn, not for each packet. */
+/** The time as last read from the clock. It is read once for each chunk of input, timer and turn, instead of for each packet. */
 export class TimeReading {
-  /** Monotonic milliseconds. */
+  /** Monotonic time, in milliseconds. */
   nowMs = 0;
-  /** Wall-clock milliseconds. */
+  /** Wall-clock time, in milliseconds since 1970. */
   wallMs = 0;
   readonly #clock: Clock;
 
@@ -13,13 +13,13 @@ export class TimeReading {
     this.read();
   }
 
-  /** Read both clocks. */
+  /** Read the monotonic and the wall-clock time. */
   read(): void {
     this.nowMs = this.#clock.monotonic();
     this.wallMs = this.#clock.now();
   }
 
-  /** Read the monotonic clock alone: enough where no message is taken in. */
+  /** Read only the monotonic time; sufficient if no message is accepted meanwhile. */
   readMonotonic(): number {
     this.nowMs = this.#clock.monotonic();
     return this.nowMs;

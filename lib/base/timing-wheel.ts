@@ -1,17 +1,17 @@
 import type { Clock } from './clock.ts';
 
-/** What can wait on the wheel. The links are the wheel's own; the owner only implements `ring`. */
+/** A timer of the wheel. Only the wheel changes the fields; the owner implements `ring`. */
 export interface Timer {
-  /** Monotonic milliseconds at which it is to ring; `Infinity` while unarmed. Read-only for the owner. */
+  /** Monotonic time at which the timer rings, in milliseconds; `Infinity` while it is not armed. */
   dueMs: number;
   slot: Slot | undefined;
   previous: Timer | undefined;
   next: Timer | undefined;
-  /** Called at or after `dueMs`, unarmed. An error it throws is handed to the wheel's `onError`. */
+  /** Called at or after `dueMs`. The timer is no longer armed. Errors are passed to `onError` of the wheel. */
   ring(nowMs: number): void;
 }
 
-/** An alarm with its links; whoever extends something else has them of its own. */
+/** A timer with the fields that the wheel needs. Classes that extend another class declare these fields themselves. */
 export abstract class BaseTimer implements Timer {
   dueMs = Infinity;
   slot: Slot | undefined = undefined;
@@ -26,23 +26,23 @@ interface Slot {
   tail: Timer | undefined;
 }
 
-/** A turn of the wheel that comes so much too late is one of a process that was stopped, or blocked. */
-const LATE_MS = 100;
+/** If the wheel turns later than planned by more than this, the process was stopped or blocked. */
+const MAX_LATE_MS = 100;
 
-/** Fewer empty slots than these are not worth a sweep. */
+/** Empty slots are only removed if there are more than this. */
 const SWEEP_FROM = 64;
 
 /**
- * All delays of the broker: one clock timer for any number of alarms.
+ * Runs all timers of a broker with a single timer of the clock.
  *
- * Alarms that fall into the same tick share a slot; slots wait in a binary heap, so arming costs O(1) while a slot exists and
- * O(log slots) when it does not. An alarm never rings early, and at most one tick late. Alarms of one tick ring in the order in which
- * they were armed.
+ * Timers of the same tick share a slot. The slots form a binary heap, so arming a timer takes O(1) if its slot exists and O(log slots) if
+ * not. A timer never rings early, and at most one tick late. Timers of one tick ring in the order in which they were armed.
  *
- * A turn that is late may be put off once (`catchUp`): what came while the process was stopped is then read before silence is judged.
+ * A turn that is late can be postponed once (`catchUp`), so that the broker reads the input that arrived while the process was stopped
+ * before it decides that a client was silent.
  *
- * Slots whose alarms were all disarmed are swept out when they are the greater part: a broker whose clients come and go arms and
- * disarms session expiries days ahead.
+ * Empty slots are removed when they outnumber the others, because a broker with short connections arms and disarms many session expiries
+ * that are days ahead.
  */
 export class TimingWheel {
   readonly #clock: Clock;
@@ -58,8 +58,8 @@ export class TimingWheel {
   #emptySlots = 0;
 
   /**
-   * @param tickMs resolution in milliseconds: an alarm rings at most this much late
-   * @param catchUp calls `run` when what has come meanwhile has been read; for turns that are more than 100 ms late
+   * @param tickMs resolution in milliseconds: a timer rings at most this much late
+   * @param catchUp called for turns that are more than 100 ms late; calls `run` after the input that has arrived meanwhile was read
    */
   constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void, catchUp?: (run: () => void) => void) {
     this.#catchUp = catchUp;
@@ -68,22 +68,22 @@ export class TimingWheel {
     this.#onError = onError;
   }
 
-  /** Alarms now armed. */
+  /** Number of armed timers. */
   get size(): number {
     return this.#armed;
   }
 
-  /** Slots now kept, a part of them perhaps empty: with `size`, what the wheel takes of memory. */
+  /** Number of slots, including empty ones. Together with `size` it shows how much memory the wheel takes. */
   get slotCount(): number {
     return this.#heap.length;
   }
 
-  /** Arm, or move, an alarm to ring `delayMs` from now; `Infinity` disarms. */
+  /** Set a timer to ring in `delayMs` from now. A timer that is armed is moved; `Infinity` disarms it. */
   arm(timer: Timer, delayMs: number): void {
     this.armAt(timer, delayMs === Infinity ? Infinity : this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
-  /** Arm, or move, an alarm to a monotonic time. */
+  /** Set a timer to ring at a monotonic time. A timer that is armed is moved; `Infinity` disarms it. */
   armAt(timer: Timer, dueMs: number): void {
     this.disarm(timer);
     if (dueMs === Infinity) return;
@@ -108,7 +108,7 @@ export class TimingWheel {
     if (tick < this.#timerTick) this.#schedule();
   }
 
-  /** Nothing happens to one that is not armed. */
+  /** Cancel a timer. Nothing happens if it is not armed. */
   disarm(timer: Timer): void {
     const slot = timer.slot;
     if (slot === undefined) return;
@@ -122,7 +122,7 @@ export class TimingWheel {
     this.#armed--;
   }
 
-  /** Disarm everything and release the clock's timer. */
+  /** Disarm all timers and cancel the timer of the clock. */
   clear(): void {
     this.#clock.clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -145,10 +145,10 @@ export class TimingWheel {
   }
 
   readonly #turn = (): void => {
-    this.#timerTick = -Infinity; // what is armed meanwhile need not schedule: it is done when the alarms have rung
+    this.#timerTick = -Infinity; // timers that are armed meanwhile need no schedule: #ringDue schedules at its end
     const first = this.#heap[0];
     const lateMs = first === undefined ? 0 : this.#clock.monotonic() - first.tick * this.#tickMs;
-    if (this.#catchUp === undefined || lateMs <= LATE_MS) {
+    if (this.#catchUp === undefined || lateMs <= MAX_LATE_MS) {
       this.#ringDue();
       return;
     }

@@ -523,7 +523,7 @@ export class Broker {
   }
 
   #retained(filter: string): Message[] {
-    return this.#engine.retained.match(filter).flatMap(({ live, message }) => (live ? [message] : []));
+    return this.#engine.retained.match(filter).flatMap(({ isLive: live, message }) => (live ? [message] : []));
   }
 
   /**
@@ -560,7 +560,7 @@ export class Broker {
   }
 
   async *#iterateRetained(filter: string): AsyncIterableIterator<Message> {
-    for (const entry of this.#engine.retained.match(filter)) if (entry.live) yield entry.message;
+    for (const entry of this.#engine.retained.match(filter)) if (entry.isLive) yield entry.message;
   }
 
   /**

@@ -2,60 +2,67 @@ import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Subscription } from '../routing/subscription.ts';
 
-/** A retained message as the store keeps it. */
+/** A retained message, as `RetainedStore` returns it. */
 export interface RetainedEntry {
   readonly topic: string;
   readonly message: Message;
-  /** Order in which the entries were stored. */
+  /** Sequence number: the order in which the entries were stored. */
   readonly seq: number;
-  /** False once it has been replaced or deleted. */
-  readonly live: boolean;
+  /** False after the message was replaced or deleted. */
+  readonly isLive: boolean;
 }
 
-/** Where a feed has its entries from. */
+/** The source of the entries of a feed. */
 export interface FeedSource {
-  /** `seq` of the next entry to be stored. */
+  /** `seq` of the next entry that will be stored. */
   readonly next: number;
-  /** What the subscription matches, in the order of `seq`. */
+  /** Find the entries that a subscription matches, in the order of `seq`. */
   match(subscription: Subscription): readonly RetainedEntry[];
+  /** Tell whether a subscription matches a topic name. */
   reaches(subscription: Subscription, topic: string): boolean;
 }
 
-/** More than so many that are out ahead of their turn are not kept: each commit would write them. After a crash they come again. */
-const MAX_AHEAD_KEPT = 200;
+/**
+ * If more entries than this were sent ahead of their turn, they are not persisted, because each commit would write them. They are sent
+ * again after a crash.
+ */
+const MAX_PERSISTED_AHEAD = 200;
 
-/** What is left of a feed that has been handed out in part. */
+/** The position of a feed that has been sent in part. */
 export interface PendingFeed {
   readonly filter: string;
   /** `seq` of the next entry. */
   readonly from: number;
-  /** Those behind it that are out already. */
+  /** `seq` of the entries after `from` that have already been sent. */
   readonly ahead: readonly number[];
 }
 
-/** The QoS at which a retained message goes out [MQTT-3.8.4-8]. */
+/** Get the QoS at which a retained message is sent [MQTT-3.8.4-8]. */
 export function handOutQos({ qos }: Message, { qos: granted }: Subscription, upgradeQos: boolean): QoS {
   return upgradeQos === qos < granted ? granted : qos;
 }
 
 /**
- * The retained messages that a new subscription is still to get, oldest first. They are looked up when their turn comes and handed out as
- * the session has room: neither a subscription to 200,000 of them nor 100,000 subscriptions in one packet block others.
+ * The retained messages that are still to be sent for a new subscription, oldest first.
+ *
+ * They are looked up late and sent as the session has room, so that neither a subscription to 200,000 retained messages nor 100,000
+ * subscriptions in one packet block other clients.
  */
 export class RetainedFeed {
   readonly subscription: Subscription;
-  /** Its messages go out at QoS 1 or 2; known once it is loaded. */
+  /** True if the messages are sent at QoS 1 or 2, which takes send quota. Known after `load`. */
   readonly needsQuota: boolean;
   readonly #source: FeedSource;
-  /** It is about the entries from the one of this `seq` on, and before that one: later ones came to the subscription live. */
+  /** `seq` of the first entry of the feed. */
   readonly #from: number;
+  /** `seq` after the last entry of the feed. Later messages were delivered when they were published. */
   readonly before: number;
-  /** Undefined until looked up. */
+  /** The entries; undefined until they are looked up. */
   #entries: readonly RetainedEntry[] | undefined;
   #at = 0;
-  /** Given ahead of their turn, because a newer message of their topic overtook them: their `seq`. */
+  /** `seq` of the entries that were sent ahead of their turn, because a newer message of their topic was about to be sent. */
   #ahead: Set<number> | undefined;
-  /** Not before the SUBACK. */
+  /** True until the SUBACK of the subscription has been sent. */
   isDeferred = false;
 
   constructor(subscription: Subscription, source: FeedSource, needsQuota = false, from = 0, before = source.next) {
@@ -66,7 +73,7 @@ export class RetainedFeed {
     this.before = before;
   }
 
-  /** What was left of one when the process ended. @param pending undefined: all */
+  /** Recreate the feed of a stored subscription. @param pending the position of the feed; undefined: nothing has been sent */
   static restored(subscription: Subscription, source: FeedSource, before: number, pending?: PendingFeed): RetainedFeed {
     if (pending === undefined) return new RetainedFeed(subscription, source, false, 0, before);
     const feed = new RetainedFeed(subscription, source, true, pending.from, before);
@@ -75,18 +82,19 @@ export class RetainedFeed {
   }
 
   /**
-   * Look the entries up.
-   * @returns the same as up to two feeds, messages that leave at QoS 0 apart: they do not wait for send quota [MQTT-3.3.4-10]
+   * Look up the entries.
+   * @returns up to two feeds that replace this one: messages sent at QoS 0 are separate, because they do not wait for send quota
+   *   [MQTT-3.3.4-10]
    */
   load(upgradeQos: boolean): RetainedFeed[] {
-    const qos0Count: RetainedEntry[] = [];
+    const qos0: RetainedEntry[] = [];
     const others: RetainedEntry[] = [];
     for (const entry of this.#source.match(this.subscription)) {
       if (entry.seq < this.#from || entry.seq >= this.before || this.#ahead?.has(entry.seq)) continue;
       if (handOutQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
-      else if (!this.needsQuota) qos0Count.push(entry);
+      else if (!this.needsQuota) qos0.push(entry);
     }
-    return [this.#part(qos0Count, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
+    return [this.#part(qos0, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);
   }
 
   #part(entries: readonly RetainedEntry[], needsQuota: boolean): RetainedFeed {
@@ -96,7 +104,7 @@ export class RetainedFeed {
     return part;
   }
 
-  /** What is left of it, to be looked up again: nothing is kept alive meanwhile. */
+  /** Create a feed of the remaining entries that looks them up again, so that no entries are referenced meanwhile. */
   unload(): RetainedFeed {
     const next = this.#entries?.[this.#at];
     if (next === undefined) return this;
@@ -105,30 +113,30 @@ export class RetainedFeed {
     return rest;
   }
 
-  /** What is left of it; undefined: all. */
+  /** The position of the feed; undefined if nothing has been sent. */
   get pending(): PendingFeed | undefined {
     const from = this.#entries?.[this.#at]?.seq ?? this.#from;
     if (from === 0 && this.#ahead === undefined) return undefined;
-    const isShort = this.#ahead !== undefined && this.#ahead.size <= MAX_AHEAD_KEPT;
-    return { filter: this.subscription.filter, from, ahead: isShort ? [...(this.#ahead as Set<number>)] : [] };
+    const isSmall = this.#ahead !== undefined && this.#ahead.size <= MAX_PERSISTED_AHEAD;
+    return { filter: this.subscription.filter, from, ahead: isSmall ? [...(this.#ahead as Set<number>)] : [] };
   }
 
-  /** Entries that have been looked up and not handed out. */
+  /** Number of entries that have been looked up but not sent. */
   get waiting(): number {
     return this.#entries === undefined ? 0 : this.#entries.length - this.#at;
   }
 
-  /** The next one to hand out; undefined when all are. */
+  /** Take the next message to send. @returns undefined if there are no more */
   next(): Message | undefined {
     const entries = this.#entries as readonly RetainedEntry[];
     while (this.#at < entries.length) {
       const entry = entries[this.#at++];
-      if (this.#ahead?.delete(entry.seq) !== true && entry.live) return entry.message;
+      if (this.#ahead?.delete(entry.seq) !== true && entry.isLive) return entry.message;
     }
     return undefined;
   }
 
-  /** Take an entry out of its turn. @returns its message, or undefined if it is none of the feed's or has been handed out */
+  /** Take an entry ahead of its turn. @returns its message; undefined if the entry is not in the feed or has been sent */
   takeAhead(entry: RetainedEntry): Message | undefined {
     if (this.#ahead?.has(entry.seq) === true || !this.#isWaiting(entry)) return undefined;
     (this.#ahead ??= new Set()).add(entry.seq);
@@ -152,25 +160,25 @@ export class RetainedFeed {
   }
 }
 
-/** Entries looked up and waiting from which on no more are looked up for a session. */
-const LOADED_AT_ONCE = 1_000;
-/** Feeds not looked up yet that are asked when a newer message comes: a bound on what a publish may cost. */
-const ASKED_AHEAD = 100;
+/** If a session has at least this many entries to send, no more are looked up for it. */
+const MAX_LOADED_ENTRIES = 1_000;
+/** Maximum number of feeds that are checked for an older message when a message is published, to limit the cost of a publish. */
+const MAX_CHECKED_FEEDS = 100;
 
-/** The feeds of one session: some looked up, the others waiting for that. */
+/** The feeds of one session. Some have looked up their entries (loaded), the others wait for it (asked). */
 export class RetainedFeeds {
   #loaded: RetainedFeed[] = [];
-  /** Entries that wait in those. */
+  /** Number of entries to send in the loaded feeds. */
   #waiting = 0;
   #asked = new Map<Subscription, RetainedFeed>();
   readonly #onDone: (subscription: Subscription) => void;
 
-  /** @param onDone told when all that leaves at QoS 1 and 2 is handed out for a subscription */
+  /** @param onDone called when all messages of a subscription that are sent at QoS 1 or 2 have been sent */
   constructor(onDone: (subscription: Subscription) => void) {
     this.#onDone = onDone;
   }
 
-  /** Another subscription, or one made again: that begins anew. */
+  /** Add the feed of a new subscription. The feed of a repeated subscription starts again from the beginning. */
   ask(feed: RetainedFeed): void {
     this.#asked.delete(feed.subscription);
     this.#asked.set(feed.subscription, feed);
@@ -180,20 +188,21 @@ export class RetainedFeeds {
     return this.#loaded.length === 0 && this.#asked.size === 0;
   }
 
-  /** More may be looked up. */
+  /** True if the next feed may be loaded. */
   get mayLoad(): boolean {
-    if (this.#asked.size === 0 || this.#waiting >= LOADED_AT_ONCE || this.#loaded.length >= ASKED_AHEAD) return false;
+    if (this.#asked.size === 0 || this.#waiting >= MAX_LOADED_ENTRIES || this.#loaded.length >= MAX_CHECKED_FEEDS)
+      return false;
     const [feed] = this.#asked.values();
     return !feed.isDeferred;
   }
 
-  /** What a subscription is still to get is about entries before the one of this `seq`; undefined: it has got all. */
+  /** Get the `seq` after the last entry that is to be sent for a subscription. @returns undefined if all entries have been sent */
   pendingBefore(subscription: Subscription): number | undefined {
     const isOurs = (feed: RetainedFeed) => feed.subscription === subscription && feed.needsQuota;
     return (this.#asked.get(subscription) ?? this.#loaded.findLast(isOurs))?.before;
   }
 
-  /** Those that have been handed out in part; of several for one filter the last one counts. */
+  /** The positions of all feeds that were sent in part; for each topic filter that of its latest feed. */
   get pending(): PendingFeed[] {
     const byFilter = new Map<string, RetainedFeed>();
     for (const feed of this.#loaded) if (feed.needsQuota) byFilter.set(feed.subscription.filter, feed);
@@ -203,14 +212,14 @@ export class RetainedFeeds {
 
   /**
    * Look up the entries of the next feed.
-   * @param isDeferred whether the session still has the subscription
-   * @param upgradeQos as of its zone
-   * @returns how many entries there are
+   * @param hasSubscription tells whether the session still has the subscription
+   * @param upgradeQos the option of the zone
+   * @returns the number of entries found
    */
-  load(isDeferred: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
+  load(hasSubscription: (subscription: Subscription) => boolean, upgradeQos: boolean): number {
     const [feed] = this.#asked.values();
     this.#asked.delete(feed.subscription);
-    if (!isDeferred(feed.subscription)) return 0;
+    if (!hasSubscription(feed.subscription)) return 0;
     let count = 0;
     let isDone = true;
     for (const part of feed.load(upgradeQos)) {
@@ -223,14 +232,14 @@ export class RetainedFeeds {
     return count;
   }
 
-  /** The first that may go on. */
+  /** Choose the first loaded feed from which a message may be sent. @param hasQuota whether send quota is left */
   choose(hasQuota: boolean): RetainedFeed | undefined {
     const loaded = this.#loaded;
     for (let at = 0; at < loaded.length; at++) if (hasQuota || !loaded[at].needsQuota) return loaded[at];
     return undefined;
   }
 
-  /** The next message to hand out of one of them; undefined when that was all, and then it is forgotten. */
+  /** Take the next message of a loaded feed. The feed is removed after its last message. @returns undefined if there was no message left */
   next(feed: RetainedFeed): Message | undefined {
     const { waiting } = feed;
     const message = feed.next();
@@ -241,23 +250,23 @@ export class RetainedFeeds {
     return message;
   }
 
-  /** The connection has gone: what was to go out at QoS 1 and 2 waits for the next one. */
+  /** Unload all feeds after the connection has closed. Messages of QoS 1 and 2 are sent on the next connection. */
   unload(): void {
     const asked = [...this.#asked.values()];
     this.#asked = new Map();
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
     for (const feed of asked) {
-      feed.isDeferred = false; // that SUBACK will never be
+      feed.isDeferred = false; // its SUBACK can no longer be sent
       this.ask(feed);
     }
     this.#loaded = [];
     this.#waiting = 0;
   }
 
-  /** Those in which a message may still wait that a newer one must not overtake. */
+  /** The feeds that may contain a message that a newer one must not overtake; at most `MAX_CHECKED_FEEDS` that are not loaded. */
   *[Symbol.iterator](): IterableIterator<RetainedFeed> {
     yield* [...this.#loaded];
-    let left = ASKED_AHEAD;
+    let left = MAX_CHECKED_FEEDS;
     for (const feed of this.#asked.values()) {
       if (left-- === 0) return;
       yield feed;

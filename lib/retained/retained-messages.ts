@@ -4,24 +4,24 @@ import type { Message } from '../packets/message.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained-store.ts';
 
-/** Bounds of what is retained, from the options. */
+/** Options that limit retained messages. */
 export interface RetainedSettings {
   readonly maxRetainedMessages: number;
   readonly maxRetainedBytes: number;
   readonly maxRetainedPayloadSize: number;
-  /** Seconds; 0: for ever. */
+  /** In seconds; 0: messages do not expire. */
   readonly retainedExpiryInterval: number;
 }
 
-/** What expiry needs of the broker. */
+/** What the expiry of retained messages needs from the broker. */
 export interface RetainedHost {
   readonly wheel: TimingWheel;
   readonly time: TimeReading;
-  /** A message is retained no longer, its time being over. */
+  /** Called after the retained message of a topic has expired and was removed. */
   retainedExpired(topic: string): void;
 }
 
-/** The retained messages of the broker, each until it is replaced, deleted or expired. */
+/** The retained messages of a broker. A message is retained until it is replaced or deleted, or expires. */
 export class RetainedMessages {
   readonly #host: RetainedHost;
   readonly #settings: RetainedSettings;
@@ -34,20 +34,21 @@ export class RetainedMessages {
     this.#store = new RetainedStore({ maxMessages: settings.maxRetainedMessages, maxBytes: settings.maxRetainedBytes });
   }
 
+  /** Number of retained messages. */
   get count(): number {
     return this.#store.count;
   }
 
-  /** Of the messages that count against the bounds. */
+  /** Size of the messages that count towards the limits, in bytes. */
   get bytes(): number {
     return this.#store.bytes;
   }
 
   /**
-   * Keep a message, or delete what is kept where it has no payload [MQTT-3.3.1-5, -6, -7]. What the broker says of itself counts against no
-   * bound.
-   * @param seq of one that was kept
-   * @returns false if a bound refused it
+   * Retain a message, or delete the retained message of its topic if the payload is empty [MQTT-3.3.1-5, -6, -7]. Messages of the broker
+   * itself do not count towards the limits.
+   * @param seq the sequence number of a message that is read from the store
+   * @returns false if a limit refuses the message
    */
   put(message: Message, seq?: number): boolean {
     const { topic, isSystem } = message;
@@ -65,7 +66,7 @@ export class RetainedMessages {
     return true;
   }
 
-  /** Put back what was replaced or deleted: nobody has missed it who was still to get it. */
+  /** Retain a message again that was replaced or deleted. It becomes live again, so feeds that contain it send it. */
   putBack(entry: RetainedEntry<Message>): void {
     this.#forget(entry.topic);
     this.#store.putBack(entry);
@@ -78,22 +79,23 @@ export class RetainedMessages {
     this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
-  /** Keep nothing under a topic. */
+  /** Delete the retained message of a topic. */
   delete(topic: string): void {
     this.#forget(topic);
     this.#store.delete(topic);
   }
 
-  /** The broker has started again: the wheel knows nothing of what is to expire. */
+  /** Arm the expiry timers again after the broker has restarted, because a stop clears the timing wheel. */
   rearm(): void {
     for (const [entry, expiry] of this.#expiries) this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
-  /** What lies under a topic, though its time be over. */
+  /** Get the retained message of a topic, even if it has expired. */
   stored(topic: string): RetainedEntry<Message> | undefined {
     return this.#store.get(topic);
   }
 
+  /** Get the retained message of a topic, unless it has expired. */
   get(topic: string): RetainedEntry<Message> | undefined {
     const entry = this.#store.get(topic);
     return entry !== undefined && this.#isAlive(entry) ? entry : undefined;
@@ -108,12 +110,12 @@ export class RetainedMessages {
     this.#store.next = seq;
   }
 
-  /** Whether a filter can match anything: exactly known only of one without wildcards. */
+  /** Tell whether a topic filter can match a retained message. Exact only for filters without wildcards. */
   mayMatch(filter: string): boolean {
     return isWildcard(filter) ? this.#store.count > 0 : this.get(filter) !== undefined;
   }
 
-  /** What a filter matches, oldest first. */
+  /** Find the retained messages that a topic filter matches, oldest first. */
   match(filter: string): RetainedEntry<Message>[] {
     const found = this.#store.match(filter);
     if (this.#expiries.size === 0) return found;
@@ -121,9 +123,10 @@ export class RetainedMessages {
     return found.filter((entry) => this.#isAlive(entry));
   }
 
+  /** Remove an expired message. @internal */
   expire(entry: RetainedEntry<Message>): void {
     this.#expiries.delete(entry);
-    if (!entry.live) return;
+    if (!entry.isLive) return;
     this.#store.delete(entry.topic);
     this.#host.retainedExpired(entry.topic);
   }

@@ -7,7 +7,7 @@ import type { Draft } from '../store/record.ts';
 import type { RetainedMessages } from './retained-messages.ts';
 import type { RetainedEntry } from './retained-store.ts';
 
-/** What recording retained messages asks of the broker. */
+/** What `RetainedRecords` needs from the broker. */
 export interface RetainedRecordsHost {
   readonly ledger: Ledger | undefined;
   readonly retained: RetainedMessages;
@@ -16,30 +16,32 @@ export interface RetainedRecordsHost {
 
 /** A topic whose retained message has changed since it was last written. */
 export class RetainedChange {
-  /** Should the commit fail, `before` is retained again. */
+  /** True if `before` is retained again when the commit fails. */
   isRevocable = false;
-  /** undefined: nothing was. */
+  /** The previous retained message; undefined if there was none. */
   before: RetainedEntry<Message> | undefined = undefined;
-  /** The store holds a message of this topic. */
+  /** True if the store has a message of the topic. */
   isStored: boolean;
-  /** It does if the commit that failed last was kept after all. */
-  isStoredIfKept: boolean;
+  /** The value of `isStored` if the last commit, which failed, turns out to have been written. */
+  isStoredIfCommitted: boolean;
 
   constructor(isStored: boolean) {
-    this.isStored = this.isStoredIfKept = isStored;
+    this.isStored = this.isStoredIfCommitted = isStored;
   }
 }
 
 /**
- * Which retained messages have changed. A topic is noted only while it is retained, or the store may hold it: strangers choose topics,
- * and while the store fails there is no end of them.
+ * The retained messages that have changed since they were last written.
+ *
+ * A topic is listed only while it has a retained message or the store may have one. Clients choose topics, so the list would otherwise grow
+ * without limit while the store fails.
  */
 export class RetainedRecords implements Durable {
   isDirty = false;
   readonly #host: RetainedRecordsHost;
   #topics = new TextMap<RetainedChange>();
   #writing = new TextMap<RetainedChange>();
-  /** Last commit in the store when this was written. */
+  /** Number of the last commit in the store at the time of the last `write`. */
   #lastCommit = 0;
 
   constructor(host: RetainedRecordsHost) {
@@ -47,11 +49,11 @@ export class RetainedRecords implements Durable {
   }
 
   /**
-   * Another message is retained, or none.
-   * @param isRetained one is
-   * @param before what was until now, whether its time was over or not
-   * @param isRevocable who has changed it is told should that not be kept
-   * @returns false if that changes nothing
+   * Note that the retained message of a topic was set, replaced or deleted.
+   * @param isRetained true if the topic has a retained message now
+   * @param before the previous retained message, even if it had expired
+   * @param isRevocable true if the client is told of a failed commit, so that the change is undone then
+   * @returns false if there is nothing to write
    */
   changed(
     topic: string,
@@ -64,9 +66,9 @@ export class RetainedRecords implements Durable {
       if (before === undefined && !isRetained && !this.#writing.has(topic)) return false;
       this.#topics.set(topic, (change = new RetainedChange(before !== undefined)));
     }
-    if (!isRevocable) stand(change);
+    if (!isRevocable) makePermanent(change);
     else if (!change.isRevocable) {
-      // of several such changes none stands, if their commit fails
+      // if the commit of several such changes fails, all of them are undone: `before` is that of the first
       change.isRevocable = true;
       change.before = before;
     }
@@ -74,12 +76,12 @@ export class RetainedRecords implements Durable {
     return true;
   }
 
-  /** What the store holds of a topic is retained no longer. */
+  /** Note that the retained message of a topic was removed, so that its record is deleted. */
   removed(topic: string): void {
     const change = this.#topics.get(topic);
     if (change === undefined) this.#topics.set(topic, new RetainedChange(true));
     else {
-      stand(change);
+      makePermanent(change);
       if (!this.#writing.has(topic) && isSettled(change)) this.#topics.delete(topic);
     }
   }
@@ -87,20 +89,20 @@ export class RetainedRecords implements Durable {
   write(draft: Draft): void {
     const { retained, ledger } = this.#host;
     const commit = ledger?.commit ?? 0;
-    const isKept = commit > this.#lastCommit; // after a failure that was not known
+    const isCommitted = commit > this.#lastCommit; // if the previous commit failed, this is known since the store was opened again
     this.#lastCommit = commit;
     const writing = this.#topics;
     this.#topics = new TextMap();
     this.#writing = writing;
     writing.forEach((change, topic) => {
-      if (isKept) change.isStored = change.isStoredIfKept;
-      else change.isStoredIfKept = change.isStored;
+      if (isCommitted) change.isStored = change.isStoredIfCommitted;
+      else change.isStoredIfCommitted = change.isStored;
       const entry = retained.get(topic);
       if (entry === undefined && !change.isStored) {
         if (isSettled(change)) writing.delete(topic);
         return;
       }
-      change.isStoredIfKept = entry !== undefined;
+      change.isStoredIfCommitted = entry !== undefined;
       draft.key(Kind.retained).tail(topic);
       if (entry === undefined) draft.delete();
       else {
@@ -127,18 +129,18 @@ export class RetainedRecords implements Durable {
     this.#writing = new TextMap();
     changed.forEach((change, topic) => {
       if (change.isRevocable) this.#host.retainer.retainAgain(topic, change.before);
-      stand(change);
+      makePermanent(change);
     });
   }
 }
 
-/** The change is to stay, whatever becomes of its commit. */
-function stand(change: RetainedChange): void {
+/** Keep a change even if its commit fails. */
+function makePermanent(change: RetainedChange): void {
   change.isRevocable = false;
   change.before = undefined;
 }
 
-/** If nothing is retained, there is nothing to be written either. */
-function isSettled({ isStored, isStoredIfKept, before }: RetainedChange): boolean {
-  return !isStored && !isStoredIfKept && before === undefined;
+/** Tell whether nothing needs to be written for a topic that has no retained message. */
+function isSettled({ isStored, isStoredIfCommitted, before }: RetainedChange): boolean {
+  return !isStored && !isStoredIfCommitted && before === undefined;
 }

@@ -24,35 +24,35 @@ import {
   TopicKind
 } from './subscription.ts';
 
-/** Places of the table that finds a route by the bytes of its topic. */
+/** Number of places in the table that finds a route by the bytes of its topic. */
 const PLACES = 8192;
-/** Marks of topics seen once; a power of two. */
+/** Number of marks for topics that were seen once; a power of two. */
 const MARKS = 32_768;
-/** Bytes of a topic that its place depends on. */
+/** Number of bytes at the start of a topic that its hash depends on. */
 const HASHED_BYTES = 64;
-/** Of FNV-1a. */
+/** The multiplier of the hash FNV-1a. */
 const PRIME = 0x0100_0193;
 
 const NO_BYTES = Buffer.alloc(0);
-const NOBODY: readonly Subscription[] = [];
+const NO_TARGETS: readonly Subscription[] = [];
 const NO_GROUPS: readonly Group[] = [];
 
-/** How share groups pick, from the options. */
+/** Options that determine how share groups select a member. */
 export interface SharedSettings {
   readonly sharedSubscriptionStrategy: SharedStrategy;
   readonly sharedDispatchAckEnabled: boolean;
 }
 
-/** A share group in the index: picks a member by the broker's settings. */
+/** A share group in the index, which selects members according to the options of the broker. */
 class RoutedGroup extends ShareGroup<Subscription> implements Group {
-  /** Of the group among all. */
+  /** The key of the group in `Routing`. */
   readonly key: string;
-  /** The filter without the share prefix. */
+  /** The topic filter without the share prefix. */
   readonly filter: string;
   readonly #mountpoint: string;
   readonly #settings: SharedSettings;
 
-  /** @param mountpoint of its members */
+  /** @param mountpoint the mount point of the members */
   constructor(key: string, filter: string, mountpoint: string, settings: SharedSettings) {
     super();
     this.key = key;
@@ -61,7 +61,7 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
     this.#settings = settings;
   }
 
-  // named apart from ShareGroup.pick, which wants all circumstances
+  /** Select the member that receives a message; `ShareGroup.pick` with the options of the broker. */
   choose(message: Message): Subscription | undefined {
     const { sharedSubscriptionStrategy, sharedDispatchAckEnabled } = this.#settings;
     return this.pick(
@@ -87,37 +87,38 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
 
 type Routed = Subscription | RoutedGroup;
 
-/** A route as its owner sees it. */
+/** A route with the fields that only `Routing` may change. */
 type OwnRoute = { -readonly [K in keyof Route]: Route[K] } & {
-  /** Its place in the table of bytes; -1: none. */
+  /** Its place in the table; -1 if it is not in the table. */
   place: number;
 };
 
-/** Who gets the messages of a topic: the index of subscriptions, and a cache of what it answered. */
+/** Finds the receivers of the messages of a topic: an index of all subscriptions, and a cache of its results. */
 export class Routing {
-  /** Subscriptions, those in share groups among them; and these alone. */
+  /** Number of subscriptions, including shared ones. */
   count = 0;
+  /** Number of shared subscriptions. */
   sharedCount = 0;
   readonly #index = new FilterIndex<Routed>();
   readonly #groups = new TextMap<RoutedGroup>();
-  /** Of each shared subscription. */
+  /** The share group of each shared subscription. */
   readonly #groupOf = new Map<Subscription, RoutedGroup>();
   readonly #cache: RouteCache<OwnRoute>;
   readonly #table: (OwnRoute | undefined)[] = new Array(PLACES).fill(undefined);
-  /** Hashes of topics that came once: only those that come again are worth a place in the cache. */
+  /** Hashes of topics that were used once. A topic is added to the cache when it is used again. */
   readonly #seen = new Int32Array(MARKS);
   readonly #settings: SharedSettings;
   #found: Routed[] = [];
-  /** Goes up with each change of the subscriptions. */
+  /** Incremented by each change of subscriptions. */
   #version = 0;
 
-  /** @param maxWeight bound of the cache: topics plus the subscribers they reach */
+  /** @param maxWeight limit of the cache: number of topics plus number of the subscribers that they reach */
   constructor(settings: SharedSettings, maxWeight: number) {
     this.#settings = settings;
-    this.#cache = new RouteCache({ maxWeight, onRemove: (route) => this.#empty(route) });
+    this.#cache = new RouteCache({ maxWeight, onRemove: (route) => this.#clearRoute(route) });
   }
 
-  /** Filters in use, each counted once. */
+  /** Number of different topic filters in use. */
   get filterCount(): number {
     return this.#index.filterCount;
   }
@@ -126,12 +127,12 @@ export class Routing {
     return this.#index.filters();
   }
 
-  /** Whether a subscriber of this route has a session that is persisted. */
+  /** Tell whether messages to any subscriber of a route are persisted. */
   persistsAny({ targets, groups }: Route): boolean {
     return targets.some(({ subscriber }) => subscriber.isPersisted) || groups.some(({ mayPersist }) => mayPersist);
   }
 
-  /** Whether anybody has subscribed to anything under `$SYS`. */
+  /** True if there is a subscription to topics under `$SYS`. */
   get isSystemHeard(): boolean {
     return this.#systemFilters > 0;
   }
@@ -154,7 +155,7 @@ export class Routing {
     this.changed(subscription.filter);
   }
 
-  /** A group is one of its own under each mount point: its name and filter are the clients' words [MQTT-4.8.2-4]. */
+  /** Get or create a share group. Groups of different mount points are separate, although name and filter may be equal [MQTT-4.8.2-4]. */
   #groupFor({ group: name, filter }: SharedFilter, { mountpoint }: Subscriber): RoutedGroup {
     const key = groupKey(name, filter, mountpoint);
     let group = this.#groups.get(key);
@@ -167,7 +168,7 @@ export class Routing {
     return group;
   }
 
-  /** The group of a shared subscription, also of one that has been removed, while somebody is in it. */
+  /** Get the share group of a subscription, also after the subscription was removed. @returns undefined if the group has no members */
   groupOf({ filter, subscriber }: Subscription): Group | undefined {
     const shared = parseSharedFilter(filter);
     return typeof shared === 'object'
@@ -175,7 +176,7 @@ export class Routing {
       : undefined;
   }
 
-  /** Whether a subscription is in a share group at present. */
+  /** Tell whether a subscription is a member of a share group at present. */
   isShared(subscription: Subscription): boolean {
     return this.#groupOf.has(subscription);
   }
@@ -199,37 +200,37 @@ export class Routing {
     this.changed(subscription.filter);
   }
 
-  /** The subscriptions under a filter have changed: cached routes that it concerns no longer hold. */
+  /** Invalidate the cached routes that a topic filter affects. To be called after its subscriptions have changed. */
   changed(filter: string): void {
     this.#version++;
     if (isWildcard(filter)) this.#cache.invalidateAll();
     else this.#cache.invalidate(filter);
   }
 
-  /** Whether a route still says who gets the messages of its topic, cached or not. */
+  /** Tell whether a route is still valid, whether it is cached or not. */
   isFresh(route: Route): boolean {
     return route.version === this.#version || (!route.isStale && route.generation === this.#cache.generation);
   }
 
-  /** The route of a topic name known to be valid. */
+  /** Get the route of a topic name, which must be valid. */
   of(topic: string): Route {
     return this.#cache.get(topic) ?? (this.#isNew(hashOf(topic)) ? this.#match(topic) : this.#compute(topic));
   }
 
-  /** The route itself, or where subscriptions have changed since, the one that holds now. */
+  /** Get the present route of a topic: the given route if it is still valid, otherwise a new one. */
   freshened(route: Route): Route {
     return this.isFresh(route) ? route : (this.#cache.get(route.topic) ?? this.#match(route.topic));
   }
 
-  /** Whether a message of this topic would reach anybody. Not taken for a message: it makes no topic worth a place in the cache. */
+  /** Tell whether a topic has any receivers. Does not count as a use of the topic, so it does not add the topic to the cache. */
   reachesAnybody(topic: string): boolean {
     const { targets, groups } = this.#cache.get(topic) ?? this.#match(topic);
     return targets.length > 0 || groups.length > 0;
   }
 
   /**
-   * The route of the topic in `buf[start, end)`, found by its bytes where it has been used lately.
-   * @throws ProtocolError as `readTopicName`
+   * Get the route of the topic in `buf[start, end)`. Routes of recently used topics are found by their bytes.
+   * @throws ProtocolError as `readTopicName` does
    */
   resolve(buf: Buffer, start: number, end: number): Route {
     let hash = end - start;
@@ -242,12 +243,12 @@ export class Routing {
     return this.isFresh(known) ? known : this.#renew(known);
   }
 
-  /** Subscriptions have changed since a route in the table was computed. */
+  /** Replace a route in the table that is no longer valid. */
   #renew({ topic, bytes, place }: OwnRoute): Route {
     return this.#put(this.#cache.get(topic) ?? this.#compute(topic), place, bytes);
   }
 
-  /** Find a topic that is not in the table by its name. */
+  /** Find the route of a topic that is not in the table by the topic name. */
   #lookUp(buf: Buffer, start: number, end: number, hash: number, place: number): Route {
     const isPlain = isPrintable(buf, start, end);
     const topic = readTopicName(buf, start, end, isPlain);
@@ -257,7 +258,7 @@ export class Routing {
     return this.#put(route, place, route.bytes.length > 0 ? route.bytes : copyOf(buf, start, end));
   }
 
-  /** Have a route found by its bytes. What the cache does not take, a very long topic perhaps, is not kept here either. */
+  /** Add a route to the table. Routes that the cache has not accepted, for example of very long topics, are not added. */
   #put(route: OwnRoute, place: number, bytes: Buffer): Route {
     if (route.isStale) return route;
     route.bytes = bytes;
@@ -266,7 +267,7 @@ export class Routing {
     return route;
   }
 
-  /** Whether a topic comes for the first time, as far as its mark tells; from now on it does not. */
+  /** Tell whether a topic is used for the first time, and mark it as used. Approximate: topics can share a mark. */
   #isNew(hash: number): boolean {
     const mark = hash & (MARKS - 1);
     if (this.#seen[mark] === hash) return false;
@@ -280,18 +281,18 @@ export class Routing {
     return route;
   }
 
-  /** A route has left the cache: whoever still holds it shall not hold its targets, which count against no bound any more. */
-  #empty(route: OwnRoute): void {
+  /** Clear a route that was removed from the cache, because the limit of the cache no longer covers its targets. */
+  #clearRoute(route: OwnRoute): void {
     if (this.#table[route.place] === route) this.#table[route.place] = undefined;
     route.version = -1;
     route.bytes = NO_BYTES;
-    route.targets = NOBODY;
+    route.targets = NO_TARGETS;
     route.groups = NO_GROUPS;
   }
 
   /**
-   * Ask the index. The route is good for this once: it is in no cache.
-   * @param isPlain the topic is known to have no control characters
+   * Compute a route from the index. The route is not cached and valid for one use.
+   * @param isPlain true if the topic is known to have no control characters
    */
   #match(topic: string, isPlain = false): OwnRoute {
     const found = this.#found;
@@ -312,7 +313,7 @@ export class Routing {
       kind: kindOf(topic),
       levels: levelCount(topic),
       hasControls: !isPlain && controlIn(topic) !== undefined,
-      targets: merged.length === 0 ? NOBODY : merged,
+      targets: merged.length === 0 ? NO_TARGETS : merged,
       groups: groups ?? (NO_GROUPS as readonly RoutedGroup[]),
       version: this.#version,
       isStale: true,
@@ -327,12 +328,12 @@ export class Routing {
   }
 }
 
-/** Of a group among all: its name and filter under a mount point. */
+/** The key of a share group: mount point, name and topic filter. */
 function groupKey(name: string, filter: string, mountpoint: string): string {
   return `${mountpoint.length} ${name}/${filter}`;
 }
 
-/** The hash that `resolve` makes of the bytes, as long as they are ASCII; others are marked once for each way they come. */
+/** Hash a topic name. Equal to the hash in `resolve` for ASCII; other topics have two hashes, and are marked once for each. */
 function hashOf(topic: string): number {
   let hash = topic.length;
   const hashed = Math.min(hash, HASHED_BYTES);
@@ -340,14 +341,14 @@ function hashOf(topic: string): number {
   return hash;
 }
 
-/** A topic's bytes, out of the read chunk and out of any pool. */
+/** Copy the bytes of a topic, so that neither the read chunk nor a pool is referenced. */
 function copyOf(buf: Buffer, start: number, end: number): Buffer {
   const own = Buffer.allocUnsafeSlow(end - start);
   buf.copy(own, 0, start, end);
   return own;
 }
 
-/** One entry for each subscriber, in order of their first. */
+/** Combine the subscriptions of each subscriber, in the order of their first subscriptions. */
 function mergeBySubscriber(targets: readonly Subscription[]): Subscription[] {
   const bySubscriber = new Map<unknown, Subscription[] | Subscription>();
   for (const target of targets) {

@@ -3,57 +3,57 @@ import type { Publisher } from '../packets/message.ts';
 /** How a share group selects one of its members. `hash` uses a hash of the publisher's client id. */
 export type SharedStrategy = 'random' | 'round_robin' | 'sticky' | 'hash';
 
-/** What a share group needs to know of a subscription in it. */
+/** The fields of a subscription that a share group reads. */
 export interface GroupMember {
   readonly subscriber: {
     readonly clientId: string;
     readonly isOnline: boolean;
-    /** Its in-flight window is not full and its connection takes bytes. */
+    /** True if its in-flight window is not full and its connection accepts output. */
     readonly hasRoom: boolean;
   };
 }
 
-/** Where a publisher stands in a group. */
+/** The state of one publisher in a share group. */
 interface Cursor<M> {
-  /** round_robin: index of the member whose turn is next. */
+  /** For `round_robin`: index of the next member. */
   next: number;
-  /** sticky: the member that got the last message. */
+  /** For `sticky`: the member that received the last message. */
   kept: M | undefined;
-  /** hash: of the publisher's client id. */
+  /** For `hash`: the hash of the publisher's client id. */
   readonly hash: number;
 }
 
-/** What a member must be able to do to be picked; each falls back to the one before. */
+/** Requirements for a member to be selected. If no member meets one, the previous one in this list applies. */
 const ANY = 0;
 const ONLINE = 1;
 const ROOM = 2;
 
-/** Random draws before the members are counted: enough while a fifth of a large group is online. */
+/** Number of random draws before the suitable members are counted; enough if a fifth of a large group is online. */
 const DRAWS = 8;
 
 /**
  * The subscriptions that share the messages of one filter under one group name [MQTT-4.8.2-4].
  *
- * Members stand in the order in which they subscribed. A plain array keeps them, so that a pick is one index; a number given at joining,
- * ascending along the array, lets a leaving member be found in O(log n), and closing the gap is one memory move (2 us at 10,000 members).
+ * The members are in an array, in the order in which they subscribed, so that a member is selected by its index. Each has a ticket number;
+ * the numbers ascend, so that a member that leaves is found in O(log n). Closing the gap takes 2 us with 10,000 members.
  */
 export class ShareGroup<M extends GroupMember> {
   readonly #members: M[] = [];
-  /** Ticket numbers, beside `#members`. */
+  /** Ticket numbers of the members, by the same index as `#members`. */
   readonly #tickets: number[] = [];
   readonly #ticketOf = new Map<M, number>();
   #nextTicket = 0;
-  /** A publisher that is forgotten takes its cursor along. */
+  /** Weak, so that the cursor of a publisher is released with the publisher. */
   readonly #cursors = new WeakMap<Publisher, Cursor<M>>();
-  /** The app and the broker publish as one. */
+  /** The cursor for messages of the application and of the broker. */
   readonly #ownCursor: Cursor<M> = { next: 0, kept: undefined, hash: hashOf('') };
 
-  /** In the order of subscription. */
+  /** The members, in the order in which they subscribed. */
   get members(): readonly M[] {
     return this.#members;
   }
 
-  /** Join at the end; nothing happens to one that is in already. */
+  /** Add a member. Nothing happens if it is a member already. */
   add(member: M): void {
     if (this.#ticketOf.has(member)) return;
     const ticket = this.#nextTicket++;
@@ -62,7 +62,7 @@ export class ShareGroup<M extends GroupMember> {
     this.#tickets.push(ticket);
   }
 
-  /** Leave. @returns true when the group is empty now */
+  /** Remove a member. @returns true if the group is empty now */
   remove(member: M): boolean {
     const ticket = this.#ticketOf.get(member);
     if (ticket !== undefined) {
@@ -75,14 +75,14 @@ export class ShareGroup<M extends GroupMember> {
   }
 
   /**
-   * Choose who gets a message.
+   * Select the member that receives a message.
    *
-   * Members that are online are preferred. Where all are offline one is picked all the same, and its queue stores the message. One look
-   * in the usual case; at worst, with most members offline or full, three passes over the members.
-   * @param publisher whose place in the group (`round_robin`, `sticky`) or client id (`hash`) counts; undefined: the app's own
-   * @param wantsAck acknowledged dispatch of QoS 1 and 2: pass over members without room, too, while another can take the message
-   * @param random from 0 up to 1
-   * @returns undefined only when the group is empty
+   * Online members are preferred. If all are offline, one of them is selected and the message is queued for it. Usually the first member
+   * tested is suitable; at worst, with most members offline or without room, all members are tested three times.
+   * @param publisher the publisher of the message, whose cursor is used; undefined: the application or the broker
+   * @param wantsAck acknowledged dispatch of QoS 1 and 2: prefer members that have room for the message
+   * @param random returns a number from 0 up to but excluding 1
+   * @returns undefined only if the group is empty
    */
   pick(
     strategy: SharedStrategy,
@@ -98,14 +98,14 @@ export class ShareGroup<M extends GroupMember> {
       case 'round_robin': {
         const cursor = this.#cursorOf(publisher);
         const at = this.#seek(cursor.next, need);
-        // Past the one who got it, so that the neighbour of an offline member does not get a double share.
+        // continues after the selected member; otherwise the member after an offline one would get a double share
         cursor.next = at + 1;
         return this.#members[at];
       }
       case 'sticky': {
         const cursor = this.#cursorOf(publisher);
         const kept = cursor.kept !== undefined && this.#ticketOf.has(cursor.kept) ? cursor.kept : undefined;
-        if (kept !== undefined && can(kept, need)) return kept;
+        if (kept !== undefined && meets(kept, need)) return kept;
         return (cursor.kept = this.#draw(need, random, kept));
       }
       case 'hash':
@@ -123,37 +123,39 @@ export class ShareGroup<M extends GroupMember> {
     return cursor;
   }
 
-  /** Index of the first member from `start` on, going round, that meets the highest need any of them meets. */
+  /** Find the first member, cyclically from `start`, that meets the highest requirement that any member meets. @returns its index */
   #seek(start: number, need: number): number {
     const members = this.#members;
     const count = members.length;
     for (; need > ANY; need--) {
       for (let i = 0, at = start % count; i < count; i++, at = at + 1 === count ? 0 : at + 1) {
-        if (can(members[at], need)) return at;
+        if (meets(members[at], need)) return at;
       }
     }
     return start % count;
   }
 
-  /** A random one of the members that meet the highest need any of them meets; `kept` if it is one. */
+  /**
+   * Draw a random member from those that meet the highest requirement that any member meets; `kept` takes precedence if it is one of them.
+   */
   #draw(need: number, random: () => number, kept?: M): M {
     const members = this.#members;
     const count = members.length;
     for (let draw = 0; draw < DRAWS; draw++) {
       const member = members[Math.floor(random() * count)];
-      if (can(member, need)) return member;
+      if (meets(member, need)) return member;
     }
     for (; ; need--) {
-      if (kept !== undefined && can(kept, need)) return kept;
+      if (kept !== undefined && meets(kept, need)) return kept;
       let able = 0;
-      for (const member of members) if (can(member, need)) able++;
+      for (const member of members) if (meets(member, need)) able++;
       if (able === 0) continue;
       let left = Math.floor(random() * able);
-      for (const member of members) if (can(member, need) && left-- === 0) return member;
+      for (const member of members) if (meets(member, need) && left-- === 0) return member;
     }
   }
 
-  /** Binary search. */
+  /** Find the index of a ticket number by binary search. */
   #indexOf(ticket: number): number {
     const tickets = this.#tickets;
     let low = 0;
@@ -167,12 +169,12 @@ export class ShareGroup<M extends GroupMember> {
   }
 }
 
-function can(member: GroupMember, need: number): boolean {
+function meets(member: GroupMember, need: number): boolean {
   const { subscriber } = member;
   return need === ANY || (subscriber.isOnline && (need === ONLINE || subscriber.hasRoom));
 }
 
-/** FNV-1a over UTF-16 units with a last mix, because the low bits decide. Stable from run to run. */
+/** Hash a string: FNV-1a over UTF-16 code units, with a final mix because only the low bits are used. The same in every run. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -2,42 +2,41 @@ import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 
 /**
- * What a message can be delivered to: a session of this process, a handler of the app, later a session of another node. This is the
- * whole of what routing knows of its targets.
+ * A receiver of messages: a session, or a handler of the application. Routing knows nothing else about its targets.
  */
 export interface Subscriber {
   readonly clientId: string;
-  /** Stands in front of its topics; empty: none. */
+  /** Prefix of all topics of the subscriber; empty if there is none. */
   readonly mountpoint: string;
-  /** Has a connection (or needs none). */
+  /** True if the subscriber has a connection or needs none. */
   readonly isOnline: boolean;
-  /** Could send a QoS 1 or 2 message at once. */
+  /** True if a QoS 1 or 2 message can be sent at once. */
   readonly hasRoom: boolean;
-  /** What it is to get is kept in the store. */
+  /** True if messages to the subscriber are persisted. */
   readonly isPersisted: boolean;
-  /** Layout in which whole runs of QoS 0 frames may be handed over untouched; 0: each message by `deliver`. */
+  /** Packet layout (4: MQTT 3.x, 5: MQTT 5.0) in which `deliverRun` accepts QoS 0 frames; 0: only `deliver` may be used. */
   readonly outboundFastPath: 0 | 4 | 5;
-  /** Longest frame it takes. */
+  /** Maximum size of a frame, in bytes. */
   readonly maxFrame: number;
-  /** Send, queue or drop; never throws. @returns false if the message was dropped */
+  /** Send, queue or drop a message. Does not throw. @returns false if the message was dropped */
   deliver(message: Message, subscription: Subscription): boolean;
-  /** Take frames that lie one behind the other, all QoS 0 and not retained. Only while `rawLayout` is theirs. */
+  /** Send adjacent QoS 0 frames without the retain flag. Allowed only if `outboundFastPath` is their layout. */
   deliverRun(run: Frame, bytes: number, count: number): void;
 }
 
-/** One subscription, or what several of one subscriber that match a topic come to. */
+/** A subscription, or the combination of several subscriptions of one subscriber that match the same topic. */
 export class Subscription {
   readonly subscriber: Subscriber;
-  /** As subscribed, with the share prefix where there is one. */
+  /** The topic filter as subscribed, including the share prefix if there is one. */
   readonly filter: string;
   qos: QoS;
-  /** No Local */
+  /** No Local. */
   noLocal: boolean;
-  /** Retain As Published */
+  /** Retain As Published. */
   retainAsPublished: boolean;
-  /** Retain Handling */
+  /** Retain Handling. */
   retainHandling: 0 | 1 | 2;
-  /** Subscription Identifiers, one for each matching subscription that has one. */
+  /** Subscription Identifiers of the matching subscriptions; undefined if none has one. */
   ids: readonly number[] | undefined;
   constructor(
     subscriber: Subscriber,
@@ -57,17 +56,17 @@ export class Subscription {
     this.ids = ids;
   }
 
-  /** For the subscriber's own messages, where only some of several subscriptions have No Local. */
+  /** The combination to use for the subscriber's own messages, if some but not all of the subscriptions have No Local. */
   get own(): Subscription | undefined {
     return undefined;
   }
 }
 
-/** What several subscriptions of one subscriber come to for one topic. */
+/** The combination of several subscriptions of one subscriber for one topic. */
 class MergedSubscription extends Subscription {
   readonly #own: Subscription | undefined;
 
-  /** @param all at least two, of one subscriber */
+  /** @param all at least two subscriptions, all of one subscriber */
   constructor(all: readonly Subscription[]) {
     const qos = all.reduce<QoS>((highest, { qos }) => (qos > highest ? qos : highest), 0); // [MQTT-3.3.4-2]
     const ids = all.flatMap(({ ids }) => ids ?? []); // [MQTT-3.3.4-4]
@@ -90,15 +89,15 @@ class MergedSubscription extends Subscription {
   }
 }
 
-/** One subscription that stands for all of one subscriber's. */
+/** Combine the subscriptions of one subscriber that match a topic. @param all at least one */
 export function merge(all: readonly Subscription[]): Subscription {
   return all.length === 1 ? all[0] : new MergedSubscription(all);
 }
 
 /**
- * Whether a filter that matches a topic may do so under the subscriber's mount point: topics begin behind it, and there, too, a leading
- * wildcard does not reach `$` [MQTT-4.7.2-1].
- * @param filter without share prefix
+ * Tell whether a filter that matches a topic does so under a mount point as well. Topics begin after the mount point, and there a leading
+ * wildcard does not match `$` either [MQTT-4.7.2-1].
+ * @param filter the topic filter, including the mount point, without the share prefix
  */
 export function mayReach(mountpoint: string, filter: string, topic: string): boolean {
   const at = mountpoint.length;
@@ -107,34 +106,39 @@ export function mayReach(mountpoint: string, filter: string, topic: string): boo
   return (first !== 0x2b && first !== 0x23) || !filter.startsWith(mountpoint);
 }
 
-/** What kind of topic a PUBLISH names. */
+/** Kinds of topic names: `system` is `$SYS/...`, `delayed` is `$delayed/...`. */
 export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
 
-/** A share group, as far as delivery goes. */
+/** A share group, as delivery sees it. */
 export interface Group {
-  /** What some member is to get is kept in the store. */
+  /** True if messages to some member are persisted. */
   readonly mayPersist: boolean;
-  /** Some member could send a QoS 1 or 2 message at once. */
+  /** True if some member can send a QoS 1 or 2 message at once. */
   readonly hasRoom: boolean;
+  /** Select the member that receives a message. */
   choose(message: Message): Subscription | undefined;
 }
 
 /**
- * Where the messages of one topic go: computed once, kept until a subscription changes it. One that leaves the cache loses its targets,
- * so take them before anything is called that may subscribe somebody, or ask whether it `isFresh`.
+ * The receivers of the messages of one topic; valid until a subscription changes.
+ *
+ * A route that is removed from the cache loses its targets. Callers must therefore read the targets before they call code that may change
+ * subscriptions, or test `Routing.isFresh` afterwards.
  */
 export interface Route {
   readonly topic: string;
-  /** The topic's bytes as they stand in packets; empty as long as none has come that is worth remembering. */
+  /** The bytes of the topic, as in packets; empty if the route is not in the table of `Routing.resolve`. */
   readonly bytes: Buffer;
+  /** A `TopicKind`. */
   readonly kind: number;
+  /** Number of levels of the topic. */
   readonly levels: number;
-  /** The topic has control characters or non-characters, which a zone may refuse. */
+  /** True if the topic contains control characters or non-characters, which a zone may refuse. */
   readonly hasControls: boolean;
-  /** One for each subscriber, overlapping subscriptions merged. */
+  /** One subscription for each subscriber; overlapping subscriptions are combined. */
   readonly targets: readonly Subscription[];
   readonly groups: readonly Group[];
-  /** State of the subscriptions that it was computed for; -1 once it has lost its targets. */
+  /** The version of `Routing` for which the route was computed; -1 after the route has lost its targets. */
   readonly version: number;
   isStale: boolean;
   generation: number;

@@ -1,15 +1,15 @@
 import { TextMap } from '../base/text-map.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Above this many an array gives way to a Map, so that finding one stays cheap. */
+/** Maximum number of subscriptions in an array. More are stored in a Map, so that a lookup stays fast. */
 const FEW = 16;
 const NONE: readonly Subscription[] = [];
 
-/** The subscriptions of one session. Most have a few: ten take 130 bytes in an array, 560 in a Map. */
+/** The subscriptions of one session. Most sessions have few: ten subscriptions take 130 bytes in an array, and 560 in a Map. */
 export class Subscriptions {
-  /** Shared ones among them. */
+  /** Number of shared subscriptions. */
   shared = 0;
-  /** The array is replaced, never changed: who goes through it is not disturbed, and it has no spare room. */
+  /** The array is replaced and never changed, so that iterations are not affected and no spare capacity is allocated. */
   #all: readonly Subscription[] | TextMap<Subscription> = NONE;
 
   get size(): number {
@@ -20,7 +20,7 @@ export class Subscriptions {
     return this.#all instanceof TextMap ? this.#all.get(filter) : this.#all.find((one) => one.filter === filter);
   }
 
-  /** @param subscription to a filter that is not among them */
+  /** Add a subscription. @param subscription its filter must not be in the collection yet */
   add(subscription: Subscription): void {
     if (isShared(subscription.filter)) this.shared++;
     if (this.#all instanceof TextMap) this.#all.set(subscription.filter, subscription);
@@ -39,13 +39,13 @@ export class Subscriptions {
     else this.#all = this.#all.filter((one) => one.filter !== filter);
   }
 
-  /** In the order in which they were made. There may be changes meanwhile. */
+  /** Get the subscriptions in the order in which they were made. They may be changed during iteration. */
   values(): IterableIterator<Subscription> {
     return this.#all.values();
   }
 }
 
-/** Whether a filter is that of a shared subscription. */
+/** Tell whether a topic filter is that of a shared subscription. */
 export function isShared(filter: string): boolean {
   return filter.startsWith('$share/') || filter.startsWith('$queue/');
 }

@@ -21,13 +21,13 @@ describe('RetainedStore', () => {
     const first = store.get('a/b')!;
     assert.equal(store.put('a/b', 'two!', 4), 'replaced');
     const second = store.get('a/b')!;
-    assert.deepEqual([second.message, second.bytes, second.live], ['two!', 4, true]);
+    assert.deepEqual([second.message, second.bytes, second.isLive], ['two!', 4, true]);
     assert.ok(second.seq > first.seq);
-    assert.deepEqual([first.message, first.live], ['one', false]);
+    assert.deepEqual([first.message, first.isLive], ['one', false]);
     assert.equal(store.count, 1);
     assert.equal(store.bytes, 4);
     assert.equal(store.delete('a/b'), second);
-    assert.equal(second.live, false);
+    assert.equal(second.isLive, false);
     assert.equal(store.delete('a/b'), undefined);
     assert.equal(store.get('a/b'), undefined);
     assert.equal(store.count, 0);
@@ -96,7 +96,7 @@ describe('RetainedStore', () => {
     assert.equal(store.put('a', 2, 6), 'replaced');
     const a = store.get('a')!;
     assert.equal(store.put('a', 3, 7), 'refused');
-    assert.equal(a.live, false);
+    assert.equal(a.isLive, false);
     assert.deepEqual(topics(store, '#'), ['b']);
     assert.equal(store.bytes, 4);
     assert.equal(store.put('c', 1, 11), 'refused');
@@ -138,7 +138,7 @@ describe('RetainedStore', () => {
       [...slow.values()].reduce((sum, bytes) => sum + bytes, 0)
     );
     for (const entry of store) store.delete(entry.topic);
-    assert.ok(entries.every((entry) => !entry.live));
+    assert.ok(entries.every((entry) => !entry.isLive));
     assert.equal(store.count, 0);
     assert.equal(store.bytes, 0);
     assert.deepEqual(topics(store, '#'), []);
@@ -196,7 +196,7 @@ describe('RetainedStore', () => {
     for (const filter of ['#', 'r/#', 'r/+/+']) {
       const entries = store.match(filter);
       assert.equal(entries.length, 200_000);
-      assert.ok(entries.every((entry, i) => entry.live && (i === 0 || entries[i - 1]!.seq < entry.seq)));
+      assert.ok(entries.every((entry, i) => entry.isLive && (i === 0 || entries[i - 1]!.seq < entry.seq)));
     }
     assert.equal(store.match('r/+/7').length, 450);
     assert.equal(store.match('r/7/+').length, 445);
