@@ -1,4 +1,3 @@
-import { StateError } from '../base/errors.ts';
 import { TextMap } from '../base/text-map.ts';
 import type { Events } from '../events/events.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
@@ -151,7 +150,7 @@ export class SessionIndex {
    */
   forget(session: Session): void {
     const { metrics, events, routing } = this.#host;
-    session.abortHooks(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
+    session.abortHooks();
     if (session.clientId === '' || this.#sessions.get(session.clientId) !== session) return;
     this.#sessions.delete(session.clientId);
     metrics.counts[Metric.sessionTerminated]++;

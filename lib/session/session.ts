@@ -193,8 +193,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /** The hooks that decide on its CONNECT need not answer any more. */
-  abortHooks(reason: Error): void {
-    this.abort?.abort(reason);
+  abortHooks(): void {
+    this.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
     this.abort = undefined;
   }
 
@@ -267,7 +267,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.connectedAt = undefined;
     this.disconnectedAt = ports.clock.now();
     this.aliases = undefined;
-    this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection has gone'));
+    this.auth?.abort(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
     this.auth = undefined;
     ports.wheel.disarm(this);
     this.#carriedOver = undefined;
