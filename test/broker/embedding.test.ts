@@ -7,7 +7,7 @@ import { duplexPair } from '../../lib/client/duplex.ts';
 import { type Broker, connectClient, createBroker, type ListenerHandle, type MessageInput } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
-import { connect, held, turns } from '../support/wire.ts';
+import { connect, turns, withResolvers } from '../support/wire.ts';
 
 async function started(options: Parameters<typeof createBroker>[0] = {}): Promise<Broker> {
   return createBroker(options).start();
@@ -184,7 +184,7 @@ describe('A broker in an app', () => {
   it('makes clients that connect during the start wait, and refuses them if the start fails', async () => {
     for (const isGood of [true, false]) {
       const broker = createBroker({ maxConnections: 3 });
-      const opened = held<void>();
+      const opened = withResolvers<void>();
       broker.attach(listenerStub('good'));
       broker.attach(listenerStub('late', () => opened.promise));
       const errors: unknown[] = [];
@@ -341,7 +341,7 @@ describe('A broker in an app', () => {
   });
 
   it('accepts a stream once, and leaves its connection unaffected when the stream is passed again', async () => {
-    const opening = held<void>();
+    const opening = withResolvers<void>();
     await using broker = createBroker();
     broker.attach(listenerStub('late', () => opening.promise));
     const starting = broker.start();

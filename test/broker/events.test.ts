@@ -42,7 +42,7 @@ function listening(broker: Broker, names: readonly EventName[] = EVENT_NAMES): s
 }
 
 /** Returns the events since the last call. */
-function told(lines: string[]): string[] {
+function takeLines(lines: string[]): string[] {
   return lines.splice(0);
 }
 
@@ -58,7 +58,7 @@ describe('Events', () => {
     await using broker = await startBroker();
     const lines = listening(broker);
     const client = await rawClient(broker, { clientId: 'c' });
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.connect c',
       'session.created c',
       'client.connack c reasonCode=0',
@@ -67,7 +67,7 @@ describe('Events', () => {
     client.send({ cmd: 'disconnect', reasonCode: 0 });
     await client.closed();
     await turns();
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.disconnected c reason=normal reasonCode=0',
       'session.terminated c reason=normal'
     ]);
@@ -80,9 +80,9 @@ describe('Events', () => {
     const properties = { sessionExpiryInterval: 60 };
     const come = (clean: boolean) => rawClient(broker, { clientId: 'c', clean, properties });
     await gone(await come(true));
-    assert.deepEqual(told(lines).slice(4), ['client.disconnected c reason=closed reasonCode=128']);
+    assert.deepEqual(takeLines(lines).slice(4), ['client.disconnected c reason=closed reasonCode=128']);
     const second = await come(false);
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.connect c',
       'session.resumed c',
       'client.connack c reasonCode=0',
@@ -90,7 +90,7 @@ describe('Events', () => {
     ]);
     const third = await come(false);
     await refused(second, 0x8e);
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.connect c',
       'session.takenover c',
       'client.disconnected c reason=takeovered reasonCode=142',
@@ -100,7 +100,7 @@ describe('Events', () => {
     ]);
     const fourth = await come(true);
     await refused(third, 0x8e);
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.connect c',
       'session.discarded c',
       'client.disconnected c reason=discarded reasonCode=142',
@@ -110,13 +110,13 @@ describe('Events', () => {
       'client.connected c sessionPresent=false'
     ]);
     await gone(fourth);
-    told(lines);
+    takeLines(lines);
     await clock.advance('60s');
-    assert.deepEqual(told(lines), ['session.terminated c reason=expired']);
+    assert.deepEqual(takeLines(lines), ['session.terminated c reason=expired']);
     await gone(await come(true));
-    told(lines);
+    takeLines(lines);
     broker.session('c').discard();
-    assert.deepEqual(told(lines), ['session.terminated c reason=discarded']);
+    assert.deepEqual(takeLines(lines), ['session.terminated c reason=discarded']);
   });
 
   it('report a refused CONNECT with client.connack alone', async () => {
@@ -124,11 +124,11 @@ describe('Events', () => {
     const lines = listening(broker);
     await refusedConnect(broker, { clientId: 'c' });
     await turns();
-    assert.deepEqual(told(lines), ['client.connect c', 'client.connack c reasonCode=135']);
+    assert.deepEqual(takeLines(lines), ['client.connect c', 'client.connack c reasonCode=135']);
     const bad = await rawClient(broker, { connect: false });
     bad.sendBytes('10 0d 0004 4d515454 05 03 0000 00 0000');
     await bad.closed();
-    assert.deepEqual(told(lines), ['client.connack reasonCode=129']); // the client id has not been read
+    assert.deepEqual(takeLines(lines), ['client.connack reasonCode=129']); // the client id has not been read
   });
 
   it('report why a connection ended', async () => {
@@ -163,7 +163,7 @@ describe('Events', () => {
       const client = await rawClient(broker, { clientId: 'c', keepalive: 10, properties });
       await end(client);
       await turns();
-      assert.deepEqual(told(lines), [`client.disconnected c ${expected}`]);
+      assert.deepEqual(takeLines(lines), [`client.disconnected c ${expected}`]);
     }
   });
 
@@ -180,7 +180,7 @@ describe('Events', () => {
       JSON.stringify({ qos, noLocal: false, retainAsPublished: false, retainHandling: 0, id });
     client.send(subscribe(1, [{ topic: 'old/x', qos: 2 }, 'secret', '$queue/'], { subscriptionIdentifier: [3] }));
     await client.next('suback');
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       `client.subscribe c filter=old/x options=${options(2, 3)}`,
       `session.subscribed c filter=new/x options=${options(1, 3)}`,
       `client.subscribe c filter=secret options=${options(0, 3)}`,
@@ -188,14 +188,14 @@ describe('Events', () => {
     ]);
     client.send(unsubscribe(2, 'old/x', 'never'));
     await client.next('unsuback');
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.unsubscribe c filter=old/x',
       'session.unsubscribed c filter=new/x',
       'client.unsubscribe c filter=never'
     ]);
     broker.session('c').subscribe('by/the/app', { qos: 1 });
     broker.session('c').unsubscribe('by/the/app');
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       `session.subscribed c filter=by/the/app options=${options(1)}`,
       'session.unsubscribed c filter=by/the/app'
     ]);
@@ -214,15 +214,15 @@ describe('Events', () => {
       if (qos === 2) receiver.send({ cmd: 'pubrec', messageId, reasonCode: 0 });
       await rest(receiver);
       const expected = [`message.publish p a`, `message.delivered r a qos=${qos} retain=${qos === 1}`];
-      assert.deepEqual(told(lines), qos === 0 ? expected : [...expected, `message.acked r a qos=${qos}`]);
+      assert.deepEqual(takeLines(lines), qos === 0 ? expected : [...expected, `message.acked r a qos=${qos}`]);
       if (qos === 2) {
         receiver.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
         await nothing(receiver);
-        assert.deepEqual(told(lines), []);
+        assert.deepEqual(takeLines(lines), []);
       }
     }
     await broker.publish('a', 'of the app');
-    assert.deepEqual(told(lines), ['message.publish - a', 'message.delivered r a qos=0 retain=false']);
+    assert.deepEqual(takeLines(lines), ['message.publish - a', 'message.delivered r a qos=0 retain=false']);
   });
 
   it('report why a message was dropped, and for which client', async () => {
@@ -243,37 +243,37 @@ describe('Events', () => {
       properties: { maximumPacketSize: 60, sessionExpiryInterval: 60 }
     });
     await broker.publish('nobody');
-    assert.deepEqual(told(lines), ['message.dropped - nobody reason=no_subscribers']);
+    assert.deepEqual(takeLines(lines), ['message.dropped - nobody reason=no_subscribers']);
     await granted(client, 1, [{ topic: 'own', noLocal: true }, { topic: 'hook' }, { topic: 'queue', qos: 1 }]);
     client.send(publish('own'));
     client.send(publish('hook'));
     client.send(publish('secret'));
     client.send(publish('queue', 'x'.repeat(30)));
     await rest(client);
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'message.dropped c own reason=no_local',
       'message.dropped c hook reason=hook',
       'message.dropped - secret reason=not_authorized'
     ]);
     await broker.publish('queue', 'x'.repeat(80));
-    assert.deepEqual(told(lines), ['message.dropped c queue reason=too_large']);
+    assert.deepEqual(takeLines(lines), ['message.dropped c queue reason=too_large']);
     await broker.publish('$delayed/5/later');
     await broker.publish('$delayed/5/later').catch(() => {});
-    assert.deepEqual(told(lines), ['message.dropped - $delayed/5/later reason=quota']);
+    assert.deepEqual(takeLines(lines), ['message.dropped - $delayed/5/later reason=quota']);
     await gone(client);
     await broker.publish('queue', 'x');
-    assert.deepEqual(told(lines), ['message.dropped c queue reason=qos0_msg']);
+    assert.deepEqual(takeLines(lines), ['message.dropped c queue reason=qos0_msg']);
     await broker.publish('queue', '1', { qos: 1, properties: { messageExpiryInterval: 2 } });
     await broker.publish('queue', '2', { qos: 1, properties: { messageExpiryInterval: 2 } });
-    assert.deepEqual(told(lines), ['message.dropped c queue reason=queue_full']);
+    assert.deepEqual(takeLines(lines), ['message.dropped c queue reason=queue_full']);
     await clock.advance('3s');
     const again = await rawClient(broker, { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } });
     await nothing(again);
-    assert.deepEqual(told(lines), ['message.dropped c queue reason=expired']);
+    assert.deepEqual(takeLines(lines), ['message.dropped c queue reason=expired']);
     await gone(again);
     await broker.publish('queue', '3', { qos: 1 });
     await clock.advance('60s');
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'message.dropped - later reason=no_subscribers',
       'message.dropped c queue reason=session_terminated'
     ]);
@@ -286,7 +286,7 @@ describe('Events', () => {
     const client = await rawClient(broker, { clientId: 'c', will: WILL });
     const lines = listening(broker);
     await gone(client);
-    assert.deepEqual(told(lines), [
+    assert.deepEqual(takeLines(lines), [
       'client.disconnected c reason=closed reasonCode=128',
       'session.terminated c reason=closed',
       'message.publish c will',
@@ -300,7 +300,7 @@ describe('Events', () => {
     const client = await rawClient(broker);
     await granted(client, 1, '$SYS/#');
     assert.ok((await rest(client)).length > 0);
-    assert.deepEqual(told(lines), []);
+    assert.deepEqual(takeLines(lines), []);
   });
 });
 
@@ -436,18 +436,18 @@ describe('A listener', () => {
     const replaced = { second: ['connack 0x0', 'pingresp'], isClosed: false, has: true, wills: ['first'] };
     const ended = { second: ['connack 0x80'], isClosed: true, has: false, wills: ['first'] };
     const dropped = { ...ended, second: ['connack 0x0', 'disconnect 0x98'], wills: ['second', 'first'] };
-    const told = { first: ['disconnect 0x8e'] };
+    const takenOver = { first: ['disconnect 0x8e'] };
     const takeover = { clean: false };
     for (const [name, how, expected] of [
       ['client.connect', takeover, { ...replaced, first: ['disconnect 0x98'] }],
-      ['session.takenover', takeover, { ...ended, ...told }],
-      ['client.disconnected', { ...takeover, reason: 'takeovered' }, { ...ended, ...told }],
-      ['session.resumed', takeover, { ...ended, ...told }],
-      ['client.connack', takeover, { ...ended, ...told }],
-      ['client.connected', takeover, { ...dropped, ...told }],
+      ['session.takenover', takeover, { ...ended, ...takenOver }],
+      ['client.disconnected', { ...takeover, reason: 'takeovered' }, { ...ended, ...takenOver }],
+      ['session.resumed', takeover, { ...ended, ...takenOver }],
+      ['client.connack', takeover, { ...ended, ...takenOver }],
+      ['client.connected', takeover, { ...dropped, ...takenOver }],
       ['session.discarded', { clean: true }, { ...replaced, first: ['disconnect 0x98'] }],
-      ['client.disconnected', { clean: true, reason: 'discarded' }, { ...replaced, ...told }],
-      ['session.created', { clean: true }, { ...ended, ...told }],
+      ['client.disconnected', { clean: true, reason: 'discarded' }, { ...replaced, ...takenOver }],
+      ['session.created', { clean: true }, { ...ended, ...takenOver }],
       ['session.resumed', { clean: false, isOffline: true }, { ...ended, first: [], wills: [] }],
       ['session.discarded', { clean: true, isOffline: true }, { ...replaced, first: [], wills: [] }]
     ] as const) {

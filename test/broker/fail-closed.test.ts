@@ -5,7 +5,7 @@ import type { HookName, Hooks } from '../../lib/events/hooks.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { rawClient } from '../support/raw-client.ts';
-import { granted, held, publish, refusedConnect, startBroker, turns } from '../support/wire.ts';
+import { granted, publish, refusedConnect, startBroker, turns, withResolvers } from '../support/wire.ts';
 
 /** Functions that make no decision, synchronously and asynchronously. */
 const SILENT: Readonly<Record<string, () => undefined>> = {
@@ -68,7 +68,7 @@ describe('No decision of any authenticate hook', () => {
   });
 
   it('refuses a client whose only hook is removed while it is pending', async () => {
-    const answer = held<undefined>();
+    const answer = withResolvers<undefined>();
     await using broker = await startBroker();
     const remove = broker.hook('authenticate', () => answer.promise);
     const outcome = refusedConnect(broker);
@@ -142,7 +142,7 @@ describe('No decision of any authorize hook', () => {
   });
 
   it('refuses a message and a subscription whose only hook is removed while it is pending', async () => {
-    const answer = held<undefined>();
+    const answer = withResolvers<undefined>();
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const removals = (['authorizePublish', 'authorizeSubscribe'] as const).map((name) =>

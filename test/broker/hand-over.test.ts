@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { QoS } from '../../lib/packets/types.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
-import { type Bed, bed, client, payloads, publish, subscribe } from '../robustness/support.ts';
+import { type Bed, client, payloads, publish, startTestBed, subscribe } from '../robustness/support.ts';
 
 const FILTER = '$share/workers/jobs/#';
 
@@ -30,7 +30,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     ['its client sends DISCONNECT', (one: Peer) => one.say({ cmd: 'disconnect', reasonCode: 0 })]
   ] as const) {
     it(`[4.8.2] are delivered to another member in order when ${how}, including those in flight at QoS 1`, async () => {
-      await using stage = await bed();
+      await using stage = await startTestBed();
       const one = await member(stage, 'one', 3);
       await jobs(stage, 1, 1, 10);
       assert.deepEqual(payloads(one), range(1, 3));
@@ -42,7 +42,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   }
 
   it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 only if they were never sent', async () => {
-    await using stage = await bed();
+    await using stage = await startTestBed();
     const one = await member(stage, 'one', 3);
     await jobs(stage, 2, 1, 10);
     assert.deepEqual(payloads(one), range(1, 3));
@@ -53,7 +53,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('[MQTT-4.8.2-5] are delivered to another member if they have a packet id at QoS 2 and were never sent', async () => {
-    await using stage = await bed();
+    await using stage = await startTestBed();
     const away = await member(stage, 'away', 100, 60);
     const { broker } = stage;
     broker.hook('deliver', ({ client: { clientId } }) => {
@@ -70,7 +70,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('[4.8.2] are delivered to another member when an offline session expires', async () => {
-    await using stage = await bed();
+    await using stage = await startTestBed();
     const away = await member(stage, 'away', 3, 60);
     await jobs(stage, 1, 1, 2);
     assert.deepEqual(payloads(away), range(1, 2));
@@ -86,7 +86,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('are dropped and reported if the group has no other member', async () => {
-    await using stage = await bed();
+    await using stage = await startTestBed();
     const reasons: string[] = [];
     stage.broker.on('message.dropped', ({ reason }) => reasons.push(reason));
     const one = await member(stage, 'one', 3);
@@ -97,7 +97,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('are reported as dropped once if the chosen member drops them', async () => {
-    await using stage = await bed({ ignoreLoopDeliver: true });
+    await using stage = await startTestBed({ ignoreLoopDeliver: true });
     const dropped: string[] = [];
     stage.broker.on('message.dropped', ({ client, reason }) => dropped.push(`${client?.clientId} ${reason}`));
     const one = await member(stage, 'one', 1);
@@ -113,7 +113,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('are delivered to another member when the session that ends has more than a thousand other subscriptions', async () => {
-    await using stage = await bed({ sharedSubscriptionStrategy: 'round_robin' });
+    await using stage = await startTestBed({ sharedSubscriptionStrategy: 'round_robin' });
     const many = Array.from({ length: 1_500 }, (_, n) => `x/${n}`);
     const away = await client(stage.broker, { clientId: 'away', properties: { sessionExpiryInterval: 60 } });
     away.say(subscribe(1, 1, ...many, FILTER));
@@ -130,7 +130,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('are dropped if another subscription of the session may have matched them', async () => {
-    await using stage = await bed();
+    await using stage = await startTestBed();
     const one = await member(stage, 'one', 1, 0, 'jobs/+');
     const other = await member(stage, 'other', 100);
     const publisher = await client(stage.broker);
@@ -144,7 +144,7 @@ describe('Messages for a member of a share group whose session ends', () => {
   });
 
   it('are not reassigned when the broker stops', async () => {
-    const stage = await bed();
+    const stage = await startTestBed();
     const one = await member(stage, 'one', 3);
     await jobs(stage, 1, 1, 10);
     payloads(one);

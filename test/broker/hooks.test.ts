@@ -12,7 +12,6 @@ import { rawClient } from '../support/raw-client.ts';
 import {
   connect,
   granted,
-  held,
   nothing,
   payloads,
   publish,
@@ -22,7 +21,8 @@ import {
   sendAll,
   startBroker,
   subscribe,
-  turns
+  turns,
+  withResolvers
 } from '../support/wire.ts';
 
 /** Collects the errors that the broker reports, as strings. */
@@ -197,7 +197,7 @@ describe('A hook that fails', () => {
   });
 
   it('[MQTT-4.6.0-5] defers messages that its client sends on the next connection', async () => {
-    const answer = held<undefined>();
+    const answer = withResolvers<undefined>();
     await using broker = await startBroker({
       hooks: { publish: ({ message }) => (`${message.payload}` === 'first' ? answer.promise : undefined) }
     });
@@ -249,7 +249,7 @@ describe('A hook that fails', () => {
 
   it('changes nothing when it answers too late', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       clock,
       hookTimeout: 1000,
@@ -310,7 +310,7 @@ describe('A hook that answers late', () => {
   });
 
   it('leaves bytes that arrive in the meantime in the stream, and processes them in order afterwards', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       maxPacketSize: 4096,
       maxHeldBytes: 1024,
@@ -361,7 +361,7 @@ describe('A hook that answers late', () => {
 
   it('pauses the keep alive timeout', async () => {
     const clock = new VirtualClock({ patienceMs: 1 });
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       clock,
       hookTimeout: '60s',
@@ -404,7 +404,7 @@ describe('A hook that answers late', () => {
   });
 
   it('does not affect a new QoS 2 message with the same packet id when it refuses one of an earlier connection', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       hooks: { authorizePublish: ({ message: { topic } }) => (topic === 'late' ? answer.promise : true) }
     });
@@ -425,7 +425,7 @@ describe('A hook that answers late', () => {
   });
 
   it('does not affect the new connection of the sender when its message cannot be routed', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
     const errors = errorsOf(broker);
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
@@ -443,7 +443,7 @@ describe('A hook that answers late', () => {
   });
 
   it('has the message delivered to the clients that are subscribed when it has decided', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
     const leaving = await rawClient(broker);
     await granted(leaving, 1, 'a');
@@ -634,7 +634,7 @@ describe('The authorizeSubscribe hook', () => {
   });
 
   it('subscribes nobody when its client has disconnected in the meantime', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authorizeSubscribe: () => answer.promise } });
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
     client.send(subscribe(1, 'a'));
@@ -648,7 +648,7 @@ describe('The authorizeSubscribe hook', () => {
 
   for (const isKept of [false, true])
     it(`subscribes nobody on the next connection either, and delays nothing there (${isKept ? 'persisted' : 'in memory'})`, async () => {
-      const answer = held<boolean>();
+      const answer = withResolvers<boolean>();
       await using broker = await startBroker({
         ...(isKept ? { store: memoryStore() } : {}),
         hooks: { authorizeSubscribe: ({ filter }) => (filter === 'b' ? true : answer.promise) }

@@ -6,7 +6,16 @@ import type { AuthenticateRequest, Verdict } from '../../lib/events/hooks.ts';
 import type { ConnectPacket, Packet, UserProperty } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { connectPacket, type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, held, payloads, publish, refusedConnect, startBroker, subscribe, turns } from '../support/wire.ts';
+import {
+  granted,
+  payloads,
+  publish,
+  refusedConnect,
+  startBroker,
+  subscribe,
+  turns,
+  withResolvers
+} from '../support/wire.ts';
 import { connectBytes, field, frame, sized, u16, u32 } from '../support/wire-connect.ts';
 
 const NONE = Buffer.from([0]);
@@ -17,7 +26,7 @@ const x = field('x');
  * Sends bytes on a new connection and waits until the broker closes it.
  * @returns all bytes that were received, in hexadecimal
  */
-async function thrownOut(broker: Broker, bytes: Buffer): Promise<string> {
+async function bytesUntilClose(broker: Broker, bytes: Buffer): Promise<string> {
   const stream = broker.stream();
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -65,15 +74,15 @@ describe('CONNECT as the first packet', () => {
   it('[MQTT-3.1.0-1] closes without an answer when another packet comes first', async () => {
     await using broker = await startBroker();
     const first = [0x20, 0x30, 0x40, 0x50, 0x62, 0x70, 0x82, 0x90, 0xa2, 0xb0, 0xc0, 0xd0, 0xe0, 0xf0, 0x00];
-    for (const byte of first) assert.equal(await thrownOut(broker, frame(byte, ID)), '', `first byte ${byte}`);
-    assert.equal(await thrownOut(broker, Buffer.from('GET / HTTP/1.1\r\n\r\n')), '');
-    assert.equal(await thrownOut(broker, Buffer.from('1603010200010001fc0303', 'hex')), ''); // a TLS ClientHello
+    for (const byte of first) assert.equal(await bytesUntilClose(broker, frame(byte, ID)), '', `first byte ${byte}`);
+    assert.equal(await bytesUntilClose(broker, Buffer.from('GET / HTTP/1.1\r\n\r\n')), '');
+    assert.equal(await bytesUntilClose(broker, Buffer.from('1603010200010001fc0303', 'hex')), ''); // a TLS ClientHello
   });
 
   it('[MQTT-3.1.0-1] does not wait for the body of another first packet, whatever its length field says', async () => {
     await using broker = await startBroker();
-    assert.equal(await thrownOut(broker, Buffer.from('30ffffff7f', 'hex')), '');
-    assert.equal(await thrownOut(broker, Buffer.from('82ffff7f', 'hex')), '');
+    assert.equal(await bytesUntilClose(broker, Buffer.from('30ffffff7f', 'hex')), '');
+    assert.equal(await bytesUntilClose(broker, Buffer.from('82ffff7f', 'hex')), '');
   });
 
   it('[MQTT-3.1.0-1] accepts a CONNECT that arrives byte by byte', async () => {
@@ -88,7 +97,7 @@ describe('CONNECT as the first packet', () => {
 
   it('[MQTT-3.1.0-1] closes at the fixed header of a CONNECT that is larger than maxPacketSize', async () => {
     await using broker = await startBroker({ maxPacketSize: 1000 });
-    assert.equal(await thrownOut(broker, Buffer.from('10e907', 'hex')), '');
+    assert.equal(await bytesUntilClose(broker, Buffer.from('10e907', 'hex')), '');
     const fits = connectBytes({ clientId: 'a'.repeat(1000 - 16) });
     assert.equal(fits.length, 1000);
     const client = await rawClient(broker, { connect: false });
@@ -129,7 +138,7 @@ describe('CONNECT as the first packet', () => {
 
   it('[MQTT-3.1.0-1] closes a connection whose hook has not answered before the CONNECT timeout', async () => {
     const clock = new VirtualClock({ patienceMs: 20 });
-    const hooks = { authenticate: () => held<boolean>().promise };
+    const hooks = { authenticate: () => withResolvers<boolean>().promise };
     await using broker = await startBroker({ clock, connectTimeout: 4000, hookTimeout: 60_000, hooks });
     const client = await rawClient(broker, { connect: false });
     client.send(connectPacket({ clientId: 'late' }));
@@ -180,7 +189,7 @@ describe('CONNECT: protocol name, version and flags', () => {
       ['MQTT-SN', 4]
     ];
     for (const [name, level] of pairs) {
-      const got = await thrownOut(broker, connectBytes({ name, level }));
+      const got = await bytesUntilClose(broker, connectBytes({ name, level }));
       const wanted = level === 5 ? got.replace(/^20..00(84).*/, '$1') : got;
       assert.equal(wanted, level === 5 ? '84' : V3, `${name} ${level}: ${got}`);
     }
@@ -190,18 +199,18 @@ describe('CONNECT: protocol name, version and flags', () => {
   it('[MQTT-3.1.2-2] refuses unknown versions in the format of the nearest known version', async () => {
     await using broker = await startBroker();
     for (const level of [0, 1, 2, 6, 7, 100, 127, 128, 255]) {
-      const got = await thrownOut(broker, connectBytes({ level }));
+      const got = await bytesUntilClose(broker, connectBytes({ level }));
       if ((level & 127) >= 5) assert.match(got, /^20..0084/, `level ${level}`);
       else assert.equal(got, V3, `level ${level}`);
     }
     // The bytes after the level are not read, because they may belong to a future version.
-    assert.match(await thrownOut(broker, frame(0x10, field('MQTT'), Buffer.from([6, 255, 255]))), /^20..0084/);
+    assert.match(await bytesUntilClose(broker, frame(0x10, field('MQTT'), Buffer.from([6, 255, 255]))), /^20..0084/);
   });
 
   it('[MQTT-3.1.2-2] refuses versions that the zone or the listener does not allow', async () => {
     await using broker = await startBroker({ protocolVersions: [4] });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x84);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 3, name: 'MQIsdp' })), V3);
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 3, name: 'MQIsdp' })), V3);
     const meta = { protocolVersions: [5] as const };
     // The test client's reader translates the return code to a reason code.
     assert.equal((await refusedConnect(broker, { version: 4, meta })).reasonCode, 0x84);
@@ -212,8 +221,8 @@ describe('CONNECT: protocol name, version and flags', () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x03 })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x01 })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x03 })), '');
-    assert.equal(await thrownOut(broker, connectBytes({ level: 3, name: 'MQIsdp', flags: 0x03 })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x03 })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 3, name: 'MQIsdp', flags: 0x03 })), '');
   });
 
   it('[MQTT-3.1.2-9] refuses a CONNECT whose will lacks its properties, topic or payload: 0x81', async () => {
@@ -221,20 +230,20 @@ describe('CONNECT: protocol name, version and flags', () => {
     for (const payload of [[], [NONE], [NONE, x], [NONE, x, u16(9)]])
       assert.equal(await refusal(broker, connectBytes({ flags: 0x06, payload })), 0x81);
     for (const payload of [[], [x], [x, u16(1)]])
-      assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x06, payload })), '');
+      assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x06, payload })), '');
   });
 
   it('[MQTT-3.1.2-9] refuses a CONNECT with a will in the payload but no Will Flag: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x02, payload: [NONE, x, x] })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x02, payload: [x, x] })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x02, payload: [x, x] })), '');
   });
 
   it('[MQTT-3.1.2-11] refuses a will QoS without the Will Flag', async () => {
     await using broker = await startBroker();
     for (const flags of [0x0a, 0x12]) {
       assert.equal(await refusal(broker, connectBytes({ flags })), 0x82);
-      assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags })), '');
+      assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags })), '');
     }
   });
 
@@ -242,40 +251,40 @@ describe('CONNECT: protocol name, version and flags', () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x1e, payload: [NONE, x, x] })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x1a })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x1e, payload: [x, x] })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x1e, payload: [x, x] })), '');
   });
 
   it('[MQTT-3.1.2-13] refuses Will Retain without the Will Flag', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x22 })), 0x82);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x22 })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x22 })), '');
   });
 
   it('[MQTT-3.1.2-16] refuses a user name without its flag: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x02, payload: [field('user')] })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, payload: [field('user')] })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, payload: [field('user')] })), '');
   });
 
   it('[MQTT-3.1.2-17] refuses the user name flag without a user name: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0x82 })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x82, payload: [u16(5), Buffer.from('user')] })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x82 })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x82 })), '');
   });
 
   it('[MQTT-3.1.2-18] refuses a password without its flag: 0x81', async () => {
     await using broker = await startBroker();
     const payload = [field('user'), field('password')];
     assert.equal(await refusal(broker, connectBytes({ flags: 0x82, payload })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0x82, payload })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0x82, payload })), '');
   });
 
   it('[MQTT-3.1.2-19] refuses the password flag without a password: 0x81', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connectBytes({ flags: 0xc2, payload: [field('user')] })), 0x81);
     assert.equal(await refusal(broker, connectBytes({ flags: 0x42 })), 0x81);
-    assert.equal(await thrownOut(broker, connectBytes({ level: 4, flags: 0xc2, payload: [field('user')] })), '');
+    assert.equal(await bytesUntilClose(broker, connectBytes({ level: 4, flags: 0xc2, payload: [field('user')] })), '');
   });
 
   it('[MQTT-3.1.2-19] accepts a password without a user name, and an empty password', async () => {
@@ -412,7 +421,7 @@ describe('CONNECT: result', () => {
     for (let end = 2; end < whole.length; end++) {
       const cut = frame(0x10, whole.subarray(2, end));
       // Before the protocol level has arrived, the format of an answer is not known.
-      if (end < 2 + 7) assert.equal(await thrownOut(broker, cut), '', `${end} bytes`);
+      if (end < 2 + 7) assert.equal(await bytesUntilClose(broker, cut), '', `${end} bytes`);
       else assert.equal(await refusal(broker, cut), 0x81, `${end} bytes`);
     }
     assert.equal(await refusal(broker, frame(0x10, whole.subarray(2), NONE)), 0x81);
@@ -504,7 +513,7 @@ describe('CONNECT: result', () => {
   });
 
   it('[MQTT-3.1.4-6] processes no packet that follows a refused CONNECT', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     for (const authenticate of [() => false, () => answer.promise]) {
       await using broker = await startBroker({ hooks: { authenticate } });
       let published = 0;
@@ -523,7 +532,7 @@ describe('CONNECT: result', () => {
 
 describe('Packets sent before CONNACK', () => {
   it('[MQTT-3.1.4-5] processes them in order once the hook has accepted the client', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
     client.send(connectPacket(), subscribe(1, { topic: 'x', qos: 1 }), publish('x', '1'));
@@ -538,7 +547,7 @@ describe('Packets sent before CONNACK', () => {
   });
 
   it('[MQTT-3.1.4-5] processes them when a chunk ends in the middle of a packet', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { preConnect: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
     const bytes = frame(0x32, x, ID, NONE, Buffer.alloc(100_000, 'a'));
@@ -554,7 +563,7 @@ describe('Packets sent before CONNACK', () => {
 
   it('[MQTT-3.1.4-5] closes a client that sends more of them than the broker buffers', async () => {
     await using broker = await startBroker({
-      hooks: { preConnect: () => held<boolean>().promise },
+      hooks: { preConnect: () => withResolvers<boolean>().promise },
       hookTimeout: 60_000,
       maxPacketSize: 1000,
       maxHeldBytes: 10_000
@@ -598,7 +607,7 @@ describe('Packets sent before CONNACK', () => {
     const signals: AbortSignal[] = [];
     const ask = ({ signal }: { signal: AbortSignal }) => {
       signals.push(signal);
-      return held<boolean>().promise;
+      return withResolvers<boolean>().promise;
     };
     for (const hooks of [{ preConnect: ask }, { authenticate: ask }]) {
       await using broker = await startBroker({ hooks, hookTimeout: 60_000 });
@@ -614,7 +623,7 @@ describe('Packets sent before CONNACK', () => {
   });
 
   it('[MQTT-3.1.4-5] publishes what a client sent before it disconnected, even if a hook was still pending', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     const got: string[] = [];
     broker.subscribe('#', ({ payload }) => {

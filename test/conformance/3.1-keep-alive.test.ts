@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { DisconnectReason } from '../../lib/events/events.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
-import { granted, held, publish, startBroker, turns } from '../support/wire.ts';
+import { granted, publish, startBroker, turns, withResolvers } from '../support/wire.ts';
 import { field, frame } from '../support/wire-connect.ts';
 
 const PINGREQ = { cmd: 'pingreq' } as const;
@@ -104,7 +104,7 @@ describe('Keep alive', () => {
 
   it("[MQTT-3.1.2-22] pauses the timeout while a hook defers the client's packets", async () => {
     const clock = new VirtualClock({ patienceMs: 20 });
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     const hooks = { authorizePublish: () => answer.promise };
     await using broker = await startBroker({ clock, hooks, hookTimeout: 60_000 });
     const client = await rawClient(broker, { keepalive: 2 });
@@ -226,7 +226,7 @@ describe('Keep alive', () => {
 
   it('[MQTT-3.1.2-22] starts the timeout with CONNACK for a client that a hook accepts late', async () => {
     const clock = new VirtualClock({ patienceMs: 20 });
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ clock, hookTimeout: 9000, hooks: { preConnect: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
     client.send(connectPacket({ keepalive: 2 }));

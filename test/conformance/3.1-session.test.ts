@@ -7,7 +7,16 @@ import type { AuthenticateRequest } from '../../lib/events/hooks.ts';
 import type { ProtocolVersion, Will } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { connectPacket, type RawClient, rawClient } from '../support/raw-client.ts';
-import { granted, held, payloads, publish, refusedConnect, rest, startBroker, turns } from '../support/wire.ts';
+import {
+  granted,
+  payloads,
+  publish,
+  refusedConnect,
+  rest,
+  startBroker,
+  turns,
+  withResolvers
+} from '../support/wire.ts';
 
 const NEVER = 0xffff_ffff;
 
@@ -436,7 +445,7 @@ describe('Takeover', () => {
   });
 
   it('[MQTT-3.1.4-3] happens while a hook decides on a message of the old connection', async () => {
-    const answers = [held<boolean>(), held<boolean>()];
+    const answers = [withResolvers<boolean>(), withResolvers<boolean>()];
     let asked = 0;
     const { broker } = await stage({ hooks: { authorizePublish: () => answers[asked++].promise } });
     await using _ = broker;

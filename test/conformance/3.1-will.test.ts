@@ -7,7 +7,16 @@ import type { Hooks } from '../../lib/events/hooks.ts';
 import type { Properties, PublishPacket, UserProperty, Will } from '../../lib/packets/types.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, type RawClientOptions, rawClient } from '../support/raw-client.ts';
-import { granted, held, payloads, publish, refusedConnect, rest, startBroker, turns } from '../support/wire.ts';
+import {
+  granted,
+  payloads,
+  publish,
+  refusedConnect,
+  rest,
+  startBroker,
+  turns,
+  withResolvers
+} from '../support/wire.ts';
 import { field, frame } from '../support/wire-connect.ts';
 
 /** Starts a broker on its own virtual clock, and a client that receives everything but `$SYS` at QoS 2. */
@@ -93,7 +102,7 @@ describe('Publication of the will', () => {
   });
 
   it('[MQTT-3.1.2-8] does not publish the will when the client has disconnected while a hook decides on its last message', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
     await using _ = broker;
     const client = await device(broker);
@@ -128,7 +137,7 @@ describe('Publication of the will', () => {
   });
 
   it('[MQTT-3.1.2-8] does not publish the will of a client that is cut before its CONNACK', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     const hooks = {
       authenticate: ({ client }: { client: { clientId: string } }) => client.clientId === 'reader' || answer.promise
     };
@@ -624,7 +633,7 @@ describe('Authorization of the will', () => {
   });
 
   it('[MQTT-3.1.2-8] waits for a hook although the session has ended', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
     await using _ = broker;
     await cut(await device(broker));

@@ -8,14 +8,14 @@ import { VirtualClock } from '../../lib/testing/clock.ts';
 import { connectPacket, type RawClient, rawClient } from '../support/raw-client.ts';
 import {
   granted,
-  held,
   payloads,
   publish,
   refusedConnect,
   rest,
   startBroker,
   subscribe,
-  turns
+  turns,
+  withResolvers
 } from '../support/wire.ts';
 import { connectBytes, field, frame } from '../support/wire-connect.ts';
 
@@ -704,7 +704,7 @@ describe('CONNACK of 3.x', () => {
 
 describe('CONNACK after an asynchronous hook', () => {
   it('[MQTT-3.2.0-1] is the first packet even if another connection of the session receives messages in the meantime', async () => {
-    const decision = held<boolean>();
+    const decision = withResolvers<boolean>();
     let count = 0;
     const hooks = { authenticate: () => (count++ === 0 ? true : decision.promise) };
     await using broker = await startBroker({ hooks });

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Properties, PublishPacket, QoS, UserProperty } from '../../lib/packets/types.ts';
-import { ack, cutOff, onlyPublish, persistent, subscriber, timedBroker, told } from '../support/flows.ts';
+import { ack, cutOff, onlyPublish, persistent, subscriber, summarize, timedBroker } from '../support/flows.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { publish, subscribe } from '../support/wire.ts';
 
@@ -12,7 +12,7 @@ async function handedOut(client: RawClient, ...args: Parameters<typeof subscribe
   client.send(subscribe(...args));
   const packets = await client.rest();
   assert.equal(packets[0]?.cmd, 'suback');
-  return told(packets.slice(1));
+  return summarize(packets.slice(1));
 }
 
 /** Sends bytes from a client, and checks the reason code of the close and that no subscriber receives anything. */
@@ -37,10 +37,10 @@ describe('PUBLISH: flags', () => {
     const { broker } = test;
     const before = await subscriber(broker, { topic: 'a', qos: 1 }, persistent('c'));
     await broker.publish('a', 'x', { qos: 1 });
-    assert.deepEqual(told(await before.rest()), ['publish 1 q1 a=x']);
+    assert.deepEqual(summarize(await before.rest()), ['publish 1 q1 a=x']);
     await cutOff(broker, before);
     const after = await rawClient(broker, persistent('c'));
-    assert.deepEqual(told(await after.rest()), ['publish 1 q1 dup a=x']);
+    assert.deepEqual(summarize(await after.rest()), ['publish 1 q1 dup a=x']);
   });
 
   it('[MQTT-3.3.1-2] closes with 0x82 for DUP with QoS 0', async () => {
@@ -84,8 +84,8 @@ describe('PUBLISH: flags', () => {
     const receiver = await subscriber(test.broker, { topic: 'a', qos: 0 });
     const client = await rawClient(test.broker);
     client.send(publish('a', 'x', { qos: 2, messageId: 9 }));
-    assert.deepEqual(told(await client.rest()), ['pubrec 9']);
-    assert.deepEqual(told(await receiver.rest()), ['publish q0 a=x']);
+    assert.deepEqual(summarize(await client.rest()), ['pubrec 9']);
+    assert.deepEqual(summarize(await receiver.rest()), ['publish q0 a=x']);
   });
 
   it('[MQTT-2.2.1-3] closes with 0x82 for packet id 0', async () => {
@@ -123,7 +123,7 @@ describe('PUBLISH: retained messages', () => {
     const client = await rawClient(test.broker);
     client.send(publish('a', 'x', { retain: true }), publish('a', '', { retain: true }));
     await client.rest();
-    assert.deepEqual(told(await watcher.rest()), ['publish q0 a=x', 'publish q0 a=']);
+    assert.deepEqual(summarize(await watcher.rest()), ['publish q0 a=x', 'publish q0 a=']);
     assert.deepEqual(await handedOut(client, 1, 'a'), []);
   });
 
@@ -199,7 +199,7 @@ describe('PUBLISH: retained messages', () => {
       await broker.publish('a', 'x', { qos: 1, retain: true });
       for (const dup of ['', ' dup']) {
         const back = await rawClient(broker, persistent('c'));
-        assert.deepEqual(told(await back.rest()), [`publish 1 q1${dup}${retainAsPublished ? ' retain' : ''} a=x`]);
+        assert.deepEqual(summarize(await back.rest()), [`publish 1 q1${dup}${retainAsPublished ? ' retain' : ''} a=x`]);
         await cutOff(broker, back);
       }
       (await rawClient(broker, { clientId: 'c' })).cut();
@@ -213,9 +213,9 @@ describe('PUBLISH: retained messages', () => {
     const client = await rawClient(broker, { properties: { receiveMaximum: 1 } });
     assert.deepEqual(await handedOut(client, 1, { topic: 'r/#', qos: 1 }), ['publish 1 q1 retain r/1=x']);
     client.send(ack('puback', 1));
-    assert.deepEqual(told(await client.rest()), ['publish 2 q1 retain r/2=x']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 2 q1 retain r/2=x']);
     client.send(ack('puback', 2));
-    assert.deepEqual(told(await client.rest()), ['publish 3 q1 retain r/3=x']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 3 q1 retain r/3=x']);
   });
 });
 
@@ -268,8 +268,8 @@ describe('PUBLISH: topic names', () => {
     await broker.work.settled();
     const packets = (await client.rest()) as PublishPacket[];
     assert.equal(packets.length, 1199 + 2);
-    assert.deepEqual(told(packets.filter(({ topic }) => topic === 'x')), ['publish q0 x=new']);
-    const last = told(packets.filter(({ topic }) => topic === 'r/1199'));
+    assert.deepEqual(summarize(packets.filter(({ topic }) => topic === 'x')), ['publish q0 x=new']);
+    const last = summarize(packets.filter(({ topic }) => topic === 'r/1199'));
     assert.deepEqual(last, ['publish q0 retain r/1199=old', 'publish q0 r/1199=new']);
   });
 
@@ -376,7 +376,7 @@ describe('PUBLISH: properties', () => {
     client.send(publish('a', 'x', { qos: 1, messageId: 1, properties: { ...EVERYTHING, messageExpiryInterval: 9 } }));
     client.send(publish('a', 'y', { properties: EVERYTHING }));
     await client.rest();
-    assert.deepEqual(told(await old.rest()), ['publish 1 q1 a=x', 'publish q0 a=y']);
+    assert.deepEqual(summarize(await old.rest()), ['publish 1 q1 a=x', 'publish q0 a=y']);
     await young.rest();
     const publisher = await rawClient(broker, { version: 4 });
     publisher.send(publish('a', 'z'));
@@ -457,7 +457,7 @@ describe('PUBLISH: message expiry', () => {
     client.send(publish('first', '', { qos: 1, messageId: 9 }));
     client.send(lives(3, 1), lives(8, 1));
     await client.rest();
-    assert.deepEqual(told(await slow.rest()), ['publish 1 q1 first=']);
+    assert.deepEqual(summarize(await slow.rest()), ['publish 1 q1 first=']);
     await clock.advance('5s');
     slow.send(ack('puback', 1));
     assert.deepEqual((await onlyPublish(slow)).properties, { messageExpiryInterval: 3 });
@@ -562,7 +562,7 @@ describe('PUBLISH: limit of the message expiry', () => {
       await clock.advance('10s');
     }
     const packets = (await receiver.rest()) as PublishPacket[];
-    assert.deepEqual(told(packets), [
+    assert.deepEqual(summarize(packets), [
       'publish q0 a=changed',
       'publish q0 b=x',
       'publish q0 a=changed',
@@ -583,7 +583,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     client.send(aliased('a', 1, '1'), aliased('', 1, '2'), aliased('b', 1, '3'), aliased('', 1, '4'));
     await client.rest();
     const packets = (await receiver.rest()) as PublishPacket[];
-    assert.deepEqual(told(packets), ['publish q0 a=1', 'publish q0 a=2', 'publish q0 b=3', 'publish q0 b=4']);
+    assert.deepEqual(summarize(packets), ['publish q0 a=1', 'publish q0 a=2', 'publish q0 b=3', 'publish q0 b=4']);
     assert.ok(
       packets.every(({ properties }) => properties === undefined),
       'the alias is not forwarded'
@@ -612,7 +612,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     await two.rest();
     one.send(aliased('', 1, 'x'));
     await one.rest();
-    assert.deepEqual(told(await receiver.rest()), ['publish q0 one=', 'publish q0 two=', 'publish q0 one=x']);
+    assert.deepEqual(summarize(await receiver.rest()), ['publish q0 one=', 'publish q0 two=', 'publish q0 one=x']);
   });
 
   it('[MQTT-3.3.2-8] closes with 0x94 for alias 0', async () => {
@@ -665,8 +665,8 @@ describe('PUBLISH: topic aliases from a client', () => {
     client.send(publish('b', Buffer.from([255]), { properties: { topicAlias: 3, payloadFormatIndicator: 1 } }));
     client.send(aliased('', 1, 'y'), publish('', '', { qos: 1, messageId: 3, properties: { topicAlias: 2 } }));
     client.send(aliased('', 3, 'z'));
-    assert.deepEqual(told(await client.rest()), ['pubrec 1', 'pubrec 1', 'puback 2 0x87', 'puback 3 0x87']);
-    assert.deepEqual(told(await receiver.rest()), ['publish q0 a=x', 'publish q0 a=y', 'publish q0 b=z']);
+    assert.deepEqual(summarize(await client.rest()), ['pubrec 1', 'pubrec 1', 'puback 2 0x87', 'puback 3 0x87']);
+    assert.deepEqual(summarize(await receiver.rest()), ['publish q0 a=x', 'publish q0 a=y', 'publish q0 b=z']);
   });
 
   it('[MQTT-3.3.2-7] stores a message that used an alias under its topic name: retained, queued and sent again', async () => {
@@ -682,7 +682,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     for (const dup of ['', ' dup']) {
       const back = await rawClient(broker, persistent('away'));
       const packets = ((await back.rest()) as PublishPacket[]).filter(({ qos }) => qos === 1);
-      assert.deepEqual(told(packets), [`publish 1 q1${dup} a=x`]);
+      assert.deepEqual(summarize(packets), [`publish 1 q1${dup} a=x`]);
       assert.deepEqual(packets[0]?.properties, { contentType: 't' });
       await cutOff(broker, back);
     }
@@ -783,7 +783,7 @@ describe('PUBLISH: subscriptions that match', () => {
     await subscriber(test.broker, { topic: 'a' });
     const client = await rawClient(test.broker);
     client.send(publish('a'), publish('a', '', { qos: 1, messageId: 7 }), publish('a', '', { qos: 2, messageId: 8 }));
-    assert.deepEqual(told(await client.rest()), ['puback 7', 'pubrec 8']);
+    assert.deepEqual(summarize(await client.rest()), ['puback 7', 'pubrec 8']);
   });
 
   it('[MQTT-3.3.4-2] sends one copy for overlapping subscriptions, at the highest QoS', async () => {
@@ -802,7 +802,7 @@ describe('PUBLISH: subscriptions that match', () => {
     publisher.send(publish('a/b', '3'), publish('c', '4', { qos: 2, messageId: 3 }));
     await publisher.rest();
     const got = ['publish 1 q1 a/b=1', 'publish 2 q2 a/b=2', 'publish q0 a/b=3', 'publish 3 q1 c=4'];
-    assert.deepEqual(told(await client.rest()), got);
+    assert.deepEqual(summarize(await client.rest()), got);
   });
 
   it('[MQTT-3.3.4-3, MQTT-3.3.4-4] puts the identifiers of all matching subscriptions into the one copy', async () => {
@@ -855,7 +855,7 @@ describe('PUBLISH: subscriptions that match', () => {
       await cutOff(test.broker, back);
     }
     const old = await rawClient(test.broker, persistent('c', 4));
-    assert.deepEqual(told(await old.rest()), ['publish 1 q2 dup a=x']);
+    assert.deepEqual(summarize(await old.rest()), ['publish 1 q2 dup a=x']);
   });
 
   it('[MQTT-3.3.4-3] drops the identifier of a subscription that is replaced by one without', async () => {
@@ -886,7 +886,7 @@ describe('PUBLISH: subscriptions that match', () => {
     const other = await subscriber(broker, { topic: 'a', noLocal: true });
     client.send(publish('a', '1'), publish('a', '2', { qos: 1, messageId: 1, retain: true }));
     await client.rest();
-    assert.deepEqual(told(await other.rest()), ['publish q0 a=1', 'publish q0 a=2']);
+    assert.deepEqual(summarize(await other.rest()), ['publish q0 a=1', 'publish q0 a=2']);
     assert.deepEqual(await handedOut(client, 2, { topic: 'a', noLocal: true }), []);
     assert.deepEqual(await handedOut(client, 3, { topic: 'a', noLocal: false }), ['publish q0 retain a=2']);
     client.send({ cmd: 'disconnect', reasonCode: 0 });
@@ -905,7 +905,7 @@ describe('PUBLISH: subscriptions that match', () => {
     await client.rest();
     client.send(publish('a', 'x', { qos: 2, messageId: 1 }));
     const packets = await client.rest();
-    assert.deepEqual(told(packets), ['publish 1 q1 a=x', 'pubrec 1']);
+    assert.deepEqual(summarize(packets), ['publish 1 q1 a=x', 'pubrec 1']);
     assert.deepEqual((packets[0] as PublishPacket).properties?.subscriptionIdentifier, [2]);
   });
 });
@@ -922,7 +922,7 @@ describe('PUBLISH: flow control', () => {
     assert.equal((await client.rest()).length, 3, 'a duplicate does not count as a new message');
     client.send(ack('pubrel', 1));
     send(3);
-    assert.deepEqual(told(await client.rest()), ['pubcomp 1', 'pubrec 3 0x10']);
+    assert.deepEqual(summarize(await client.rest()), ['pubcomp 1', 'pubrec 3 0x10']);
     send(4);
     await client.refused(0x93);
   });
@@ -932,7 +932,7 @@ describe('PUBLISH: flow control', () => {
     test.broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
     const client = await rawClient(test.broker);
     for (let messageId = 1; messageId < 4; messageId++) client.send(publish('no', '', { qos: 2, messageId }));
-    assert.deepEqual(told(await client.rest()), ['pubrec 1 0x87', 'pubrec 2 0x87', 'pubrec 3 0x87']);
+    assert.deepEqual(summarize(await client.rest()), ['pubrec 1 0x87', 'pubrec 2 0x87', 'pubrec 3 0x87']);
     client.send(publish('a', '', { qos: 2, messageId: 4 }));
     await client.next('pubrec');
     client.send(publish('a', '', { qos: 1, messageId: 5 }));
@@ -948,7 +948,7 @@ describe('PUBLISH: flow control', () => {
     const back = await rawClient(test.broker, persistent('c'));
     back.send(publish('a', '', { qos: 2, messageId: 3 }));
     back.send(publish('a', '', { qos: 2, messageId: 2, dup: true }));
-    assert.deepEqual(told(await back.rest()), ['pubrec 3 0x10', 'pubrec 2']);
+    assert.deepEqual(summarize(await back.rest()), ['pubrec 3 0x10', 'pubrec 2']);
     back.send(ack('pubrel', 1), ack('pubrel', 2), ack('pubrel', 3));
     back.send(publish('a', '', { qos: 2, messageId: 4 }), publish('a', '', { qos: 2, messageId: 5 }));
     assert.equal((await back.rest()).length, 5);
@@ -962,20 +962,20 @@ describe('PUBLISH: flow control', () => {
     client.send(publish('a', '', { qos: 2, messageId: 1 }));
     await client.next('pubrec');
     client.send(publish('a'), subscribe(2, 'b'), publish('b', 'x'));
-    assert.deepEqual(told(await client.rest()), ['suback', 'publish q0 b=x']);
+    assert.deepEqual(summarize(await client.rest()), ['suback', 'publish q0 b=x']);
   });
 
   it("[MQTT-3.3.4-9] sends no more unacknowledged messages than the client's Receive Maximum, and then the rest in order", async () => {
     await using test = await timedBroker();
     const client = await subscriber(test.broker, { topic: 'a', qos: 2 }, { properties: { receiveMaximum: 2 } });
     for (let n = 1; n <= 5; n++) await test.broker.publish('a', String(n), { qos: n % 2 === 0 ? 2 : 1 });
-    assert.deepEqual(told(await client.rest()), ['publish 1 q1 a=1', 'publish 2 q2 a=2']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 1 q1 a=1', 'publish 2 q2 a=2']);
     client.send(ack('pubrec', 2));
-    assert.deepEqual(told(await client.rest()), ['pubrel 2'], 'PUBREC alone does not make room');
+    assert.deepEqual(summarize(await client.rest()), ['pubrel 2'], 'PUBREC alone does not make room');
     client.send(ack('pubcomp', 2));
-    assert.deepEqual(told(await client.rest()), ['publish 3 q1 a=3']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 3 q1 a=3']);
     client.send(ack('puback', 1), ack('puback', 3));
-    assert.deepEqual(told(await client.rest()), ['publish 4 q2 a=4', 'publish 5 q1 a=5']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 4 q2 a=4', 'publish 5 q1 a=5']);
     client.send(ack('pubrec', 4, 0x97));
     await client.nothing();
     assert.equal([...test.broker.sessions()][0]?.figures().inflight, 1);
@@ -987,7 +987,7 @@ describe('PUBLISH: flow control', () => {
     for (let n = 1; n <= 3; n++) await test.broker.publish('a', String(n), { qos: 1 });
     await test.broker.publish('b', 'zero');
     client.send(publish('c', 'own'), publish('$x', '', { qos: 1, messageId: 9 }));
-    assert.deepEqual(told(await client.rest()), [
+    assert.deepEqual(summarize(await client.rest()), [
       'publish 1 q1 a=1',
       'publish q0 b=zero',
       'publish q0 c=own',
@@ -1014,8 +1014,8 @@ describe('PUBLISH: flow control', () => {
     ]);
     assert.deepEqual(await handedOut(client, 3, { topic: 'r/1', qos: 0 }), ['publish q0 retain r/1=x']);
     client.send(ack('puback', 1));
-    assert.deepEqual(told(await client.rest()), ['publish 2 q1 retain r/1=x']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 2 q1 retain r/1=x']);
     client.send(ack('puback', 2));
-    assert.deepEqual(told(await client.rest()), ['publish 3 q1 retain r/3=x']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 3 q1 retain r/3=x']);
   });
 });

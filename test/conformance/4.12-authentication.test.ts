@@ -8,7 +8,6 @@ import { type RawClient, rawClient } from '../support/raw-client.ts';
 import {
   connect,
   granted,
-  held,
   nothing,
   payloads,
   publish,
@@ -18,7 +17,8 @@ import {
   sendAll,
   startBroker,
   subscribe,
-  turns
+  turns,
+  withResolvers
 } from '../support/wire.ts';
 
 type Answer = Verdict | Approval | Challenge;
@@ -248,7 +248,7 @@ describe('Enhanced authentication', () => {
   });
 
   it('[MQTT-3.1.4-6] processes nothing that follows a refused CONNECT', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     let heard = 0;
     broker.subscribe('a', () => heard++);
@@ -261,7 +261,7 @@ describe('Enhanced authentication', () => {
   });
 
   it('[MQTT-3.1.4-5] defers packets sent before CONNACK until all hooks have answered, and then processes them in order', async () => {
-    const answers = [held<boolean>(), held<boolean>()];
+    const answers = [withResolvers<boolean>(), withResolvers<boolean>()];
     await using broker = await startBroker({
       hooks: { preConnect: () => answers[0].promise, authenticate: () => answers[1].promise }
     });
@@ -332,7 +332,7 @@ describe('Re-authentication', () => {
   });
 
   it('[MQTT-4.12.1-2] processes other packets with the old permissions until it ends, while hooks decide', async () => {
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       hooks: { authenticate: ({ isReauthentication }) => (isReauthentication ? answer.promise : true) }
     });
@@ -384,7 +384,7 @@ describe('Re-authentication', () => {
 
   it('[MQTT-4.12.1-2] is discarded when the client is taken over during the exchange, and its hook is notified', async () => {
     const signals: AbortSignal[] = [];
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       hooks: {
         authenticate: ({ isReauthentication, signal }) => {

@@ -10,7 +10,7 @@ import type { LevelDatabase } from '../../adapters/level/database.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { Batch, type Store } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
-import { held, turns } from '../support/wire.ts';
+import { turns, withResolvers } from '../support/wire.ts';
 
 const MB = 1_048_576;
 const home = mkdtempSync(join(tmpdir(), 'embermq-space-'));
@@ -46,7 +46,7 @@ async function drain(kit: TestBroker): Promise<void> {
 function watchCompaction(store: Store) {
   const compact = store.compact?.bind(store);
   assert.ok(compact !== undefined);
-  const [begun, done] = [held<void>(), held<void>()];
+  const [begun, done] = [withResolvers<void>(), withResolvers<void>()];
   const watched = { times: 0, begun: begun.promise, done: done.promise };
   store.compact = () => {
     watched.times++;

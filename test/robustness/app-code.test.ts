@@ -5,7 +5,7 @@ import { EVENT_NAMES } from '../../lib/events/events.ts';
 import type { Hooks } from '../../lib/events/hooks.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
-import { type Bed, bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
+import { type Bed, client, connect, isServed, kinds, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 type Misbehaviour = readonly [name: string, answer: () => never | Promise<never>, waitMs: number];
 
@@ -47,7 +47,7 @@ describe('A hook that misbehaves', () => {
       it(`refuses that one CONNECT: ${hook} ${how}`, async () => {
         const onlyBad = (({ client: { clientId } }: { client: { clientId: string } }) =>
           clientId === 'bad' ? answer() : true) as Hooks['preConnect'];
-        await using it = await bed({ hooks: { [hook]: onlyBad } });
+        await using it = await startTestBed({ hooks: { [hook]: onlyBad } });
         const other = await client(it.broker);
         const peer = new Peer(it.broker, 5);
         peer.say(connect({ clientId: 'bad' }), publish('a', 'held back'));
@@ -67,7 +67,7 @@ describe('A hook that misbehaves', () => {
       it(`refuses that one PUBLISH: ${hook} ${how}`, async () => {
         const onlyBad = (({ message }: { message: { topic: string } }) =>
           message.topic === 'bad' ? answer() : true) as Hooks['authorizePublish'];
-        await using it = await bed({ hooks: { [hook]: onlyBad } });
+        await using it = await startTestBed({ hooks: { [hook]: onlyBad } });
         const observer = await client(it.broker);
         observer.say(subscribe(1, 0, '#'));
         await turns(2);
@@ -91,7 +91,7 @@ describe('A hook that misbehaves', () => {
       it(`drops that one will: ${hook} ${how}`, async () => {
         const onlyBad = (({ message }: { message: { topic: string } }) =>
           message.topic === 'bad' ? answer() : true) as Hooks['authorizePublish'];
-        await using it = await bed({ hooks: { [hook]: onlyBad } });
+        await using it = await startTestBed({ hooks: { [hook]: onlyBad } });
         const observer = await client(it.broker);
         observer.say(subscribe(1, 0, '#'));
         const will = { topic: 'bad', payload: Buffer.from(''), qos: 0 as const, retain: false };
@@ -105,7 +105,7 @@ describe('A hook that misbehaves', () => {
     }
 
     it(`refuses that one filter: authorizeSubscribe ${how}`, async () => {
-      await using it = await bed({
+      await using it = await startTestBed({
         hooks: { authorizeSubscribe: ({ filter }) => (filter === 'bad' ? answer() : true) }
       });
       const peer = await client(it.broker);
@@ -120,7 +120,7 @@ describe('A hook that misbehaves', () => {
   }
 
   it('drops that one delivery: deliver throws', async () => {
-    await using it = await bed({
+    await using it = await startTestBed({
       hooks: {
         deliver: ({ client: { clientId } }) => {
           if (clientId === 'bad') throw new Error('hook broke');
@@ -141,7 +141,7 @@ describe('A hook that misbehaves', () => {
   });
 
   it('buffers no more than maxHeldBytes of a connection while it decides', async () => {
-    await using it = await bed({
+    await using it = await startTestBed({
       maxHeldBytes: 10_000,
       maxPacketSize: 10_000,
       hooks: { authorizePublish: ({ message }) => (message.topic === 'bad' ? new Promise(() => {}) : true) }
@@ -162,7 +162,7 @@ describe('A listener that throws', () => {
   for (const isAsync of [false, true]) {
     it(`disturbs nothing, whatever the event${isAsync ? ', as a promise' : ''}`, async (context) => {
       context.mock.method(process, 'emitWarning', () => {});
-      await using it = await bed({ maxInflight: 1, maxMqueueLen: 1 });
+      await using it = await startTestBed({ maxInflight: 1, maxMqueueLen: 1 });
       const { broker, pass } = it;
       const asked = new Set<string>();
       for (const name of EVENT_NAMES) {
@@ -184,7 +184,7 @@ describe('A listener that throws', () => {
   }
 
   it('disturbs nothing as an inspector of actors', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     it.broker.inspect(() => {
       throw new Error('inspector broke');
     });
@@ -203,7 +203,7 @@ describe('A listener that throws', () => {
   });
 
   it('disturbs nothing as a handler of the app, or when it disconnects clients', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker, failures } = it;
     broker.subscribe('a', () => {
       throw new Error('handler broke');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, isServed, memory, payloads, publish, subscribe } from './support.ts';
+import { client, connect, isServed, memory, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 /** Encodes a CONNECT of exactly this many bytes. */
 function connectOf(bytes: number, version: 4 | 5): Buffer {
@@ -13,7 +13,7 @@ function connectOf(bytes: number, version: 4 | 5): Buffer {
 
 describe('A CONNECT', () => {
   it('is accepted with maxConnectSize bytes, and later packets may have maxPacketSize bytes', async () => {
-    await using it = await bed({ maxConnectSize: 2_000, maxPacketSize: 100_000 });
+    await using it = await startTestBed({ maxConnectSize: 2_000, maxPacketSize: 100_000 });
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, 'a'));
     const peer = new Peer(it.broker, 5);
@@ -25,7 +25,7 @@ describe('A CONNECT', () => {
   });
 
   it('is refused with CONNACK 0x95 before its body arrives if it has more than maxConnectSize bytes', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peer = new Peer(it.broker, 5);
     peer.say(connectOf(65_537, 5).subarray(0, 20));
     await turns(2);
@@ -36,7 +36,7 @@ describe('A CONNECT', () => {
   });
 
   it('ends the connection without CONNACK if it has more than maxConnectSize bytes under 3.1.1, which has no code for it', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peer = new Peer(it.broker, 4);
     peer.say(connectOf(65_537, 4));
     await turns(2);
@@ -45,7 +45,7 @@ describe('A CONNECT', () => {
   });
 
   it('uses less than maxConnectSize of memory for each of 50 connections when it arrives byte by byte', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const bytes = connectOf(20_000, 5);
     const peers = Array.from({ length: 50 }, () => new Peer(it.broker, 5));
     await turns(1); // the bytes are read
@@ -67,7 +67,11 @@ describe('Packets that a client sends after its CONNECT without waiting', () => 
     const decision = new Promise<boolean>((resolve) => {
       decide = resolve;
     });
-    await using it = await bed({ maxHeldBytes: 1_024, maxPacketSize: 1_000, hooks: { authenticate: () => decision } });
+    await using it = await startTestBed({
+      maxHeldBytes: 1_024,
+      maxPacketSize: 1_000,
+      hooks: { authenticate: () => decision }
+    });
     let heard = 0;
     it.broker.subscribe('a', ({ payload }) => assert.equal(payload.readUInt32BE(), heard++));
     const peer = new Peer(it.broker, 5);
@@ -92,7 +96,7 @@ describe('Packets that a client sends after its CONNECT without waiting', () => 
   it('do not hide that the client has disconnected, while they are few', async () => {
     const signals: AbortSignal[] = [];
     const never = new Promise<boolean>(() => {});
-    await using it = await bed({
+    await using it = await startTestBed({
       hooks: {
         preConnect: ({ signal }) => {
           signals.push(signal);
@@ -114,7 +118,7 @@ describe('Packets that a client sends after its CONNECT without waiting', () => 
 describe('Memory above memoryHighWatermark', () => {
   it('closes the connections whose CONNECT has not been accepted, with 0x89 if one was sent, and no others', async () => {
     let used = 0;
-    await using it = await bed({
+    await using it = await startTestBed({
       memoryHighWatermark: 1_000,
       memoryUsage: () => used,
       hooks: { authenticate: ({ client: { clientId } }) => clientId === 'in' || new Promise<boolean>(() => {}) }
@@ -141,7 +145,7 @@ describe('Memory above memoryHighWatermark', () => {
     let used = 0;
     let decide: ((isAllowed: boolean) => void) | undefined;
     let decision: Promise<boolean> | boolean = true;
-    await using it = await bed({
+    await using it = await startTestBed({
       memoryHighWatermark: 1_000,
       memoryUsage: () => used,
       hooks: { authenticate: () => decision }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Peer, turns } from '../fuzz/wire.ts';
-import { bed, client, isServed, subscribe } from './support.ts';
+import { client, isServed, startTestBed, subscribe } from './support.ts';
 
 describe('A connection that the broker is closing', () => {
   it('does not count towards maxConnections: its client may reconnect at once', async () => {
-    await using it = await bed({ maxConnections: 1 });
+    await using it = await startTestBed({ maxConnections: 1 });
     const first = await client(it.broker, { autoDestroy: false, emitClose: false });
     first.say({ cmd: 'disconnect', reasonCode: 0 });
     const second = await client(it.broker);
@@ -15,7 +15,7 @@ describe('A connection that the broker is closing', () => {
   });
 
   it('frees one place in maxConnections, even if it is closed in several ways at the same time', async () => {
-    await using it = await bed({ maxConnections: 2 });
+    await using it = await startTestBed({ maxConnections: 2 });
     await client(it.broker);
     const first = await client(it.broker);
     first.say({ cmd: 'disconnect', reasonCode: 0 });
@@ -29,7 +29,7 @@ describe('A connection that the broker is closing', () => {
   });
 
   it('is destroyed when its client continues to send', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const flooder = await client(it.broker, { autoDestroy: false, emitClose: false });
     flooder.say({ cmd: 'disconnect', reasonCode: 0 });
     await turns(2);
@@ -42,7 +42,7 @@ describe('A connection that the broker is closing', () => {
 
 describe('A connection that its client has ended', () => {
   it('does not count towards maxConnections while its last packets wait for a hook', async () => {
-    await using it = await bed({
+    await using it = await startTestBed({
       maxConnections: 1,
       aclNomatch: 'allow',
       hooks: { authorizeSubscribe: () => new Promise(() => undefined) }
@@ -66,7 +66,7 @@ describe('A connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () =
   ];
   for (const [name, bytes] of cases) {
     it(`is destroyed at once without an answer when it ${name}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
       await turns(1);
       peer.say(bytes);
@@ -77,7 +77,7 @@ describe('A connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () =
   }
 
   it('is ended after a refusing CONNACK, because destroying it could lose the CONNACK', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
     peer.say(Buffer.concat([Buffer.from([0x10, 12, 0, 4]), Buffer.from('MQTT'), Buffer.from([9, 2, 0, 0, 0, 0])]));
     await turns(2);

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, isServed, kinds, memory, publish, subscribe } from './support.ts';
+import { client, connect, isServed, kinds, memory, publish, startTestBed, subscribe } from './support.ts';
 
 /** A fixed header with the largest possible remaining length. */
 const ANNOUNCED = Buffer.from('10ffffff7f', 'hex');
 
 describe('1,000 connections that announce 256 MB', () => {
   it('are refused at the fixed header if the packet is too large', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peers = Array.from({ length: 1_000 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(ANNOUNCED);
     await turns(3);
@@ -17,7 +17,7 @@ describe('1,000 connections that announce 256 MB', () => {
   });
 
   it('use no memory and are closed by the CONNECT timeout, whether they send bytes slowly or none', async () => {
-    await using it = await bed({ maxPacketSize: 268_435_460, maxConnectSize: 268_435_460 });
+    await using it = await startTestBed({ maxPacketSize: 268_435_460, maxConnectSize: 268_435_460 });
     const { broker, pass, failures } = it;
     const observer = await client(broker);
     const peers = Array.from({ length: 1_000 }, () => new Peer(broker, 5));
@@ -52,7 +52,7 @@ describe('The beginning of a packet', () => {
     ['its body', 100]
   ] as const) {
     it(`does not retain the rest of its chunk in memory when it is split in ${name}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const peers = await Promise.all(Array.from({ length: 300 }, () => client(it.broker)));
       const whole = encode(publish('a', Buffer.alloc(60_000)), 5);
       const begun = encode(publish('a', Buffer.alloc(200_000)), 5).subarray(0, length);
@@ -67,7 +67,7 @@ describe('The beginning of a packet', () => {
 
 describe('A packet that arrives byte by byte', () => {
   it('uses little more memory than its bytes', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const observer = await client(broker);
     observer.say(subscribe(1, 0, 'a'));
@@ -85,7 +85,7 @@ describe('A packet that arrives byte by byte', () => {
   });
 
   it('is read the same however large its parts are', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, 'a'));
     const peer = await client(it.broker);
@@ -105,7 +105,7 @@ describe('A packet that arrives byte by byte', () => {
 
 describe('A flood of CONNECT packets', () => {
   it('is limited to maxSessions for 30,000 new persistent client ids', async () => {
-    await using it = await bed({ maxSessions: 500 });
+    await using it = await startTestBed({ maxSessions: 500 });
     const { broker, failures } = it;
     const observer = await client(broker);
     const before = memory();
@@ -135,7 +135,7 @@ describe('A flood of CONNECT packets', () => {
   });
 
   it('is limited to maxConnections, and there is room again when some have disconnected', async () => {
-    await using it = await bed({ maxConnections: 50 });
+    await using it = await startTestBed({ maxConnections: 50 });
     const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(connect());
     await turns(2);
@@ -152,7 +152,7 @@ describe('A flood of CONNECT packets', () => {
     ['starts a new session', true]
   ] as const) {
     it(`leaves one connection of a client id that is taken over 2,000 times and ${name}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker, pass, failures } = it;
       const peers: Peer[] = [];
       const properties = clean ? undefined : { sessionExpiryInterval: 1_000 };
@@ -184,7 +184,7 @@ describe('A flood of CONNECT packets', () => {
   }
 
   it('of one client id leaves the last one that a hook accepts', async () => {
-    await using it = await bed({ hooks: { authenticate: async () => true } });
+    await using it = await startTestBed({ hooks: { authenticate: async () => true } });
     const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(connect({ clientId: 'same' }));
     for (const peer of peers.slice(100, 200)) peer.wire.destroy();
@@ -196,7 +196,7 @@ describe('A flood of CONNECT packets', () => {
   });
 
   it('of one client id does not block others if it starts an authentication exchange and never answers', async () => {
-    await using it = await bed({
+    await using it = await startTestBed({
       hooks: { authenticate: ({ method }) => (method === undefined ? true : { challenge: undefined }) }
     });
     const attackers = Array.from({ length: 100 }, () => new Peer(it.broker, 5));

@@ -4,7 +4,7 @@ import { type Broker, engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, quiet, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, payloads, publish, subscribe } from './support.ts';
+import { client, connect, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 const MB = 2 ** 20;
 
@@ -48,7 +48,7 @@ function held(broker: Broker, clientId: string, one: number): number {
 describe('A connection that sends more than its share of a turn', () => {
   for (const [name, { bytes, count }] of Object.entries(FLOODS)) {
     it(`is processed after the others: another client is answered before a flood of ${name} is read`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker } = it;
       const flooder = await client(broker, { clientId: 'flooder' });
       const bystander = await client(broker);
@@ -72,7 +72,7 @@ describe('A connection that sends more than its share of a turn', () => {
   };
   for (const [name, packet] of Object.entries(wide)) {
     it(`is charged for ${name} by the number of filters, not of packets`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const flooder = await client(it.broker, { clientId: 'flooder' });
       const { bytes, count } = flood(65_536, packet);
       flooder.say(bytes);
@@ -84,7 +84,7 @@ describe('A connection that sends more than its share of a turn', () => {
   }
 
   it('takes turns with other such connections', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const names = ['one', 'two', 'three'];
     const flooders: Peer[] = [];
@@ -105,7 +105,7 @@ describe('A connection that sends more than its share of a turn', () => {
   });
 
   it('shares a turn with few others when 60 send a flood, and has all of it when it is alone', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const names = Array.from({ length: 60 }, (_, at) => `flooder${at}`);
     const flooders: Peer[] = [];
@@ -133,7 +133,7 @@ describe('A connection that sends more than its share of a turn', () => {
   });
 
   it('is charged for one large PUBLISH as its bytes arrive, not when it is complete', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const flooder = await client(it.broker, { clientId: 'flooder' });
     const one = encode(publish('flood', Buffer.alloc(1_000_000)), 5);
     for (let at = 0; at < one.length; at += 65_536) flooder.say(one.subarray(at, at + 65_536));
@@ -145,7 +145,7 @@ describe('A connection that sends more than its share of a turn', () => {
   });
 
   it('waits for clients that connect, but not for more than 32 turns in a row', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const flooder = await client(broker, { clientId: 'flooder' });
     flooder.say(FLOODS.PINGREQ.bytes);
@@ -163,7 +163,7 @@ describe('A connection that sends more than its share of a turn', () => {
   });
 
   it('has its stream paused in the meantime, so that further data is not read into memory', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const flooder = await client(broker, { clientId: 'flooder' });
     const chunk = Buffer.alloc(65_536, Buffer.from([0xc0, 0]));
@@ -180,7 +180,7 @@ describe('A connection that sends more than its share of a turn', () => {
 
   for (const isFailure of [false, true])
     it(`is closed by a stop in that turn even if its stream has ${isFailure ? 'failed' : 'closed'} before, and nothing is read afterwards`, async () => {
-      const { broker, reasons, [Symbol.asyncDispose]: end } = await bed();
+      const { broker, reasons, [Symbol.asyncDispose]: end } = await startTestBed();
       const heard: string[] = [];
       broker.subscribe('#', ({ topic }) => heard.push(topic));
       const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
@@ -203,7 +203,7 @@ describe('A connection that sends more than its share of a turn', () => {
 
   it('[MQTT-3.14.4-3] has its DISCONNECT processed, and its will dropped, when the stream ends or fails before its turn', async () => {
     for (const isFailure of [false, true]) {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker } = it;
       const observer = await client(broker);
       observer.say(subscribe(1, 0, 'will/#'));
@@ -223,7 +223,7 @@ describe('A connection that sends more than its share of a turn', () => {
   });
 
   it('is distinguished from one whose stream fails without DISCONNECT', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const flooder = await client(it.broker, { clientId: 'flooder' });
     flooder.say(FLOODS.PINGREQ.bytes);
     flooder.wire.destroy(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));

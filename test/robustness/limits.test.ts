@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, quiet, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, isServed, payloads, publish, subscribe } from './support.ts';
+import { client, connect, isServed, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 async function topics(broker: Broker): Promise<string[]> {
   const found: string[] = [];
@@ -17,7 +17,11 @@ function kept(topic: string, payload: string | Buffer): Packet {
 
 describe('Quotas', () => {
   it('limit the number and the bytes of retained messages, and existing topics can be updated', async () => {
-    await using it = await bed({ maxRetainedMessages: 100, maxRetainedBytes: '1MB', maxRetainedPayloadSize: '100KB' });
+    await using it = await startTestBed({
+      maxRetainedMessages: 100,
+      maxRetainedBytes: '1MB',
+      maxRetainedPayloadSize: '100KB'
+    });
     const { broker } = it;
     const publisher = await client(broker);
     const observer = await client(broker);
@@ -43,7 +47,7 @@ describe('Quotas', () => {
   });
 
   it("report messages that are not retained, and do not count the broker's own $SYS messages", async () => {
-    await using it = await bed({ maxRetainedMessages: 2, maxRetainedPayloadSize: 5 });
+    await using it = await startTestBed({ maxRetainedMessages: 2, maxRetainedPayloadSize: 5 });
     const { broker } = it;
     const dropped: string[] = [];
     broker.on('message.dropped', ({ message, reason, client }) =>
@@ -71,7 +75,7 @@ describe('Quotas', () => {
   });
 
   it('limit the filters of a session and of all sessions', async () => {
-    await using it = await bed({ maxSubscriptions: 100, maxTotalSubscriptions: 250 });
+    await using it = await startTestBed({ maxSubscriptions: 100, maxTotalSubscriptions: 250 });
     const { broker } = it;
     const granted: number[] = [];
     for (let at = 0; at < 4; at++) {
@@ -101,7 +105,7 @@ describe('Rates', () => {
     ['rateLimit', { rateLimit: '1000,1s' }]
   ] as const) {
     it(`pause reading above ${name}, resume it in time, and keep the order`, async () => {
-      await using it = await bed({ zones: { slow: options } });
+      await using it = await startTestBed({ zones: { slow: options } });
       const { broker, pass, failures } = it;
       const observer = await client(broker);
       observer.say(subscribe(1, 0, 'a'));
@@ -143,7 +147,7 @@ describe('Rates', () => {
 describe('Memory above memoryHighWatermark', () => {
   it('accepts no new client and no QoS 0 into backlogs until it is below the limit again', async () => {
     let used = 0;
-    await using it = await bed({ memoryHighWatermark: '100MB', memoryUsage: () => used });
+    await using it = await startTestBed({ memoryHighWatermark: '100MB', memoryUsage: () => used });
     const { broker, pass, failures } = it;
     const publisher = await client(broker);
     const options = { version: 4, clientId: 'away', clean: false } as const;

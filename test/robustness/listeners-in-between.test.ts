@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { turns } from '../fuzz/wire.ts';
-import { bed, client, publish, subscribe } from './support.ts';
+import { client, publish, startTestBed, subscribe } from './support.ts';
 
 describe('A listener that makes the broker read other packets', () => {
   for (const version of [4, 5] as const) {
     it(`[MQTT-4.3.3-8] does not change the packet id of a PUBREL, version ${version}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker } = it;
       const subscriber = await client(broker, { version, clientId: 'subscriber' });
       const other = await client(broker, { version });

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { turns } from '../fuzz/wire.ts';
-import { bed, client, memory } from './support.ts';
+import { client, memory, startTestBed } from './support.ts';
 
 const MOST_BYTES = 12 * 2 ** 20;
 
 describe('Messages that replace each other before any is sent', () => {
   it('are released when an app publishes them and waits for its calls only', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const before = memory();
     for (let at = 0; at < 60_000; at++) await it.broker.publish('sensors/attic', String(at), { retain: true });
     const grown = memory() - before;
@@ -19,7 +19,7 @@ describe('Messages that replace each other before any is sent', () => {
     ['in the full queue of an offline session', 'queue/a']
   ] as const)
     it(`are released, ${what}, when a client publishes them at QoS 0`, async () => {
-      await using it = await bed({ maxMqueueLen: 10 });
+      await using it = await startTestBed({ maxMqueueLen: 10 });
       const away = await client(it.broker, { clientId: 'away', properties: { sessionExpiryInterval: 3_600 } });
       away.say({
         cmd: 'subscribe',

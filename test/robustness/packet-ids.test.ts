@@ -3,12 +3,12 @@ import { describe, it } from 'node:test';
 import { Metric } from '../../lib/events/metrics.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { quiet, turns } from '../fuzz/wire.ts';
-import { bed, client, isServed, memory, publish, subscribe } from './support.ts';
+import { client, isServed, memory, publish, startTestBed, subscribe } from './support.ts';
 
 describe('65,535 QoS 2 packet ids without PUBREL', () => {
   for (const version of [4, 5] as const) {
     it(`are all remembered in little memory, version ${version}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker } = it;
       const observer = await client(broker);
       observer.say(subscribe(1, 0, 'a'));
@@ -48,7 +48,10 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
   }
 
   it('are limited by maxAwaitingRel and by the Receive Maximum', async () => {
-    await using it = await bed({ maxAwaitingRel: 10, zones: { narrow: { maxAwaitingRel: 0, receiveMaximum: 10 } } });
+    await using it = await startTestBed({
+      maxAwaitingRel: 10,
+      zones: { narrow: { maxAwaitingRel: 0, receiveMaximum: 10 } }
+    });
     const old = await client(it.broker, { version: 4 });
     const current = await client(it.broker, { version: 5 });
     for (const peer of [old, current]) for (let id = 1; id <= 11; id++) peer.say(publish('a', '', 2, id));
@@ -63,7 +66,7 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
 describe('A subscriber that never acknowledges', () => {
   for (const qos of [1, 2] as const) {
     it(`never receives a packet id that is in flight a second time, QoS ${qos}`, async () => {
-      await using it = await bed({ maxInflight: 200, maxMqueueLen: 100_000 });
+      await using it = await startTestBed({ maxInflight: 200, maxMqueueLen: 100_000 });
       const { broker } = it;
       const options = { version: 4, clientId: 'mute', clean: false } as const;
       const mute = await client(broker, options);
@@ -105,7 +108,7 @@ describe('A subscriber that never acknowledges', () => {
     });
 
     it(`receives all 65,535 packet ids of an unlimited window once each, QoS ${qos}`, async () => {
-      await using it = await bed({ maxInflight: 0, maxMqueueLen: 50 });
+      await using it = await startTestBed({ maxInflight: 0, maxMqueueLen: 50 });
       const { broker } = it;
       const mute = await client(broker, { clientId: 'mute' });
       mute.say(subscribe(1, qos, 'a'));

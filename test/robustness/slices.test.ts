@@ -4,7 +4,7 @@ import type { Broker } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { RetainedMessages } from '../../lib/retained/retained-messages.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
-import { bed, client, memory, publish, subscribe } from './support.ts';
+import { client, memory, publish, startTestBed, subscribe } from './support.ts';
 
 /** Lets turns pass until `isDone`, and checks that another client is answered in each of them. */
 async function watched(other: Peer, isDone: () => boolean, mostTurns: number): Promise<number> {
@@ -33,7 +33,7 @@ describe('100,000 retained messages', () => {
     [1, 30_000]
   ] as const) {
     it(`are sent to one subscriber in slices, QoS ${qos}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker } = it;
       for (let at = 0; at < count; at++) void broker.publish(`kept/${at % 1_000}/${at}`, 'x', { retain: true, qos });
       await turns(1);
@@ -65,7 +65,7 @@ describe('100,000 retained messages', () => {
   }
 
   it('are sent in slices of the same size to a subscriber that requests them many times in one chunk', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     await retain(it.broker, 5_000);
     const subscriber = await client(it.broker);
     const filters = ['kept', '+'].flatMap((first) => ['#', '+/#', '+/+', '+/+/#'].map((rest) => `${first}/${rest}`));
@@ -83,7 +83,7 @@ describe('100,000 retained messages', () => {
   });
 
   it('are looked up once for a newer message that must not overtake them, however many subscriptions wait', async (t) => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     await retain(broker, 1_000);
     const publisher = await client(broker);
@@ -99,7 +99,7 @@ describe('100,000 retained messages', () => {
   });
 
   it('use no resources when their subscriber disconnects partway, and continue when it reconnects', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     for (let at = 0; at < 20_000; at++) void broker.publish(`kept/${at}`, String(at), { retain: true, qos: 1 });
     const options = { version: 4, clientId: 'half', clean: false } as const;
@@ -135,7 +135,7 @@ describe('100,000 retained messages', () => {
 
 describe('A SUBSCRIBE with very many filters', () => {
   it('uses little memory and delays nobody if all of them match the same retained messages', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     await retain(broker, 2_000);
     const other = await client(broker);
@@ -154,7 +154,7 @@ describe('A SUBSCRIBE with very many filters', () => {
   });
 
   it('is granted in slices, and its subscriptions are removed in slices', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const other = await client(broker);
     const peer = await client(broker, { clientId: 'many' });
@@ -195,7 +195,7 @@ describe('A SUBSCRIBE with very many filters', () => {
   });
 
   it('is abandoned partway when its connection ends', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker, failures } = it;
     const filters = Array.from({ length: 50_000 }, (_, at) => `f/${at}/+`);
     const peer = await client(broker);
@@ -210,7 +210,7 @@ describe('A SUBSCRIBE with very many filters', () => {
 
 describe('100,000 filters that are removed at once', () => {
   it('are removed in slices', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const other = await client(broker);
     const peer = await client(broker);
@@ -238,7 +238,7 @@ describe('100,000 filters that are removed at once', () => {
   });
 
   it('do not match messages while they are being removed', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker, failures } = it;
     const peer = await client(broker, { clientId: 'leaving' });
     peer.say(subscribe(1, 1, ...Array.from({ length: 20_000 }, (_, at) => `f/${at}`)));

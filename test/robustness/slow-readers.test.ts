@@ -7,7 +7,7 @@ import type { Broker } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { PacketReader } from '../../lib/packets/packet-reader.ts';
 import { quiet, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
+import { client, connect, isServed, kinds, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 const KIB = Buffer.alloc(1024, 'x');
 
@@ -43,7 +43,11 @@ const CARRIERS: Readonly<Record<string, (broker: Broker) => Promise<Carried>>> =
 describe('A client that never reads', () => {
   for (const qos of [0, 1] as const) {
     it(`loses messages while publishers run at full speed, and affects no other client, QoS ${qos}`, async () => {
-      await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
+      await using it = await startTestBed({
+        maxMqueueLen: 100,
+        maxMqueueBytes: 1_000_000,
+        outputHighWaterMark: 65_536
+      });
       const { broker } = it;
       const dropped = new Map<string, number>();
       broker.on('message.dropped', ({ reason, client }) => {
@@ -89,7 +93,7 @@ describe('A client that never reads', () => {
   }
 
   it('is closed when its output makes no progress for slowConsumerTimeout', async () => {
-    await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
+    await using it = await startTestBed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass, reasons } = it;
     const publisher = await client(broker);
     const slow = await client(broker, { clientId: 'slow' });
@@ -113,7 +117,7 @@ describe('A client that never reads', () => {
   });
 
   it('is not closed while it reads a little, even if its output never drains', async () => {
-    await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
+    await using it = await startTestBed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass, reasons } = it;
     const publisher = await client(broker);
     const slow = await client(broker, { clientId: 'slow' });
@@ -136,7 +140,7 @@ describe('A client that never reads', () => {
 
   for (const [name, carrier] of Object.entries(CARRIERS)) {
     it(`is not closed while it reads a little over ${name}, even if the output is a single message`, async () => {
-      await using it = await bed({ slowConsumerTimeout: '10s' });
+      await using it = await startTestBed({ slowConsumerTimeout: '10s' });
       const { broker, pass } = it;
       const { socket, say, close } = await carrier(broker);
       try {
@@ -163,7 +167,7 @@ describe('A client that never reads', () => {
   }
 
   it('has its lost messages reported as slow_consumer if its session ends with the connection', async () => {
-    await using it = await bed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
+    await using it = await startTestBed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass } = it;
     const lost: string[] = [];
     broker.on('message.dropped', ({ reason, client }) => lost.push(`${client?.clientId} ${reason}`));
@@ -194,7 +198,7 @@ describe('A client that never reads', () => {
   });
 
   it('over TCP also loses only its own messages', async () => {
-    await using it = await bed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
+    await using it = await startTestBed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
     const { broker } = it;
     const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -241,7 +245,7 @@ describe('A client that never reads', () => {
   });
 
   it('is not read from either while it floods PINGREQ packets, until it reads the answers', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const peer = await client(broker, { clientId: 'flood' });
     const other = await client(broker);
@@ -267,7 +271,7 @@ describe('A client that never reads', () => {
   });
 
   it('does not block itself when it publishes to itself and reads only afterwards', async () => {
-    await using it = await bed({ outputHighWaterMark: 20_000 });
+    await using it = await startTestBed({ outputHighWaterMark: 20_000 });
     for (const qos of [0, 1] as const) {
       const peer = await client(it.broker, { clientId: `self${qos}`, properties: { receiveMaximum: 65_535 } });
       peer.say(subscribe(1, qos, `own${qos}`));
@@ -299,7 +303,7 @@ describe('A client that never reads', () => {
   });
 
   it('is not closed by keep alive while the broker does not read from it', async () => {
-    await using it = await bed({ slowConsumerTimeout: 0 });
+    await using it = await startTestBed({ slowConsumerTimeout: 0 });
     const peer = await client(it.broker, { clientId: 'paused', keepalive: 10 });
     peer.wire.listen(false);
     const flood = Buffer.alloc(600_000);
@@ -318,7 +322,7 @@ describe('A client that never reads', () => {
   });
 
   it('does not receive repeated copies of messages it does not acknowledge (retryInterval)', async () => {
-    await using it = await bed({ retryInterval: '1s', slowConsumerTimeout: 0, outputHighWaterMark: 10_000 });
+    await using it = await startTestBed({ retryInterval: '1s', slowConsumerTimeout: 0, outputHighWaterMark: 10_000 });
     const publisher = await client(it.broker, { version: 4 });
     const slow = await client(it.broker, { version: 4, clientId: 'slow' });
     slow.say(subscribe(1, 1, 'a'));
@@ -333,7 +337,7 @@ describe('A client that never reads', () => {
   });
 
   it('is sent no more of its unacknowledged messages than it reads, however often it reconnects', async () => {
-    await using it = await bed({ outputHighWaterMark: 100_000, maxInflight: 100 });
+    await using it = await startTestBed({ outputHighWaterMark: 100_000, maxInflight: 100 });
     const { broker } = it;
     const publisher = await client(broker, { version: 4 });
     const options = { version: 4, clientId: 'slow', clean: false } as const;

@@ -3,11 +3,11 @@ import { describe, it } from 'node:test';
 import { TimingWheel } from '../../lib/base/timing-wheel.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { bed, client, connect, isServed, publish, subscribe } from './support.ts';
+import { client, connect, isServed, publish, startTestBed, subscribe } from './support.ts';
 
 describe('A suspended process', () => {
   it('[MQTT-3.1.2-22] keeps a client whose PINGREQ waits in its socket, and closes one that is silent', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker, clock, reasons } = it;
     const alive = await client(broker, { clientId: 'alive', keepalive: 10 });
     const silent = await client(broker, { clientId: 'silent', keepalive: 10 });
@@ -24,7 +24,7 @@ describe('A suspended process', () => {
   });
 
   it('accepts a CONNECT that waits in its socket, and gives a slow reader that reads again its full time', async () => {
-    await using it = await bed({
+    await using it = await startTestBed({
       connectTimeout: '5s',
       idleTimeout: '3s',
       slowConsumerTimeout: '10s',

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, isServed, kinds, payloads, publish, subscribe } from './support.ts';
+import { client, connect, isServed, kinds, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 const METHOD = { authenticationMethod: 'rounds' };
 
@@ -38,7 +38,7 @@ describe('A stream that breaks', () => {
   for (const [state, begin] of STATES) {
     for (const [name, end] of ENDS) {
       it(`leaves nothing behind: ${name} ${state}`, async () => {
-        await using it = await bed({
+        await using it = await startTestBed({
           hooks: {
             authenticate: ({ username, method }) =>
               username === 'slow' ? new Promise(() => {}) : method === undefined ? true : { challenge: undefined }
@@ -72,7 +72,7 @@ describe('A stream that breaks', () => {
 
   for (const version of [4, 5] as const) {
     it(`ends only its own connection when it throws in write, version ${version}`, async () => {
-      await using it = await bed();
+      await using it = await startTestBed();
       const { broker, failures, pass } = it;
       const publisher = await client(broker, { version });
       let isBroken = false;
@@ -99,7 +99,7 @@ describe('A stream that breaks', () => {
   }
 
   it('is destroyed even if its peer only half closes and no longer reads', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peer = await client(it.broker, { clientId: 'half', highWaterMark: 10 });
     peer.wire.listen(false);
     peer.say({ cmd: 'pingresp' }); // DISCONNECT is sent and nobody reads it
@@ -111,7 +111,7 @@ describe('A stream that breaks', () => {
   });
 
   it('is dropped even if no close event is emitted', async () => {
-    await using it = await bed({ maxConnections: 2 });
+    await using it = await startTestBed({ maxConnections: 2 });
     for (let count = 0; count < 5; count++) {
       const peer = await client(it.broker, { emitClose: false, clientId: `silent${count}` });
       assert.deepEqual(
@@ -126,7 +126,7 @@ describe('A stream that breaks', () => {
   });
 
   it('is dropped even if it does not destroy itself after an error', async () => {
-    await using it = await bed({ maxConnections: 1 });
+    await using it = await startTestBed({ maxConnections: 1 });
     for (const state of ['before CONNECT', 'connected']) {
       const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
       if (state === 'connected') peer.say(connect({ clientId: 'c' }));
@@ -142,7 +142,7 @@ describe('A stream that breaks', () => {
 
 describe('A connection', () => {
   it('reads nothing after DISCONNECT', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, '#'));
     const peer = await client(it.broker);
@@ -157,7 +157,7 @@ describe('A connection', () => {
   });
 
   it('routes a run of messages once, even if that fails partway', async (t) => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { publishing } = engineOf(it.broker);
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, '#'), publish('a', ''), publish('a', '')); // known, so that the following messages are one run
@@ -184,7 +184,7 @@ describe('A connection', () => {
   });
 
   it('waits a limited time for a peer that does not read its DISCONNECT, then destroys the stream', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peer = await client(it.broker);
     peer.wire.listen(false);
     peer.say({ cmd: 'pingresp' });
@@ -195,7 +195,7 @@ describe('A connection', () => {
   });
 
   it('delivers its DISCONNECT to a peer that reads it late', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const peer = await client(it.broker);
     peer.wire.listen(false);
     peer.say({ cmd: 'pingresp' });

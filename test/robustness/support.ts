@@ -18,7 +18,7 @@ export interface Bed extends AsyncDisposable {
 }
 
 /** Starts a broker in virtual time. */
-export async function bed(options: BrokerOptions = {}): Promise<Bed> {
+export async function startTestBed(options: BrokerOptions = {}): Promise<Bed> {
   const clock = new ManualClock(Date.UTC(2026, 0, 1));
   const broker = new Broker({ clock, timerResolution: 10, memoryHighWatermark: 0, ...options });
   const failures: Bed['failures'] = [];

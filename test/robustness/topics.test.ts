@@ -4,7 +4,7 @@ import { encode } from '../../lib/packets/encode.ts';
 import { type CachedRoute, RouteCache } from '../../lib/routing/route-cache.ts';
 import { FilterIndex } from '../../lib/topics/trie.ts';
 import { turns } from '../fuzz/wire.ts';
-import { bed, client, isServed, kinds, memory, payloads, publish, subscribe } from './support.ts';
+import { client, isServed, kinds, memory, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 const SLASHES = '/'.repeat(65_535);
 
@@ -26,7 +26,7 @@ function levelsCut(run: () => void): number {
 
 describe('A topic of 65,535 slashes', () => {
   it('is refused above maxTopicLevels, in PUBLISH, SUBSCRIBE and wills', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const publisher = await client(broker);
     publisher.say(publish(SLASHES, 'x'));
@@ -60,7 +60,7 @@ describe('A topic of 65,535 slashes', () => {
   });
 
   it('is routed if it is allowed, and not stored in the route cache', async () => {
-    await using it = await bed({ maxTopicLevels: 0 });
+    await using it = await startTestBed({ maxTopicLevels: 0 });
     const { broker } = it;
     const subscriber = await client(broker);
     subscriber.say(subscribe(1, 0, '+/+/#'));
@@ -81,7 +81,7 @@ describe('A topic of 65,535 slashes', () => {
 
 describe('10,000 filters with wildcards', () => {
   it('of one client deliver one copy of a message, in one lookup', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker } = it;
     const greedy = await client(broker, { version: 4, clientId: 'greedy' });
     for (let id = 0; id < 10; id++) {
@@ -123,7 +123,7 @@ describe('10,000 filters with wildcards', () => {
     after(() => {
       RouteCache.prototype.set = set;
     });
-    await using it = await bed({ routeCacheTargets: 1_000 });
+    await using it = await startTestBed({ routeCacheTargets: 1_000 });
     const { broker } = it;
     const subscriber = await client(broker);
     subscriber.say(subscribe(1, 0, '+/+/#'));
@@ -143,7 +143,7 @@ describe('10,000 filters with wildcards', () => {
 
 describe('Names that contain wildcards', () => {
   it('have no mount point', async () => {
-    await using it = await bed({ mountpoint: 'home/%c/%u/' });
+    await using it = await startTestBed({ mountpoint: 'home/%c/%u/' });
     for (const [clientId, username, code] of [
       ['#', 'u', 0x85],
       ['a+b', 'u', 0x85],
@@ -158,7 +158,7 @@ describe('Names that contain wildcards', () => {
   });
 
   it('are harmless elsewhere: in client ids, user names and $SYS topics', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, '$SYS/brokers/+/clients/+/connected'));
     await turns(2);
@@ -173,7 +173,7 @@ describe('Names that contain wildcards', () => {
   });
 
   it('may not make a topic longer than MQTT allows', async () => {
-    await using it = await bed({ mountpoint: 'a'.repeat(100), maxTopicLevels: 0 });
+    await using it = await startTestBed({ mountpoint: 'a'.repeat(100), maxTopicLevels: 0 });
     const long = 't'.repeat(65_500);
     const observer = await client(it.broker);
     for (const qos of [0, 1] as const) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AckPacket, Packet, ProtocolVersion } from '../../lib/packets/types.ts';
 import { type Peer, turns } from '../fuzz/wire.ts';
-import { type Bed, bed, client, isServed, payloads, publish, subscribe } from './support.ts';
+import { type Bed, client, isServed, payloads, publish, startTestBed, subscribe } from './support.ts';
 
 const KB = 1024;
 
@@ -27,7 +27,7 @@ async function exhaust({ pass }: Bed): Promise<void> {
 
 describe('The backlogs of all sessions together', () => {
   it('stay within maxTotalMqueueBytes: the largest lose their oldest messages, and publishers receive success', async () => {
-    await using it = await bed({ maxTotalMqueueBytes: '300KB', maxMqueueBytes: 0 });
+    await using it = await startTestBed({ maxTotalMqueueBytes: '300KB', maxMqueueBytes: 0 });
     const { broker } = it;
     const dropped = new Map<string, number>();
     broker.on('message.dropped', ({ client, reason, message }) => {
@@ -60,7 +60,7 @@ describe('The backlogs of all sessions together', () => {
   });
 
   it('are limited to half of memoryHighWatermark by default', async () => {
-    await using it = await bed({ memoryHighWatermark: '1MB', memoryUsage: () => 0 });
+    await using it = await startTestBed({ memoryHighWatermark: '1MB', memoryUsage: () => 0 });
     await leave(it, 'away', '#');
     for (let n = 0; n < 20; n++) void it.broker.publish(`t${n}`, Buffer.alloc(100 * KB), { qos: 1 });
     assert.equal(it.broker.session('away').figures().mqueueLen, 5);
@@ -75,7 +75,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
     [2, 'pubrec']
   ] as const) {
     it(`refuses a QoS ${qos} message that would have to be queued with 0x97, before any receiver gets it`, async () => {
-      await using it = await bed(above);
+      await using it = await startTestBed(above);
       const { broker } = it;
       const dropped: string[] = [];
       broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic} ${reason}`));
@@ -114,7 +114,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
 
   for (const version of [3, 4] as ProtocolVersion[]) {
     it(`closes the connection of a publisher of version ${version}, which can send the message again later`, async () => {
-      await using it = await bed(above);
+      await using it = await startTestBed(above);
       await leave(it, 'away', '#');
       const publisher = await client(it.broker, { version, clientId: 'publisher' });
       await exhaust(it);
@@ -127,7 +127,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
   }
 
   it('rejects messages of the app with QUOTA_EXCEEDED, and accepts QoS 0 as before', async () => {
-    await using it = await bed(above);
+    await using it = await startTestBed(above);
     await leave(it, 'away', '#');
     await exhaust(it);
     await assert.rejects(async () => it.broker.publish('a', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
@@ -137,7 +137,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
 
   it('drops and counts a delayed message and a will that would have to be queued', async () => {
     let used = 0;
-    await using it = await bed({ ...above, memoryUsage: () => used });
+    await using it = await startTestBed({ ...above, memoryUsage: () => used });
     const { broker } = it;
     const dropped: string[] = [];
     await leave(it, 'away', '#');
@@ -154,7 +154,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
   });
 
   it('accepts the client of a stored session, and no other', async () => {
-    await using it = await bed(above);
+    await using it = await startTestBed(above);
     await leave(it, 'away', '#');
     await it.broker.publish('a', 'x', { qos: 1 });
     await exhaust(it);
@@ -168,7 +168,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
   });
 
   it('delivers a shared message to a member that can receive it at once', async () => {
-    await using it = await bed(above);
+    await using it = await startTestBed(above);
     const { broker } = it;
     const strategy = '$share/g/a';
     const [busy, free] = [

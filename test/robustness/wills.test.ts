@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encode } from '../../lib/packets/encode.ts';
 import { Peer, turns } from '../fuzz/wire.ts';
-import { bed, client, connect, isServed, subscribe } from './support.ts';
+import { client, connect, isServed, startTestBed, subscribe } from './support.ts';
 
 /** Encodes a CONNECT with a will to this topic, without checking it. */
 function withWill(version: 4 | 5, topic: string): Buffer {
@@ -22,7 +22,7 @@ describe('A will', () => {
   for (const version of [4, 5] as const) {
     for (const topic of ['', '#', '+', 'a/+/b', 'a/#', 'a\u0000']) {
       it(`to ${JSON.stringify(topic)} is refused with its CONNECT, version ${version}`, async () => {
-        await using it = await bed();
+        await using it = await startTestBed();
         const peer = new Peer(it.broker, version);
         peer.say(withWill(version, topic));
         await turns(2);
@@ -36,7 +36,7 @@ describe('A will', () => {
 
     for (const topic of ['$SYS/brokers', '$SYS', '$SYS/brokers/embermq@127.0.0.1/version']) {
       it(`to ${topic} is delivered to nobody, version ${version}`, async () => {
-        await using it = await bed();
+        await using it = await startTestBed();
         const { broker, failures } = it;
         const observer = await client(broker);
         observer.say(subscribe(1, 1, '$SYS/#', '#'));
@@ -59,7 +59,7 @@ describe('A will', () => {
   }
 
   it('to a delayed topic follows the rules of the inner topic', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const { broker, failures, pass } = it;
     const observer = await client(broker);
     observer.say(subscribe(1, 1, '#', '$SYS/#'));
@@ -88,7 +88,7 @@ describe('A will', () => {
   });
 
   it('of each of 1,000 clients that disconnect together reaches every subscriber once', async () => {
-    await using it = await bed();
+    await using it = await startTestBed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 1, 'gone/+'));
     await turns(2);
@@ -115,7 +115,7 @@ describe('A will', () => {
   });
 });
 
-async function retained(broker: Awaited<ReturnType<typeof bed>>['broker']): Promise<string[]> {
+async function retained(broker: Awaited<ReturnType<typeof startTestBed>>['broker']): Promise<string[]> {
   const topics: string[] = [];
   for (const filter of ['#', '$SYS/#'])
     for await (const { topic, payload } of broker.retained(filter)) topics.push(`${topic} ${payload}`);

@@ -6,7 +6,7 @@ import type { Packet } from '../../lib/packets/types.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
-import { ack, told } from '../support/flows.ts';
+import { ack, summarize } from '../support/flows.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, sendAll, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
@@ -78,12 +78,12 @@ describe('retryInterval with persisted sessions', () => {
     await it.pass(11);
     await client.nothing();
     await go();
-    assert.deepEqual(told(await client.rest()), ['publish 1 q2 t=x']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 1 q2 t=x']);
     await it.pass(5);
-    assert.equal(told(await client.rest())[0], 'publish 1 q2 dup t=x');
+    assert.equal(summarize(await client.rest())[0], 'publish 1 q2 dup t=x');
     client.send(ack('pubrec', 1));
     await turns();
-    assert.deepEqual(told(await client.rest()), ['pubrel 1']);
+    assert.deepEqual(summarize(await client.rest()), ['pubrel 1']);
     client.send(ack('pubcomp', 1));
     await it.pass(5);
     await client.nothing();
@@ -100,9 +100,9 @@ describe('retryInterval with persisted sessions', () => {
     await it.pass(11);
     await client.nothing();
     await go();
-    assert.deepEqual(told(await client.rest()), ['pubrel 1']);
+    assert.deepEqual(summarize(await client.rest()), ['pubrel 1']);
     await it.pass(5);
-    assert.equal(told(await client.rest())[0], 'pubrel 1');
+    assert.equal(summarize(await client.rest())[0], 'pubrel 1');
   });
 
   it('does not resend a message that waits for the commit of its publisher, even to a session that is not persisted', async () => {
@@ -115,7 +115,7 @@ describe('retryInterval with persisted sessions', () => {
     await it.pass(11);
     await client.nothing();
     await go();
-    assert.deepEqual(told(await client.rest()), ['publish 1 q1 t=x']);
+    assert.deepEqual(summarize(await client.rest()), ['publish 1 q1 t=x']);
     client.send(ack('puback', 1));
     await turns();
     await it.pass(5);
@@ -214,7 +214,7 @@ describe('Acknowledgements of one type, when a commit fails', () => {
       await client.nothing();
       fail();
       await turns();
-      const got = told(await client.rest());
+      const got = summarize(await client.rest());
       await kit.clock.advance('20s');
       const accepted = qos === 1 ? 'puback 3 0x10' : 'pubrec 1';
       assert.deepEqual(got, [`${cmd} 2 0x97`, accepted, `${cmd} 4 0x97`]);
@@ -238,11 +238,11 @@ describe('Acknowledgements of one type, when a commit fails', () => {
           : publish('nobody', '', { qos, messageId: 1, dup: true }),
         publish('kept', '', { qos, messageId: 4 })
       );
-      const got = told(await client.rest());
+      const got = summarize(await client.rest());
       store.fault = undefined;
       await kit.clock.advance('20s');
       assert.deepEqual(got, [qos === 1 ? 'puback 3 0x10' : 'pubrec 1', `${cmd} 4 0x97`]);
-      assert.deepEqual(told(await client.rest()), ['pubcomp 9']);
+      assert.deepEqual(summarize(await client.rest()), ['pubcomp 9']);
     });
   }
 });

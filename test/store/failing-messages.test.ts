@@ -6,7 +6,7 @@ import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, publish, turns } from '../support/wire.ts';
-import { acked, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
+import { acked, FAULTS, PERSISTENT, RAW_PERSISTENT, recover, stage, waiting } from './failing-support.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 describe('Messages of persistent sessions, when a commit fails', () => {
@@ -21,7 +21,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     store.fault = 'rejects';
     await assert.rejects(async () => kit.broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
     await kit.clock.settle();
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(
       got,
       Array.from({ length: 3_000 }, (_, n) => `${n}`)
@@ -39,7 +39,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       publish('kept/1', 'more')
     );
     assert.equal(await acked(writer, 'puback'), 0x97);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(await waiting(kit), ['more', 'zero']);
   });
 
@@ -57,10 +57,10 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       store.fault = 'rejects';
       writer.send(publish('live/1', 'again', { qos: 2, messageId: 1 }));
       await writer.closed();
-      if (when === 'when') await mended(kit, store);
+      if (when === 'when') await recover(kit, store);
       reader.send({ cmd: 'puback', messageId, reasonCode: 0 });
       await turns();
-      await mended(kit, store);
+      await recover(kit, store);
       await reader.nothing();
       const back = await rawClient(kit.broker, options);
       back.send(publish('live/1', 'again', { qos: 2, messageId: 1, dup: true }));
@@ -108,7 +108,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await kit.broker.publish({ topic: '$delayed/5/kept/1', payload: 'due', qos: 1 });
     store.fault = 'rejects';
     await kit.clock.advance('6s');
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(await waiting(kit), ['due']);
   });
 
@@ -128,7 +128,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await reader.nothing();
     fail();
     assert.equal(`${(await reader.next('publish')).payload}`, '1');
-    await mended(kit, store);
+    await recover(kit, store);
     assert.equal(`${(await reader.next('publish')).payload}`, '0');
   });
 
@@ -145,7 +145,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     store.fault = 'rejects';
     reader.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
     await reader.nothing();
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual([`${payload}`, `${(await reader.next('publish')).payload}`], ['1', '2']);
   });
 
@@ -163,7 +163,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await turns();
     await writer.nothing();
     await reader.nothing();
-    await mended(kit, store);
+    await recover(kit, store);
     assert.equal(await acked(writer, 'pubcomp'), 0);
     assert.equal(await acked(reader, 'pubrel'), 0);
     reader.send({ cmd: 'pubcomp', messageId: messageId as number, reasonCode: 0 });
@@ -188,7 +188,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       await turns();
       fail();
       await writer.closed();
-      await mended(kit, store);
+      await recover(kit, store);
       const again = await rawClient(kit.broker, options);
       for (const id of [1, 2, 3]) {
         again.send(publish('kept/1', `${id}`, { qos: 2, messageId: id, dup: true }));
@@ -211,7 +211,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await writer.nothing();
     fail();
     await writer.closed();
-    await mended(kit, store);
+    await recover(kit, store);
     const again = await rawClient(kit.broker, options);
     for (const [n, text] of ['once', 'twice'].entries()) {
       again.send(publish('kept/1', text, { qos: 2, messageId: n + 1, dup: true }));
@@ -237,7 +237,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     store.fault = 'rejects';
     decide();
     await turns();
-    await mended(kit, store);
+    await recover(kit, store);
     unhook();
     const again = await rawClient(kit.broker, options);
     again.send(publish('kept/1', 'x', { qos: 2, messageId: 1, dup: true }));
@@ -258,7 +258,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     fail();
     await changed;
     assert.equal(await acked(writer, 'pubrec'), 0x97);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(await waiting(kit), []);
   });
 
@@ -276,7 +276,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
         writer.send(publish('live', 'x', { qos: 2, messageId: 1 }));
         if (version === 5) assert.equal(await acked(writer, 'pubrec'), 0x97);
         else await writer.closed();
-        await mended(kit, store);
+        await recover(kit, store);
         assert.deepEqual(got, []);
         const again = version === 5 ? writer : await rawClient(kit.broker, options);
         again.send(publish('live', 'x', { qos: 2, messageId: 1, dup: version === 4 }));
@@ -301,7 +301,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await turns();
     fail();
     await sent;
-    await mended(kit, store);
+    await recover(kit, store);
     await kit.clock.advance('1s');
     assert.equal(kit.broker.session('reader').figures().inflight, 0);
     assert.deepEqual(await waiting(kit), []);
@@ -319,7 +319,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     }
     const left = queryObjects(PersistedMessage, { format: 'count' });
     assert.ok(left < 11_000, `${left} in memory`);
-    await mended(kit, store);
+    await recover(kit, store);
   });
 
   it('does not accumulate completed messages while nothing can be written', async () => {
@@ -340,7 +340,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     assert.deepEqual({ inflight, mqueueLen }, { inflight: 0, mqueueLen: 0 });
     const left = queryObjects(PersistedMessage, { format: 'count' }) - before;
     assert.ok(left < 200, `${left} in memory`);
-    await mended(kit, store);
+    await recover(kit, store);
   });
 
   it('limits the queue of a connected, slow client while nothing can be written', async () => {
@@ -371,7 +371,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} messages are queued`);
     const more = queryObjects(PersistedMessage, { format: 'count' }) - inMemory;
     assert.ok(more < 2_700, `${more} more in memory`);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.equal(broker.session('reader').figures().mqueueLen, mqueueLen);
   });
 
@@ -398,7 +398,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     const count = all(4_099).filter((isTaken) => isTaken).length;
     assert.ok(count < 20, `all ${count} packets were read`);
     fail();
-    await mended(kit, store);
+    await recover(kit, store);
   });
 
   for (const qos of [0, 1] as const)
@@ -424,6 +424,6 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} messages read`);
       fail();
       await changed;
-      await mended(kit, store);
+      await recover(kit, store);
     });
 });

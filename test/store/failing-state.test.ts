@@ -9,7 +9,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { publish, turns } from '../support/wire.ts';
-import { acked, check, copyOf, FAULTS, mended, retained, stage, waiting } from './failing-support.ts';
+import { acked, check, copyOf, FAULTS, recover, retained, stage, waiting } from './failing-support.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 describe('Retained and delayed messages, and tables, when a commit fails', () => {
@@ -36,7 +36,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       for (const _change of changes) assert.equal(await acked(writer, 'puback'), 0x97);
       const kept = ['both: before', 'deleted: before', 'replaced: before', 'then: of QoS 0'];
       assert.deepEqual(await retained(broker), kept);
-      await mended(kit, store);
+      await recover(kit, store);
       assert.deepEqual(await retained(broker), kept);
       assert.deepEqual((await check(store)).findings, []);
       await using again = await createTestBroker({ store: store.inner, leakCheck: false });
@@ -76,7 +76,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
         await kit.clock.advance('10s'); // it tries to write them
       }
       assert.ok(sizes.length > 8 && Math.max(...sizes) <= 200, `${sizes}`);
-      await mended(kit, store);
+      await recover(kit, store);
       const kept = Array.from({ length: 100 }, (_, n) => `9/${n}: x`).sort();
       assert.deepEqual(await retained(broker), kept);
       await using again = await createTestBroker({ store: await copyOf(store), leakCheck: false });
@@ -111,7 +111,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       assert.equal(published, 20 + 99 * 20);
       assert.ok(sizes.length > 8 && Math.max(...sizes) <= 150, `${sizes}`);
       await kit.clock.advance('2s');
-      await mended(kit, store);
+      await recover(kit, store);
       const copy = await copyOf(store);
       await copy.open();
       assert.deepEqual(await copy.read(Buffer.of(Kind.delayed), Buffer.of(Kind.delayed + 1), 1_000), []);
@@ -132,7 +132,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
     await writer.nothing();
     fail();
     for (const _id of [1, 2, 3]) assert.equal(await acked(writer, 'puback'), 0x97);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(await retained(broker), ['a: before']);
     await using again = await createTestBroker({ store: await copyOf(store), leakCheck: false });
     assert.deepEqual(await retained(again.broker), ['a: before']);
@@ -177,7 +177,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       await kit.clock.advance('5s'); // and the attempt to write all of it again fails as well
       await assert.rejects(table.set('set', 'refused'), { code: 'STORE_FAILED' });
       assert.deepEqual(new Map(table), kept);
-      await mended(kit, store);
+      await recover(kit, store);
       assert.deepEqual(new Map(table), kept);
       await using again = await createTestBroker({ store: await copyOf(store), leakCheck: false });
       assert.deepEqual(new Map(again.broker.table('users')), kept);
@@ -187,7 +187,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       await assert.rejects(table.set('set', 'refused'), { code: 'STORE_FAILED' });
       assert.equal(table.get('set'), 'after', 'the value committed since is restored');
       assert.equal(table.has('deleted'), false);
-      await mended(kit, store);
+      await recover(kit, store);
     });
 
   for (const fault of FAULTS)
@@ -202,7 +202,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
         store.fault = fault;
         writer.send(publish(`$delayed/${delaySec}/kept/1`, 'refused', { qos: 1, messageId: 1 }));
         assert.equal(await acked(writer, 'puback'), 0x97);
-        await mended(kit, store);
+        await recover(kit, store);
         writer.send(publish(`$delayed/${delaySec}/kept/1`, 'accepted', { qos: 1, messageId: 1 }));
         assert.equal(await acked(writer, 'puback'), 0x10);
         await kit.clock.advance('6s');
@@ -226,7 +226,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
     await assert.rejects(async () => kit.broker.publish('state/5', 'newer', { qos: 1, retain: true }), {
       code: 'STORE_FAILED'
     });
-    await mended(kit, store);
+    await recover(kit, store);
     for (let at = 0; at < got.length; at++) {
       got[at].ack();
       await kit.clock.advance(100);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
-import { granted, held, publish, refusedConnect, subscribe, turns, unsubscribe } from '../support/wire.ts';
-import { acked, check, FAULTS, mended, PERSISTENT, RAW_PERSISTENT, stage, waiting } from './failing-support.ts';
+import { granted, publish, refusedConnect, subscribe, turns, unsubscribe, withResolvers } from '../support/wire.ts';
+import { acked, check, FAULTS, PERSISTENT, RAW_PERSISTENT, recover, stage, waiting } from './failing-support.ts';
 
 describe('A broker whose store fails', () => {
   it('STORE_FAILED: retries without closing the store if the store says that nothing was written (isUntouched)', async () => {
@@ -14,7 +14,7 @@ describe('A broker whose store fails', () => {
     writer.send(publish('kept/1', 'refused', { qos: 1, messageId: 1 }));
     assert.equal(await acked(writer, 'puback'), 0x97);
     assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
     assert.equal(store.opens, opens);
     writer.send(publish('kept/1', 'after', { qos: 1, messageId: 2 }));
@@ -38,7 +38,7 @@ describe('A broker whose store fails', () => {
         assert.equal(await acked(writer, 'pubrec'), 0x97);
       }
       assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
-      await mended(kit, store);
+      await recover(kit, store);
       assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
       writer.send(publish('kept/1', 'after', { qos: 2, messageId: 5 }));
       assert.equal(await acked(writer, 'pubrec'), 0);
@@ -60,7 +60,7 @@ describe('A broker whose store fails', () => {
       );
       second.send(publish('kept/1', 'two', { qos: 2, messageId: 1 }));
       await second.closed();
-      await mended(kit, store);
+      await recover(kit, store);
       const again = await rawClient(kit.broker, { clientId: 'writer', version: 4 });
       again.send(publish('kept/1', 'one', { qos: 1, messageId: 1, dup: true }));
       assert.equal(await acked(again, 'puback'), 0);
@@ -90,7 +90,7 @@ describe('A broker whose store fails', () => {
     assert.equal(`${(await other.next('publish')).payload}`, '0');
     assert.equal(`${(await other.next('publish')).payload}`, '1');
     assert.deepEqual(await kit.broker.publish('live', '2', { qos: 1 }), { receivers: 1 });
-    await mended(kit, store);
+    await recover(kit, store);
   });
 
   it('refuses with a code what would have to be persisted', async () => {
@@ -149,7 +149,7 @@ describe('A broker whose store fails', () => {
     for await (const _message of kit.broker.retained('state')) assert.fail('it is not retained');
     writer.send(publish('jobs', 'x', { qos: 1, messageId: 1 }));
     assert.equal(await acked(writer, 'puback'), 0x97, 'a member of the group would have to persist it');
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(await kit.broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
     await kit.broker.table('t').set('a', 1);
     assert.deepEqual(await waiting(kit), ['y']);
@@ -179,7 +179,7 @@ describe('A broker whose store fails', () => {
     writer.send(publish('live', 'y'));
     assert.equal(`${(await present.next('publish')).payload}`, 'y');
     assert.equal([...kit.broker.session('present4').subscriptions()].length, 1);
-    await mended(kit, store);
+    await recover(kit, store);
     present.send(unsubscribe(3, 'live'));
     assert.deepEqual((await present.next('unsuback')).granted, [0]);
   });
@@ -201,7 +201,7 @@ describe('A broker whose store fails', () => {
       assert.deepEqual((await client.next('unsuback')).granted, version === 5 ? [0x11] : []);
       await kit.clock.advance('1m');
       assert.equal(client.isClosed, false);
-      await mended(kit, store);
+      await recover(kit, store);
       assert.deepEqual(await granted(client, 4, 'other'), [0]);
     });
 
@@ -216,7 +216,7 @@ describe('A broker whose store fails', () => {
     await turns();
     client.send(unsubscribe(2, 'live', 'none'));
     assert.deepEqual((await client.next('unsuback')).granted, [0x83, 0x11]);
-    await mended(kit, store);
+    await recover(kit, store);
     client.send(unsubscribe(3, 'live', 'none'));
     assert.deepEqual((await client.next('unsuback')).granted, [0x11, 0x11]);
   });
@@ -224,7 +224,7 @@ describe('A broker whose store fails', () => {
   it('does not acknowledge a SUBSCRIBE that was granted in part before a commit failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
-    const answer = held<boolean>();
+    const answer = withResolvers<boolean>();
     kit.broker.hook('authorizeSubscribe', ({ filter }) => (filter === 'second' ? answer.promise : true));
     const client = await rawClient(kit.broker, { clientId: 'c', ...RAW_PERSISTENT });
     await kit.clock.advance('1s');
@@ -237,7 +237,7 @@ describe('A broker whose store fails', () => {
       packets.map(({ cmd }) => cmd),
       ['connack', 'disconnect']
     );
-    await mended(kit, store);
+    await recover(kit, store);
   });
 
   it('refuses changes of a persistent session by the app, and disconnects its client when the app kicks it', async () => {
@@ -273,7 +273,7 @@ describe('A broker whose store fails', () => {
     assert.equal(passing.unsubscribe('b'), true);
     passing.kick();
     assert.equal(passing.state, 'gone');
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual([...kit.broker.subscriptions()], before);
     assert.equal(away.subscribe('b', { qos: 1 }), 1);
     assert.equal(here.unsubscribe('live'), true);
@@ -288,7 +288,7 @@ describe('A broker whose store fails', () => {
       assert.equal(session.unsubscribe('live'), false);
       assert.throws(() => session.subscribe('b'), { code: 'SUBSCRIBE_REFUSED' });
     }
-    await mended(kit, store);
+    await recover(kit, store);
   });
 
   for (const fault of FAULTS)
@@ -306,7 +306,7 @@ describe('A broker whose store fails', () => {
           client.received.filter(({ cmd }) => cmd === 'unsuback'),
           []
         );
-        await mended(kit, store);
+        await recover(kit, store);
         const again = await rawClient(kit.broker, options);
         again.send(unsubscribe(2, 'live'));
         await again.next('unsuback');
@@ -321,7 +321,7 @@ describe('A broker whose store fails', () => {
       store.fault = fault;
       const options = { clientId: `c-${fault}`, clean: false, properties: RAW_PERSISTENT.properties };
       assert.equal((await refusedConnect(kit.broker, options)).reasonCode, 0x88);
-      await mended(kit, store);
+      await recover(kit, store);
       const client = await rawClient(kit.broker, options);
       assert.equal(client.connack?.sessionPresent, false);
     }
@@ -343,7 +343,7 @@ describe('A broker whose store fails', () => {
       await turns();
       fail();
       await turns();
-      await mended(kit, store);
+      await recover(kit, store);
       assert.equal(kit.broker.hasSession('c'), false);
       assert.deepEqual(wills, []);
     }
@@ -366,7 +366,7 @@ describe('A broker whose store fails', () => {
     second.send(connectPacket({ clientId: 'c', ...RAW_PERSISTENT }));
     await turns();
     fail();
-    await mended(kit, store);
+    await recover(kit, store);
     assert.equal(kit.broker.hasSession('c'), false);
     assert.deepEqual(wills, []);
   });

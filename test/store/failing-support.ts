@@ -49,14 +49,14 @@ export async function acked(client: RawClient, cmd: AckPacket['cmd']): Promise<n
 }
 
 /** Makes the store work again, and waits until the broker has noticed. */
-export async function mended(kit: TestBroker, store: FaultyStore): Promise<void> {
+export async function recover(kit: TestBroker, store: FaultyStore): Promise<void> {
   store.fault = undefined;
   store.isShut = false;
   await kit.clock.advance('20s');
 }
 
 /** Retries until the operation succeeds; time passes during each attempt and after each failure. */
-export async function insist<T>(kit: TestBroker, what: () => Promise<T>): Promise<T> {
+export async function retry<T>(kit: TestBroker, what: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
     let isSettled = false;
     const done = what().finally(() => {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
 import { ClientSession } from '../../lib/client/session.ts';
 import { PersistedMessage } from '../../lib/session/segment.ts';
-import { ack, told } from '../support/flows.ts';
+import { ack, summarize } from '../support/flows.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, publish } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
@@ -106,16 +106,16 @@ describe('A message that waits for a hook', () => {
     for (const dup of [false, true]) {
       const writer = await rawClient(lives.kit.broker, options);
       writer.send(publish('t', 'x', { qos: 2, messageId: 1, dup }));
-      assert.deepEqual(told([await writer.next('pubrec')]), ['pubrec 1']);
+      assert.deepEqual(summarize([await writer.next('pubrec')]), ['pubrec 1']);
       writer.send(publish('t', 'x', { qos: 2, messageId: 1, dup: true }));
-      assert.deepEqual(told(await writer.rest()), ['pubrec 1']);
+      assert.deepEqual(summarize(await writer.rest()), ['pubrec 1']);
       writer.cut();
       await lives.kit.clock.advance(500);
     }
     const writer = await rawClient(lives.kit.broker, options);
     writer.send(ack('pubrel', 1));
     await lives.kit.clock.advance(500);
-    assert.deepEqual(told(await writer.rest()), ['pubcomp 1']);
+    assert.deepEqual(summarize(await writer.rest()), ['pubcomp 1']);
     assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
   });
 
@@ -267,7 +267,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
 
   async function comeBack({ kit: { broker } }: Lives): Promise<string[]> {
     const client = await rawClient(broker, { clientId: 'a', version: 4, clean: false });
-    return told(await client.rest());
+    return summarize(await client.rest());
   }
 
   for (const qos of [1, 2] as const) {

@@ -7,15 +7,15 @@ import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { rawClient } from '../support/raw-client.ts';
-import { granted, held, payloads, publish, turns } from '../support/wire.ts';
+import { granted, payloads, publish, turns, withResolvers } from '../support/wire.ts';
 import {
   check,
   FAULTS,
-  insist,
-  mended,
   PERSISTENT,
   RAW_PERSISTENT,
+  recover,
   retained,
+  retry,
   stage,
   waiting
 } from './failing-support.ts';
@@ -48,7 +48,7 @@ describe('A broker whose store failed', () => {
     await using other = await createTestBroker({ store: store.inner, leakCheck: false });
     for (const n of ['1', '2']) await other.broker.publish('state/1', n, { qos: 1, retain: true });
     await other.broker.stop();
-    await mended(kit, store);
+    await recover(kit, store);
     await clock.advance('5m');
     assert.deepEqual(told.slice(3), ['error: STORE_CHANGED']);
     await assert.rejects(async () => broker.publish('kept/1', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
@@ -79,7 +79,7 @@ describe('A broker whose store failed', () => {
       await other.close();
       assert.deepEqual(await entriesOf(other), before);
       store.inner = own;
-      await mended(kit, store);
+      await recover(kit, store);
       assert.deepEqual(told.slice(4), ['alarm: clear', 'recovered']);
       assert.deepEqual(await broker.publish('kept/1', 'y', { qos: 1 }), { receivers: 1 });
       assert.deepEqual(await waiting(kit), ['y']);
@@ -118,7 +118,7 @@ describe('A broker whose store failed', () => {
     store.isShut = false; // it opens, but has no space
     await kit.clock.advance('1m');
     assert.deepEqual(told, ['alarm: alert', 'error: STORE_FAILED', 'failed: STORE_FAILED']);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
   });
 
@@ -128,8 +128,8 @@ describe('A broker whose store failed', () => {
     await kit.broker.publish('kept/1', 'x', { qos: 1 });
     await kit.clock.advance('1s');
     const read = store.read.bind(store);
-    const { promise: mayRead, resolve: readOn } = held<void>();
-    const { promise: isReading, resolve: noteReading } = held<void>();
+    const { promise: mayRead, resolve: readOn } = withResolvers<void>();
+    const { promise: isReading, resolve: noteReading } = withResolvers<void>();
     store.read = async (from, to, limit) => {
       const entries = await read(from, to, limit);
       if (from[0] !== Kind.segment) return entries;
@@ -143,7 +143,7 @@ describe('A broker whose store failed', () => {
     await assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
     readOn();
     await turns();
-    await mended(kit, store);
+    await recover(kit, store);
     await kit.clock.advance('1s');
     assert.deepEqual(await read(Buffer.of(Kind.segment), Buffer.of(Kind.segment + 1), 10), []);
   });
@@ -187,7 +187,7 @@ describe('A broker whose store failed', () => {
   it('opens and closes the store in sequence, and leaves it closed, when it is stopped while it reopens the store', async () => {
     const store = new FaultyStore();
     const [open, close] = [store.open.bind(store), store.close.bind(store)];
-    const { promise: mayOpen, resolve: goOn } = held<void>();
+    const { promise: mayOpen, resolve: goOn } = withResolvers<void>();
     const calls: string[] = [];
     const noted = async (what: string, run: () => Promise<void>) => {
       calls.push(what);
@@ -235,7 +235,7 @@ describe('A broker whose store failed', () => {
     await turns();
     await store.inner.open();
     await loseLastCommit(store);
-    await mended(kit, store);
+    await recover(kit, store);
     assert.deepEqual(told.slice(3), ['error: STORE_CORRUPT', 'alarm: clear', 'recovered']);
     await kit[Symbol.asyncDispose]();
     assert.deepEqual(
@@ -308,12 +308,12 @@ describe('A store that fails at any single commit', () => {
         const take = (client: Client) =>
           client.on('message', ({ topic, payload }) => got[topic as 'q1' | 'q2'].push(`${payload}`));
         const connect = async (clientId: string) => {
-          const client = await insist(kit, () => kit.connect({ clientId, ...PERSISTENT }));
+          const client = await retry(kit, () => kit.connect({ clientId, ...PERSISTENT }));
           take(client);
           return client;
         };
         let reader = await connect('reader');
-        await insist(kit, async () => {
+        await retry(kit, async () => {
           const codes = await reader
             .subscribe([
               { topic: 'q1', qos: 1 },
@@ -328,7 +328,7 @@ describe('A store that fails at any single commit', () => {
         const writer = await connect('writer');
         const write = async (name: string) => {
           for (const qos of [1, 2] as const)
-            await insist(kit, () => writer.publish(`q${qos}`, name, { qos }) as Promise<unknown>);
+            await retry(kit, () => writer.publish(`q${qos}`, name, { qos }) as Promise<unknown>);
         };
         for (const name of ['a', 'b']) await write(name);
         await reader.disconnect();

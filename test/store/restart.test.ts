@@ -11,7 +11,7 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
-import { granted, held, publish, turns } from '../support/wire.ts';
+import { granted, publish, turns, withResolvers } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
 const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
@@ -89,7 +89,7 @@ async function stoppedWithHangingCommit(
 ): Promise<{ broker: Broker; store: FaultyStore; go: () => void }> {
   const store = new FaultyStore();
   const broker = await new Broker({ store }).start();
-  const { promise, resolve: go } = held<void>();
+  const { promise, resolve: go } = withResolvers<void>();
   const commit = store.commit.bind(store);
   store.commit = (batch) => {
     store.commit = commit;

@@ -7,7 +7,7 @@ const will = { topic: 'will', payload: 'gone', qos: 1 } as const;
 const later = (seconds: number) => ({ ...will, properties: { willDelayInterval: seconds } });
 
 /** Returns the wills published so far. */
-async function told(lives: Lives): Promise<string[]> {
+async function publishedWills(lives: Lives): Promise<string[]> {
   const { client, texts } = await lives.listen({ clientId: 'watcher' });
   await lives.kit.clock.advance(10);
   await client.disconnect();
@@ -31,11 +31,11 @@ describe('A persisted will', () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       await lives.kill();
-      assert.deepEqual(await told(lives), ['gone']);
+      assert.deepEqual(await publishedWills(lives), ['gone']);
       await lives.kill();
       await lives.kit.clock.advance(3_600_000);
       await lives.kill();
-      assert.deepEqual(await told(lives), []);
+      assert.deepEqual(await publishedWills(lives), []);
     });
 
   it('is published unchanged, retained and with its properties', async () => {
@@ -60,9 +60,9 @@ describe('A persisted will', () => {
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.kill({ downForMs: 600_000 });
     await lives.kit.clock.advance(50_000);
-    assert.deepEqual(await told(lives), []);
+    assert.deepEqual(await publishedWills(lives), []);
     await lives.kit.clock.advance(11_000);
-    assert.deepEqual(await told(lives), ['gone']);
+    assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
   it('is published after its remaining delay if its client had disconnected before', async () => {
@@ -72,9 +72,9 @@ describe('A persisted will', () => {
     await lives.kit.clock.advance(10_000);
     await lives.crash(30_000);
     await lives.kit.clock.advance(15_000);
-    assert.deepEqual(await told(lives), []);
+    assert.deepEqual(await publishedWills(lives), []);
     await lives.kit.clock.advance(6000);
-    assert.deepEqual(await told(lives), ['gone']);
+    assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
   it('is published when its session expires before its delay has passed', async () => {
@@ -83,7 +83,7 @@ describe('A persisted will', () => {
     client.destroy();
     await lives.crash(30_000);
     await lives.kit.clock.advance(10);
-    assert.deepEqual(await told(lives), ['gone']);
+    assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
   it('with a delay is deleted if the client reconnects in time', async () => {
@@ -93,7 +93,7 @@ describe('A persisted will', () => {
     await lives.connect({ clientId: 'c', ...PERSISTENT });
     await lives.crash();
     await lives.kit.clock.advance(100_000);
-    assert.deepEqual(await told(lives), []);
+    assert.deepEqual(await publishedWills(lives), []);
   });
 
   for (const options of [PERSISTENT, {}])
@@ -103,7 +103,7 @@ describe('A persisted will', () => {
       await client.disconnect();
       await lives.crash();
       await lives.kit.clock.advance(100_000);
-      assert.deepEqual(await told(lives), []);
+      assert.deepEqual(await publishedWills(lives), []);
     });
 
   it('that was published is not published again by the next process', async () => {
@@ -114,7 +114,7 @@ describe('A persisted will', () => {
       await lives.kit.clock.advance(100);
       await lives.kill();
       await lives.kit.clock.advance(100);
-      assert.deepEqual(await told(lives), ['gone']);
+      assert.deepEqual(await publishedWills(lives), ['gone']);
     }
   });
 
@@ -126,7 +126,7 @@ describe('A persisted will', () => {
     lives.kit.broker.session('c').kick({ session: 'keep', will: 'drop' });
     await lives.crash();
     await lives.kit.clock.advance(100_000);
-    assert.deepEqual(await told(lives), []);
+    assert.deepEqual(await publishedWills(lives), []);
   });
 
   it('is the one of the connection that took over the session', async () => {
@@ -135,7 +135,7 @@ describe('A persisted will', () => {
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: { ...will, payload: 'second' } });
     await lives.kill();
     await lives.kit.clock.advance(100_000);
-    assert.deepEqual(await told(lives), ['second']);
+    assert.deepEqual(await publishedWills(lives), ['second']);
   });
 
   it('is published by a stop, and not again', async () => {
@@ -143,9 +143,9 @@ describe('A persisted will', () => {
     await lives.connect({ clientId: 'c', ...PERSISTENT, will });
     await lives.connect({ clientId: 'd', will });
     await lives.restart();
-    assert.deepEqual(await told(lives), ['gone', 'gone']);
+    assert.deepEqual(await publishedWills(lives), ['gone', 'gone']);
     await lives.crash();
-    assert.deepEqual(await told(lives), []);
+    assert.deepEqual(await publishedWills(lives), []);
   });
 
   for (const [name, options] of [
@@ -157,9 +157,9 @@ describe('A persisted will', () => {
       await lives.connect({ clientId: 'c', ...options, will });
       await lives.restart(10_000, 'keep');
       await lives.kit.clock.advance(10);
-      assert.deepEqual(await told(lives), ['gone']);
+      assert.deepEqual(await publishedWills(lives), ['gone']);
       await lives.crash();
-      assert.deepEqual(await told(lives), []);
+      assert.deepEqual(await publishedWills(lives), []);
     });
 
   it('is kept by a stop that keeps wills, and published after its delay unless the client reconnects', async () => {
@@ -169,9 +169,9 @@ describe('A persisted will', () => {
     await lives.restart(600_000, 'keep');
     await lives.connect({ clientId: 'd', ...PERSISTENT });
     await lives.kit.clock.advance(50_000);
-    assert.deepEqual(await told(lives), []);
+    assert.deepEqual(await publishedWills(lives), []);
     await lives.kit.clock.advance(11_000);
-    assert.deepEqual(await told(lives), ['gone']);
+    assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
   for (const options of [PERSISTENT, {}])
@@ -183,9 +183,9 @@ describe('A persisted will', () => {
       await broker.stop({ wills: 'keep' });
       await broker.start();
       await lives.kit.clock.advance(10);
-      assert.deepEqual(await told(lives), ['gone']);
+      assert.deepEqual(await publishedWills(lives), ['gone']);
       await lives.crash();
-      assert.deepEqual(await told(lives), []);
+      assert.deepEqual(await publishedWills(lives), []);
     });
 
   it('waits from a start of the same broker for its delay or until its session expires, over further stops', async () => {
@@ -200,11 +200,11 @@ describe('A persisted will', () => {
         await clock.settle();
         await broker.stop({ wills: 'keep' });
         await broker.start();
-        assert.deepEqual(await told(lives), []);
+        assert.deepEqual(await publishedWills(lives), []);
         await clock.advance(19_000);
       }
       await clock.advance(4_000);
-      assert.deepEqual(await told(lives), ['gone']);
+      assert.deepEqual(await publishedWills(lives), ['gone']);
     }
   });
 });

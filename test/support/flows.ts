@@ -68,7 +68,7 @@ export function ack(cmd: AckPacket['cmd'], messageId: number, reasonCode = 0): A
 }
 
 /** Formats packets as short strings, for comparing sequences: `publish 7 q1 dup retain a/b=payload`, `pubrel 7`, `pubrec 7 0x92`. */
-export function told(packets: readonly Packet[]): string[] {
+export function summarize(packets: readonly Packet[]): string[] {
   return packets.map((packet) => {
     if (packet.cmd === 'publish') {
       const { messageId, qos, dup, retain, topic, payload } = packet;
@@ -86,6 +86,6 @@ export async function onlyPublish(client: RawClient): Promise<PublishPacket> {
   const packets = await client.rest();
   const [first] = packets;
   if (packets.length !== 1 || first?.cmd !== 'publish')
-    throw new Error(`expected one PUBLISH, got ${JSON.stringify(told(packets))}`);
+    throw new Error(`expected one PUBLISH, got ${JSON.stringify(summarize(packets))}`);
   return first;
 }

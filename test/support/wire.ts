@@ -128,7 +128,10 @@ export async function turns(count = 20): Promise<void> {
 }
 
 /** Creates a promise and the functions that settle it, for a hook whose answer the test defers. */
-export function held<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T | PromiseLike<T>) => void } {
+export function withResolvers<T>(): {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T | PromiseLike<T>) => void;
+} {
   let resolve!: (value: T | PromiseLike<T>) => void;
   const promise = new Promise<T>((settle) => {
     resolve = settle;
