@@ -3,34 +3,34 @@ import { COMMITS_KEPT, describeKey, FORMAT, Kind, keyAfter, kindKey } from './ke
 import { type Draft, RecordError, RecordReader } from './record.ts';
 import type { Entry, Store } from './store.ts';
 
-/** What a store's own records tell of the commits before. */
+/** The previous commits of a store, according to its commit records. */
 export interface Commits {
-  /** Number of the last one; 0: there is none. */
+  /** Number of the last commit; 0 if there is none. */
   readonly last: number;
-  /** Wall-clock milliseconds of the last one; 0: there is none. */
+  /** Wall-clock time of the last commit, in milliseconds since 1970; 0 if there is none. */
   readonly lastWallMs: number;
-  /** Numbers of commits that are missing between others, as ranges. */
+  /** Ranges of numbers of missing commits; both ends are inclusive. */
   readonly gaps: readonly (readonly [from: number, to: number])[];
   /** Keys of commit records that cannot be read. */
   readonly bad: readonly Buffer[];
-  /** There is none that can be read, and other records: each of them came with one. */
+  /** True if there are other records, but no readable commit record. Each record is written together with a commit record. */
   readonly areLost: boolean;
 }
 
-/** A store, or a line of an export. */
+/** A store, or a line of an export file, as errors name it. */
 type Named = Pick<Store, 'name'>;
 
 const READ_AT_ONCE = 1_000;
-/** What to do about records that are lost or cannot be read. */
+/** The remedy that errors name for records that are lost or cannot be read. */
 export const REPAIR_REMEDY =
-  'Restore a copy, or go on without what is lost (option repairStore, checkStore with repair, embermq store check --repair).';
-/** Is in a store as long as an import goes on. */
+  'Restore a copy, or continue without the lost records (option repairStore, checkStore with repair, or embermq store check --repair).';
+/** The record that marks a store while it is being imported. */
 export const IMPORT_MARK: Entry = { key: kindKey(Kind.import), value: Buffer.from('embermq import') };
 
 /**
- * Whether a store that is open is one of ours.
- * @returns its format, and when it was made (wall-clock milliseconds), by which it is known again; undefined: it is empty
- * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws
+ * Check that an open store is empty or a store of embermq.
+ * @returns the format and the time of creation (in milliseconds since 1970), which identifies the store; undefined if the store is empty
+ * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; errors of the store
  */
 export async function checkFormat(store: Store): Promise<{ format: number; madeAt: number } | undefined> {
   await checkFinished(store);
@@ -39,7 +39,7 @@ export async function checkFormat(store: Store): Promise<{ format: number; madeA
   if (entry.key.length !== 1 || entry.key[0] !== Kind.format)
     throw new BrokerError(
       'STORE_CORRUPT',
-      `${store.name}: this is no store of embermq, or its first record is lost. Name another place, or restore a copy.`
+      `${store.name}: this is not a store of embermq, or its first record is missing. Use another store, or restore a copy.`
     );
   try {
     const found = readFormat(entry);
@@ -50,54 +50,55 @@ export async function checkFormat(store: Store): Promise<{ format: number; madeA
   }
 }
 
-/** See whether a store that is open was filled by an import that did not end. @throws BrokerError IMPORT_UNFINISHED; what the store throws */
+/** Check that an open store is not the result of an interrupted import. @throws BrokerError IMPORT_UNFINISHED; errors of the store */
 export async function checkFinished(store: Store): Promise<void> {
   if (await isUnfinished(store))
     throw new BrokerError(
       'IMPORT_UNFINISHED',
-      `${store.name}: this is the rest of an import that did not end. Import again, which begins anew, or delete it.`
+      `${store.name}: the import into this store was interrupted. Import again, which starts from the beginning, or delete the store.`
     );
 }
 
+/** Tell whether an open store is the result of an interrupted import. */
 export async function isUnfinished(store: Store): Promise<boolean> {
   const { key, value } = IMPORT_MARK;
   const [found] = await store.read(key, keyAfter(key), 1);
   return found?.value.equals(value) === true;
 }
 
-/** @throws BrokerError STORE_TOO_NEW */
+/** Check that this version can read a format. @throws BrokerError STORE_TOO_NEW */
 export function checkVersion({ name }: Named, format: number): void {
   if (format <= FORMAT) return;
   throw new BrokerError(
     'STORE_TOO_NEW',
-    `${name}: written by a later version (format ${format}, this one knows ${FORMAT}). Use that version, or another place.`
+    `${name}: written by a later version of embermq (format ${format}; this version reads up to ${FORMAT}). Use that version, or another store.`
   );
 }
 
-/** An error that says in which store the record is, and what it holds. */
+/** Turn the error of a record into one that names the store and the content of the record. */
 export function inStore({ name }: Named, { code, key, message }: RecordError): BrokerError {
   return new BrokerError(code, `${name}: ${describeKey(key)}: ${message}`);
 }
 
-/** The same, where nothing goes on with a record that cannot be read. */
+/** As `inStore`, with the remedy; for callers that cannot continue without the record. */
 export function refusedFor(store: Store, error: RecordError): BrokerError {
   const { code, message } = inStore(store, error);
   return new BrokerError(code, code === 'STORE_CORRUPT' ? `${message}. ${REPAIR_REMEDY}` : message);
 }
 
-/** @throws RecordError */
+/** Read the format record: the format, and the time of creation in milliseconds since 1970. @throws RecordError */
 export function readFormat({ key, value }: Entry): { format: number; madeAt: number } {
   const reader = new RecordReader(key, value);
   return { format: reader.u8(), madeAt: reader.f64() };
 }
 
-/** @throws RecordError */
+/** Read a commit record: the number of the commit, and its time in milliseconds since 1970. @throws RecordError */
 export function readCommit({ key, value }: Entry): { number: number; wallMs: number } {
   const reader = new RecordReader(key, value);
   return { number: reader.u48(), wallMs: reader.f64() };
 }
 
-/** The record that tells of a commit. */
+/** Write the record of a commit. */
 export function writeCommit(draft: Draft, number: number, wallMs: number): void {
   draft
     .key(Kind.commit)
@@ -109,8 +110,9 @@ export function writeCommit(draft: Draft, number: number, wallMs: number): void 
 }
 
 /**
- * Every commit leaves a record: those that are missing among the last `COMMITS_KEPT` have been lost, with all that they held.
- * @throws BrokerError STORE_TOO_NEW; what the store throws
+ * Read the records of the previous commits. Each commit writes one, so a commit whose record is missing among the last `COMMITS_KEPT` is
+ * lost, with all its changes.
+ * @throws BrokerError STORE_TOO_NEW; errors of the store
  */
 export async function readCommits(store: Store): Promise<Commits> {
   const slots = new Float64Array(COMMITS_KEPT);
@@ -140,7 +142,11 @@ export async function readCommits(store: Store): Promise<Commits> {
   return { last, lastWallMs, gaps, bad, areLost: other !== undefined };
 }
 
-/** Every entry of a kind, in slices. @param to where to end, before the end of the kind */
+/**
+ * Read all entries of a kind, in several reads.
+ * @param from the first key; default: that of the kind
+ * @param to the exclusive end; default: that of the kind
+ */
 export async function readAll(
   store: Store,
   kind: number,

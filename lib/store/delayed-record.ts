@@ -1,10 +1,10 @@
 import type { Message } from '../packets/message.ts';
 
-/** A message of `$delayed/...` that waits for its time. */
+/** A message of `$delayed/...` that will be published later. */
 export interface DelayedMessage {
   readonly message: Message;
-  /** Where it will be published. */
+  /** The topic to which it will be published. */
   readonly topic: string;
-  /** Wall-clock milliseconds. */
+  /** The time at which it will be published, in milliseconds since 1970. */
   readonly dueWallMs: number;
 }

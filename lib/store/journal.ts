@@ -4,36 +4,39 @@ import { Draft, RecordError, RecordReader } from './record.ts';
 import type { Entry, Store } from './store.ts';
 
 /**
- * A journal record holds what one commit keeps of sessions' messages: records of flows and segments, which are later put under their
- * own keys, many commits' worth at once ("fold"): fewer and larger ones, since by then most messages are done, and the others of a
- * session lie in one segment. What is found in a store that is opened was written behind the last fold.
+ * Begin a journal record.
+ *
+ * A journal record contains the flow and segment records of one commit. Later they are written under their own keys, for many commits
+ * together ("fold"). The fold writes fewer and larger records, because most messages are done by then and the others of a session are in
+ * one segment. A store that is opened contains the journals since the last fold.
  */
 export function beginJournal(draft: Draft, commit: number): Draft {
   draft.clear();
   return draft.key(Kind.journal).u48(commit).value().nest();
 }
 
-/** What journals hold, as it is put under its own keys. */
+/** The content of journals, and the changes that fold them. */
 export interface Fold {
+  /** The records of the journals; for each key the last one. */
   readonly entries: readonly Entry[];
-  /** Their keys, as one-byte text: what the store has there is done with. */
+  /** Their keys, as latin1 strings. Records of the store with these keys are outdated. */
   readonly keys: ReadonlySet<string>;
-  /** Puts them there and deletes the journals: after that the store is as if there had been none. A commit like others. */
+  /** The changes that write the records under their own keys and delete the journals. To be committed like any other commit. */
   readonly draft: Draft;
 }
 
 /**
- * Read the journals of a store. Nothing is written, and those that are damaged are left out.
- * @throws BrokerError STORE_TOO_NEW; what the store throws
+ * Read the journals of a store. Nothing is written. Damaged journals are skipped.
+ * @throws BrokerError STORE_TOO_NEW; errors of the store
  */
 export async function foldJournals(store: Store): Promise<Fold> {
   const journals: Buffer[] = [];
-  /** By key: of a session's states the last one counts. */
+  /** The records by key; later journals replace earlier records. */
   const found = new Map<string, Entry>();
   let first = Infinity;
   let last = 0;
   await readAll(store, Kind.journal, (journal) => {
-    const inside = sound(store, journal);
+    const inside = readIfIntact(store, journal);
     if (inside === undefined) return;
     journals.push(journal.key);
     for (const entry of inside) {
@@ -43,7 +46,7 @@ export async function foldJournals(store: Store): Promise<Fold> {
       found.set(entry.key.toString('latin1'), entry);
     }
   });
-  // of a session that has ended since nothing is to come back
+  // the records of sessions that have ended since are not restored
   const sessions = new Set<number>();
   if (found.size > 0)
     await readAll(
@@ -64,7 +67,8 @@ export async function foldJournals(store: Store): Promise<Fold> {
   return { entries, keys: new Set(entries.map(({ key }) => key.toString('latin1'))), draft };
 }
 
-function sound(store: Store, entry: Entry): Entry[] | undefined {
+/** Read a journal. @returns undefined if it is damaged */
+function readIfIntact(store: Store, entry: Entry): Entry[] | undefined {
   try {
     return readJournal(entry);
   } catch (error) {
@@ -74,7 +78,7 @@ function sound(store: Store, entry: Entry): Entry[] | undefined {
   }
 }
 
-/** The records in a journal: their bodies without version and checksum. @throws RecordError */
+/** Read the records in a journal. @returns their keys and bodies, without version and checksum @throws RecordError */
 export function readJournal({ key, value }: Entry): Entry[] {
   const reader = new RecordReader(key, value);
   const entries: Entry[] = [];

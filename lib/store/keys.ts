@@ -1,22 +1,22 @@
 /**
- * What a key begins with. Keys of one kind lie together, those of one session next to each other; numbers are big-endian, so the order
- * of bytes is theirs.
+ * The first byte of a key. Keys of one kind are adjacent, and within a kind those of one session. Numbers are big-endian, so that they sort
+ * by value.
  *
- * | kind | key behind it | record |
+ * | kind | rest of the key | record |
  * |---|---|---|
- * | import | | an import has begun; taken away by its last batch |
- * | format | | version of the whole, who made it |
+ * | import | | marks an unfinished import; deleted by the last batch of the import |
+ * | format | | format of the store, time of creation |
  * | commit | commit number modulo `COMMITS_KEPT`, 16 bit | number, wall-clock time |
- * | journal | commit number, 48 bit | records of sessions' messages that are not yet under their own keys |
- * | session | session number, 48 bit | who, versions, expiry, will |
- * | subscription | session number, filter | options, identifiers, up to where it is still to get retained messages |
- * | flow | session number | what of its messages is done, in flight, awaited; what of retained messages is out |
- * | segment | session number, number of its first message, 48 bit | messages one behind the other |
+ * | journal | commit number, 48 bit | flow and segment records that are not yet written under their own keys |
+ * | session | session number, 48 bit | client, versions, expiry, will |
+ * | subscription | session number, filter | options, identifiers, end of the retained messages that are still to be sent |
+ * | flow | session number | messages that are done, in flight and awaited; position in the retained messages |
+ * | segment | session number, number of its first message, 48 bit | consecutive messages |
  * | will | session number | the will of a session that ends with its connection |
- * | retained | topic | message, its place in the order |
- * | delayed | number, 48 bit | message, when it is due |
- * | table | name, 0, key | value of the app or of a later part, as bytes |
- * | garbage | session number | it has ended; its segments are still to be deleted |
+ * | retained | topic | message, sequence number |
+ * | delayed | number, 48 bit | message, time at which it is published |
+ * | table | name, 0, key | value of the application, as JSON |
+ * | garbage | session number | the session has ended; its segments must be deleted |
  */
 export const Kind = {
   import: 0x00,
@@ -34,7 +34,7 @@ export const Kind = {
   table: 0x30
 } as const;
 
-/** Keys of these kinds are at least so long. */
+/** Minimum length of the keys of a kind, in bytes; default 1. */
 const LEAST_BYTES: Readonly<Record<number, number>> = {
   [Kind.commit]: 3,
   [Kind.journal]: 7,
@@ -48,28 +48,30 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
 };
 
 /**
- * Version of the whole: a store of a higher one is refused. Raised with every new kind and every new form or version of a record, and written into
- * an older store before any of these: a start does not look at queued messages, nor at kinds that it does not know. `import` needed none:
- * it lies before the format record and is taken away by the end of an import, and a store that does not begin with its format is refused anyway.
+ * Version of the store format. A store of a higher version is refused.
  *
- * A field at the end of a record needs neither a new version nor this, where one that is missing has a meaning and a version that does not
- * know it may go on without: readers stop behind what they know, and what such a version writes again lacks the field. So it is with
- * `seq` of retained messages, `owed` of a flow and `owedBefore` of a subscription. Segments and journals are read to their end: to them
- * nothing can be appended.
+ * It is increased with every new kind, and with every new form or version of a record. The new version is written to an older store before
+ * anything else, because a start reads neither queued messages nor unknown kinds. The kind `import` did not need a new version: its
+ * record sorts before the format record, and a store that does not begin with its format is refused anyway.
  *
- * 2: packet ids that wait for PUBREL may be bits, see `parked.ts`.
+ * A field can be appended to a record without a new version if a missing field has a meaning and older versions work without it. Readers
+ * ignore what follows the fields that they know, and an older version drops the field when it writes the record again. Such fields are the
+ * sequence number of retained messages, and the pending retained messages of flows and subscriptions. Nothing can be appended to segments
+ * and journals, because they are read to their end.
+ *
+ * Version 2: packet ids that wait for PUBREL may be stored as bits.
  */
 export const FORMAT = 2;
 
-/** Commit records that are kept. More than LevelDB's log can hold of small batches, so that a gap in it is seen. */
+/** Number of commit records in a store. The log of LevelDB contains fewer batches, so that a gap in the log is always detected. */
 export const COMMITS_KEPT = 65_536;
 
-/** First key of a kind, and with `next` the end of its range. */
+/** Get the first key of a kind. It is also the exclusive end of the previous kind. */
 export function kindKey(kind: number): Buffer {
   return Buffer.from([kind]);
 }
 
-/** Key of a kind and a session number, and optionally a second number. */
+/** Build a key from a kind, a number and optionally a second number. */
 export function numberKey(kind: number, first: number, second?: number): Buffer {
   const key = Buffer.allocUnsafe(second === undefined ? 7 : 13);
   key[0] = kind;
@@ -78,7 +80,7 @@ export function numberKey(kind: number, first: number, second?: number): Buffer 
   return key;
 }
 
-/** A key in words, for errors: what was kept under it. */
+/** Describe the record of a key, for error messages. */
 export function describeKey(key: Buffer): string {
   if (key.length < (LEAST_BYTES[key[0]] ?? 1)) return `key ${key.toString('hex')}`;
   const number = key.length >= 7 ? key.readUIntBE(1, 6) : 0;
@@ -100,7 +102,7 @@ export function describeKey(key: Buffer): string {
     case Kind.will:
       return `the will of session ${number}`;
     case Kind.garbage:
-      return `the end of session ${number}`;
+      return `the deletion of session ${number}`;
     case Kind.retained:
       return `retained message ${JSON.stringify(key.toString('utf8', 1))}`;
     case Kind.delayed:
@@ -112,7 +114,7 @@ export function describeKey(key: Buffer): string {
   }
 }
 
-/** The first key behind this one. */
+/** Get the next key in the order of keys. */
 export function keyAfter(key: Buffer): Buffer {
   return Buffer.concat([key, Buffer.of(0)]);
 }

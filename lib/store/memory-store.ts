@@ -1,28 +1,30 @@
 import { StateError } from '../base/errors.ts';
 import type { Batch, Entry, Store } from './store.ts';
 
-/** A block that grows past this many keys is cut in two: large enough for few blocks, small enough for cheap inserts. */
+/** A block with more keys than this is split: large enough for few blocks, and small enough for fast inserts. */
 const BLOCK_KEYS = 512;
 
 /**
- * A store in memory: what it keeps is gone with the object, and survives `close` and `open` on the same one. For tests that stop a
- * broker and start another on what the first one left, and for trying things out.
- * @param options.name how the store is named in errors and events; `memory` by default
+ * Create a store in memory.
+ *
+ * Its content survives `close` and `open`, but not the object. It is meant for experiments, and for tests that stop a broker and start
+ * another one with the same store.
+ * @param options.name name of the store in errors and events; default `memory`
  */
 export function memoryStore(options: { readonly name?: string } = {}): Store {
   return new MemoryStore(options.name ?? 'memory');
 }
 
-/** Some neighbouring records. */
+/** A sequence of records with ascending keys. */
 interface Block {
   readonly keys: string[];
   readonly values: string[];
 }
 
-/** Keys and values are kept as one-byte texts: these are copies, compare as their bytes do, and need no backing store of their own. */
+/** Stores keys and values as latin1 strings: these are copies, compare like their bytes, and need no array buffers. */
 class MemoryStore implements Store {
   readonly name: string;
-  /** In order, and in each its keys; at least one. */
+  /** At least one block. The keys ascend within each block, and from block to block. */
   readonly #blocks: Block[] = [{ keys: [], values: [] }];
   #isOpen = false;
 
@@ -78,7 +80,7 @@ class MemoryStore implements Store {
     keys.splice(i, 0, key);
     values.splice(i, 0, value);
     if (keys.length <= BLOCK_KEYS) return;
-    // What is appended in order leaves full blocks behind.
+    // keys that arrive in ascending order leave full blocks
     const kept = i === keys.length - 1 ? i : BLOCK_KEYS / 2;
     this.#blocks.splice(at + 1, 0, { keys: keys.splice(kept), values: values.splice(kept) });
   }
@@ -93,7 +95,7 @@ class MemoryStore implements Store {
     if (keys.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1);
   }
 
-  /** Where the block is that has the key, or would. */
+  /** Find the block that contains a key, or to which it would be added. @returns its index */
   #blockAt(key: string): number {
     let low = 0;
     let high = this.#blocks.length - 1;
@@ -106,7 +108,7 @@ class MemoryStore implements Store {
   }
 }
 
-/** How many of some keys in order come before one. */
+/** Count the keys that are less than a key. The keys must be sorted. */
 function lowerBound(keys: readonly string[], key: string): number {
   let low = 0;
   let high = keys.length;

@@ -7,16 +7,16 @@ const LAYOUT_5 = 8;
 const SYSTEM = 16;
 const PUBLISHER = 32;
 const USERNAME = 64;
-/** The publisher is that of the message before in the same record. */
+/** The publisher is that of the previous message in the same record. */
 const SAME_PUBLISHER = 128;
 
-/** Now, by both clocks: what a message of the past needs to have an age. */
+/** The present time by both clocks, in milliseconds. It determines the age of stored messages. */
 export interface Now {
   readonly nowMs: number;
   readonly wallMs: number;
 }
 
-/** Write a message behind what is begun. @param previous publisher of the message before in this record */
+/** Append a message to the record. @param previous the publisher of the previous message in the record */
 export function writeMessage(draft: Draft, message: Message, previous: Publisher | undefined): void {
   const { origin, expiryInterval, bytes, payloadAt } = message;
   const isSame = origin !== undefined && previous !== undefined && isSamePublisher(origin, previous);
@@ -46,7 +46,7 @@ function isSamePublisher(one: Publisher, other: Publisher): boolean {
   return one === other || (one.clientId === other.clientId && one.username === other.username);
 }
 
-/** Read what `writeMessage` wrote. The message keeps the record's bytes in use. */
+/** Read a message that `writeMessage` has written. The message references the bytes of the record. */
 export function readMessage(reader: RecordReader, previous: Publisher | undefined, { nowMs, wallMs }: Now): Message {
   const flags = reader.u8();
   const timestamp = reader.u48();
@@ -59,7 +59,7 @@ export function readMessage(reader: RecordReader, previous: Publisher | undefine
     origin = new StoredPublisher(clientId, (flags & USERNAME) === 0 ? undefined : reader.text());
   }
   const frame = reader.bytes();
-  // the time that passed while no process had it counts; a wall clock that was set back gives it none
+  // The time without a process counts for the age. If the wall clock was set back, the age is 0.
   const takenAtMs = nowMs - Math.max(0, wallMs - timestamp);
   const layout = (flags & LAYOUT_5) === 0 ? 4 : 5;
   const qos = (flags & 3) as QoS;
@@ -79,7 +79,7 @@ export function readMessage(reader: RecordReader, previous: Publisher | undefine
   return message;
 }
 
-/** Of a publisher that may be long gone, the names. */
+/** The publisher of a stored message, whose session may have ended. */
 class StoredPublisher implements Publisher {
   readonly clientId: string;
   readonly username: string | undefined;

@@ -1,12 +1,12 @@
 import { StateError } from '../base/errors.ts';
 import type { Store } from './store.ts';
 
-/** Who has which store open: two that write to one would lose what they keep, and whoever closes it closes it under the other. */
+/** The owners of open stores. Two owners of one store would overwrite and close each other's records. */
 const OWNERS = new WeakMap<Store, { readonly owner: object; readonly why: string }>();
 
 /**
- * Have a store alone in this process, until `release`. Again by the same owner, nothing changes.
- * @param why what others are told: who has it, and what to do
+ * Reserve a store for one owner in this process, until `release`. The same owner may claim it again.
+ * @param why the end of the error message for others: who uses the store, and the remedy
  * @throws StateError STORE_IN_USE
  */
 export function claim(store: Store, owner: object, why: string): void {
@@ -15,10 +15,12 @@ export function claim(store: Store, owner: object, why: string): void {
   OWNERS.set(store, { owner, why });
 }
 
+/** Tell whether an owner has claimed a store. */
 export function isClaimedBy(store: Store, owner: object): boolean {
   return OWNERS.get(store)?.owner === owner;
 }
 
+/** Release a store for other owners. */
 export function release(store: Store): void {
   OWNERS.delete(store);
 }

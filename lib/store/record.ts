@@ -2,16 +2,17 @@ import { crc32 } from 'node:zlib';
 import { BrokerError } from '../base/errors.ts';
 import { Batch, type Entry } from './store.ts';
 
-/** Version byte of every record written today. One with a higher version is refused. */
+/** Version byte of new records. Records with a higher version are refused. */
 const RECORD_VERSION = 1;
-/** Version byte before, checksum behind. */
+/** Bytes around the body of a record: version byte and checksum. */
 const FRAME_BYTES = 5;
-/** Before a nested record: length of its key, of its body. */
+/** Bytes before a nested record: the lengths of its key and of its body. */
 const NESTED_HEAD_BYTES = 5;
 const CHUNK_BYTES = 262_144;
 
-/** A record that cannot be read: `STORE_CORRUPT`, or `STORE_TOO_NEW` when a later version of this package has written it. */
+/** A record cannot be read. `code` is `STORE_CORRUPT`, or `STORE_TOO_NEW` if a later version of this package has written the record. */
 export class RecordError extends BrokerError {
+  /** The key of the record. */
   readonly key: Buffer;
 
   constructor(code: 'STORE_CORRUPT' | 'STORE_TOO_NEW', key: Buffer, why: string) {
@@ -21,29 +22,30 @@ export class RecordError extends BrokerError {
 }
 
 /**
- * The batch of a commit as it is written: keys and records lie one behind the other in a few chunks that are used again for later
- * commits. A record is `version, body, checksum of key, version and body`.
+ * Builds the batch of a commit. Keys and records are written to a few chunks of memory, which later commits reuse. A record consists of
+ * version, body, and a checksum of key, version and body.
  *
- * `key()` begins a key, `value()` ends it and begins the record's body, `put()` ends that; `delete()` ends a key alone. Between `nest()`
- * and `unnest()` they write into the record that is begun: key and body of other records, which are put there later (see `journal.ts`).
+ * `key()` begins a key, `value()` ends the key and begins the body, and `put()` ends the record. To delete a record, `delete()` ends the
+ * key. Between `nest()` and `unnest()` these methods write records into the body of the present record (see `journal.ts`).
  */
 export class Draft {
+  /** The batch built so far. */
   batch = new Batch();
   #chunks: Buffer[] = [Buffer.allocUnsafeSlow(CHUNK_BYTES)];
   #chunk = this.#chunks[0];
   #used = 0;
   #at = 0;
-  /** Where the key, and where the record begins. */
+  /** Offsets of the present key and record in the chunk. */
   #keyAt = 0;
   #valueAt = -1;
-  /** Where the nested record begins, or would. */
+  /** Offset of the present nested record, or of the next one. */
   #nestedAt = -1;
   #isNesting = false;
 
-  /** Begin anew; what the last batch lay in is used again. */
+  /** Start a new batch. The memory of the previous batch is reused, so that batch must have settled. */
   clear(): void {
     this.batch = new Batch();
-    // one that was made for a large record does not stay
+    // chunks that were allocated for large records are released
     this.#chunks = this.#chunks.filter(({ length }) => length === CHUNK_BYTES).slice(0, 16);
     this.#used = 0;
     this.#chunk = this.#chunks[0];
@@ -52,10 +54,10 @@ export class Draft {
     this.#isNesting = false;
   }
 
-  /** Begin a key. @param kind of `Kind` */
+  /** Begin a key. @param kind one of `Kind` */
   key(kind: number): this {
     if (this.#isNesting) {
-      this.#at = this.#nestedAt; // one that was begun and not put is not there
+      this.#at = this.#nestedAt; // discards a nested record that was begun but not put
       this.need(NESTED_HEAD_BYTES + 1);
       this.#at += NESTED_HEAD_BYTES;
       return this.u8(kind);
@@ -65,7 +67,7 @@ export class Draft {
     return this.u8(kind);
   }
 
-  /** The key is complete; the body of its record follows. */
+  /** End the key and begin the body of its record. */
   value(): this {
     if (this.#isNesting) {
       this.#chunk[this.#nestedAt] = this.#at - this.#nestedAt - NESTED_HEAD_BYTES;
@@ -77,6 +79,7 @@ export class Draft {
     return this;
   }
 
+  /** End the record and add it to the batch. */
   put(): void {
     if (this.#isNesting) {
       const at = this.#nestedAt;
@@ -91,27 +94,29 @@ export class Draft {
     this.batch.put(chunk.subarray(this.#keyAt, this.#valueAt), chunk.subarray(this.#valueAt, this.#at));
   }
 
+  /** End the key and add its deletion to the batch. */
   delete(): void {
     this.batch.delete(this.#chunk.subarray(this.#keyAt, this.#at));
   }
 
-  /** Bytes of the record begun, its version included. */
+  /** Size of the present record so far, in bytes, including its version. */
   get size(): number {
     return this.#at - (this.#isNesting ? this.#nestedAt : this.#valueAt);
   }
 
-  /** What follows are records within the one that is begun. */
+  /** Begin to write nested records into the body of the present record. */
   nest(): this {
     this.#isNesting = true;
     this.#nestedAt = this.#at;
     return this;
   }
 
-  /** Where the last record ended, for telling whether more have come. */
+  /** Size of the key and the nested records so far, in bytes. It increases with each nested record. */
   get nested(): number {
     return this.#nestedAt - this.#keyAt;
   }
 
+  /** End the nested records. */
   unnest(): this {
     this.#isNesting = false;
     this.#at = this.#nestedAt;
@@ -136,16 +141,16 @@ export class Draft {
     return this;
   }
 
-  /** Up to 2^48 - 1, in the order of its bytes. */
+  /** Write a whole number up to 2^48 - 1. Its bytes sort by value. */
   u48(value: number): this {
     this.need(6);
     this.#at = this.#chunk.writeUIntBE(value, this.#at, 6);
     return this;
   }
 
-  /** A whole number from 0 to 2^53 - 1, in 7 bits each. @throws RangeError for any below: it would be read as another */
+  /** Write a whole number from 0 to 2^53 - 1, with 7 bits in each byte. @throws RangeError if it is negative or NaN */
   varint(value: number): this {
-    if (!(value >= 0)) throw new RangeError(`a record can not hold ${value} as a whole number`);
+    if (!(value >= 0)) throw new RangeError(`cannot write ${value} to a record: expected a whole number of at least 0`);
     this.need(8);
     const chunk = this.#chunk;
     while (value > 127) {
@@ -156,14 +161,14 @@ export class Draft {
     return this;
   }
 
-  /** Any number. */
+  /** Write any number. */
   f64(value: number): this {
     this.need(8);
     this.#at = this.#chunk.writeDoubleBE(value, this.#at);
     return this;
   }
 
-  /** A text with its length before it. */
+  /** Write a string, preceded by its length. */
   text(value: string): this {
     const bytes = Buffer.byteLength(value);
     this.varint(bytes).need(bytes);
@@ -171,7 +176,7 @@ export class Draft {
     return this;
   }
 
-  /** A text that ends with the key. */
+  /** Write a string without its length, as the end of a key. */
   tail(value: string): this {
     const bytes = Buffer.byteLength(value);
     this.need(bytes);
@@ -179,28 +184,28 @@ export class Draft {
     return this;
   }
 
-  /** Bytes with their length before them. */
+  /** Write bytes, preceded by their length. */
   bytes(value: Buffer, start = 0, end = value.length): this {
     this.varint(end - start).need(end - start);
     this.#at += value.copy(this.#chunk, this.#at, start, end);
     return this;
   }
 
-  /** Bytes as they are. */
+  /** Write bytes without their length. */
   raw(value: Buffer, start = 0): this {
     this.need(value.length - start);
     this.#at += value.copy(this.#chunk, this.#at, start);
     return this;
   }
 
-  /** One-byte text, with its length before it. */
+  /** Write a latin1 string, preceded by its length. */
   latin1(value: string): this {
     this.varint(value.length).need(value.length);
     this.#at += this.#chunk.write(value, this.#at, value.length, 'latin1');
     return this;
   }
 
-  /** Room for so many more bytes, in one chunk with what was begun. */
+  /** Make room for more bytes in the chunk. If the chunk is full, the present record is moved to another one. */
   need(bytes: number): this {
     if (this.#at + bytes <= this.#chunk.length) return this;
     const begun = this.#chunk.subarray(this.#keyAt, this.#at);
@@ -220,7 +225,7 @@ export class Draft {
   }
 }
 
-/** Reads one record, whose version and checksum it has looked at first. */
+/** Reads a record. The constructor checks its checksum and version. */
 export class RecordReader {
   readonly version: number;
   readonly #key: Buffer;
@@ -240,10 +245,11 @@ export class RecordReader {
       throw new RecordError(
         'STORE_TOO_NEW',
         key,
-        `a record of version ${this.version}, this package knows up to ${RECORD_VERSION}: use the version that wrote it, or a later one`
+        `the record has version ${this.version}; this version of embermq reads up to ${RECORD_VERSION}. Use the version that wrote it, or a later one`
       );
   }
 
+  /** True after the last field of the record. */
   get isAtEnd(): boolean {
     return this.#at >= this.#end;
   }
@@ -283,14 +289,14 @@ export class RecordReader {
     return this.#value.toString('utf8', at, at + bytes);
   }
 
-  /** A view of the record. */
+  /** Read bytes. @returns a view of the record */
   bytes(): Buffer {
     const bytes = this.varint();
     const at = this.#take(bytes);
     return this.#value.subarray(at, at + bytes);
   }
 
-  /** A record within this one: a view of its key and its body, without version and checksum. */
+  /** Read a nested record. @returns views of its key and its body, without version and checksum */
   nested(): Entry {
     const keyBytes = this.u8();
     const bytes = this.u32();
@@ -304,7 +310,7 @@ export class RecordReader {
   #take(bytes: number): number {
     const at = this.#at;
     this.#at += bytes;
-    if (this.#at > this.#end) throw new RecordError('STORE_CORRUPT', this.#key, 'it is shorter than it says');
+    if (this.#at > this.#end) throw new RecordError('STORE_CORRUPT', this.#key, 'it is truncated');
     return at;
   }
 }

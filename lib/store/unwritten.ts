@@ -1,32 +1,36 @@
-/** Up to so many times the bound may wait in all, whoever caused it, before every publisher that caused some of it has to wait. */
+/** If the unwritten bytes exceed the limit this many times, every publisher that has caused some of them must wait. */
 const TOTAL = 4;
 
-/** What one publisher has caused of the bytes that wait to be written: those of the commit that gathers, and of the one under way. */
+/** The unwritten bytes that one publisher has caused. */
 export class UnwrittenShare {
-  /** The commit that gathers `gathered`; 0: none. */
+  /** The commit that `gathered` belongs to; 0 if there is none. */
   ticket = 0;
+  /** Bytes for the commit `ticket`. */
   gathered = 0;
+  /** Bytes for the commit before that. */
   leaving = 0;
 }
 
-/** Where commits stand; the ledger. */
+/** The state of commits; the ledger implements it. */
 interface Commits {
-  /** The commit that will hold what is changed now. */
+  /** Number of the commit that will contain the present changes. */
   readonly ticket: number;
-  /** The last commit that is kept. */
+  /** Number of the last commit that the store has committed. */
   readonly settled: number;
 }
 
 /**
- * The bytes that wait to be written, and whom they are charged to. Publishers share the bound: over it, those wait that have caused more
- * than an equal part of it. So whoever causes nothing never waits, and whoever causes little goes on while others write much.
+ * Counts the bytes that wait to be written, and charges them to publishers.
+ *
+ * The publishers share the limit. When it is exceeded, those that have caused more than an equal part of the limit must wait. So a
+ * publisher that causes few bytes is not slowed down by others that cause many.
  */
 export class Unwritten {
-  /** All bytes that were ever noted: the difference between two looks is what was caused in between. */
+  /** Sum of all bytes that were ever added. The difference between two reads is what was caused in between. */
   noted = 0;
   readonly #max: number;
   readonly #commits: Commits;
-  /** `noted` when the commit began that is the last one. */
+  /** The value of `noted` when the last commit began. */
   #begunAt = 0;
   #leaving = 0;
   #charged = 0;
@@ -39,17 +43,17 @@ export class Unwritten {
     this.#commits = commits;
   }
 
-  /** Bytes that gather for the next commit. */
+  /** Bytes for the next commit. */
   get gathered(): number {
     return this.noted - this.#begunAt;
   }
 
-  /** More waits in all than the bound, so it may be too much for some publisher. */
+  /** True if the unwritten bytes exceed the limit, so that publishers may have to wait; see `isTooMuch`. */
   get isMuch(): boolean {
     return this.gathered + this.#leaving > this.#max;
   }
 
-  /** What gathered is being written. */
+  /** Note that a commit has begun, which writes the gathered bytes. */
   begun(): void {
     this.#leaving = this.gathered;
     this.#begunAt = this.noted;
@@ -59,12 +63,12 @@ export class Unwritten {
     this.#publishers = 0;
   }
 
-  /** The commit is over. */
+  /** Note that the commit has ended. */
   ended(): void {
     this.#leaving = this.#chargedLeaving = this.#publishersLeaving = 0;
   }
 
-  /** A publisher has caused bytes that were noted. */
+  /** Charge bytes, which are already in `noted`, to a publisher. */
   charge(share: UnwrittenShare, bytes: number): void {
     const { ticket } = this.#commits;
     if (share.ticket !== ticket) {
@@ -77,7 +81,7 @@ export class Unwritten {
     this.#charged += bytes;
   }
 
-  /** Whether a publisher has caused so much that it has to wait. */
+  /** Tell whether a publisher has caused so many bytes that it must wait. */
   isTooMuch(share: UnwrittenShare): boolean {
     const own = this.#of(share);
     if (own === 0) return false;

@@ -119,7 +119,7 @@ describe('store', () => {
     assert.equal(code, 1);
     assert.equal(
       err,
-      `embermq: ${folder}: this is the rest of an import that did not end. Import again, which begins anew, or delete it.\n`
+      `embermq: ${folder}: the import into this store was interrupted. Import again, which starts from the beginning, or delete the store.\n`
     );
     const lines = (await run(['export', await filled()])).out;
     assert.equal((await run(['import', folder], lines)).code, 0);
@@ -241,7 +241,7 @@ describe('store', () => {
     ]) {
       const { code, err } = await run(args);
       assert.equal(code, 1);
-      assert.match(err, /this is no store of embermq/);
+      assert.match(err, /this is not a store of embermq/);
     }
   });
 

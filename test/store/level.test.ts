@@ -141,7 +141,7 @@ describe('A broker on a level store', () => {
       for (const repairStore of [false, true])
         await assert.rejects(createTestBroker({ ...ALL_KINDS, store: levelStore(folder), repairStore }), {
           code: 'STORE_TOO_NEW',
-          message: `${folder}: table entry "colours/sky": a record of version 2, this package knows up to 1: use the version that wrote it, or a later one`
+          message: `${folder}: table entry "colours/sky": the record has version 2; this version of embermq reads up to 1. Use the version that wrote it, or a later one`
         });
       assert.deepEqual(await entriesOf(store), before);
     } finally {

@@ -458,7 +458,7 @@ describe('A queue with an unreadable record', () => {
     assert.deepEqual(texts(), []);
     assert.match(
       told.join(),
-      /^STORE_TOO_NEW memory: queued messages of session 1, from number 2: a record of version 2.* or a later one$/
+      /^STORE_TOO_NEW memory: queued messages of session 1, from number 2: the record has version 2.* or a later one$/
     );
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 3);
   });

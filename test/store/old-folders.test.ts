@@ -58,7 +58,7 @@ describe('STORE_TOO_NEW: a data folder of a later release', () => {
     cpSync(folder, copy, { recursive: true });
     const refusal = {
       code: 'STORE_TOO_NEW',
-      message: `${folder}: written by a later version (format ${FORMAT + 1}, this one knows ${FORMAT}). Use that version, or another place.`
+      message: `${folder}: written by a later version of embermq (format ${FORMAT + 1}; this version reads up to ${FORMAT}). Use that version, or another store.`
     };
     await assert.rejects(createBroker({ store: levelStore(folder) }).start(), refusal);
     await assert.rejects(createBroker({ store: levelStore(folder), repairStore: true }).start(), refusal);

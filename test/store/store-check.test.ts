@@ -308,7 +308,7 @@ describe('checkStore', () => {
     const other = memoryStore();
     await change(other, (batch) => batch.put(Buffer.from('key'), Buffer.from('value')));
     for (const repair of [false, true])
-      await assert.rejects(checkStore(other, { repair }), { code: 'STORE_CORRUPT', message: /no store of embermq/ });
+      await assert.rejects(checkStore(other, { repair }), { code: 'STORE_CORRUPT', message: /not a store of embermq/ });
     await assert.rejects(createTestBroker({ store: other, repairStore: true }), { code: 'STORE_CORRUPT' });
     assert.equal((await entriesOf(other)).length, 1);
   });
@@ -326,7 +326,7 @@ describe('checkStore', () => {
       store.commit = () => assert.fail('the store has changed');
       const refused = {
         code: 'STORE_TOO_NEW',
-        message: new RegExp(`^the copy: ${describeKey(found.key).replace(/[()]/g, '\\$&')}: a record of version 2`)
+        message: new RegExp(`^the copy: ${describeKey(found.key).replace(/[()]/g, '\\$&')}: the record has version 2`)
       };
       await assert.rejects(checkStore(store, { repair: true }), refused);
       await assert.rejects(exported(store), refused);
@@ -539,8 +539,12 @@ describe('exportStore and importStore', () => {
       .f64(0)
       .put();
     for (const [at, line, message] of [
-      [4, record(session, laterVersion(session)), /^line 5: session \d+: a record of version 2/],
-      [lines.length - 1, record(format, laterVersion(format)), /^line \d+: the format record: a record of version 2/],
+      [4, record(session, laterVersion(session)), /^line 5: session \d+: the record has version 2/],
+      [
+        lines.length - 1,
+        record(format, laterVersion(format)),
+        /^line \d+: the format record: the record has version 2/
+      ],
       [lines.length - 1, record(format, draft.batch.values[0] as Buffer), /^line \d+: written by a later version/]
     ] as const)
       await assert.rejects(importStore(memoryStore(), lines.with(at, line)), { code: 'STORE_TOO_NEW', message });
@@ -566,7 +570,8 @@ describe('exportStore and importStore', () => {
     const rest = await importCutShort();
     const unfinished = {
       code: 'IMPORT_UNFINISHED',
-      message: 'memory: this is the rest of an import that did not end. Import again, which begins anew, or delete it.'
+      message:
+        'memory: the import into this store was interrupted. Import again, which starts from the beginning, or delete the store.'
     };
     const before = await entriesOf(rest);
     for (const repair of [false, true]) await assert.rejects(checkStore(rest, { repair }), unfinished);
@@ -607,7 +612,7 @@ describe('exportStore and importStore', () => {
     await assert.rejects(exported(store), {
       code: 'STORE_CORRUPT',
       message:
-        /^the copy: retained message "kept\/0": the checksum is wrong\. Restore a copy, or go on .*store check --repair/
+        /^the copy: retained message "kept\/0": the checksum is wrong\. Restore a copy, or continue .*store check --repair/
     });
   });
 });
