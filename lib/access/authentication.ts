@@ -16,21 +16,21 @@ import type { AuthExchange, Session } from '../session/session.ts';
 
 type Answer = Verdict | Approval | Challenge;
 
-/** What an exchange comes to. */
+/** Called with the results of an authentication. */
 export interface AuthOutcome {
-  /** One more round wants AUTH 0x18 with this data. */
+  /** The exchange continues: send AUTH 0x18 with this data to the client. */
   challenge(data: Buffer | undefined): void;
   approved(approval: Approval): void;
   refused(refusal: Refusal): void;
-  /** A hook is at work, or has answered. */
+  /** A hook has begun to decide asynchronously, or has answered. */
   waiting(isWaiting: boolean): void;
 }
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
 
 /**
- * One authentication: of a CONNECT with or without a method, or of a client that re-authenticates. `begin` asks the hooks for the
- * first time, `receive` with what the client answered to a challenge [MQTT-4.12.0-2].
+ * One authentication of a client, at CONNECT or by re-authentication. `begin` calls the authenticate hooks for the first time; `receive` calls
+ * them with the answer of the client to a challenge [MQTT-4.12.0-2].
  */
 export class Authentication implements AuthExchange {
   readonly method: string;
@@ -79,7 +79,7 @@ export class Authentication implements AuthExchange {
     this.#ask(data);
   }
 
-  /** The connection has gone. */
+  /** Abort the signal of the hooks, because the connection is closed. */
   abort(reason: Error): void {
     this.#abort.abort(reason);
   }
@@ -87,7 +87,7 @@ export class Authentication implements AuthExchange {
   #ask(data: Buffer | undefined): void {
     this.#request.data = data;
     const request = { ...this.#request };
-    // decided when the hooks are asked: one that is removed while it works must not admit anybody
+    // Decided before the hooks run: the removal of a hook during its decision must not admit anonymous clients.
     const admits = admitsAnonymous(this.#session.zoneSettings, this.#hooks);
     const answer = this.#hooks.first<AuthenticateRequest, Answer>(
       'authenticate',
@@ -115,7 +115,7 @@ export class Authentication implements AuthExchange {
     });
   }
 
-  /** @param admits what holds where no hook has an opinion */
+  /** @param admits whether the client is admitted if no hook decides */
   #settle(answer: Answer, admits: boolean): void {
     const { username, authMethod } = this.#session;
     if (answer === true) this.#outcome.approved({ allow: true });
@@ -134,12 +134,12 @@ export class Authentication implements AuthExchange {
   }
 }
 
-/** Does this connection need no authentication at all? */
+/** Whether a connection needs no authentication. */
 export function isTrusted(transportInfo: TransportInfo, { bypassAuthPlugins }: Zone): boolean {
   return transportInfo.authenticated === true || bypassAuthPlugins;
 }
 
-/** Is a client let in on whom no authenticate hook has an opinion? Once a hook is registered, only where the option says so. */
+/** Whether clients are admitted if no authenticate hook decides. With a registered hook, only the option `allowAnonymous` admits them. */
 export function admitsAnonymous({ allowAnonymous }: Zone, { authenticate }: HookRegistry): boolean {
   return allowAnonymous ?? authenticate.length === 0;
 }

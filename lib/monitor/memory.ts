@@ -1,20 +1,20 @@
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
-/** The shortage is over below this share of the mark. */
+/** The shortage ends below this fraction of the high watermark. */
 const RELIEF = 0.9;
-/** Looks that find memory short, one after the other, until it is `isExhausted`: to collect a large heap takes a while. */
+/** Number of consecutive checks with short memory before `isExhausted`. The collection of a large heap takes some time. */
 const CHECKS_UNTIL_EXHAUSTED = 3;
-/** While memory is short V8 is asked so often to collect. */
+/** Interval, in checks, at which V8 is made to collect garbage while memory is short. */
 const COLLECT_EVERY_CHECKS = 5;
-/** More than V8 lets buffers grow until it begins to collect. */
+/** More than the growth of buffers at which V8 begins a collection. */
 const TRIGGER_BYTES = 100_663_296;
 
-/** Looks once a second whether the memory of the process passes a mark. */
+/** Checks once a second whether the memory of the process exceeds a limit. */
 export class Memory extends BaseTimer {
-  /** More is in use than the mark allows. */
+  /** The memory in use exceeds the limit. */
   isShort = false;
-  /** Looks that found it so, one after the other. */
+  /** Number of consecutive checks that found memory short. */
   #shortChecks = 0;
   readonly #highWatermark: number;
   readonly #wheel: TimingWheel;
@@ -22,9 +22,9 @@ export class Memory extends BaseTimer {
   readonly #used: () => number;
 
   /**
-   * @param highWatermark bytes of heap and buffers; 0: never short
-   * @param onCheck called at every change, and at every look while memory is short
-   * @param used bytes in use; the process's by default
+   * @param highWatermark the limit of heap and buffers in bytes; 0: no limit
+   * @param onCheck called when `isShort` changes, and at every check while memory is short
+   * @param used returns the bytes in use; default: those of the process
    */
   constructor(
     highWatermark: number,
@@ -39,7 +39,7 @@ export class Memory extends BaseTimer {
     this.#used = used;
   }
 
-  /** It has been short for some time: to shed, to collect and to bound the backlogs has not been enough. */
+  /** Memory has been short for some time, although QoS 0 messages were dropped, garbage was collected and the backlogs are limited. */
   get isExhausted(): boolean {
     return this.#shortChecks >= CHECKS_UNTIL_EXHAUSTED;
   }
@@ -67,15 +67,17 @@ function usedBytes(): number {
 }
 
 /**
- * Have V8 collect, in slices beside other work: far below the limit of the heap it leaves old garbage for long, and that would count as in
- * use. It begins when buffers take much more than after the last time; this one is never written to, and freed at once.
+ * Make V8 begin an incremental garbage collection.
+ *
+ * While the heap is far below its limit, V8 leaves old garbage for a long time, which counts as memory in use. It begins a collection when
+ * buffers have grown much since the last one. The buffer used here is never written to and is freed immediately.
  */
 function triggerCollection(): void {
   const { port1, port2 } = new MessageChannel();
   try {
     port1.postMessage(null, [new ArrayBuffer(TRIGGER_BYTES)]);
   } catch {
-    // the address space of the process is bounded: V8 collects when it needs to
+    // The address space of the process is limited. V8 collects garbage when necessary.
   }
   port1.close();
   port2.close();

@@ -5,20 +5,20 @@ const PACKET_RECEIVED = channel('embermq:packet:received');
 const PACKET_SENT = channel('embermq:packet:sent');
 
 /**
- * What a subscriber of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent` gets. If the subscriber throws, that is
- * an uncaught exception of the process, as for every diagnostics channel of Node.
+ * The message of the diagnostics channels `embermq:packet:received` and `embermq:packet:sent`. If a subscriber throws, the error is an
+ * uncaught exception of the process, as for every diagnostics channel of Node.
  */
 export interface PacketTap {
-  /** The `Broker`. */
+  /** The `Broker` that received or sent the packet. */
   readonly broker: object;
   readonly client: ClientInfo;
-  /** The whole packet. Copy it to keep it; `decodePacket(bytes, client.protocolVersion)` decodes it. */
+  /** The complete packet. Copy it to use it later. `decodePacket(bytes, client.protocolVersion)` decodes it. */
   readonly bytes: Buffer;
 }
 
-/** Publishes packets on the diagnostics channels while somebody has subscribed to them. */
+/** Publishes packets on the diagnostics channels while they have subscribers. */
 export class PacketTaps {
-  /** Somebody watches packets. */
+  /** At least one of the channels has a subscriber. */
   isOpen = false;
   readonly #broker: object;
   readonly #onChange: () => void;
@@ -29,7 +29,7 @@ export class PacketTaps {
     this.#onChange = onChange;
   }
 
-  /** See whether somebody watches packets now. */
+  /** Update `isOpen`. */
   look(): void {
     const isOpen = PACKET_RECEIVED.hasSubscribers || PACKET_SENT.hasSubscribers;
     if (isOpen === this.isOpen) return;

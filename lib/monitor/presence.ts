@@ -1,14 +1,14 @@
 import type { DisconnectReason } from '../events/events.ts';
 import type { ClientInfo } from '../records/client.ts';
 
-/** Session expiry on the wire that stands for "never" [MQTT-3.1.2.11.2]. */
+/** The session expiry interval that means "never" [MQTT-3.1.2.11.2]. */
 const NEVER_SEC = 0xffff_ffff;
 
 /**
- * What is told of a client that has connected, under the documented names.
+ * The presence message of a client that has connected, with the documented field names.
  *
- * Absent texts are the text `undefined`; times are milliseconds since 1970.
- * @param connack the reason code of its CONNACK
+ * Absent strings are given as `"undefined"`; times are milliseconds since 1970.
+ * @param connack the reason code of the CONNACK
  */
 export function connectedNotice(client: ClientInfo, connack: number, nowMs: number): Readonly<Record<string, unknown>> {
   const { transportInfo, protocolVersion, sessionExpiry } = client;
@@ -28,7 +28,7 @@ export function connectedNotice(client: ClientInfo, connack: number, nowMs: numb
   };
 }
 
-/** What is told of a client that has disconnected; as `connectedNotice`. */
+/** The presence message of a client that has disconnected; see `connectedNotice`. */
 export function disconnectedNotice(
   client: ClientInfo,
   reason: DisconnectReason,
@@ -43,7 +43,7 @@ export function disconnectedNotice(
   };
 }
 
-/** An IPv4 address that came over an IPv6 socket, as IPv4. */
+/** The plain form of an IPv4 address that an IPv6 socket has reported. */
 function plainAddress(address: string | undefined): string | undefined {
   return address?.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }

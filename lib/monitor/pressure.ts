@@ -7,7 +7,7 @@ import { TotalBacklog } from '../session/total-backlog.ts';
 import { Memory } from './memory.ts';
 import type { SysNotices } from './sys-notices.ts';
 
-/** What watching for shortage asks of the broker. */
+/** The parts of the broker that `Pressure` uses. */
 export interface PressureHost {
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
@@ -18,19 +18,19 @@ export interface PressureHost {
     readonly memoryHighWatermark: number;
     readonly memoryUsage: (() => number) | undefined;
   };
-  /** Memory is short: close connections whose CONNECT has not been accepted. */
+  /** Close the connections whose CONNECT has not been accepted, because memory is short. */
   closeUnadmitted(): void;
-  /** Memory is short: drop what is queued at QoS 0. */
+  /** Drop all queued QoS 0 messages, because memory is short. */
   shedQos0(): void;
 }
 
-/** Shortage of memory and of space in the store, and what follows from it. */
+/** Detects shortage of memory and of store space, and applies the consequences. */
 export class Pressure {
-  /** The reserve of the store is in use: what makes it grow is refused. */
+  /** The reserve of the store is in use. Operations that would make the store grow are refused. */
   isSpaceLow = false;
-  /** The backlogs of all sessions, in memory. */
+  /** The backlogs of all sessions in memory. */
   readonly totalBacklog: TotalBacklog;
-  /** Those in the store. */
+  /** The backlogs of all sessions in the store. */
   readonly storedBacklog = new StoredBacklog();
   readonly #host: PressureHost;
   readonly #memory: Memory;
@@ -50,47 +50,47 @@ export class Pressure {
     );
   }
 
-  /** Memory is short: what may be dropped is. */
+  /** Memory is short. QoS 0 messages are not queued. */
   get isShedding(): boolean {
     return this.#memory.isShort;
   }
 
-  /** Memory stays above the mark, though the backlogs keep to their bounds. */
+  /** Memory stays above the high watermark, although the backlogs are within their limits. */
   get isMemoryExhausted(): boolean {
     return this.#memory.isExhausted;
   }
 
-  /** Some messages of QoS 1 and 2 are refused, as there is no room to queue them. */
+  /** Some QoS 1 and 2 messages are refused, because there is no room to queue them. */
   get isRefusing(): boolean {
     return this.#memory.isExhausted || this.isSpaceLow;
   }
 
-  /** Begin to watch memory. */
+  /** Begin to check memory. */
   start(): void {
     this.#memory.start();
   }
 
-  /** Whether the reserve of the store is in use. @param storeName for the message */
+  /** Set whether the reserve of the store is in use. @param storeName the name of the store, for messages */
   spaceIsLow(isLow: boolean, storeName: string): void {
     if (isLow === this.isSpaceLow) return;
     this.isSpaceLow = isLow;
-    const summary = `${storeName}: the space of the store is used up; writes that would make it grow are refused until space is free`;
+    const summary = `${storeName}: the space of the store is used up; writes that would make it grow are refused until disk space is freed`;
     const { notices, announcer } = this.#host;
     notices.alarm(isLow ? 'alert' : 'clear', { id: 'store_space_low', title: 'the store is full', summary });
     if (isLow)
-      announcer.failed(new BrokerError('STORE_SPACE_LOW', summary), 'looking at the space of the store', undefined);
+      announcer.failed(new BrokerError('STORE_SPACE_LOW', summary), 'checking the space of the store', undefined);
   }
 
   #shed(isShort: boolean): void {
     const { notices, announcer, metrics } = this.#host;
     const id = 'memory_high_watermark';
     const summary =
-      'memory in use is above memoryHighWatermark: connections whose CONNECT has not been accepted, and new ones, are closed, except those of clients that return to a stored session; QoS 0 messages are not queued';
+      'memory in use is above memoryHighWatermark: the broker closes new connections and those whose CONNECT is not accepted yet, except those of clients that return to a stored session, and does not queue QoS 0 messages';
     notices.alarm(isShort ? 'alert' : 'clear', { id, title: 'memory is short', summary });
     if (!isShort) return;
     metrics.counts[Metric.overloadShed]++;
     this.#host.shedQos0();
     notices.warn('large_heap', 'process', summary);
-    announcer.failed(new BrokerError('MEMORY_SHORT', summary), 'watching memory', undefined);
+    announcer.failed(new BrokerError('MEMORY_SHORT', summary), 'checking memory', undefined);
   }
 }

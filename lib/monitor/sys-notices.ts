@@ -2,7 +2,7 @@ import type { DisconnectReason } from '../events/events.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Alarm, SysTopics, WarningKind } from './sys.ts';
 
-/** Notices under `$SYS`: alarms, warnings and the presence of clients. Nothing happens before the first start of the broker. */
+/** Publishes alarms, warnings and the presence of clients under `$SYS`. Before the first start of the broker, it does nothing. */
 export class SysNotices {
   #sys: SysTopics | undefined;
   readonly #wallMs: () => number;
@@ -11,7 +11,7 @@ export class SysNotices {
     this.#wallMs = wallMs;
   }
 
-  /** The broker has started. */
+  /** Begin to publish, when the broker has started. */
   start(sys: SysTopics): void {
     this.#sys = sys;
     sys.start();
@@ -21,12 +21,12 @@ export class SysNotices {
     this.#sys?.stop();
   }
 
-  /** Announce a condition that an operator should know, or that it is over. */
+  /** Raise or clear an alarm. */
   alarm(change: 'alert' | 'clear', { id, title, summary }: Alarm): void {
     this.#sys?.alarm(change, { id, desc: { severity: 'critical', title, summary, timestamp: this.#wallMs() } });
   }
 
-  /** Announce trouble with the process or a client. */
+  /** Publish a warning about the process or a client. */
   warn(kind: WarningKind, subject: string, text: string): void {
     this.#sys?.warn(kind, subject, text);
   }

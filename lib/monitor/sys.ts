@@ -7,10 +7,10 @@ import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { connectedNotice, disconnectedNotice } from './presence.ts';
 
-/** What `$SYS/brokers/<node>/sysdescr` says. */
+/** The payload of `$SYS/brokers/<node>/sysdescr`. */
 export const SYSTEM_DESCRIPTION = 'EmberMQ Broker';
 
-/** Packets that travel one way only, with their number under `metrics/packets/<packet>`; AUTH is told as the sum of both ways. */
+/** Counters of packets that are sent in one direction only, under `metrics/packets/<packet>`. AUTH is the sum of both directions. */
 const WITHOUT_DIRECTION: ReadonlyMap<string, readonly CounterName[]> = new Map([
   ['packets.connect', ['packets.connect.received']],
   ['packets.connack', ['packets.connack.sent']],
@@ -23,20 +23,20 @@ const WITHOUT_DIRECTION: ReadonlyMap<string, readonly CounterName[]> = new Map([
   ['packets.auth', ['packets.auth.received', 'packets.auth.sent']]
 ]);
 
-/** A warning of one kind about one thing is not repeated within this time. */
+/** Minimum time between two warnings of the same kind about the same subject. */
 const WARNING_PAUSE_MS = 2000;
 
-/** A condition that an operator should know, as an adapter announces it. */
+/** A condition that an operator should know, as an adapter reports it. */
 export interface Alarm {
-  /** The same for `alert` and `clear`, for example `descriptors_short:tcp:1883`. */
+  /** Identifies the alarm, for example `descriptors_short:tcp:1883`. The same for `alert` and `clear`. */
   readonly id: string;
-  /** A few words. */
+  /** A short title. */
   readonly title: string;
-  /** What is wrong, what follows from it, and the remedy. */
+  /** The problem, its consequences and the remedy. */
   readonly summary: string;
 }
 
-/** Something that is wrong until it is cleared. */
+/** An alarm as it is published. */
 export interface AlarmNotice {
   /** For example `cpu_high_watermark`. */
   readonly id: string;
@@ -54,7 +54,7 @@ export interface AlarmNotice {
 /** Topics under `sysmon/`. */
 export type WarningKind = 'long_gc' | 'long_schedule' | 'large_heap' | 'busy_port' | 'busy_dist_port';
 
-/** What `SysTopics` is made with. */
+/** The settings of `SysTopics`. */
 export interface SysSettings {
   /** Name of this node. */
   readonly node: string;
@@ -63,38 +63,38 @@ export interface SysSettings {
   readonly clock: Clock;
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
-  /** Intervals in milliseconds; 0 switches what they drive off. */
+  /** The options of the broker. Intervals are in milliseconds; 0 disables the topics that they control. */
   readonly settings: {
     readonly sysInterval: number;
     readonly sysHeartbeat: number;
     readonly sysDottedTopics: boolean;
     readonly presenceQos: QoS;
   };
-  /** Route a message of the broker's own. */
+  /** Publish a message of the broker itself. */
   readonly publish: (topic: string, payload: string, options: { readonly qos: QoS; readonly retain: boolean }) => void;
-  /** Whether a topic name would reach anybody. */
+  /** Whether a topic name has subscribers. */
   readonly hasSubscribers: (topic: string) => boolean;
-  /** Whether any filter begins with `$SYS`, if that is cheaper to know; asked first. */
+  /** Whether any topic filter begins with `$SYS`. A cheap test that is made before `hasSubscribers`. */
   readonly isHeard?: () => boolean;
-  /** Names of the nodes that run. */
+  /** The names of the running nodes. */
   readonly nodes: () => readonly string[];
   /** Monotonic milliseconds at which the broker started. */
   readonly startedAtMs: number;
 }
 
-/** A topic and the text it has now. */
+/** A topic and its current payload. */
 interface Figure {
   readonly topic: string;
   readonly read: () => string;
 }
 
 /**
- * The topics under `$SYS/brokers`: figures at intervals, presence of clients, alarms and warnings at once.
+ * Publishes the topics under `$SYS/brokers`: figures at intervals; presence of clients, alarms and warnings immediately.
  *
- * Node list, version and description are retained. They are published at the start, too, so that whoever subscribes gets an answer at
- * once, and again when they change or somebody listens. All else is made only where somebody listens. Statistics of the documented
- * lists have slashes for dots (`stats/connections/count`, `metrics/packets/connect`); with `sysDottedTopics` the later spellings come
- * beside them (`stats/connections.count`, `metrics/packets/connect/received`).
+ * The node list, the version and the description are retained. They are published at the start, so that new subscribers receive them
+ * immediately, and at intervals if they have changed or have subscribers. All other messages are published only if they have subscribers.
+ * The statistics have the documented names with slashes instead of dots (`stats/connections/count`, `metrics/packets/connect`). With
+ * `sysDottedTopics` the later names are published as well (`stats/connections.count`, `metrics/packets/connect/received`).
  */
 export class SysTopics {
   readonly #given: SysSettings;
@@ -102,7 +102,7 @@ export class SysTopics {
   readonly #heartbeat: readonly Figure[];
   readonly #statistics: readonly Figure[];
   readonly #retained: readonly Figure[];
-  /** Last text of each retained topic. */
+  /** The last payload of each retained topic. */
   readonly #published = new Map<string, string>();
   readonly #beat: Period;
   readonly #tick: Period;
@@ -129,7 +129,7 @@ export class SysTopics {
     });
   }
 
-  /** Publish what is retained and begin the periods: the first figures come one period later. */
+  /** Publish the retained topics and start the intervals. The first figures are published one interval later. */
   start(): void {
     this.#published.clear();
     if (this.#given.settings.sysInterval > 0) this.#publishRetained();
@@ -143,7 +143,7 @@ export class SysTopics {
     this.#tick.stop();
   }
 
-  /** Tell that a client has connected, or with a `reasonCode` of 0x80 or above that it was refused. */
+  /** Publish that a client has connected or, with a `reasonCode` of 0x80 or above, that it was refused. */
   connected(client: ClientInfo, reasonCode = 0): void {
     this.#publishPresence(client, 'connected', (nowMs) => connectedNotice(client, reasonCode, nowMs));
   }
@@ -152,13 +152,13 @@ export class SysTopics {
     this.#publishPresence(client, 'disconnected', (nowMs) => disconnectedNotice(client, reason, nowMs));
   }
 
-  /** Tell of a new alarm, or that one is over. */
+  /** Publish that an alarm has been raised or cleared. */
   alarm(change: 'alert' | 'clear', alarm: AlarmNotice): void {
     const { id, desc } = alarm;
     this.#publishNow(`alarms/${change}`, () => JSON.stringify(change === 'alert' ? { id, desc } : { id }));
   }
 
-  /** Tell of trouble with the machine; at most once in 2 s for each kind and `subject`. */
+  /** Publish a warning about the system, at most once in 2 s for each kind and `subject`. */
   warn(kind: WarningKind, subject: string, text: string): void {
     const nowMs = this.#given.clock.monotonic();
     for (const [key, atMs] of this.#warnedAtMs) if (nowMs - atMs >= WARNING_PAUSE_MS) this.#warnedAtMs.delete(key);
@@ -190,7 +190,7 @@ export class SysTopics {
   }
 
   #publishPresence(client: ClientInfo, change: string, notice: (nowMs: number) => object): void {
-    // not specified: a client id may have wildcards, a topic name may not
+    // Not specified: wildcard characters, which a client id may contain, are percent-encoded in the topic name.
     const id = client.clientId.replace(/[+#]/g, encodeURIComponent);
     const suffix = `clients/${id}/${change}`;
     this.#publishNow(suffix, () => JSON.stringify(notice(this.#given.clock.now())), this.#given.settings.presenceQos);
@@ -205,7 +205,7 @@ export class SysTopics {
   }
 }
 
-/** Rings every so often, without drift; a period of 0 never does. */
+/** A timer that rings at a fixed interval without drift. With an interval of 0 it never rings. */
 class Period extends BaseTimer {
   readonly #wheel: TimingWheel;
   readonly #periodMs: number;
@@ -230,7 +230,7 @@ class Period extends BaseTimer {
   }
 
   ring(nowMs: number): void {
-    // After a long standstill the missed ones are not made up for.
+    // Intervals that were missed during a long standstill are skipped.
     const fromMs = nowMs - this.#nextMs < this.#periodMs ? this.#nextMs : nowMs;
     this.start(fromMs);
     this.#run();
@@ -266,8 +266,8 @@ function slashes(name: string): string {
 }
 
 /**
- * A length of time in words, from its largest unit that is not zero: `5 seconds`, `1 hours, 0 minutes, 2 seconds`. Always the plural, as
- * documented.
+ * A duration in words, beginning with the largest unit that is not zero: `5 seconds`, `1 hours, 0 minutes, 2 seconds`. Units are always in
+ * the plural, as documented.
  */
 export function uptimeText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));

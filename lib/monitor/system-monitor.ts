@@ -2,13 +2,13 @@ import { PerformanceObserver } from 'node:perf_hooks';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { WarningKind } from './sys.ts';
 
-/** A garbage collection that took this long is told of. */
+/** Minimum duration of a garbage collection that is reported. */
 const LONG_GC_MS = 100;
-/** So late a timer may be before it is told of. */
+/** Minimum delay of a timer that is reported. */
 const LONG_SCHEDULE_MS = 240;
 const CHECK_INTERVAL_MS = 1_000;
 
-/** Watches the process for what `$SYS/.../sysmon/` tells of: collections that took long, and turns that did. */
+/** Detects long garbage collections and long turns of the event loop, which are reported under `$SYS/.../sysmon/`. */
 export class SystemMonitor extends BaseTimer {
   readonly #wheel: TimingWheel;
   readonly #toleratedMs: number;
@@ -16,7 +16,7 @@ export class SystemMonitor extends BaseTimer {
   #expectedMs = Infinity;
   #collections: PerformanceObserver | undefined;
 
-  /** @param tickMs how late the wheel may be by itself */
+  /** @param tickMs the tick of the timing wheel, by which its timers may be late */
   constructor(wheel: TimingWheel, tickMs: number, warn: (kind: WarningKind, subject: string, text: string) => void) {
     super();
     this.#wheel = wheel;

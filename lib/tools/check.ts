@@ -22,13 +22,17 @@ import { COMMITS_LOST } from './faults.ts';
 import { numberOf, RECORDS, recordName } from './record-kinds.ts';
 import { type StoreProgress, slicesOf, withClaim, withOpen } from './scan.ts';
 
-/** Something about a store that is not as a broker leaves it. */
+/** A fault in a store. */
 export interface StoreFinding {
   /**
-   * `STORE_DAMAGED`: it could not be opened, and has been made openable without what could not be saved. `COMMITS_MISSING`: what was
-   * kept by these commits is lost. `RECORD_UNREADABLE`: its checksum is wrong, or it says what it can not. `KIND_UNKNOWN`: no record of this
-   * version. `SESSION_MISSING`: what belongs to a session that is not there. `STATE_MISSING`: of a session's messages nobody knows which
-   * are done. `MESSAGES_MISSING`: a session's queue has gaps.
+   * The kind of fault:
+   * - `STORE_DAMAGED`: the store could not be opened. The repair has made it openable; data that could not be saved is lost.
+   * - `COMMITS_MISSING`: the changes of these commits are lost.
+   * - `RECORD_UNREADABLE`: the checksum of a record is wrong, or its content is invalid.
+   * - `KIND_UNKNOWN`: this version does not know the kind of a record.
+   * - `SESSION_MISSING`: there are records of a session that does not exist.
+   * - `STATE_MISSING`: it is unknown which messages of a session are done.
+   * - `MESSAGES_MISSING`: messages are missing in the queue of a session.
    */
   readonly code:
     | 'STORE_DAMAGED'
@@ -38,40 +42,41 @@ export interface StoreFinding {
     | 'SESSION_MISSING'
     | 'STATE_MISSING'
     | 'MESSAGES_MISSING';
-  /** What, and of whom, for people. */
+  /** A description for people, which names the record or session. */
   readonly text: string;
 }
 
-/** What `checkStore` found. */
+/** The result of `checkStore`. */
 export interface StoreReport {
-  /** The store's name. */
+  /** The name of the store. */
   readonly name: string;
   readonly records: number;
-  /** Of all keys and values. */
+  /** Size of all keys and values in bytes. */
   readonly bytes: number;
-  /** How many commits there have been. */
+  /** Number of commits that have been made. */
   readonly commits: number;
   readonly findings: readonly StoreFinding[];
-  /** What was found has been mended or taken out. */
+  /** Whether the faults have been repaired or removed. */
   readonly isRepaired: boolean;
 }
 
-/** How `checkStore` goes about it. */
+/** Options of `checkStore`. */
 export interface CheckOptions {
   /**
-   * Take out what is bad, default false. What is left is what a broker can go on with: a session whose state is lost keeps its
-   * messages, and may get some of them again.
+   * Repair the store. Default false. Records that cannot be used are removed, so that a broker can start on the store. A session whose state
+   * is lost keeps its messages, and some of them may be delivered again.
    */
   readonly repair?: boolean;
-  /** Called every few hundred records with how far the reading is, and with all at the end; what it throws ends the check. Default: nobody is told. */
+  /** Called every few hundred records with the progress, and at the end with the total. If it throws, the check ends. Default: none. */
   readonly onProgress?: (progress: StoreProgress) => void;
 }
 
 /**
- * Read every record of a store that no broker has open, and see whether all is there and fits together. Nothing is written unless
- * something is to be repaired.
- * @throws BrokerError STORE_DAMAGED where it does not open and nothing is to be repaired, or can be; STORE_LOCKED, STORE_UNUSABLE,
- *   STORE_TOO_NEW, STORE_CORRUPT where it is no store of a broker, IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
+ * Check whether a store is complete and consistent.
+ *
+ * All records are read. No broker may have the store open. Nothing is written without the option `repair`.
+ * @throws BrokerError STORE_DAMAGED if the store cannot be opened and `repair` is not set or not possible; STORE_LOCKED, STORE_UNUSABLE,
+ *   STORE_TOO_NEW, STORE_CORRUPT if it is not the store of a broker, IMPORT_UNFINISHED; StateError STORE_IN_USE; the errors of the store
  */
 export async function checkStore(store: Store, options: CheckOptions = {}): Promise<StoreReport> {
   return withClaim(store, 'checked', async () => {
@@ -105,13 +110,13 @@ async function checkOpen(
   return { name: store.name, records, bytes, commits: commits.last, findings, isRepaired };
 }
 
-/** What is seen of one session. */
+/** The records of one session that have been read. */
 interface Seen {
-  /** Its client id; undefined: there is no record of it. */
+  /** The client id; undefined: the session record is missing. */
   clientId?: string;
   flow?: FlowRecord;
   subscriptions: Buffer[];
-  /** Numbers of its messages; and how many of those that are not done, with their bytes. */
+  /** The numbers of all messages. The counts and bytes below include only messages that are not done. */
   numbers: SeqSet;
   first: number;
   count: number;
@@ -119,7 +124,7 @@ interface Seen {
   qos0Count: number;
 }
 
-/** Repairs that are written at once. */
+/** Number of repairs that are written in one commit. */
 const REPAIRS_AT_ONCE = 1_000;
 
 class Check {
@@ -135,7 +140,7 @@ class Check {
   readonly #removals: ((draft: Draft) => void)[] = [];
   readonly #repairs: ((draft: Draft) => void)[] = [];
   #hasFormat = false;
-  /** Commits of this repair. */
+  /** Number of commits that this repair has made. */
   #made = 0;
 
   constructor(store: Store, commits: Commits, fold: Fold) {
@@ -145,7 +150,7 @@ class Check {
     this.#seeJournaled(Kind.flow);
     if (commits.areLost) {
       this.find('COMMITS_MISSING', COMMITS_LOST);
-      this.#repairs.push(() => {}); // the repair is a commit, the first one
+      this.#repairs.push(() => {}); // an empty repair, which makes the first commit
     }
     for (const [from, to] of commits.gaps) {
       this.find('COMMITS_MISSING', from === to ? `commit ${from} is missing` : `commits ${from} to ${to} are missing`);
@@ -210,7 +215,7 @@ class Check {
     } catch (error) {
       if ((error as RecordError).code === 'STORE_TOO_NEW') throw error;
     }
-    this.find('KIND_UNKNOWN', `${describeKey(key)} is of no kind that this version knows`);
+    this.find('KIND_UNKNOWN', `${describeKey(key)} is of a kind that this version does not know`);
     this.#delete(key);
   }
 
@@ -268,7 +273,7 @@ class Check {
     return seen;
   }
 
-  /** What is bad goes first: something else may be written in its place. */
+  /** Remove a faulty record. Removals precede repairs, which may write another record under the same key. */
   #delete(key: Buffer): void {
     const slot = key[0] === Kind.commit && key.length === 3 ? key.readUInt16BE(1) : undefined;
     this.#removals.push((draft) => {
@@ -276,13 +281,13 @@ class Check {
     });
   }
 
-  /** Whether the record of a commit of this repair is in a slot: the one that was there, or should have been, is no longer among those kept. */
+  /** Whether a commit of this repair has taken a slot for commit records. The previous record of that slot is not needed any more. */
   #isTaken(slot: number): boolean {
     const { last } = this.commits;
     return (slot - ((last + 1) % COMMITS_KEPT) + COMMITS_KEPT) % COMMITS_KEPT < this.#made;
   }
 
-  /** All has been seen: what fits together? */
+  /** Check the records against each other, after all have been read. */
   conclude(): void {
     this.#seeJournaled(Kind.segment);
     if (!this.#hasFormat && this.#sessions.size + this.commits.last > 0) {
@@ -303,11 +308,11 @@ class Check {
       ...(flow === undefined ? [] : ['the state of its messages']),
       ...(first === Infinity || isSwept ? [] : ['queued messages'])
     ];
-    this.find('SESSION_MISSING', `session ${number} is missing; there are: ${what.join(', ')}`);
+    this.find('SESSION_MISSING', `session ${number} is missing; the store contains records of it: ${what.join(', ')}`);
     for (const key of subscriptions) this.#delete(key);
     this.#repairs.push((draft) => {
       draft.key(Kind.flow).u48(number).delete();
-      draft.key(Kind.garbage).u48(number).value().put(); // its segments go when the broker starts
+      draft.key(Kind.garbage).u48(number).value().put(); // the broker deletes its segments after the start
     });
   }
 
@@ -322,7 +327,7 @@ class Check {
     else if (next > flow.next || count !== flow.count || bytes !== flow.bytes)
       this.find(
         'MESSAGES_MISSING',
-        `${whose} has ${count} queued messages of ${bytes} bytes, up to number ${next - 1}; its state says ${flow.count} of ${flow.bytes}, up to ${flow.next - 1}`
+        `${whose} has ${count} queued messages of ${bytes} bytes, up to number ${next - 1}, but its state of messages says ${flow.count} of ${flow.bytes} bytes, up to number ${flow.next - 1}`
       );
     else return;
     for (const [from, to] of gaps) done.addRange(from, to);
@@ -352,7 +357,7 @@ class Check {
 
   async #commit(draft: Draft): Promise<void> {
     this.#made++;
-    // last of its batch: its slot may be one that is mended
+    // The commit record is last in the batch, because its slot may be one that the batch repairs.
     writeCommit(draft, this.commits.last + this.#made, this.commits.lastWallMs);
     await this.#store.commit(draft.batch);
   }

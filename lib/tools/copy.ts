@@ -16,27 +16,29 @@ import { Batch, type Entry, type Store } from '../store/store.ts';
 import { RECORDS, type RecordKind, type RecordName, recordName } from './record-kinds.ts';
 import { claimFor, END, type StoreProgress, slicesOf, withClaim, withOpen } from './scan.ts';
 
-/** Imported records that are written at once. */
+/** Limits of one commit of an import. */
 const RECORDS_AT_ONCE = 1_000;
 const BYTES_AT_ONCE = 1_048_576;
 
-/** A record as a line of an export. */
+/** One line of an export: a record. */
 interface ExportedRecord {
   readonly kind: RecordName;
   readonly key: string;
   readonly value: string;
-  /** What it says, for people. An import does not look at it. */
+  /** The decoded content, for people. An import ignores it. */
   readonly content?: object;
-  /** In the last line: how many lines there are. */
+  /** The number of lines; in the last line only. */
   readonly records?: number;
 }
 
 /**
- * All records of a store that no broker has open, as lines of JSON without line ends: `kind`, `key` and `value` in base64, which
- * `importStore` reads, and `content`, what the record says, with payloads in base64. The last one is the format record, with `records`,
- * how many lines there are: without it an export is not whole.
- * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record: repair the store first,
- *   IMPORT_UNFINISHED; StateError STORE_IN_USE; what the store throws
+ * Export all records of a store as lines of JSON, without line ends.
+ *
+ * No broker may have the store open. Each line has `kind`, and `key` and `value` in base64, which `importStore` reads. `content` is the decoded
+ * record for people, with payloads in base64. The last line is the format record, with the number of lines in `records`. An export without
+ * this line is incomplete.
+ * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, IMPORT_UNFINISHED; STORE_CORRUPT, which names the record:
+ *   repair the store first; StateError STORE_IN_USE; the errors of the store
  */
 export async function* exportStore(
   store: Store,
@@ -72,7 +74,7 @@ function exported(store: Store, entry: Entry): ExportedRecord {
   const { key, value } = entry;
   const kind = recordName(key);
   try {
-    if (kind === undefined) throw new RecordError('STORE_CORRUPT', key, 'it is of no kind that this version knows');
+    if (kind === undefined) throw new RecordError('STORE_CORRUPT', key, 'this version does not know its kind');
     const { read, show } = RECORDS[kind] as RecordKind<unknown>;
     const record = read(entry, { nowMs: systemClock.monotonic(), wallMs: systemClock.now() });
     const content = show === undefined ? undefined : (readable(show(record)) as object);
@@ -83,7 +85,7 @@ function exported(store: Store, entry: Entry): ExportedRecord {
   }
 }
 
-/** Bytes in base64. */
+/** A copy of a value with all buffers in base64. */
 function readable(value: unknown): unknown {
   if (Buffer.isBuffer(value)) return value.toString('base64');
   if (Array.isArray(value)) return value.map(readable);
@@ -92,11 +94,15 @@ function readable(value: unknown): unknown {
 }
 
 /**
- * Bring the lines of an export into a store with nothing in it. It is opened when the first lines (a thousand records, or 1 MiB) have been
- * read and found good. Until the last line is in, no broker starts on it. What it has written it takes out again when it fails; what it
- * leaves when the process dies (IMPORT_UNFINISHED) the next import takes out.
- * @param lines one record each; empty ones are passed over
- * @throws BrokerError STORE_NOT_EMPTY; StateError STORE_IN_USE; STORE_TOO_NEW, InvalidInput IMPORT_INVALID naming the line; what the store throws
+ * Import the lines of an export into an empty store.
+ *
+ * The store is opened after the first 1000 records or 1 MiB have been read and checked. A broker does not start on the store before the
+ * import is complete (IMPORT_UNFINISHED). If the import fails, it removes the records that it has written. If the process ends first, the
+ * next import removes them.
+ * @param lines one record each; empty lines are ignored
+ * @returns the number of records and bytes
+ * @throws BrokerError STORE_NOT_EMPTY, STORE_TOO_NEW; StateError STORE_IN_USE; InvalidInput IMPORT_INVALID, which names the line; the errors
+ *   of the store
  */
 export async function importStore(
   store: Store,
@@ -112,7 +118,7 @@ export async function importStore(
         try {
           return await write(store, parts, first, options.onProgress);
         } catch (error) {
-          // where that fails, too, the mark stays
+          // If this also fails, the import mark remains in the store.
           await clear(store).catch(() => {});
           throw error;
         }
@@ -123,19 +129,16 @@ export async function importStore(
   }
 }
 
-/** @throws BrokerError STORE_NOT_EMPTY */
+/** Remove the records of an unfinished import. @throws BrokerError STORE_NOT_EMPTY */
 async function makeRoom(store: Store): Promise<void> {
   const [found] = await store.read(kindKey(0), END, 1);
   if (found === undefined) return;
   if (!(await isUnfinished(store)))
-    throw new BrokerError(
-      'STORE_NOT_EMPTY',
-      `${store.name}: there are records already; an import needs an empty place`
-    );
+    throw new BrokerError('STORE_NOT_EMPTY', `${store.name}: the store contains records; import into an empty store`);
   await clear(store);
 }
 
-/** Take out what an import has written; the mark goes last. */
+/** Remove all records of an import. The import mark is removed last. */
 async function clear(store: Store): Promise<void> {
   for await (const entries of slicesOf(store, undefined)) {
     const batch = new Batch();
@@ -162,10 +165,10 @@ async function write(
   return progress;
 }
 
-/** A part of an import, written at once. */
+/** A part of an import, which is written in one commit. */
 interface ImportPart {
   readonly batch: Batch;
-  /** With this one. */
+  /** The progress after this part. */
   readonly progress: StoreProgress;
 }
 
@@ -177,15 +180,16 @@ async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncG
   for await (const line of lines) {
     number++;
     if (line.trim() === '') continue;
-    if (format !== undefined) throw wrong(line, number, 'it comes behind the last line of an export, of kind format');
+    if (format !== undefined)
+      throw wrong(line, number, 'unexpected line after the format record, which is the last line of an export');
     const { entry, count } = imported(line, number);
     records++;
     bytes += entry.key.length + entry.value.length;
     if (count !== undefined && count !== records) {
-      const why = `the export had ${count} records, and ${records} came: lines are missing, or there twice`;
-      throw wrong(line, number, `${why}. Where that is meant, take out the "records" of this line`);
+      const why = `the export has ${count} records, but ${records} were read: lines are missing or duplicated`;
+      throw wrong(line, number, `${why}. If this is intended, remove "records" from this line`);
     }
-    // without it nothing opens what is half there
+    // The format record is written last, because no store opens without it.
     if (entry.key[0] === Kind.format) format = entry;
     else batch.put(entry.key, entry.value);
     if (batch.length < RECORDS_AT_ONCE && batch.bytes < BYTES_AT_ONCE) continue;
@@ -196,27 +200,27 @@ async function* partsOf(lines: AsyncIterable<string> | Iterable<string>): AsyncG
     throw new InvalidInput(
       'IMPORT_INVALID',
       'lines',
-      'a whole export',
+      'a complete export',
       undefined,
-      'the export ends early: its last line, of kind format, is missing'
+      'the export is incomplete: the format record, its last line, is missing'
     );
   batch.put(format.key, format.value);
   batch.delete(IMPORT_MARK.key);
   yield { batch, progress: { records, bytes } };
 }
 
-/** @returns also how many records the export has, where the line says so */
+/** Read one line. @returns the record and, from the last line, the number of records of the export */
 function imported(line: string, number: number): { entry: Entry; count: number | undefined } {
   let record: Partial<ExportedRecord>;
   try {
     record = JSON.parse(line.trim()); // without a byte order mark
   } catch (error) {
-    throw wrong(line, number, `no JSON: ${(error as Error).message}`);
+    throw wrong(line, number, `not valid JSON: ${(error as Error).message}`);
   }
   if (typeof record?.key !== 'string' || typeof record.value !== 'string')
-    throw wrong(line, number, 'a record has a "key" and a "value"');
+    throw wrong(line, number, 'a record needs the strings "key" and "value"');
   const entry = { key: Buffer.from(record.key, 'base64'), value: Buffer.from(record.value, 'base64') };
-  if (recordName(entry.key) === undefined) throw wrong(line, number, `${describeKey(entry.key)} is of no known kind`);
+  if (recordName(entry.key) === undefined) throw wrong(line, number, `${describeKey(entry.key)} is of an unknown kind`);
   const where = { name: `line ${number}` };
   try {
     if (entry.key[0] === Kind.format) checkVersion(where, readFormat(entry).format);

@@ -4,18 +4,18 @@ import { describeKey } from '../store/keys.ts';
 import { RecordError } from '../store/record.ts';
 import type { Store } from '../store/store.ts';
 
-/** How it is said that no record of a commit is left. */
+/** The description of the fault that there is no commit record. */
 export const COMMITS_LOST = 'the records of all commits are missing';
-/** Faults that are named in an error. */
+/** Maximum number of faults that an error message lists. */
 const NAMED_FAULTS = 10;
 
-/** The first faults in words. @param count how many there are, if not all texts are given */
+/** A list of the first faults. @param count the total number, if `texts` does not contain all faults */
 export function listed(texts: readonly string[], count = texts.length): string {
   const more = count > NAMED_FAULTS ? `; and ${count - NAMED_FAULTS} more` : '';
   return `${texts.slice(0, NAMED_FAULTS).join('; ')}${more}`;
 }
 
-/** What was found unreadable. */
+/** Collects the faults of a store. */
 export class Faults {
   readonly #store: Store;
   readonly #texts: string[] = [];
@@ -25,6 +25,7 @@ export class Faults {
     this.#store = store;
   }
 
+  /** Run a function that reads a record. An error becomes a fault of this record. @throws BrokerError STORE_TOO_NEW */
   guard(key: Buffer, run: () => void): void {
     try {
       run();
@@ -43,7 +44,7 @@ export class Faults {
     if (this.#texts.length < NAMED_FAULTS) this.#texts.push(text);
   }
 
-  /** @throws BrokerError STORE_CORRUPT if there are any */
+  /** @throws BrokerError STORE_CORRUPT if there are faults */
   check(): void {
     if (this.#count === 0) return;
     throw new BrokerError(

@@ -11,17 +11,17 @@ import { RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import { readTableEntry } from '../store/table-record.ts';
 
-/** How records of a kind are read. */
+/** How the records of one kind are read. */
 export interface RecordKind<T> {
-  /** First byte of their keys. */
+  /** The first byte of the keys. */
   readonly kind: number;
-  /** @throws RecordError; anything else where a record says what it can not */
+  /** @throws RecordError; any other error if the content of the record is invalid */
   read(entry: Entry, now: Now): T;
-  /** What it says, for people and as JSON; what is left out says nothing besides its key. */
+  /** The content as JSON, for people. Absent if a record has no content besides its key. */
   show?(record: T): object;
 }
 
-/** Every kind of record in a store, in the order of their keys. */
+/** All kinds of records in a store, in the order of their keys. */
 export const RECORDS = {
   format: row(Kind.format, readFormat, (record) => record),
   commit: row(Kind.commit, readCommit, (record) => record),
@@ -37,7 +37,7 @@ export const RECORDS = {
   table: row(Kind.table, readTableEntry, (record) => record)
 } satisfies Record<RecordName, unknown>;
 
-/** Names of the kinds of records in a store. */
+/** The names of the kinds of records in a store. */
 export type RecordName =
   | 'format'
   | 'commit'
@@ -56,12 +56,12 @@ const BY_KIND = new Map(
   Object.entries(RECORDS).map(([name, { kind }]) => [kind, name as RecordName] as [number, RecordName])
 );
 
-/** What kind of record lies under a key; undefined: none that this version knows. */
+/** The kind of the record with this key; undefined: this version does not know the kind. */
 export function recordName(key: Buffer): RecordName | undefined {
   return BY_KIND.get(key[0]);
 }
 
-/** The session that a key names. */
+/** The number in the key of a record, such as that of its session. */
 export function numberOf({ key }: Entry): number {
   return key.readUIntBE(1, 6);
 }
@@ -75,10 +75,10 @@ function readGarbage(entry: Entry): number {
   return numberOf(entry);
 }
 
-/** A retained message as it is kept. */
+/** A retained message in the store. */
 export interface RetainedRecord {
   readonly message: Message;
-  /** The order in which they came; undefined: the first version did not write it, and their times tell. */
+  /** Position in the order of arrival; undefined in records of the first version, which are ordered by their timestamps. */
   readonly seq: number | undefined;
 }
 

@@ -2,19 +2,19 @@ import { keyAfter, kindKey } from '../store/keys.ts';
 import { claim, release } from '../store/owners.ts';
 import type { Entry, Store } from '../store/store.ts';
 
-/** How far the reading or writing of a store is. */
+/** The progress of reading or writing a store. */
 export interface StoreProgress {
   readonly records: number;
-  /** Of all keys and values so far. */
+  /** Size of all keys and values so far, in bytes. */
   readonly bytes: number;
 }
 
-/** Behind every key. */
+/** A key that is greater than every other key. */
 export const END: Buffer = Buffer.alloc(8, 0xff);
-/** Few enough that they are held when each is as large as a segment. */
+/** Number of records per read. Memory suffices even if each of them is as large as a segment. */
 const READ_AT_ONCE = 256;
 
-/** Every entry of a store that is open, in the order of keys and in slices. */
+/** Read all entries of an open store in slices, in the order of their keys. */
 export async function* slicesOf(
   store: Store,
   onProgress: ((progress: StoreProgress) => void) | undefined
@@ -32,7 +32,7 @@ export async function* slicesOf(
   }
 }
 
-/** Open a store, and close it when all is done. */
+/** Run a function while a store is open. */
 export async function withOpen<T>(store: Store, run: () => Promise<T>): Promise<T> {
   await store.open();
   try {
@@ -43,8 +43,8 @@ export async function withOpen<T>(store: Store, run: () => Promise<T>): Promise<
 }
 
 /**
- * Have a store alone in this process until all is done.
- * @param operation what is being done to it, for whoever wants it meanwhile
+ * Run a function while no other part of this process may use a store.
+ * @param operation completes the error message for others that want the store: "it is being ..."
  * @throws StateError STORE_IN_USE
  */
 export async function withClaim<T>(store: Store, operation: string, run: () => Promise<T>): Promise<T> {
@@ -56,7 +56,7 @@ export async function withClaim<T>(store: Store, operation: string, run: () => P
   }
 }
 
-/** Until `release`. @throws StateError STORE_IN_USE */
+/** Reserve a store in this process until `release`. @throws StateError STORE_IN_USE */
 export function claimFor(store: Store, operation: string): void {
-  claim(store, {}, `it is being ${operation} in this process. Wait until that has ended.`);
+  claim(store, {}, `it is being ${operation} in this process. Wait until that is done.`);
 }

@@ -5,24 +5,24 @@ import type { Entry, Store } from '../store/store.ts';
 import { numberOf, RECORDS, type RecordName, recordName } from './record-kinds.ts';
 import { type StoreProgress, slicesOf, withClaim, withOpen } from './scan.ts';
 
-/** How many records there are of something, and the bytes of their keys and values. */
+/** A number of records, and the size of their keys and values in bytes. */
 export interface StoreShare {
   readonly records: number;
   readonly bytes: number;
 }
 
-/** What one session takes in a store. */
+/** The share of one session in a store. */
 export interface SessionShare extends StoreShare {
   readonly clientId: string;
   readonly subscriptions: number;
-  /** Queued and in flight. */
+  /** Number of messages, queued and in flight. */
   readonly messages: number;
 }
 
-/** What is in a store. */
+/** The statistics of a store. */
 export interface StoreStatistics extends StoreShare {
   readonly name: string;
-  /** By kind of record. */
+  /** The shares of the kinds of records. */
   readonly kinds: Readonly<Record<RecordName, StoreShare>>;
   /** The sessions that take the most bytes, the largest first. */
   readonly largestSessions: readonly SessionShare[];
@@ -33,10 +33,11 @@ type Writable<T> = { -readonly [N in keyof T]: T[N] };
 const OF_SESSIONS: ReadonlySet<RecordName> = new Set(['session', 'subscription', 'flow', 'segment']);
 
 /**
- * Count what is in a store that no broker has open.
- * @param options.sessions how many sessions to name; default 10
- * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, STORE_CORRUPT naming the record, IMPORT_UNFINISHED; StateError
- *   STORE_IN_USE; what the store throws
+ * Count the records of a store. No broker may have the store open.
+ * @param options.sessions the number of sessions in `largestSessions`; default 10
+ * @param options.onProgress called every few hundred records with the progress
+ * @throws BrokerError STORE_LOCKED, STORE_DAMAGED, STORE_UNUSABLE, STORE_TOO_NEW, IMPORT_UNFINISHED; STORE_CORRUPT, which names the record;
+ *   StateError STORE_IN_USE; the errors of the store
  */
 export async function storeStatistics(
   store: Store,
@@ -66,7 +67,7 @@ export async function storeStatistics(
     for await (const entries of slicesOf(store, options.onProgress)) for (const entry of entries) seeIn(entry);
   };
   await withClaim(store, 'counted', () => withOpen(store, seeAll));
-  // of one that is over there may be messages that are still to be deleted
+  // Messages of an ended session may be in the store until they are deleted.
   const there = [...sessions.values()].filter(({ clientId }) => clientId !== '');
   const largestSessions = there.sort((a, b) => b.bytes - a.bytes).slice(0, options.sessions ?? 10);
   return { name: store.name, ...all, kinds, largestSessions };

@@ -227,7 +227,7 @@ describe('checkStore', () => {
       [
         [
           'SESSION_MISSING',
-          `session ${key.readUIntBE(1, 6)} is missing; there are: 2 subscriptions, the state of its messages, queued messages`
+          `session ${key.readUIntBE(1, 6)} is missing; the store contains records of it: 2 subscriptions, the state of its messages, queued messages`
         ]
       ]
     );
@@ -283,7 +283,7 @@ describe('checkStore', () => {
       findings.map(({ code, text }) => `${code} ${text}`),
       [
         'RECORD_UNREADABLE key 1301 cannot be read: the checksum is wrong',
-        'KIND_UNKNOWN key 7701 is of no kind that this version knows'
+        'KIND_UNKNOWN key 7701 is of a kind that this version does not know'
       ]
     );
     assert.deepEqual((await checkStore(store)).findings, []);
@@ -486,10 +486,10 @@ describe('exportStore and importStore', () => {
   it('leave nothing that a broker would start on when a line is invalid, and name the line', async () => {
     const lines = await exported(await copy());
     const wrong: [string, RegExp][] = [
-      ['{', /^line 5: no JSON/],
-      ['null', /^line 5: a record has a "key" and a "value"/],
+      ['{', /^line 5: not valid JSON/],
+      ['null', /^line 5: a record needs the strings "key" and "value"/],
       [JSON.stringify({ ...JSON.parse(lines[4]), value: 'AAAA' }), /^line 5: .*checksum/],
-      [JSON.stringify({ key: '//8=', value: '' }), /^line 5: .*no known kind/]
+      [JSON.stringify({ key: '//8=', value: '' }), /^line 5: .*unknown kind/]
     ];
     for (const [line, message] of wrong) {
       const store = memoryStore();
@@ -503,11 +503,11 @@ describe('exportStore and importStore', () => {
     for (const count of [1, 20, lines.length - 1])
       await assert.rejects(importStore(memoryStore(), lines.slice(0, count)), {
         code: 'IMPORT_INVALID',
-        message: /ends early: its last line, of kind format, is missing/
+        message: /the export is incomplete: the format record, its last line, is missing/
       });
     await assert.rejects(importStore(memoryStore(), [...lines, '', lines[3]]), {
       code: 'IMPORT_INVALID',
-      message: `line ${lines.length + 2}: it comes behind the last line of an export, of kind format`
+      message: `line ${lines.length + 2}: unexpected line after the format record, which is the last line of an export`
     });
   });
 
@@ -518,7 +518,7 @@ describe('exportStore and importStore', () => {
     for (const wrong of [without, lines.toSpliced(at, 0, lines[at])])
       await assert.rejects(importStore(memoryStore(), wrong), {
         code: 'IMPORT_INVALID',
-        message: `line ${wrong.length}: the export had ${lines.length} records, and ${wrong.length} came: lines are missing, or there twice. Where that is meant, take out the "records" of this line`
+        message: `line ${wrong.length}: the export has ${lines.length} records, but ${wrong.length} were read: lines are missing or duplicated. If this is intended, remove "records" from this line`
       });
     const { records: _, ...last } = JSON.parse(lines.at(-1) as string);
     const { records } = await importStore(memoryStore(), [...without.slice(0, -1), JSON.stringify(last)]);
@@ -559,7 +559,7 @@ describe('exportStore and importStore', () => {
       return commit(batch);
     };
     const lines = await exported(await large());
-    await assert.rejects(importStore(store, lines.with(1_200, '{')), { message: /^line 1201: no JSON/ });
+    await assert.rejects(importStore(store, lines.with(1_200, '{')), { message: /^line 1201: not valid JSON/ });
     assert.ok(commits > 0, 'some records were written');
     assert.deepEqual(await entriesOf(store), []);
     await importStore(store, lines);

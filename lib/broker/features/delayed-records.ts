@@ -5,13 +5,13 @@ import { writeMessage } from '../../store/message-record.ts';
 import type { Draft } from '../../store/record.ts';
 import type { DelayedMessages } from './delayed.ts';
 
-/** What recording them asks of the broker. */
+/** The parts of the broker that `DelayedRecords` uses. */
 export interface DelayedRecordsHost {
   readonly ledger: Ledger | undefined;
   readonly delayed: DelayedMessages;
 }
 
-/** Which delayed messages came, and which were published. */
+/** The records of delayed messages in the store. */
 export class DelayedRecords implements Durable {
   isDirty = false;
   readonly #host: DelayedRecordsHost;
@@ -19,12 +19,12 @@ export class DelayedRecords implements Durable {
   #numbers = new Map<DelayedMessage, number>();
   #changed = new Map<number, DelayedMessage | undefined>();
   #writing = new Map<number, DelayedMessage | undefined>();
-  /** What a commit that failed was to hold. */
+  /** The changes of a commit that failed. */
   #lost = new Map<number, DelayedMessage | undefined>();
-  /** Numbers up to these have been written, whether that was kept or not, and may be in the store. */
+  /** The highest number that was written, and the highest number that may be in the store. A failed commit may be in the store or not. */
   #written = 0;
   #stored = 0;
-  /** Last commit in the store when this was written. */
+  /** The last commit in the store at the time of the last write. */
   #lastCommit = 0;
 
   constructor(host: DelayedRecordsHost) {
@@ -53,7 +53,7 @@ export class DelayedRecords implements Durable {
     const { commit } = this.#host.ledger as Ledger;
     if (commit > this.#lastCommit) {
       this.#stored = this.#written;
-      // the commit that failed last was kept after all
+      // The commit that was reported as failed is in the store after all.
       for (const [number, waiting] of this.#lost)
         if (this.#changed.get(number) === waiting) this.#changed.delete(number);
     }
@@ -89,7 +89,7 @@ export class DelayedRecords implements Durable {
     const { ledger, delayed } = this.#host;
     for (const waiting of this.#changed.values()) {
       if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
-      delayed.cancel(waiting); // its publisher is told that it was not accepted
+      delayed.cancel(waiting); // the publisher is told that the message was refused
       this.removed(waiting);
     }
   }

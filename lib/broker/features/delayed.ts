@@ -4,20 +4,21 @@ import type { DelayedMessage } from '../../store/delayed-record.ts';
 
 const PREFIX = '$delayed/';
 
-/** Seconds from here on are a point in time, not a delay; also the longest wait (about 49 days 17 hours). */
+/** The longest delay (about 49 days 17 hours). Numbers from here on are a point in time instead of a delay. */
 const LONGEST_DELAY_SEC = 4_294_967;
 
-/** What `$delayed/<seconds>/<topic>` asks for. */
+/** The delay and the topic of `$delayed/<seconds>/<topic>`. */
 export interface Delay {
   readonly delayMs: number;
-  /** The topic to publish to when the time has come. */
+  /** The topic to which the message is published after the delay. */
   readonly topic: string;
 }
 
 /**
- * Read the topic `$delayed/<seconds>/<topic>`: fewer than 4,294,967 seconds are a delay, more are seconds since 1970 (past: no delay).
+ * Parse the topic `$delayed/<seconds>/<topic>`.
  *
- * @returns undefined for any other topic; `invalid` when seconds or topic are missing, or the point in time is over 4,294,967 s ahead
+ * Numbers below 4,294,967 are a delay in seconds. Other numbers are a point in time in seconds since 1970; one in the past means no delay.
+ * @returns undefined for any other topic; `invalid` if seconds or topic are missing or the point in time is more than 4,294,967 s ahead
  */
 export function parseDelayed(topic: string, nowWallSec: number): Delay | undefined | 'invalid' {
   if (!topic.startsWith(PREFIX)) return undefined;
@@ -29,25 +30,25 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
   return delaySec > LONGEST_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
 }
 
-/** What `DelayedMessages` is made with. */
+/** The settings of `DelayedMessages`. */
 export interface DelayedSettings {
   readonly wheel: TimingWheel;
-  /** Most messages waiting; 0: unlimited. */
+  /** Maximum number of delayed messages; 0: unlimited. */
   readonly maxMessages: number;
-  /** Most bytes of whole packets waiting; 0: unlimited. */
+  /** Maximum size of the packets of all delayed messages in bytes; 0: unlimited. */
   readonly maxBytes: number;
-  /** Told of each that waits from now on, and of each that does no longer. */
+  /** Called for each delayed message that is added or removed. */
   readonly onAdded?: (waiting: DelayedMessage) => void;
   readonly onRemoved?: (waiting: DelayedMessage) => void;
   readonly wallMs: () => number;
   /**
-   * Publish a message whose time has come to its inner topic. What it throws goes to the wheel's `onError`.
-   * @returns where that takes its time: whether it is done; if not, the broker has stopped, and the message waits for its next start
+   * Publish a message to its inner topic after its delay. The timing wheel reports errors.
+   * @returns a promise if this takes time. It resolves to false if the broker has stopped first; the message then waits for the next start
    */
   readonly release: (message: Message, topic: string) => undefined | Promise<boolean>;
 }
 
-/** Messages that wait for their delay. They become due to the tick of the timing wheel, in order of arrival within a tick. */
+/** The delayed messages. They are published at a tick of the timing wheel; messages of the same tick in order of arrival. */
 export class DelayedMessages {
   readonly #settings: DelayedSettings;
   readonly #waiting = new Set<Waiting>();
@@ -57,17 +58,17 @@ export class DelayedMessages {
     this.#settings = settings;
   }
 
-  /** Messages waiting. */
+  /** Number of delayed messages. */
   get count(): number {
     return this.#waiting.size;
   }
 
-  /** Bytes of their packets. */
+  /** Size of their packets in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Keep a message until it is due; it is copied out of the read chunk. @returns `refused` when a bound would be passed */
+  /** Add a message. It is detached from the read chunk. @returns `refused` if a limit would be exceeded */
   add(message: Message, topic: string, delayMs: number): 'added' | 'refused' {
     const { maxMessages, maxBytes, wheel } = this.#settings;
     const bytes = message.bytes;
@@ -82,7 +83,7 @@ export class DelayedMessages {
     return 'added';
   }
 
-  /** A message that waited before the process ended. It rings when `rearm` is called. */
+  /** Add a delayed message from the store. `rearm` starts its timer. */
   restore({ message, topic, dueWallMs }: DelayedMessage): DelayedMessage {
     const waiting = new Waiting(this, message, topic, dueWallMs);
     this.#waiting.add(waiting);
@@ -90,7 +91,7 @@ export class DelayedMessages {
     return waiting;
   }
 
-  /** The broker begins: the wheel knows nothing of what waits. Nothing waits for longer than when it came, though the clock was set back. */
+  /** Start the timers of all messages, when the broker starts. If the clock was set back, no message waits longer than its original delay. */
   rearm(): void {
     const wallMs = this.#settings.wallMs();
     for (const waiting of this.#waiting) {
@@ -99,14 +100,14 @@ export class DelayedMessages {
     }
   }
 
-  /** Forget one, if it still waits. */
+  /** Remove a message, unless it has been removed already. */
   cancel(waiting: DelayedMessage): void {
     if (!this.#waiting.delete(waiting as Waiting)) return;
     this.#bytes -= waiting.message.bytes;
     this.#settings.wheel.disarm(waiting as Waiting);
   }
 
-  /** Forget all of them. @param onDrop told of each, in order of arrival, when none is left */
+  /** Remove all messages. @param onDrop called for each in order of arrival, after all are removed */
   clear(onDrop: (message: Message) => void): void {
     const dropped = [...this.#waiting];
     this.#waiting.clear();
@@ -115,7 +116,7 @@ export class DelayedMessages {
     for (const { message } of dropped) onDrop(message);
   }
 
-  /** Called by a message's alarm. */
+  /** Publish a message whose timer rings. */
   release(waiting: Waiting): void {
     const { message, topic } = waiting;
     this.#waiting.delete(waiting);
@@ -124,11 +125,11 @@ export class DelayedMessages {
     try {
       done = this.#settings.release(message, topic);
     } finally {
-      // not before: what becomes of it has to be kept by the same commit
+      // After `release`, so that the effects of the publication are in the same commit as the removal.
       if (done === undefined) this.#settings.onRemoved?.(waiting);
     }
     if (done === undefined) return;
-    // it waits on meanwhile: should the broker stop before that is done, its next start tries again
+    // The message stays in the set until it is published. If the broker stops first, the next start tries again.
     this.#waiting.add(waiting);
     this.#bytes += message.bytes;
     void done.then((isDone) => {

@@ -9,7 +9,7 @@ import type { RetainedEntry } from '../../retained/retained-store.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
 import { matches } from '../../topics/topic.ts';
 
-/** What retaining asks of the broker. */
+/** The parts of the broker that `Retainer` uses. */
 export interface RetainerHost {
   readonly wheel: TimingWheel;
   readonly time: TimeReading;
@@ -17,21 +17,21 @@ export interface RetainerHost {
   readonly announcer: Announcer;
   readonly settings: RetainedSettings;
   readonly pressure: { readonly isSpaceLow: boolean };
-  /** Where the changes are recorded; undefined: nothing outlives the process. */
+  /** Persists the changes; undefined: there is no store. */
   readonly persistence:
     | {
-        /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
+        /** A message was retained or deleted. @param before the previous retained message of the topic */
         retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void;
-        /** What was retained on a topic is retained no longer. */
+        /** The retained message of a topic was removed. */
         retainedRemoved(topic: string): void;
       }
     | undefined;
 }
 
-/** Retains messages and hands them to new subscriptions. */
+/** Retains messages and provides them to new subscriptions. */
 export class Retainer {
   readonly messages: RetainedMessages;
-  /** Where feeds have the retained messages from. */
+  /** The source of retained messages for feeds. */
   readonly feedSource: FeedSource;
   readonly #host: RetainerHost;
 
@@ -48,7 +48,7 @@ export class Retainer {
     this.feedSource = feedSource(this.messages);
   }
 
-  /** Retain a message, or with an empty payload delete what is retained on its topic. */
+  /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
     const { persistence, pressure, announcer, metrics } = this.#host;
     const { messages } = this;
@@ -60,14 +60,14 @@ export class Retainer {
     metrics.note('retained', messages.count);
   }
 
-  /** What replaced or deleted a retained message was refused after all. @param before what is retained again; undefined: nothing */
+  /** Undo a change of a retained message whose commit failed. @param before the message to retain again; undefined: none */
   retainAgain(topic: string, before: RetainedEntry<Message> | undefined): void {
     if (before === undefined) this.messages.delete(topic);
     else this.messages.putBack(before);
     this.#host.metrics.note('retained', this.messages.count);
   }
 
-  /** What a new subscription is to get of the retained messages; undefined: nothing. Cheap: they are looked up later. */
+  /** The feed of retained messages for a new subscription; undefined: no messages match. Cheap, because the feed looks them up later. */
   feedFor(subscription: Subscription): RetainedFeed | undefined {
     const { filter } = subscription;
     if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;

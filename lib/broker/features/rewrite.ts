@@ -2,28 +2,28 @@ import { InvalidInput } from '../../base/errors.ts';
 import { checkNames } from '../../base/options-table.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
 
-/** Rewrites the topics that `filter` reaches and `pattern` matches. */
+/** A rule that rewrites the topics that match both `filter` and `pattern`. */
 export interface RewriteRule {
-  /** Topic filter; decides which rule is used. */
+  /** The topic filter that selects the rule for a topic. */
   readonly filter: string;
-  /** Regular expression over the whole topic. */
+  /** A regular expression, which is applied to the whole topic. */
   readonly pattern: string | RegExp;
-  /** The new topic; `$1` to `$99` stand for the captures of `pattern`. */
+  /** The new topic. `$1` to `$99` are replaced by the captures of `pattern`. */
   readonly target: string;
-  /** Topics of PUBLISH, of SUBSCRIBE and UNSUBSCRIBE, or of all three (the default). */
+  /** The packets to which the rule applies: PUBLISH, SUBSCRIBE and UNSUBSCRIBE, or all three (the default). */
   readonly on?: 'all' | RewriteKind;
 }
 
-/** Which packet's topic: `subscribe` stands for UNSUBSCRIBE, too. */
+/** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
 export type RewriteKind = 'publish' | 'subscribe';
 
-/** Rewrite rules, ready for use. */
+/** Compiled rewrite rules. */
 export interface Rewrite {
-  /** Without rules there is nothing to ask. */
+  /** There are no rules. */
   readonly isEmpty: boolean;
   /**
-   * The topic that takes the given one's place: itself where no rule fits, or where the outcome would not be a valid topic.
-   * Of a shared filter, only the filter behind the group is looked at.
+   * Rewrite a topic. Of a shared subscription, only the topic filter after the group name is rewritten.
+   * @returns the new topic; the topic itself if no rule applies or the result would not be a valid topic
    */
   rewrite(topic: string, kind: RewriteKind): string;
 }
@@ -31,16 +31,16 @@ export interface Rewrite {
 interface Compiled {
   readonly filter: string;
   readonly pattern: RegExp;
-  /** Texts and, between them, numbers of captures. */
+  /** Literal parts and numbers of captures, in order. */
   readonly target: readonly (string | number)[];
   readonly on: 'all' | RewriteKind;
 }
 
 /**
- * Prepare rewrite rules.
+ * Compile rewrite rules.
  *
- * They are tried from the last to the first, and the first whose filter and packet kind fit is used alone: where its pattern does not
- * match, the topic stays as it is.
+ * The last rule whose filter and packet kind match a topic is used. If its pattern does not match, the topic is not changed; no other rule is
+ * tried.
  * @param rules objects, or lines `<filter> <pattern> <target>` such as `x/y/+ ^x/y/(\d+)$ z/y/$1`
  * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
  */
@@ -69,11 +69,11 @@ export function compileRewrite(rules: readonly (RewriteRule | string)[]): Rewrit
 function compile(rule: RewriteRule | string, index: number): Compiled {
   const at = `rewrite.${index}`;
   const { filter, pattern, target, on = 'all' } = typeof rule === 'string' ? fromLine(rule, at) : asRule(rule, at);
-  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'not a text';
+  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'expected a string';
   if (fault !== undefined) throw invalid(`${at}.filter`, 'a valid topic filter', filter, fault);
   if (!['all', 'publish', 'subscribe'].includes(on)) throw invalid(`${at}.on`, 'all, publish or subscribe', on);
   const expression = asPattern(pattern, `${at}.pattern`);
-  // With an empty alternative it matches anything, and its result counts the captures.
+  // With an empty alternative the expression matches any string, and the length of the result is the number of captures.
   const captures = (new RegExp(`${expression.source}|`, expression.flags).exec('')?.length ?? 1) - 1;
   return { filter, pattern: expression, target: asTarget(target, captures, `${at}.target`), on };
 }
@@ -86,13 +86,13 @@ function fromLine(line: string, at: string): RewriteRule {
 
 function asRule(rule: unknown, at: string): RewriteRule {
   if (typeof rule !== 'object' || rule === null)
-    throw invalid(at, '{ filter, pattern, target } or a line of the three', rule);
+    throw invalid(at, '{ filter, pattern, target } or a string "<filter> <pattern> <target>"', rule);
   checkNames(rule, ['filter', 'pattern', 'target', 'on'] satisfies (keyof RewriteRule)[], at);
   return rule as RewriteRule;
 }
 
 function asPattern(pattern: unknown, field: string): RegExp {
-  // "g" and "y" make a match depend on the one before.
+  // With the flags "g" and "y" a match would depend on the previous one.
   if (pattern instanceof RegExp) return new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
   if (typeof pattern !== 'string') throw invalid(field, 'a regular expression', pattern);
   try {
@@ -108,12 +108,7 @@ function asTarget(target: unknown, captures: number, field: string): (string | n
     if (!/^\$\d{1,2}$/.test(part)) return part;
     const capture = Number(part.slice(1));
     if (capture < 1 || capture > captures) {
-      throw invalid(
-        field,
-        `captures up to $${captures}, as the pattern has`,
-        target,
-        `the pattern has no capture ${part}`
-      );
+      throw invalid(field, `captures up to $${captures}`, target, `the pattern has no capture ${part}`);
     }
     return capture;
   });
