@@ -17,44 +17,53 @@ import type { SessionPorts } from './ports.ts';
 import type { PersistedMessage } from './segment.ts';
 import type { Session } from './session.ts';
 
-/** The largest packet there is; what a client takes that names no Maximum Packet Size. */
+/** Bytes of the largest packet of MQTT: the limit for clients that announce no Maximum Packet Size. */
 export const LARGEST_PACKET = 268_435_460;
-/** Bytes that are more than any message has; an integer, as the sizes that it is compared with. */
+/** More bytes than any message has. A small integer, like the sizes that it is compared with. */
 const UNBOUNDED = 0x3fff_ffff;
-/** Messages of a backlog or of retained feeds sent in one go, before others have their turn. */
+/** Most messages of the backlog and of retained feeds that are sent before other sessions have their turn. */
 const MAX_PUMPED = 500;
-/** Messages of a session that is kept which wait in memory; more wait in the store alone. */
+/** Most messages of a persisted session that wait in memory; more wait in the store alone. */
 const MAX_IN_MEMORY = 2_000;
 
 /**
- * The side of a session that faces its client: what is delivered goes out at once, in flight, or into the backlog, and follows as
- * window and stream allow.
+ * The outgoing messages of a session.
+ *
+ * A message is sent at once if the Receive Maximum and the stream allow it. Otherwise it waits in the backlog, and in the store if the
+ * session is persisted.
  */
 export abstract class Outbound implements Subscriber {
   readonly ports: SessionPorts;
   zoneSettings: Zone;
-  /** Where the chart is: `idle`, `connected`, `disconnected` or `gone`. */
+  /** The state of the chart. */
   state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
   connection: Connection<Session> | undefined = undefined;
   clientId = '';
   protocolVersion: ProtocolVersion = 4;
+  /** Seconds; `Infinity` if the session never expires. */
   sessionExpiry = 0;
   mountpoint = '';
+  /** Bytes of the largest packet that the client accepts. */
   maxFrame = LARGEST_PACKET;
+  /** Outgoing topic aliases; undefined if the client accepts none. */
   aliases: TopicAliases | undefined = undefined;
   inflight: Inflight | undefined = undefined;
+  /** Most packet ids in flight: the Receive Maximum of the client, or `maxInflight` if that is smaller. */
   window = 0;
   backlog: Backlog | undefined = undefined;
+  /** Retained messages that new subscriptions are still to be sent. */
   feeds: RetainedFeeds | undefined = undefined;
-  /** Ids in flight that this connection has not sent again yet, for want of send quota [MQTT-4.9.0-2]. */
+  /** Packet ids in flight whose message this connection has still to send again, because the send quota is used up [MQTT-4.9.0-2]. */
   resending: Set<number> | undefined = undefined;
-  /** Where the session is kept; undefined: in memory alone. */
+  /** The session in the store; undefined if it is in memory alone. */
   log: SessionLog | undefined = undefined;
-  /** What goes out when its commit is kept. */
+  /** Messages that wait for a commit. */
   deferred: DeferredMessages | undefined = undefined;
-  /** Incoming QoS 2 ids on whose messages a hook still decides: if the process dies now, they have never been received. */
+  /** Incoming QoS 2 packet ids on whose messages a hook still decides. They are not persisted: after a crash they count as not received. */
   undecided: Set<number> | undefined = undefined;
+  /** Number of messages of this session that were dropped. */
   dropped = 0;
+  /** Layout of the QoS 0 frames that may be forwarded unchanged to this client; 0 if none may. */
   outboundFastPath: 0 | 4 | 5 = 0;
   #isPumpScheduled = false;
 
@@ -63,7 +72,7 @@ export abstract class Outbound implements Subscriber {
     this.zoneSettings = zone;
   }
 
-  /** The session itself: what hooks, events and the ports are given. */
+  /** This session, as hooks, events and ports get it. */
   abstract get client(): Session;
 
   get isOnline(): boolean {
@@ -83,7 +92,7 @@ export abstract class Outbound implements Subscriber {
     );
   }
 
-  /** Bytes that a QoS 1 or 2 message may have to go out now; 0: none may. One that exceeds `maxInflightBytes` goes alone. */
+  /** Most bytes of a QoS 1 or 2 message that may be sent now; 0 if none may. A message larger than `maxInflightBytes` is sent alone. */
   #roomInFlight(): number {
     const { inflight } = this;
     if (inflight === undefined) return UNBOUNDED;
@@ -97,7 +106,7 @@ export abstract class Outbound implements Subscriber {
     return this.sessionExpiry > 0;
   }
 
-  /** May runs of QoS 0 frames pass untouched, in and out? */
+  /** Decide whether runs of QoS 0 frames of this client, and to this client, may be forwarded unchanged. */
   updateFastPath(): void {
     const { connection } = this;
     const isPlain =
@@ -130,7 +139,7 @@ export abstract class Outbound implements Subscriber {
 
   deliver(message: Message, subscription: Subscription): boolean {
     const { zoneSettings } = this;
-    if (this.state === 'gone') return false; // its subscriptions are being taken out
+    if (this.state === 'gone') return false; // the subscriptions of the session are being removed
     if ((subscription.noLocal || zoneSettings.ignoreLoopDeliver) && message.clientId === this.clientId) {
       const { own } = subscription;
       if (own !== undefined && !zoneSettings.ignoreLoopDeliver) return this.deliver(message, own);
@@ -151,7 +160,7 @@ export abstract class Outbound implements Subscriber {
     return this.#offerNow(message, qos, retain, ids, undefined);
   }
 
-  /** It goes into the store, and into memory as well while all that is before it is there and the client keeps up. */
+  /** Persist a message. It is in memory as well if all earlier messages are and the backlog has room. */
   #offerPersisted(
     log: SessionLog,
     message: Message,
@@ -175,7 +184,7 @@ export abstract class Outbound implements Subscriber {
     return true;
   }
 
-  /** The backlog may have more of what is in the store, which can wait there. */
+  /** Whether the backlog has room for more persisted messages, which can wait in the store. */
   #hasRoomInBacklog(most: number): boolean {
     const length = this.backlog?.length ?? 0;
     return length === 0 || (length < most && !this.ports.pressure.totalBacklog.isNearlyFull);
@@ -229,7 +238,7 @@ export abstract class Outbound implements Subscriber {
     ));
   }
 
-  /** A message comes out of the store, to wait for its turn in memory. */
+  /** Add a message that was read from the store to the backlog. */
   queue(persisted: PersistedMessage): void {
     const backlog = this.#ensureBacklog();
     const { message, qos, retain, ids } = persisted;
@@ -237,7 +246,7 @@ export abstract class Outbound implements Subscriber {
     else backlog.push(message, qos, retain, ids, persisted);
   }
 
-  /** The client is away: what is in memory alone goes into the store. */
+  /** Persist the messages that are in memory alone, because the client has disconnected. */
   persistBacklog(log: SessionLog): void {
     this.deferred = undefined;
     for (const { message, qos, retain, ids } of this.backlog?.takeUnpersisted() ?? [])
@@ -245,7 +254,10 @@ export abstract class Outbound implements Subscriber {
     log.detached();
   }
 
-  /** The session is over, and was in memory alone. What goes to others of a share group does so in order, QoS 2 only if it was never sent. */
+  /**
+   * Drop all messages of a session in memory that has ended. Messages of share groups are handed over to other members in order; QoS 2
+   * messages only if they were never sent.
+   */
   clearQueue(reason: DropReason): void {
     const { inflight, backlog } = this;
     const giveAway = this.ports.handOvers.giverFor(this.client);
@@ -259,7 +271,7 @@ export abstract class Outbound implements Subscriber {
     backlog?.clear(reason, giveAway);
   }
 
-  /** All that it promises is in the store: nothing of it stays in memory. */
+  /** Remove all messages from memory: the session is offline and completely in the store. */
   unload(): void {
     this.backlog?.empty();
     this.backlog = this.inflight = this.resending = undefined;
@@ -282,18 +294,21 @@ export abstract class Outbound implements Subscriber {
     return this.#send(connection, message, qos, retain, ids, persisted, 0);
   }
 
-  /** Its publisher was refused, and may send it again. Of a session that is kept the log knows. */
+  /** Whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
   #isRefused({ isDeferred, ticket }: Message): boolean {
     return isDeferred && this.ports.ledger?.hasRefused(ticket) === true;
   }
 
-  /** QoS 2 to a session that is kept goes out when its packet id is kept, what a publisher may send again when it can not any more. */
+  /**
+   * Whether a message must wait for a commit: a QoS 2 message until its packet id is persisted, and any message that its publisher would
+   * send again if the commit failed.
+   */
   #mustDefer(ledger: Ledger, message: Message, qos: QoS, persisted: PersistedMessage | undefined): boolean {
     if (qos === 2 && this.log !== undefined) return true;
     if (message.isDeferred && message.ticket > ledger.settled) return true;
-    if (qos === 0 && persisted?.isWritten === true) return true; // or a crash would bring it a second time
+    if (qos === 0 && persisted?.isWritten === true) return true; // else a crash could deliver it twice
     if (this.deferred === undefined) return false;
-    return qos === 0 ? this.deferred.qos0Count > 0 : !ledger.isFailed; // a later one does not overtake what waits
+    return qos === 0 ? this.deferred.qos0Count > 0 : !ledger.isFailed; // keep the order of the messages
   }
 
   #defer(
@@ -317,14 +332,14 @@ export abstract class Outbound implements Subscriber {
     return true;
   }
 
-  /** Its commit is kept. */
+  /** Send a message after its commit. */
   sendDeferred({ message, qos, retain, ids, persisted, id }: DeferredMessage): void {
     const { connection } = this;
     if (connection === undefined || this.state !== 'connected') return;
     this.#send(connection, message, qos, retain, ids, persisted, id);
   }
 
-  /** Its commit failed. @returns false: it is to be tried again */
+  /** Drop a message whose commit failed. @returns false if the message waits for the next commit instead */
   dropDeferred({ message, persisted, id }: DeferredMessage): boolean {
     if (message.ticket <= (this.ports.ledger as Ledger).settled) return false;
     if (id > 0) this.inflight?.free(id);
@@ -332,7 +347,7 @@ export abstract class Outbound implements Subscriber {
     return true;
   }
 
-  /** Send one message. @param id its packet id, if it has one already */
+  /** Send one message without waiting for a commit. @param id its packet id; 0 if none is assigned yet @returns false if it was dropped */
   #send(
     connection: Connection<Session>,
     message: Message,
@@ -403,8 +418,8 @@ export abstract class Outbound implements Subscriber {
   }
 
   /**
-   * Ask the deliver hooks: now and not when the message was queued, so that a right that was withdrawn meanwhile holds.
-   * @returns undefined: it may go out; false: it was dropped; true: the next connection gets it
+   * Ask the deliver hooks. They are asked when a message is sent and not when it is queued, so that permissions withdrawn meanwhile count.
+   * @returns undefined if the message may be sent; false if it was dropped; true if it was left to the next connection
    */
   #askHooks(
     connection: Connection<Session>,
@@ -425,7 +440,7 @@ export abstract class Outbound implements Subscriber {
       : this.#leaveToNextConnection(message, qos, retain, ids, persisted, id);
   }
 
-  /** A hook ended the connection that the message was to go out on: the next one gets it, if the session has one. */
+  /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
   #leaveToNextConnection(
     message: Message,
     qos: QoS,
@@ -440,7 +455,7 @@ export abstract class Outbound implements Subscriber {
     }
     if (qos === 0) return persisted !== undefined || this.#enqueue(message, qos, retain, ids, persisted);
     if (id === 0) id = this.#takeId(message, qos, retain, ids, persisted);
-    this.inflight?.markUnsent(id); // what is in flight goes out before what waits
+    this.inflight?.markUnsent(id); // messages in flight are sent before queued ones
     return true;
   }
 
@@ -478,14 +493,17 @@ export abstract class Outbound implements Subscriber {
     );
   }
 
-  /** Messages in flight are needed until they are acknowledged, also where the session ends with its connection. */
+  /** Messages in flight must be stored until they are acknowledged, even if the session ends with its connection. */
   get #isNeededUntilAcked(): boolean {
     const { retryInterval, maxInflightBytes } = this.zoneSettings;
     if (retryInterval > 0 || maxInflightBytes > 0 || this.ports.events.heard['message.acked']) return true;
-    return this.client.subscriptions.shared > 0; // other members of a share group get them when the session ends
+    return this.client.subscriptions.shared > 0; // handed over to other members of the share group when the session ends
   }
 
-  /** A packet that nobody else can share: mount point, alias, subscription identifiers, time left. */
+  /**
+   * Encode a PUBLISH that no other client can share: because of a mount point, a topic alias, subscription identifiers or the expiry.
+   * @returns undefined if the packet is too large for the client
+   */
   #encodeForClient(
     message: Message,
     layout: 4 | 5,
@@ -504,14 +522,14 @@ export abstract class Outbound implements Subscriber {
         const alias = Math.abs(choice);
         const packet = message.encode(layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
         if (packet.length <= this.maxFrame) return packet;
-        if (choice < 0) this.aliases.forget(message.topic); // without it three bytes fewer
+        if (choice < 0) this.aliases.forget(message.topic); // without the alias the packet is three bytes shorter
       }
     }
     const packet = message.encode(layout, plain);
     return packet.length <= this.maxFrame ? packet : undefined;
   }
 
-  /** Send what waits, as far as the window and the stream allow. */
+  /** Send waiting messages, as far as the window and the stream allow. */
   pump(): void {
     const { ports, backlog, log } = this;
     const connection = this.connection;
@@ -520,7 +538,7 @@ export abstract class Outbound implements Subscriber {
     if (log !== undefined && !log.isCaughtUp) {
       const hasPriorities = this.zoneSettings.mqueuePriorities !== undefined;
       if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
-      // which of them goes first is known when all are here
+      // the order by priority is known only when all messages are in memory
       if (!log.isCaughtUp && hasPriorities) return;
     }
     if (backlog === undefined && this.feeds === undefined) return;
@@ -553,20 +571,20 @@ export abstract class Outbound implements Subscriber {
       }
       if (feeds.isDone) this.feeds = undefined;
     }
-    if (this.connection !== connection) return; // a listener ended it
+    if (this.connection !== connection) return; // a listener closed it
     if (left <= 0) {
       this.#isPumpScheduled = true;
       ports.turn.pumpLater(this.client);
     } else if (this.outboundFastPath === 0 && this.feeds === undefined) this.updateFastPath();
   }
 
-  /** The turn has come for what `pump` left over. */
+  /** Continue `pump` in the next turn. */
   continuePump(): void {
     this.#isPumpScheduled = false;
     this.pump();
   }
 
-  /** A new subscription is to get retained messages, from `feed` on. */
+  /** Register the retained messages of a new subscription. They wait until `releaseFeeds`. */
   startFeed(feed: RetainedFeed): void {
     this.restoreFeed(feed);
     feed.isDeferred = true;
@@ -574,18 +592,19 @@ export abstract class Outbound implements Subscriber {
     this.log?.flowTouched();
   }
 
+  /** Register the retained messages that a subscription is still to be sent. */
   restoreFeed(feed: RetainedFeed): void {
     this.feeds ??= new RetainedFeeds(({ filter }) => this.log?.subscriptionTouched(filter));
     this.feeds.ask(feed);
   }
 
-  /** Hand out what is owed to these, as there is room. */
+  /** Start to send the retained messages of new subscriptions, after their SUBACK. */
   releaseFeeds(feeds: readonly RetainedFeed[]): void {
     for (const feed of feeds) feed.isDeferred = false;
     if (this.state === 'connected' && feeds.length > 0) this.pump();
   }
 
-  /** What waits in the backlog goes before retained messages. */
+  /** Whether a retained message of QoS 1 or 2 may be sent now. Messages in the backlog are sent first. */
   #hasQuota(backlog: Backlog | undefined): boolean {
     const isFirst = (backlog?.length ?? 0) === 0 && (this.log === undefined || this.log.isCaughtUp);
     return isFirst && this.#roomInFlight() > 0;
@@ -608,7 +627,7 @@ export abstract class Outbound implements Subscriber {
     this.#offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
   }
 
-  /** A newer message must not overtake the retained one of its topic. */
+  /** Send the retained message of a topic ahead of its turn, so that a newer message does not overtake it. */
   #handOutRetainedFirst(topic: string): void {
     const entry = this.ports.retained.get(topic);
     if (entry === undefined) return;
@@ -618,7 +637,7 @@ export abstract class Outbound implements Subscriber {
     }
   }
 
-  /** The connection goes before all retained messages are out: a session that outlives it gets the rest on the next one. */
+  /** Keep the retained messages that were not sent for the next connection, if the session outlives this one. */
   keepFeeds(): void {
     if (this.isPersistent) this.feeds?.unload();
     else this.feeds = undefined;
@@ -626,8 +645,8 @@ export abstract class Outbound implements Subscriber {
   }
 
   /**
-   * Send again what was not acknowledged, in order, with DUP [MQTT-4.4.0-1, MQTT-3.3.1-1].
-   * @param before a mark of `inflight`: only what was sent until then
+   * Send unacknowledged packets again, in order and with DUP [MQTT-4.4.0-1, MQTT-3.3.1-1].
+   * @param before a `mark` of `inflight`: only packets sent before it
    */
   resend(before?: number): void {
     const { connection, inflight, ports } = this;
@@ -637,7 +656,7 @@ export abstract class Outbound implements Subscriber {
         connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
         ports.metrics.counts[Metric.packetsPubrelSent]++;
       } else if (inflight.persistedOf(id)?.isDone) {
-        inflight.free(id); // it was refused after it had taken the id
+        inflight.free(id); // the message was refused after its packet id was assigned
       } else {
         (this.resending ??= new Set()).add(id);
       }
@@ -645,7 +664,7 @@ export abstract class Outbound implements Subscriber {
     if (this.resending !== undefined) this.#resendSome(connection);
   }
 
-  /** The next of those to be sent again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
+  /** Send messages of `resending`, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
   #resendSome(connection: Connection<Session>): void {
     const { inflight, ports, resending } = this;
     if (inflight === undefined || resending === undefined) return;
@@ -664,7 +683,7 @@ export abstract class Outbound implements Subscriber {
           this.#drop(message, reason, refused);
           continue;
         }
-        if (this.connection !== connection) return; // a hook ended it
+        if (this.connection !== connection) return; // a hook closed it
       }
       const flags = inflight.flagsOf(id);
       const qos = (flags & 3) as QoS;
@@ -696,12 +715,12 @@ export abstract class Outbound implements Subscriber {
       if (ports.taps.isOpen) ports.taps.sent(connection, packet);
       if (!isFirst || message.isSystem || !ports.events.heard['message.delivered']) continue;
       ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
-      if (this.connection !== connection) return; // a listener ended it
+      if (this.connection !== connection) return; // a listener closed it
     }
     this.resending = undefined;
   }
 
-  /** Why a message that was never sent must not be sent now; undefined: it may be. */
+  /** Check a message that was never sent. @returns why it must be dropped; undefined if it may be sent */
   #refusal(message: Message): DropReason | undefined {
     const { ports } = this;
     const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
@@ -719,7 +738,7 @@ export abstract class Outbound implements Subscriber {
 
 const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
 
-/** A topic as the client knows it: without the mount point. */
+/** Remove the mount point from a topic name. */
 function unmounted(topic: string, mountpoint: string): string {
   return topic.startsWith(mountpoint) ? topic.slice(mountpoint.length) : topic;
 }
