@@ -25,7 +25,7 @@ import { LARGEST_PACKET, Outbound } from './outbound.ts';
 import type { SessionPorts } from './ports.ts';
 import { NO_USER_PROPERTIES, type SessionRecord } from './session-record.ts';
 
-/** A will as it waits with its session. */
+/** The will of a session. */
 export interface WillState {
   readonly message: MessageInput;
   readonly delayMs: number;
@@ -35,36 +35,40 @@ export interface WillState {
 export interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
-  /** Publish the will, unless it is deleted; `drop` deletes it [MQTT-3.14.4-3]; `keep`: it is for the next start of the broker. */
+  /** `publish` the will after its delay, `drop` it [MQTT-3.14.4-3], or `keep` it for the next start of the broker. */
   readonly will: 'publish' | 'drop' | 'keep';
-  /** Cut the stream instead of ending it. */
+  /** Destroy the stream instead of ending it. */
   readonly isAbrupt: boolean;
 }
 
-/** One round of an authentication exchange in progress; the broker's. */
+/** An authentication exchange in progress. */
 export interface AuthExchange {
   readonly method: string;
+  /** Handle the data of an AUTH packet. */
   receive(data: Buffer | undefined): void;
-  /** Nobody waits for its end any more. */
+  /** End the exchange without a result. */
   abort(reason: Error): void;
 }
 
-/** Codes of streams whose peer has gone. */
+/** Error codes of streams whose peer has disconnected. */
 const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ETIMEDOUT']);
 
 /**
- * What MQTT promises about one client id: subscriptions, messages in flight and waiting, the will. It lives while its chart is not
- * `gone`; its connection comes and goes. Here are the deeds of the chart, endings and times; what goes out is in `Outbound`.
+ * The session of one client id: its subscriptions, its messages in flight and in the backlog, and its will.
+ *
+ * A session exists until its chart is in the state `gone`; connections are attached and detached. This class implements the actions of
+ * the chart, the ends of connections and the timer. `Outbound` implements the outgoing messages.
  */
 export class Session extends Outbound implements ClientInfo, Publisher, SessionActions, Timer {
-  /** The beginning of a session whose connection this one takes over at the next `admit`. */
+  /** The provisional session whose connection this session takes over at the next `admit`. */
   incoming: Session | undefined = undefined;
-  /** What a listener asked for while another connection was taking over, to be done when that is here. */
+  /** An action that was requested while another connection was taking over; it runs after that. */
   whenHandedOver: (() => void) | undefined = undefined;
   actor: { send(event: SessionEvent): void } | undefined = undefined;
 
-  // who
+  // identity
   username: string | undefined = undefined;
+  /** Seconds; 0 if there is no keep alive. */
   keepalive = 0;
   cleanStart = true;
   #isCountedPersistent = false;
@@ -72,27 +76,29 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   isSuperuser = false;
   transportInfo: TransportInfo;
   userProperties: readonly UserProperty[] = NO_USER_PROPERTIES;
+  // wall-clock milliseconds
   connectedAt: number | undefined = undefined;
   disconnectedAt: number | undefined = undefined;
   createdAt = 0;
 
-  // what the client said in CONNECT
+  // from the CONNECT packet
   wantsProblemInformation = true;
   authMethod: string | undefined = undefined;
   auth: AuthExchange | undefined = undefined;
-  /** Told when the connection goes while a hook decides on it. */
+  /** Aborts the hooks that decide on the CONNECT when the connection closes. */
   abort: { abort(reason: Error): void } | undefined = undefined;
   will: WillState | undefined = undefined;
-  /** Where the will is kept, if the session is not. */
+  /** The persisted will of a session that is not persisted itself. */
   willRecord: { changed(): void } | undefined = undefined;
 
-  // the state MQTT keeps
-  /** By filter as stored: rewritten, mounted, with the share prefix. */
+  // session state of MQTT
+  /** By stored topic filter: rewritten, mounted, with the share prefix. */
   readonly subscriptions = new Subscriptions();
+  /** Incoming QoS 2 packet ids that wait for PUBREL. */
   awaitingRel: IdSet | undefined = undefined;
   /** Resolves when the publish hooks have decided on the last message that waits for them. */
   deciding: Promise<void> | undefined = undefined;
-  /** Those of them that an earlier connection received: they do not count against the Receive Maximum of this one. */
+  /** Ids of `awaitingRel` that an earlier connection received. They do not count for the Receive Maximum of this connection. */
   #carriedOver: IdSet | undefined = undefined;
 
   // times, monotonic milliseconds
@@ -105,14 +111,17 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   willDueMs = Infinity;
   expiresMs = Infinity;
   ending: Ending | undefined = undefined;
-  /** When the zone's retryInterval is over; the mark of what was in flight when it began, and the commit that keeps all that. */
+  /** End of the current `retryInterval`. */
   #retryDueMs = Infinity;
+  /** Mark of the packets that were in flight when that interval began. */
   #retryMark = 0;
+  /** The commit that these packets may wait for. */
   #retryTicket = 0;
   #identity: Publisher | undefined = undefined;
+  /** When each id of `awaitingRel` was received; only if the zone has an `awaitRelTimeout`. */
   #awaitingSince: Map<number, number> | undefined = undefined;
 
-  /** @param stream undefined: it comes out of the store, and `restore` follows */
+  /** @param stream undefined for a session from the store; call `restore` then */
   constructor(ports: SessionPorts, zone: Zone, stream: Duplex | undefined, meta: TransportInfo) {
     super(ports, zone);
     this.transportInfo = meta;
@@ -128,7 +137,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
       );
   }
 
-  /** It was kept when the process ended. @param aliveWallMs until then the process may have lived, and it was connected, if it was */
+  /**
+   * Restore a session from the store.
+   * @param aliveWallMs when the previous process is known to have run last, which counts as the end of connections that it did not close
+   */
   restore(record: SessionRecord, aliveWallMs: number): void {
     const { ports } = this;
     const { nowMs, wallMs } = ports.time;
@@ -146,11 +158,11 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.createdAt = record.createdAt;
     this.disconnectedAt = record.disconnectedAt === 0 ? aliveWallMs : record.disconnectedAt;
     this.will = record.will;
-    // time goes on while there is no process
+    // the session expiry continues while the broker is stopped
     const goneMs = Math.max(0, wallMs - this.disconnectedAt);
     this.expiresMs = nowMs + this.sessionExpiry * 1000 - goneMs;
     if (this.will === undefined) return;
-    // the delay of one that was connected begins now: its connection has gone with the process [MQTT-3.1.2-8]
+    // if the client was connected, the will delay begins now: its connection has ended with the process [MQTT-3.1.2-8]
     this.willDueMs = nowMs + this.will.delayMs - (record.disconnectedAt === 0 ? 0 : goneMs);
   }
 
@@ -170,13 +182,13 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return this.zoneSettings.name;
   }
 
-  /** Its record is to be written. */
+  /** Write the record of the session, or of its will, with the next commit. */
   #noteChange(): void {
     this.log?.changed();
     this.willRecord?.changed();
   }
 
-  /** What `JSON.stringify` and, below, `console.log` show: events and hooks hand this object to the app. */
+  /** The properties for `JSON.stringify` (and below for `console.log`), since events and hooks pass this object to the app. */
   toJSON(): ClientInfo {
     return clientFacts(this);
   }
@@ -185,14 +197,14 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return clientFacts(this);
   }
 
-  /** Count the session among the persistent ones, or no longer. @returns whether that changes anything */
+  /** Record whether the session counts as persistent. @returns true if that has changed */
   countPersistent(isPersistent: boolean): boolean {
     if (this.#isCountedPersistent === isPersistent) return false;
     this.#isCountedPersistent = isPersistent;
     return true;
   }
 
-  /** The hooks that decide on its CONNECT need not answer any more. */
+  /** Abort the hooks that decide on the CONNECT. */
   abortHooks(): void {
     this.abort?.abort(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
     this.abort = undefined;
@@ -202,7 +214,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.actor?.send({ type: event });
   }
 
-  // ------------------------------------------------------------------------------------------------------- deeds of the chart
+  // ----------------------------------------------------------------------------------------------------- actions of the chart
 
   awaitConnect(): void {
     const { zoneSettings, connection, ports } = this;
@@ -220,7 +232,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (this.incoming !== undefined) this.#takeFrom(this.incoming);
     const connection = this.connection as Connection<Session>;
     connection.session = this;
-    connection.isBlocked = true; // what listeners publish waits for the CONNACK [MQTT-3.2.0-1]
+    connection.isBlocked = true; // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     this.state = 'connected';
     this.transportInfo = connection.transportInfo;
     this.connectedAt = ports.clock.now();
@@ -232,7 +244,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     ports.sessions.changed(this);
   }
 
-  /** The connection that takes over is here. */
+  /** Run the action that was requested while another connection was taking over. */
   handedOver(): void {
     const run = this.whenHandedOver;
     this.whenHandedOver = undefined;
@@ -244,7 +256,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     connection.table = this.ports.handlers.live;
   }
 
-  /** CONNACK success is out. */
+  /** CONNACK with success has been sent: messages may follow. */
   connackSent(): void {
     const connection = this.connection as Connection<Session>;
     connection.admitted(this.zoneSettings.maxPacketSize);
@@ -293,7 +305,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
 
   awaitExpiry(): void {
     const { ports } = this;
-    if (this.state !== 'disconnected') return; // the release before it failed, and ended the session
+    if (this.state !== 'disconnected') return; // an error in `release` has ended the session
     const nowMs = ports.clock.monotonic();
     this.actor = undefined;
     this.expiresMs = nowMs + this.sessionExpiry * 1000;
@@ -304,7 +316,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (isWillDue) this.publishWill();
   }
 
-  /** The broker has started again: what fell due meanwhile comes before the client can be back, and the wheel is told of the rest. */
+  /** After the start of the broker: end the session or publish its will if they are due, and set the timer for the rest. */
   rearmOffline(): void {
     if (this.state !== 'disconnected') return;
     const { wheel } = this.ports;
@@ -312,7 +324,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (this.ending?.will === 'keep') {
       this.ending = { ...this.ending, will: 'publish' };
       if (this.will !== undefined) this.willDueMs = nowMs + this.will.delayMs;
-      this.log?.detached(); // when it went is written
+      this.log?.detached(); // writes the time of the disconnect
     }
     const dueMs = Math.min(this.expiresMs, this.willDueMs);
     if (dueMs <= nowMs) this.ring(nowMs);
@@ -330,7 +342,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.state = 'gone';
     ports.wheel.disarm(this);
     if (!reached) {
-      // never got as far as CONNACK, or its connection is now another session's
+      // there was no CONNACK, or the connection belongs to another session now
       this.connection = undefined;
       if (connection !== undefined && connection.session === this) connection.end();
     }
@@ -340,23 +352,23 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (!isHandedOver) this.endLog();
     ports.sessions.forget(this);
     if (reached && this.ending?.will === 'keep') ports.wills.keep(this);
-    else if (reached) this.publishWill(); // when its own subscriptions are out: a share group must not pick them
+    else if (reached) this.publishWill(); // after the removal of its subscriptions, which must not receive the will
     if (isHandedOver) {
-      this.sessionExpiry = 0; // its record says by this that it is over
+      this.sessionExpiry = 0; // marks the session as ended in its record
       this.backlog?.empty();
     } else if (reached && this.log === undefined) this.clearQueue(reason);
     else this.backlog?.clear(reason);
     this.backlog = this.inflight = this.feeds = this.awaitingRel = undefined;
   }
 
-  /** Nothing of it is to be in the store any more. */
+  /** Delete the session from the store. */
   endLog(): void {
     this.log?.end(Array.from(this.subscriptions.values(), ({ filter }) => filter));
   }
 
   // ----------------------------------------------------------------------------------------------------------------- endings
 
-  /** A rule of MQTT was broken, or a bound passed: answer where the version allows an answer, and close. */
+  /** Close the connection after a protocol error or an exceeded limit, with an answer if the protocol version has one. */
   fail(error: ProtocolError, reason: DisconnectReason = reasonOf(error.reasonCode)): void {
     const { connection } = this;
     if (connection === undefined || connection.isClosed) return;
@@ -364,8 +376,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /**
-   * Something of ours broke while it worked for this session: that session alone ends, and it is told of.
-   * @param over the connection that it worked for, where the session may have another one since: that one goes on
+   * Report an internal error, and close the connection with `internal_error`. If the session is offline, the session ends.
+   * @param during the activity that failed, for the report
+   * @param over the connection that the activity was for; if the session has another one now, that one stays open
    */
   failInternally(error: unknown, during: string, over = this.connection): void {
     this.ports.announcer.failed(error, during, this);
@@ -384,9 +397,9 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /**
-   * The stream failed. A peer that vanishes, or breaks a rule below MQTT (`ProtocolError`), is told of by client.disconnected; so is all
-   * that goes wrong at a listener, where any peer can bring it about. What is left is a stream of the app's own.
-   * @returns why the connection ends
+   * Classify the error of a stream. Errors that a peer can cause are reported by `client.disconnected` alone: lost connections, protocol
+   * errors below MQTT (`ProtocolError`), and all errors at a listener. Other errors come from streams of the app, and are reported as errors.
+   * @returns the reason for which the connection ends
    */
   streamFailed(error: Error): DisconnectReason {
     if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
@@ -396,12 +409,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return 'stream_error';
   }
 
-  /** The stream is gone. */
+  /** The stream has closed. */
   connectionLost(reason: DisconnectReason, reasonCode: number = ReasonCode.unspecifiedError): void {
     this.#endWith({ reason, reasonCode, will: 'publish', isAbrupt: true });
   }
 
-  /** DISCONNECT came. */
+  /** The client has sent DISCONNECT. */
   disconnectReceived(reasonCode: number): void {
     const isNormal = reasonCode === ReasonCode.success;
     this.#endWith({
@@ -413,8 +426,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /**
-   * Close the connection from our side, with CONNACK or DISCONNECT where the version has them.
-   * @param options `end`: the session ends too; `will`: what becomes of it
+   * Close the connection, with CONNACK or DISCONNECT if the protocol version has them.
+   * @param options `end`: end the session as well; `will`: see `Ending`, default `publish`
    */
   close(
     reason: DisconnectReason,
@@ -446,8 +459,8 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /**
-   * The connection gives way to another one of the same client id.
-   * @returns the will to be published once CONNACK is out; one that was to wait is deleted by the reconnect [MQTT-3.1.3-9]
+   * Detach the connection, because another one with the same client id takes the session over.
+   * @returns the will to publish after the CONNACK; undefined if there is none. A delayed will is deleted [MQTT-3.1.3-9].
    */
   takeOver(): WillState | undefined {
     const { connection, will } = this;
@@ -463,18 +476,18 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return will?.delayMs === 0 && connection?.isConnackSent ? will : undefined;
   }
 
-  /** End a session that is offline. */
+  /** End an offline session. */
   end(event: 'expired' | 'discarded', reason: DisconnectReason): void {
     this.ending = { ...(this.ending ?? CLOSED), reason };
     if (this.state !== 'disconnected') return;
-    this.actor = undefined; // in this state none is kept
+    this.actor = undefined; // an offline session has no live actor
     this.ports.sessions.revive(this);
     this.send(event);
   }
 
   #endWith(ending: Ending): void {
     if (this.state === 'gone') return;
-    // a client that has had no CONNACK leaves no will [MQTT-3.1.4-6]
+    // without a CONNACK there is no will [MQTT-3.1.4-6]
     if (this.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
     if (this.state === 'idle') {
@@ -494,7 +507,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   ): void {
     const version = connection.answerVersion;
     const { ports } = this;
-    if (version === undefined) return; // nothing is sent before a CONNECT that can be read, and nothing twice [MQTT-3.2.0-2]
+    if (version === undefined) return; // the CONNECT was not readable, or a CONNACK has been sent [MQTT-3.2.0-2]
     connection.answerVersion = undefined;
     const code = connackCode(reasonCode);
     ports.metrics.counts[Metric.packetsConnackError]++;
@@ -519,7 +532,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return packet.length <= this.maxFrame ? packet : encodeDisconnect({ cmd: 'disconnect', reasonCode }); // [MQTT-3.14.2-3]
   }
 
-  /** It is not to be published after all. */
+  /** Delete the will. */
   dropWill(): void {
     if (this.will === undefined) return;
     this.will = undefined;
@@ -527,18 +540,19 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.#noteChange();
   }
 
+  /** Publish the will now, if there is one. */
   publishWill(): void {
     const { will } = this;
     this.will = undefined;
     this.willDueMs = Infinity;
     if (will === undefined) return;
-    this.#noteChange(); // the same commit keeps what becomes of it
+    this.#noteChange(); // the same commit deletes the will and persists the message
     this.ports.wills.publish(this, will);
   }
 
   // ------------------------------------------------------------------------------------------------------------------- times
 
-  /** Set the alarm to the next thing that can be due. */
+  /** Set the timer of a connected session to the next time at which something is due. */
   rearm(): void {
     const { connection, ports, zoneSettings } = this;
     if (connection === undefined || this.state !== 'connected') return;
@@ -551,7 +565,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (dueMs !== this.dueMs) ports.wheel.armAt(this, dueMs);
   }
 
-  /** MQTT 5.0 sends again on reconnect alone [MQTT-4.4.0-1]. */
+  /** Begin a `retryInterval`. In MQTT 5.0 packets are sent again only after a reconnect [MQTT-4.4.0-1]. */
   #beginRetry(nowMs: number): void {
     const { retryInterval } = this.zoneSettings;
     this.#retryDueMs = retryInterval > 0 && this.protocolVersion !== 5 ? nowMs + retryInterval : Infinity;
@@ -559,7 +573,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.#retryTicket = Math.max(ticketOf(this), this.deferred?.lastTicket ?? 0);
   }
 
-  /** What was in flight when the interval began has gone out: nothing of it waits for a commit any more. */
+  /** Whether everything that was in flight when the interval began has been sent, and no longer waits for a commit. */
   get #mayRetry(): boolean {
     return this.#retryTicket <= (this.ports.ledger?.settled ?? 0);
   }
@@ -568,6 +582,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     return this.keepalive * 1000 * this.zoneSettings.keepaliveBackoff * 2; // [MQTT-3.1.2-22]
   }
 
+  /** Handle everything that is due when the timer rings. */
   ring(nowMs: number): void {
     const { connection, zoneSettings } = this;
     this.ports.time.nowMs = nowMs;
@@ -604,7 +619,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     }
   }
 
-  /** Take over the connection, and what was agreed on it. */
+  /** Take over the connection of a provisional session, and what its CONNECT has negotiated. */
   #takeFrom(other: Session): void {
     if (other.zoneSettings !== this.zoneSettings) this.backlog = this.backlog?.withLimits(other.zoneSettings);
     this.connection = other.connection;
@@ -625,10 +640,10 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.authMethod = other.authMethod;
     this.aliases = other.aliases;
     this.window = other.window;
-    this.will = other.will; // a reconnect in time deletes the one before [MQTT-3.1.3-9]
+    this.will = other.will; // a reconnect deletes a delayed will [MQTT-3.1.3-9]
   }
 
-  /** Adopt what a CONNECT says of the connection and the session. */
+  /** Adopt the properties of a CONNECT packet. */
   adopt(packet: ConnectPacket): void {
     const { properties = {} } = packet;
     const { zoneSettings } = this;
@@ -645,26 +660,26 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     this.aliases = aliases > 0 ? new TopicAliases(aliases, zoneSettings.outboundAliasAfter) : undefined;
   }
 
-  /** What the client has unacknowledged on this connection: QoS 1 is acknowledged before more is read [MQTT-3.3.4-7]. */
+  /** Number of messages of this connection that the broker has not acknowledged, for the Receive Maximum [MQTT-3.3.4-7]. */
   get inboundUnacknowledged(): number {
     return (
       (this.awaitingRel?.size ?? 0) - (this.#carriedOver?.size ?? 0) + (this.connection?.pendingAcks?.pubacks ?? 0)
     );
   }
 
-  /** A QoS 2 id that waits for PUBREL has come again: on this connection. */
+  /** The client has repeated a QoS 2 PUBLISH: its packet id counts for this connection now. */
   noteRepeated(id: number): void {
     this.#carriedOver?.delete(id);
   }
 
-  /** The flow of an incoming QoS 2 id has ended. @returns false if there was none */
+  /** Free an incoming QoS 2 packet id. @returns false if it was not in use */
   forgetIncoming(id: number): boolean {
     this.#carriedOver?.delete(id);
     return this.awaitingRel?.delete(id) ?? false;
   }
 
   /**
-   * Check the topic of a route that the client publishes to.
+   * Check a topic name that the client publishes to.
    * @throws ProtocolError 0x81 for control characters that the zone refuses, 0x90 for too many levels
    */
   checkRoute(route: Route): void {
@@ -673,30 +688,30 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
   }
 
   /**
-   * Refuse control characters and non-characters where the zone does (MQTT 5.0 section 1.5.4).
-   * @param what names the string in the error message
+   * Refuse control characters and non-characters if the zone does so (MQTT 5.0 section 1.5.4).
+   * @param what name of the string for the error message
    * @throws ProtocolError 0x81
    */
   checkControls(text: string | undefined, what: string): void {
     if (text === undefined || this.zoneSettings.controlCharacters === 'allow') return;
     const control = controlIn(text);
     if (control === undefined) return;
-    const why = `has ${control}; control characters and non-characters are refused here (option controlCharacters)`;
+    const why = `contains ${control}; control characters and non-characters are not allowed (option controlCharacters)`;
     throw new ProtocolError(ReasonCode.malformedPacket, `${what}: ${why}`);
   }
 
-  /** @throws ProtocolError 0x90 for a topic with too many levels */
+  /** Check the number of topic levels. @throws ProtocolError 0x90 if it exceeds `maxTopicLevels` */
   checkLevels(levels: number): void {
     const { maxTopicLevels } = this.zoneSettings;
     if (maxTopicLevels > 0 && levels > maxTopicLevels) {
       throw new ProtocolError(
         ReasonCode.topicNameInvalid,
-        `a topic of ${levels} levels, ${maxTopicLevels} are allowed (option maxTopicLevels)`
+        `the topic has ${levels} levels, more than the limit of ${maxTopicLevels} (option maxTopicLevels)`
       );
     }
   }
 
-  /** When an incoming QoS 2 id came, where the zone forgets those that get no PUBREL. */
+  /** Record when an incoming QoS 2 packet id was received, if the zone has an `awaitRelTimeout`. */
   noteAwaitingRel(id: number): void {
     if (this.zoneSettings.awaitRelTimeout === 0) return;
     (this.#awaitingSince ??= new Map()).delete(id);
@@ -704,12 +719,12 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     if (this.dueMs > this.ports.time.nowMs + this.zoneSettings.awaitRelTimeout) this.rearm();
   }
 
-  /** One that came before the broker was started: its time begins when its client is back. */
+  /** The same for a packet id that was read from the store: its time begins when the client returns. */
   noteRestored(id: number): void {
     if (this.#awaitingSince?.has(id) !== true) this.noteAwaitingRel(id);
   }
 
-  /** @returns monotonic milliseconds at which the next one is to be forgotten */
+  /** Free the packet ids whose `awaitRelTimeout` is over. @returns monotonic milliseconds at which the next one ends */
   #forgetAwaitingRel(nowMs: number): number {
     const { awaitRelTimeout } = this.zoneSettings;
     for (const [id, sinceMs] of this.#awaitingSince ?? []) {
@@ -734,7 +749,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
     try {
       connection.resume(Pause.hook);
     } catch (error) {
-      this.failInternally(asError(error), 'going on after a hook', connection);
+      this.failInternally(asError(error), 'continuing after a hook', connection);
     }
   }
 }
@@ -748,13 +763,13 @@ const AUTH_CODES = new Set<number>([
   ReasonCode.banned
 ]);
 
-/** What a CONNACK can say of a refusal [MQTT-3.2.2-8]. */
+/** Map a reason code to one that CONNACK has [MQTT-3.2.2-8]. */
 function connackCode(code: number): number {
   if (code === ReasonCode.serverShuttingDown) return ReasonCode.serverUnavailable;
   return code >= 0x80 && isAllowedCode('connack', code) ? code : ReasonCode.unspecifiedError;
 }
 
-/** What a DISCONNECT can say of it [MQTT-3.14.2-1]. */
+/** Map a reason code to one that DISCONNECT of a server has [MQTT-3.14.2-1]. */
 function disconnectCode(code: number): number {
   if (isAllowedCode('disconnectFromServer', code)) return code;
   return AUTH_CODES.has(code) ? ReasonCode.notAuthorized : ReasonCode.unspecifiedError;
