@@ -21,98 +21,106 @@ import {
   NOTHING_IN_FLIGHT
 } from './in-flight-record.ts';
 import { Inflight, UNSENT } from './inflight.ts';
-import {
-  PersistedMessage as Kept,
-  type PersistedMessage,
-  readSegment,
-  Segment,
-  segmentFirst,
-  writeSegments
-} from './segment.ts';
+import { PersistedMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
 import type { Session } from './session.ts';
 import { writeSessionRecord, writeSubscription } from './session-record.ts';
 
-/** The queues of all sessions in the store, by the bytes that wait in each. */
+/** The backlogs of all sessions in the store, ordered by the bytes that wait in each. */
 export class StoredBacklog extends BySize<SessionLog> {
-  /** Bytes of all their messages: those in flight, and those that are being handed over, too. */
+  /** Bytes of all persisted messages, including those in flight and those that are being handed over. */
   storedBytes = 0;
 }
 
-/** What a message takes in the store besides its packet, roughly. */
+/** Approximate size of a message in the store, without its packet. */
 const ENTRY_BYTES = 48;
-/** A page that is smaller than the first is followed by one of twice as many records, one larger than the second by half as many. */
+/** After a page with fewer bytes than this, the next page has twice as many records. */
 const SMALL_PAGE_BYTES = 65_536;
+/** After a page with more bytes than this, the next page has half as many records. */
 const LARGE_PAGE_BYTES = 1_048_576;
+/** Most records of a page. */
 const MAX_PAGE_RECORDS = 1_000;
 
 /**
- * What is kept of one session, beside the session: its messages by number, and which of them are done.
+ * One session in the store: its properties, its subscriptions, its messages, and which of these are done.
  *
- * Numbers below `paged` are in memory (backlog or in flight) or done; those from there on are in the store alone, or on their way into
- * it. While the client is away all is there, and in memory is what the flow record says: which numbers are done, and what is parked.
+ * The messages of a session are numbered. Messages with a number below `pagedTo` are in memory (in the backlog or in flight) or done;
+ * later ones are in the store alone, or wait for a commit. While the client is away all messages are in the store alone. Memory then holds
+ * only the content of the flow record: which numbers are done, and which packet ids are in flight.
  */
 export class SessionLog extends Sized implements Durable {
   isDirty = false;
-  /** Names the session in keys. */
+  /** Number of the session in keys. */
   readonly number: number;
   readonly #session: Session;
   readonly #ledger: Ledger;
-  /** Messages that are not done, and their bytes. */
+  /** Messages that are not done. */
   count = 0;
+  /** Bytes of these messages. */
   bytes = 0;
-  /** Those of QoS 0 among them. */
+  /** Number of QoS 0 messages among them. */
   qos0Count = 0;
-  /** Its part of `StoredBacklog.storedBytes`. */
+  /** The bytes of this session that `StoredBacklog.storedBytes` includes. */
   #countedBytes = 0;
+  /** Number of the next message. */
   #next = 1;
+  /** Messages with a lower number are in memory or done. */
   #pagedTo = 1;
+  /** Numbers of messages that are done. */
   #done = new SeqSet();
-  /** Not written yet; in the commit under way. */
+  /** Messages that are not written yet. */
   #open: PersistedMessage[] = NONE;
+  /** Messages in the commit in progress. */
   #writing: PersistedMessage[] = NONE;
-  /** Kept, in a journal alone: older than those. */
+  /** Committed messages that are only in a journal; older than the two lists above. */
   #unfolded: PersistedMessage[] = NONE;
-  /** The commit under way puts all that is kept into segments. */
+  /** The commit in progress writes the journaled messages to segments. */
   #isFolding = false;
-  /** Where the store's own segments begin, as far as it was told. */
+  /** The head (see `FlowRecord`) in the last folding commit that succeeded. */
   #committedHead = 1;
+  /** The head in the folding commit in progress. */
   #writingHead = 1;
   /** Segments with messages in memory, in order. */
   #segments: Segment[] = NONE;
-  /** First numbers of segments that are done with. */
+  /** First numbers of segments without unfinished messages, which the next folding commit deletes. */
   #emptySegments: number[] = NONE;
+  /** First numbers of the segments that the commit in progress deletes. */
   #deletingSegments: number[] = NONE;
-  /** Where the next page begins: no segment from there on is in memory. */
+  /** First number of the next page. No segment from there on is in memory. */
   #pageFrom = 1;
   #pageRecords = 32;
   #isPaging = false;
-  /** Shortening of the queue, and the return of the client, as far as they are under way: one after the other. */
+  /** Pending drop of messages beyond the limits. Not at the same time as `#loading`. */
   #trimming: Promise<void> | undefined;
+  /** Pending load of the messages in flight, because the client returns. */
   #loading: Promise<void> | undefined;
-  /** Raised when the connection comes or goes, so that a page for an earlier one is thrown away. */
+  /** Incremented when the client connects or disconnects, so that a page read for an earlier connection is discarded. */
   #epoch = 0;
-  /** In flight and awaited while the client is away: the second half of the flow record. */
+  /** The packet ids as in the flow record, while the client is away; undefined while they are in the session. */
   #offlineInFlight: Buffer | undefined;
-  /** Messages among them, and their bytes as far as they are known: after a start they are not before a queue is shortened. */
+  /** Number of messages in flight while the client is away. */
   #offlineInFlightCount = 0;
+  /** Bytes of these messages, as far as known. After a start they are known when the messages have been read in order to drop some. */
   #offlineInFlightBytes = 0;
-  /** What was parked, while that is brought into memory. */
+  /** The former `#offlineInFlight`, while its messages are loaded. */
   #loadingInFlight: Buffer | undefined;
-  /** The same messages by number, while they are looked for. */
+  /** Packet ids in flight whose messages are still to be loaded, by message number. */
   #wantedMessages: Map<number, number> | undefined;
   #isMetaDirty = true;
   #isFlowDirty = true;
-  /** Bytes of the flow record as it was last written: what another one will take. */
+  /** Bytes of the last flow record, as an estimate for the next one. */
   #flowBytes = 8;
+  /** Topic filters whose subscription has changed, and is to be written. */
   #filters: Set<string> | undefined;
+  /** Topic filters in the commit in progress. */
   #writingFilters: Set<string> | undefined;
-  /** The session is over, but its messages are being handed over: packet ids in flight have this QoS, by number. */
+  /** While the messages of an ended session are handed over: QoS of the messages in flight, by message number. */
   #handedOver: Map<number, number> | undefined;
-  /** Where the next messages to hand over begin. */
+  /** First number of the next messages to hand over. */
   #handOverFrom = 1;
   #isEnded = false;
-  /** And that is in the commit under way; and it is kept. */
+  /** The commit in progress deletes the session. */
   #isEndInCommit = false;
+  /** The session has been deleted from the store. */
   #isEndCommitted = false;
 
   constructor(session: Session, number: number, ledger: Ledger) {
@@ -122,12 +130,12 @@ export class SessionLog extends Sized implements Durable {
     this.#ledger = ledger;
   }
 
-  /** Everything that is not done is in memory. */
+  /** All messages that are not done are in memory. */
   get isCaughtUp(): boolean {
     return this.#pagedTo === this.#next;
   }
 
-  /** Messages that are neither done nor in flight. */
+  /** Number of messages that are neither done nor in flight. */
   get waiting(): number {
     return (
       this.count -
@@ -135,10 +143,10 @@ export class SessionLog extends Sized implements Durable {
     );
   }
 
-  /** Bytes of these. */
+  /** Bytes of the messages that are neither done nor in flight. */
   get waitingBytes(): number {
     const inMemory = this.#session.inflight?.bytes ?? 0;
-    // while the client returns, what was parked is not all in memory yet
+    // while the client returns, some messages in flight are not in memory yet
     const inFlight =
       this.#offlineInFlight !== undefined
         ? this.#offlineInFlightBytes
@@ -148,7 +156,7 @@ export class SessionLog extends Sized implements Durable {
     return this.waiting > 0 ? Math.max(0, this.bytes - inFlight) : 0;
   }
 
-  /** Packet ids in flight, and those that wait for PUBREL. */
+  /** Number of packet ids in flight, and of those that wait for PUBREL. */
   get flows(): { readonly inflight: number; readonly awaitingRel: number } {
     const { inflight, awaitingRel } = this.#session;
     if (this.#offlineInFlight === undefined)
@@ -157,8 +165,8 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /**
-   * Its bytes have changed. The bound of all queues goes by those that wait: what is in flight cannot be dropped. Each commit calls this for the
-   * logs that it writes, which is as often as the bound is looked at.
+   * Report the current bytes to the `StoredBacklog`. It orders the sessions by their waiting bytes, as messages in flight cannot be
+   * dropped. Each commit calls this for the logs that it writes, which is as often as the limit is checked.
    */
   resized(): void {
     const { storedBacklog } = this.#session.ports.pressure;
@@ -170,50 +178,51 @@ export class SessionLog extends Sized implements Durable {
 
   // ----------------------------------------------------------------------------------------------------------------- changes
 
-  /** Who the session is has changed: something waits for that. */
+  /** The properties of the session have changed, and an acknowledgement waits for the commit. */
   changed(): void {
     this.#isMetaDirty = true;
-    // when the client returns, what was never sent counts as sent before it is
+    // when the client returns, unsent messages must be persisted as sent before they are sent
     if (this.#session.inflight !== undefined) this.#isFlowDirty = true;
     this.#ledger.promise(this, 64);
   }
 
+  /** A subscription has been added, changed or removed, and an acknowledgement waits for the commit. */
   subscribed(filter: string): void {
     (this.#filters ??= new Set()).add(filter);
     this.#ledger.promise(this, 32 + filter.length);
   }
 
-  /** Whether what has become of a subscription is still to be written. */
+  /** Whether a change of a subscription is not committed yet. */
   isUnwritten(filter: string): boolean {
     return this.#filters?.has(filter) === true || this.#writingFilters?.has(filter) === true;
   }
 
-  /** What a subscription is still to get of the retained messages has changed; nothing waits for that. */
+  /** The retained messages that a subscription is still to be sent have changed. Nothing waits for the commit. */
   subscriptionTouched(filter: string): void {
     (this.#filters ??= new Set()).add(filter);
     this.#ledger.touch(this);
   }
 
-  /** What is in flight or awaited has changed, and a packet waits until that is kept. */
+  /** The packet ids have changed, and a packet waits for the commit. */
   flowChanged(): void {
     this.#isFlowDirty = true;
     this.#ledger.promise(this, this.#flowCost);
   }
 
-  /** The same, and nothing waits. */
+  /** The packet ids have changed. Nothing waits for the commit. */
   flowTouched(): void {
     this.#isFlowDirty = true;
     this.#ledger.touch(this, this.#flowCost);
   }
 
-  /** A commit has one flow record, however much has changed. */
+  /** Bytes that another change adds to the commit: it has one flow record, however often that has changed. */
   get #flowCost(): number {
     return this.isDirty ? 8 : this.#flowBytes;
   }
 
   /**
-   * Keep a message that is to be delivered.
-   * @param isInMemory the session keeps it as well: only while caught up
+   * Persist a message that is to be delivered.
+   * @param isInMemory the session has the message in memory as well; only allowed if `isCaughtUp`
    */
   append(
     message: Message,
@@ -223,13 +232,13 @@ export class SessionLog extends Sized implements Durable {
     isInMemory: boolean
   ): PersistedMessage {
     message.detachFromPublisher();
-    const persisted = new Kept(message, qos, retain, ids, this.#next++);
+    const persisted = new PersistedMessage(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#pagedTo = this.#pageFrom = this.#next;
     if (qos === 0) this.qos0Count++;
     this.#open = appended(this.#open, persisted);
     this.count++;
     this.bytes += message.bytes;
-    // while nothing can be written, what is done does not gather
+    // while the store fails, messages that are done must not accumulate
     if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
     const bytes = message.bytes + ENTRY_BYTES + this.#flowCost;
@@ -240,12 +249,12 @@ export class SessionLog extends Sized implements Durable {
 
   /** A message is acknowledged, released or dropped: it is not sent again. */
   finish(persisted: PersistedMessage): void {
-    // by its number, too: one that was read anew, or was in a record that could not be read, counts once
+    // the number is checked, too: a message may have been read twice, or its record discarded as damaged
     if (persisted.isDone || this.#isEnded || this.#done.has(persisted.seq)) return;
     this.count--;
     if (persisted.qos === 0) this.qos0Count--;
     this.bytes -= persisted.message.bytes;
-    if (this.count === 0) this.bytes = this.qos0Count = 0; // what a record held that could not be read, nobody knows
+    if (this.count === 0) this.bytes = this.qos0Count = 0; // the bytes of damaged records are unknown
     persisted.finish();
     this.#done.add(persisted.seq);
     const { segment } = persisted;
@@ -255,17 +264,17 @@ export class SessionLog extends Sized implements Durable {
 
   #discardSegment(segment: Segment): void {
     this.#emptySegments = appended(this.#emptySegments, segment.first);
-    const at = this.#segments.indexOf(segment); // the first, mostly
+    const at = this.#segments.indexOf(segment); // usually the first one
     if (at >= 0) this.#segments.splice(at, 1);
   }
 
   /**
-   * The session is over, but its messages may go to others: it stays in the store until `end`, and whoever finds it there goes on. The
-   * messages are read from the store in turn, wherever they are now.
+   * Begin to hand over the messages of an ended session to other members of its share groups. The session stays in the store until `end`,
+   * so that the next process can continue. `nextToHandOver` reads the messages in order, in memory or not.
    */
   beginHandOver(): void {
     const inFlight = this.#offlineInFlight ?? this.#loadingInFlight ?? this.#encodeInFlight();
-    this.#offlineInFlight = Buffer.from(inFlight); // who drops messages of the queue sees by this that it has to stop
+    this.#offlineInFlight = Buffer.from(inFlight); // a new buffer, which makes a pending drop of messages stop
     this.#offlineInFlightCount = countUnacknowledged(inFlight);
     this.#epoch++;
     this.#wantedMessages = undefined;
@@ -281,9 +290,9 @@ export class SessionLog extends Sized implements Durable {
   }
 
   /**
-   * Messages that are not done, in order; those of the last call have to be done by now.
-   * @returns undefined when there are no more
-   * @throws what the store says
+   * Get the next messages that are not done, in order. The messages of the previous call must be done.
+   * @returns undefined if there are no more
+   * @throws the error of the store
    */
   async nextToHandOver(): Promise<readonly PersistedMessage[] | undefined> {
     for (;;) {
@@ -308,21 +317,21 @@ export class SessionLog extends Sized implements Durable {
     }
   }
 
-  /** Handing over the messages of the last call failed: the next call returns those of them again that are not done. */
+  /** Make `nextToHandOver` return the messages of its last call again, as far as they are not done. */
   repeatHandOver(): void {
     this.#handOverFrom = this.#pageFrom;
   }
 
-  /** QoS at which a message that is handed over is in flight; undefined: it was never sent. */
+  /** QoS at which a message to hand over is in flight; undefined if it was never sent. */
   flightQos({ seq }: PersistedMessage): number | undefined {
     return this.#handedOver?.get(seq);
   }
 
-  /** The session is over: nothing of it is to be kept. @param filters those of its subscriptions */
+  /** Delete the session from the store. @param filters topic filters of its subscriptions */
   end(filters: Iterable<string>): void {
     this.#isEnded = true;
     this.resized();
-    // with those that were unsubscribed, and are still to be deleted
+    // the set may also have filters of removed subscriptions that are still in the store
     for (const filter of filters) (this.#filters ??= new Set()).add(filter);
     this.#open = this.#unfolded = NONE;
     this.#epoch++;
@@ -331,6 +340,7 @@ export class SessionLog extends Sized implements Durable {
 
   // -------------------------------------------------------------------------------------------------------------- the ledger
 
+  /** See `Durable`. */
   write(draft: Draft, journal: Draft | undefined): void {
     if (this.#isEnded) {
       this.#isEndInCommit = !this.#isEndCommitted;
@@ -361,7 +371,7 @@ export class SessionLog extends Sized implements Durable {
     if (journal !== undefined && !this.#isFlowDirty) return;
     this.#isFlowDirty = false;
     const { count, bytes, qos0Count } = this;
-    // segments in journals begin anywhere behind those in the store
+    // the segments of a journal begin after those of the store
     const head = journal === undefined ? this.#writingHead : this.#committedHead;
     const inFlight = this.#offlineInFlight ?? this.#loadingInFlight ?? this.#encodeInFlight();
     const pending = this.#session.feeds?.pending ?? NONE;
@@ -391,7 +401,7 @@ export class SessionLog extends Sized implements Durable {
     for (const first of this.#deletingSegments) draft.key(Kind.segment).u48(number).u48(first).delete();
     this.#writing = [...this.#unfolded.filter(({ isDone }) => !isDone), ...this.#takeOpen()];
     this.#unfolded = NONE;
-    // what is in memory and what is not are never in one segment: a page begins with a segment
+    // a segment has only messages in memory or only others, because a page begins with a segment
     const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
     writeSegments(draft, number, split > 0 ? this.#writing.slice(0, split) : this.#writing);
     if (split > 0) writeSegments(draft, number, this.#writing.slice(split));
@@ -403,7 +413,7 @@ export class SessionLog extends Sized implements Durable {
     draft.key(Kind.session).u48(number).delete();
     draft.key(Kind.flow).u48(number).delete();
     for (const filter of this.#filters ?? []) draft.key(Kind.subscription).u48(number).tail(filter).delete();
-    // which segments there are is known to the store alone
+    // only the store knows which segments exist, so the sweeper deletes them
     if (this.#next > 1) draft.key(Kind.garbage).u48(number).value().put();
   }
 
@@ -413,9 +423,10 @@ export class SessionLog extends Sized implements Durable {
     return Math.min(first, this.#pageFrom);
   }
 
+  /** See `Durable`. */
   committed(): void {
     if (this.#isEnded) {
-      if (!this.#isEndInCommit) return; // what was written was of before
+      if (!this.#isEndInCommit) return; // the commit began before the session ended
       this.#isEndInCommit = false;
       this.#isEndCommitted = true;
       if (this.#next > 1) this.#session.ports.sweeper.add(this.number);
@@ -437,25 +448,26 @@ export class SessionLog extends Sized implements Durable {
       segment = persisted.segment as Segment;
       segment.isCommitted = true;
       if (segment.unfinished === 0) this.#emptySegments = appended(this.#emptySegments, segment.first);
-      // what is in the store alone is found there again
+      // segments that are not in memory are read with their page
       else if (segment.first < this.#pageFrom) this.#segments = appended(this.#segments, segment);
     }
     if (this.#emptySegments.length > 0) this.#ledger.touch(this);
   }
 
+  /** See `Durable`. */
   commitFailed(): void {
     for (const filter of this.#writingFilters ?? []) (this.#filters ??= new Set()).add(filter);
     if (this.#isEnded) return;
     this.#isMetaDirty = this.#isFlowDirty = true;
     if (this.#deletingSegments.length > 0) this.#emptySegments = [...this.#emptySegments, ...this.#deletingSegments];
     for (const persisted of this.#writing) {
-      // whether it is in the store nobody knows, and what is left of it is written anew
+      // the segment may or may not be in the store: delete it, and write its unfinished messages again
       const first = persisted.segment?.first;
       if (first !== undefined && this.#emptySegments.at(-1) !== first)
         this.#emptySegments = appended(this.#emptySegments, first);
       persisted.segment = undefined;
     }
-    // their publishers are told that they were not accepted
+    // these messages are refused to their publishers
     for (const persisted of [...this.#writing, ...this.#open])
       if (!persisted.isDone && persisted.message.ticket > this.#ledger.settled && !persisted.isSent)
         this.finish(persisted);
@@ -466,7 +478,7 @@ export class SessionLog extends Sized implements Durable {
 
   // ------------------------------------------------------------------------------------------------------ away and back again
 
-  /** The client is away: what comes now is for the store alone, and once all is written nothing stays in memory. */
+  /** The client has disconnected: further messages are in the store alone, and after the next commit nothing stays in memory. */
   detached(): void {
     this.#epoch++;
     this.#isPaging = false;
@@ -477,7 +489,7 @@ export class SessionLog extends Sized implements Durable {
   #unload(): void {
     const session = this.#session;
     if (this.#offlineInFlight !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
-    if (session.undecided !== undefined && session.undecided.size > 0) return; // what becomes of these is still to be written
+    if (session.undecided !== undefined && session.undecided.size > 0) return; // their decisions are still to be written
     this.#offlineInFlight = this.#encodeInFlight();
     this.#offlineInFlightCount = countUnacknowledged(this.#offlineInFlight);
     this.#offlineInFlightBytes = session.inflight?.bytes ?? 0;
@@ -487,7 +499,7 @@ export class SessionLog extends Sized implements Durable {
     this.resized();
   }
 
-  /** Nothing of what it has written is in memory any more. */
+  /** Remove all committed messages from memory. */
   #leaveMemory(): void {
     this.#wantedMessages = undefined;
     this.#pageFrom = this.#head;
@@ -497,9 +509,9 @@ export class SessionLog extends Sized implements Durable {
     this.#session.unload();
   }
 
-  /** The client that it was loaded for is not coming after all. */
+  /** Unload the session again with the next commit, because the client that it was loaded for has not connected. */
   unloadSoon(): void {
-    this.#ledger.touch(this); // the next commit finds nobody here
+    this.#ledger.touch(this); // `committed` unloads a disconnected session
   }
 
   #encodeInFlight(): Buffer {
@@ -507,7 +519,7 @@ export class SessionLog extends Sized implements Durable {
     return encodeInFlight(inflight, awaitingRel, undecided, connection === undefined);
   }
 
-  /** Take over a flow record when the broker starts, or a newer one of the journal. The bound of all queues counts it from `resized` on. */
+  /** Restore a flow record at the start of the broker, or a newer one from a journal. Call `resized` afterwards. */
   restore({ next, head, count, bytes, qos0Count, done, inFlight }: FlowRecord): void {
     this.#next = next;
     this.#pageFrom = this.#committedHead = head;
@@ -515,7 +527,7 @@ export class SessionLog extends Sized implements Durable {
     this.bytes = bytes;
     this.qos0Count = qos0Count;
     this.#done = done;
-    // segments from there on may all be done, and not deleted yet
+    // segments from the head on may all be done, but not deleted yet
     this.#pagedTo = Math.min(head, done.low);
     this.#offlineInFlight = inFlight.length > NOTHING_IN_FLIGHT.length ? Buffer.from(inFlight) : NOTHING_IN_FLIGHT;
     this.#offlineInFlightCount = countUnacknowledged(this.#offlineInFlight);
@@ -523,7 +535,7 @@ export class SessionLog extends Sized implements Durable {
     this.#isMetaDirty = false;
   }
 
-  /** The client comes back: what was in flight is brought into memory first. @returns undefined when it is there already */
+  /** Load the messages in flight, because the client returns. @returns undefined if they are in memory already */
   load(): Promise<void> | undefined {
     if (this.#loading === undefined && this.#offlineInFlight !== undefined) {
       const inFlight = this.#offlineInFlight;
@@ -542,7 +554,7 @@ export class SessionLog extends Sized implements Durable {
 
   async #load(inFlight: Buffer): Promise<void> {
     const session = this.#session;
-    await this.#trimming; // two at once would each have messages of their own, and both drop them
+    await this.#trimming; // two tasks at once would both read the messages, and drop them twice
     await this.#drop(0);
     if (this.#isEnded || this.#handedOver !== undefined) return; // the session ended meanwhile
     const epoch = ++this.#epoch;
@@ -562,36 +574,39 @@ export class SessionLog extends Sized implements Durable {
     while (wanted.size > 0 && !this.isCaughtUp && this.#epoch === epoch) await this.#page(epoch);
     if (this.#epoch !== epoch) return;
     this.#wantedMessages = undefined;
-    for (const id of wanted.values()) inflight.free(id); // its message is lost: an error has been told
+    for (const id of wanted.values()) inflight.free(id); // the message is lost; the error was reported
   }
 
-  /** More waits than the zone allows, or than `mostBytes`: the oldest go, soon. */
+  /** Start to drop the oldest messages if more wait than the zone allows, or more bytes than `mostBytes`. */
   trim(mostBytes = Infinity): void {
     const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
     if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack, mostBytes) <= 0) return;
     const { ports } = this.#session;
     ports.work.begin();
-    // not within the call: what hears of a drop may publish, and come here again
+    // not synchronously: a listener of the drop event may publish, which would call `trim` again
     this.#trimming = Promise.resolve()
       .then(() => this.#drop(slack, mostBytes))
-      .catch((error: unknown) => ports.announcer.failed(error, 'dropping what is too much of its queue', this.#session))
+      .catch((error: unknown) =>
+        ports.announcer.failed(error, 'dropping messages beyond the queue limits', this.#session)
+      )
       .finally(() => {
         this.#trimming = undefined;
         ports.work.end();
       });
   }
 
-  /**
-   * Drop the oldest messages of the lowest priority until no more than so many bytes wait; as much of it as can be done now.
-   */
+  /** Drop the oldest messages of the lowest priority until at most `mostBytes` wait, as far as that is possible now. */
   async shorten(mostBytes: number): Promise<void> {
     while (this.#trimming !== undefined) await this.#trimming;
     this.trim(mostBytes);
     await this.#trimming;
-    this.resized(); // the bytes in flight may only be known now
+    this.resized(); // the bytes in flight may not have been known before
   }
 
-  /** How many messages, at least, have to go. Those of priorities are bounded each by itself, exactly when they come into memory. */
+  /**
+   * Get the least number of messages to drop. With priorities the limits apply to each priority, and are exact only in memory; here they
+   * are multiplied.
+   */
   #excess(slack: number, totalBytes = Infinity): number {
     const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.zoneSettings;
     const { waiting } = this;
@@ -603,7 +618,7 @@ export class SessionLog extends Sized implements Durable {
     return mostBytes > 0 && waitingBytes > mostBytes ? 1 : 0;
   }
 
-  /** @param mostBytes what the bound of all queues together leaves to this one */
+  /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
   async #drop(slack: number, mostBytes = Infinity): Promise<void> {
     const session = this.#session;
     const { backlog } = session;
@@ -613,7 +628,7 @@ export class SessionLog extends Sized implements Durable {
     const inFlight = this.#offlineInFlight;
     if (inFlight === undefined) {
       if (session.state !== 'connected' || this.#excess(slack, mostBytes) <= 0) return;
-      // what is not in memory comes there first
+      // messages are paged into memory, where the backlog drops them
       if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper(mostBytes));
       else this.page();
       return;
@@ -627,7 +642,7 @@ export class SessionLog extends Sized implements Durable {
       limit = Math.min(limit * 2, MAX_DROP_RECORDS)
     ) {
       const unwritten = this.#unwritten;
-      // what is in the store can not be looked at then
+      // if the store fails, its messages cannot be read
       if (from >= unwritten || this.#ledger.isFailed) {
         this.#dropUnwritten(drop);
         return;
@@ -645,15 +660,15 @@ export class SessionLog extends Sized implements Durable {
         } else drop.take(read.messages);
         from = segmentFirst(entry.key) + 1;
         isAtHead &&= isBad || read.segment.unfinished === 0;
-        if (isAtHead) this.#pageFrom = from; // nobody looks for it again
+        if (isAtHead) this.#pageFrom = from; // the segment need not be read again
       }
       if (entries.length < limit) from = unwritten;
     }
   }
 
   /**
-   * What drops those messages, given oldest first, that are too much: where they have priorities, as it would be in memory.
-   * @param inFlight has those in flight, which stay
+   * Create a `Dropper`. With priorities it drops the same messages as a backlog in memory would.
+   * @param inFlight the packet ids in flight, whose messages are not dropped
    */
   #dropper(mostBytes: number, inFlight: Buffer = NOTHING_IN_FLIGHT): Dropper {
     const { zoneSettings } = this.#session;
@@ -684,11 +699,11 @@ export class SessionLog extends Sized implements Durable {
     };
   }
 
-  /** Of what is in no segment yet; the session itself has those below `pageFrom`. */
+  /** Drop messages that are in no segment yet. Those below `pageFrom` are in memory, and are left to the session. */
   #dropUnwritten(drop: Dropper): void {
     drop.take([...this.#unfolded, ...this.#writing, ...this.#open].filter(({ seq }) => seq >= this.#pageFrom));
     drop.end();
-    this.#open = this.#takeOpen(); // it may be long until they are written
+    this.#open = this.#takeOpen(); // forget the dropped messages now: the next commit may be late
   }
 
   #dropOne(persisted: PersistedMessage, reason: DropReason): void {
@@ -699,12 +714,12 @@ export class SessionLog extends Sized implements Durable {
     this.#session.ports.announcer.dropped(message, reason, this.#session);
   }
 
-  /** Of the next message to be dropped: where the session is within its own bounds, that of all queues together. */
+  /** Reason of the next drop: if the session is within its own limits, the limit on all backlogs. */
   get #dropReason(): DropReason {
     return this.#excess(0) > 0 ? 'queue_full' : 'total_queue_full';
   }
 
-  /** Bring the next messages into memory, unless that is under way. */
+  /** Read the next page of messages into memory, unless one is being read. */
   page(): void {
     if (this.#isPaging || this.isCaughtUp) return;
     this.#isPaging = true;
@@ -715,7 +730,7 @@ export class SessionLog extends Sized implements Durable {
         () => this.#endPage(epoch),
         (error: unknown) => this.#pageFailed(epoch, error)
       )
-      .catch((error: unknown) => this.#session.failInternally(error, 'sending what waits'))
+      .catch((error: unknown) => this.#session.failInternally(error, 'sending queued messages'))
       .finally(() => this.#session.ports.work.end());
   }
 
@@ -725,7 +740,7 @@ export class SessionLog extends Sized implements Durable {
     this.#session.pump();
   }
 
-  /** What is in the store stays there: it goes on when the store does, or on the next connection. */
+  /** A page could not be read. Try again when the store works again; if it has not failed, close the connection. */
   #pageFailed(epoch: number, error: unknown): void {
     const session = this.#session;
     if (this.#epoch !== epoch) return;
@@ -740,10 +755,11 @@ export class SessionLog extends Sized implements Durable {
       return;
     }
     this.#isPaging = false;
-    session.ports.announcer.failed(error, 'reading its queue from the store', session);
+    session.ports.announcer.failed(error, 'reading queued messages from the store', session);
     if (session.connection !== undefined) session.close('store_failed', ReasonCode.serverUnavailable);
   }
 
+  /** Read one page: records of the store, or at last the messages that are in no segment yet. */
   async #page(epoch: number): Promise<void> {
     const { ports } = this.#session;
     const unwritten = this.#unwritten;
@@ -772,12 +788,12 @@ export class SessionLog extends Sized implements Durable {
     else if (bytes > LARGE_PAGE_BYTES) this.#pageRecords = Math.max(limit >> 1, 1);
   }
 
-  /** The first number that is in no segment of the store. */
+  /** Number of the first message that is in no segment of the store. */
   get #unwritten(): number {
     return (this.#unfolded[0] ?? this.#writing[0] ?? this.#open[0])?.seq ?? this.#next;
   }
 
-  /** @returns why it cannot be read, if so */
+  /** Put the messages of a record into memory. @returns the error if the record is damaged */
   #placeSegment(entry: Entry): BrokerError | undefined {
     const read = this.#readSegment(entry);
     if (read instanceof BrokerError) {
@@ -790,7 +806,7 @@ export class SessionLog extends Sized implements Durable {
     return undefined;
   }
 
-  /** A record cannot be read: what it held waits no longer, and it is deleted. */
+  /** Delete a damaged record, count its messages as lost, and report the error. */
   async #discardDamaged(entry: Entry, unwritten: number, fault: BrokerError): Promise<void> {
     const from = segmentFirst(entry.key);
     const [start, end] = [from + 1, unwritten].map((seq) => numberKey(Kind.segment, this.number, seq));
@@ -805,16 +821,17 @@ export class SessionLog extends Sized implements Durable {
     if (this.count === 0) this.bytes = this.qos0Count = 0;
     this.resized();
     this.flowTouched();
-    if (lost === 0) return; // all of it was done, or it was told of before
+    if (lost === 0) return; // all of its messages were done, or the loss was reported before
     const { ports, client } = this.#session;
-    const whose = `${lost} messages for client ${JSON.stringify(client.clientId)} that were accepted are lost with it`;
-    const remedy = 'Let checkStore (embermq store check) tell what else is damaged, or restore a copy.';
-    const error = new BrokerError(fault.code, `${fault.message}. ${whose}. ${remedy}`);
-    ports.announcer.failed(error, 'reading its queue from the store', client);
+    const lostMessages = `${lost} accepted messages for client ${JSON.stringify(client.clientId)} are lost with it`;
+    const remedy = 'Run checkStore (embermq store check) to find further damage, or restore a backup.';
+    const error = new BrokerError(fault.code, `${fault.message}. ${lostMessages}. ${remedy}`);
+    ports.announcer.failed(error, 'reading queued messages from the store', client);
   }
 
   /**
-   * The messages of a record that are not done; an error where it cannot be read.
+   * Read the messages of a record that are not done.
+   * @returns an error if the record is damaged
    * @throws BrokerError STORE_TOO_NEW
    */
   #readSegment(entry: Entry): { segment: Segment; messages: PersistedMessage[]; end: number } | BrokerError {
@@ -847,14 +864,15 @@ export class SessionLog extends Sized implements Durable {
   }
 }
 
-/** Drops what is too much of the messages that it is given, oldest first. */
+/** Drops messages beyond the limits. */
 interface Dropper {
+  /** Add messages, the oldest first. */
   take(messages: readonly PersistedMessage[]): void;
-  /** All have been given: with priorities it shows now which go first. */
+  /** All messages have been added: with priorities, drop those beyond the limit of bytes now. */
   end(): void;
 }
 
-/** What most sessions have none of: an array each would be a tenth of what an offline session takes. */
+/** The empty list, shared by all sessions: separate arrays would be a tenth of the memory of an offline session. */
 const NONE: never[] = Object.freeze([]) as unknown as never[];
 
 function appended<T>(list: T[], item: T): T[] {
@@ -863,7 +881,7 @@ function appended<T>(list: T[], item: T): T[] {
   return list;
 }
 
-/** Records that are read first to drop messages; then twice as many, and so on: mostly a few messages have to go. */
+/** Records of the first read when messages are dropped; usually a few suffice. Each further read has twice as many. */
 const FIRST_DROP_RECORDS = 4;
-/** At most; a record has up to 128 KB. */
+/** Most records of one read; a record has up to 128 KB. */
 const MAX_DROP_RECORDS = 64;

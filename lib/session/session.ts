@@ -398,7 +398,7 @@ export class Session extends Outbound implements ClientInfo, Publisher, SessionA
 
   /**
    * Classify the error of a stream. Errors that a peer can cause are reported by `client.disconnected` alone: lost connections, protocol
-   * errors below MQTT (`ProtocolError`), and all errors at a listener. Other errors come from streams of the app, and are reported as errors.
+   * errors below MQTT (`ProtocolError`), and all errors at a listener. Other errors, of streams of the app, are reported as errors.
    * @returns the reason for which the connection ends
    */
   streamFailed(error: Error): DisconnectReason {

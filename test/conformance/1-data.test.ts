@@ -374,7 +374,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     ]) {
       const client = await rawClient(broker);
       client.send(publish(`a${text}`));
-      assert.ok((await refused(client, 0x81))?.startsWith(`topic name: has ${shown};`));
+      assert.ok((await refused(client, 0x81))?.startsWith(`topic name: contains ${shown};`));
     }
   });
 

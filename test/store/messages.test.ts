@@ -339,7 +339,7 @@ describe('Persisted messages', () => {
     const { client } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance('1s');
     assert.equal(client.isConnected, false);
-    assert.deepEqual(told, ['sending what waits: out of order']);
+    assert.deepEqual(told, ['sending queued messages: out of order']);
     Reflect.deleteProperty(session, 'pump');
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance('1s');
@@ -388,7 +388,7 @@ describe('A queue with an unreadable record', () => {
     await lives.kit.clock.advance(100);
     assert.deepEqual(texts(), ['0', '2']);
     assert.deepEqual(told, [
-      'memory: queued messages of session 1, from number 2: the checksum is wrong. 1 messages for client "a" that were accepted are lost with it. Let checkStore (embermq store check) tell what else is damaged, or restore a copy.'
+      'memory: queued messages of session 1, from number 2: the checksum is wrong. 1 accepted messages for client "a" are lost with it. Run checkStore (embermq store check) to find further damage, or restore a backup.'
     ]);
   });
 
