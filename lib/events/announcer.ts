@@ -36,7 +36,7 @@ export class Announcer {
   /** Emit an error that cannot be returned to a caller as an `error` event, or as a process warning if there is no listener. */
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
     const error = asError(thrown);
-    if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // the broker has stopped: nothing waits for the result of the read
+    if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // the broker stopped during a read
     if (this.#events.heard.error)
       this.#events.emit('error', client === undefined ? { error, during } : { error, during, client });
     else if (!(thrown instanceof ProtocolError) && this.#warnings < MAX_WARNINGS) {

@@ -10,103 +10,116 @@ import { Draft } from './record.ts';
 import type { Batch, Entry, Store } from './store.ts';
 import { Unwritten } from './unwritten.ts';
 
-/** Something that is kept: it says itself what has changed since it was last written. */
+/** A persisted object. It knows what has changed since it was last written. */
 export interface Durable {
-  /** It is in the list of what is to be written; the ledger's. */
+  /** True if the object is in the ledger's list of changed objects. Only the ledger sets it. */
   isDirty: boolean;
   /**
-   * Put into the draft all that has changed since the last call.
-   * @param journal where to put instead what is soon to change again; undefined: all that was put into journals since the last time there
-   *   was none goes into the draft, as far as it still holds
+   * Write everything that has changed since the last call.
+   * @param journal for records that will soon change again; undefined: write to `draft` everything that was written to journals since the
+   *   last call without a journal, as far as it is still valid
    */
   write(draft: Draft, journal: Draft | undefined): void;
-  /** What was written last is kept. */
+  /** Called when the last `write` has been committed. */
   committed(): void;
-  /** It is not, and has to be written again; what has changed since is refused to whom it was promised, too. The ledger has it in its list. */
+  /**
+   * Called when the commit of the last `write` has failed. The object must write these changes again, and refuse later changes that were
+   * promised to clients. It is in the ledger's list of changed objects.
+   */
   commitFailed(): void;
 }
 
-/** Who waits for commits. */
+/** An object that waits for commits. */
 export interface Waiter {
-  /** All commits up to this one are kept. @returns false when it waits no longer */
+  /** Called when all commits up to this one are in the store. @returns false if the object no longer waits */
   commitSucceeded(ticket: number): boolean;
-  /** The commits up to this one failed, whatever waits for them must give up or ask for another ticket. @returns as above */
+  /** Called when the commits up to this one have failed. To wait on, take another ticket. @returns false if the object no longer waits */
   commitFailed(ticket: number, error: Error): boolean;
 }
 
-/** What the ledger asks of the broker. */
+/** What the ledger needs from the broker. */
 export interface LedgerHost {
   readonly clock: Clock;
   readonly wheel: TimingWheel;
   readonly work: WorkCount;
-  /** Call `turnEnded` when the turn ends. */
+  /** Request a call of `turnEnded` at the end of the turn. */
   turnLater(): void;
+  /** Called when a commit fails, unless the store has failed already. */
   storeFailed(error: BrokerError): void;
+  /** Called when a commit succeeds after a failure. */
   storeRecovered(): void;
-  /** A commit is kept, or has failed. @param bytes of it */
+  /** Called when a commit has succeeded or failed. @param bytes size of the commit */
   written(bytes: number): void;
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
 }
 
-const IN_USE = 'a broker of this process has it. Stop that one first, or give each a store of its own.';
+const IN_USE =
+  'a broker in this process uses the store. Stop that broker first, or use a separate store for each broker.';
 const STILL_CLOSING =
   'writes from the previous stop() are still in progress. Start again when the disk answers, or end this process.';
 const LAST_LOST =
   'the last changes could not be written; none of them was acknowledged. Check the disk before the next start.';
-/** What changes without anybody waiting for it is written with the next commit, at most so much later (and a tick of the timing wheel). */
-const LAZY_MS = 50;
-/** A commit that takes longer is told of, once. */
+/** Maximum time until a change is written that nothing waits for, in addition to a tick of the timing wheel. */
+const MAX_LAZY_MS = 50;
+/** A commit that takes longer than this is reported once. */
 const SLOW_COMMIT_MS = 10_000;
-/** A store that failed is opened again after this, each time twice as long, at most `SLOWEST_REOPEN_MS`. */
+/** Delay until a failed store is opened again. It is doubled with each attempt, up to `SLOWEST_REOPEN_MS`. */
 const FIRST_REOPEN_MS = 100;
 const SLOWEST_REOPEN_MS = 10_000;
 /**
- * Journals are folded so long after the first of them; before that when they hold so many bytes, come from so many commits, or speak of
- * so many sessions.
+ * Limits of journals. They are folded when the oldest one has this age, or earlier if they have this many bytes, commits or changed
+ * objects.
  */
 const FOLD_MS = 100;
 const FOLD_BYTES = 262_144;
 const FOLD_COMMITS = 1_000;
 const FOLD_ITEMS = 2_000;
 
-/** Times that commits failed of which it is known what was refused: no message waits for as many. */
-const FAILURES_REMEMBERED = 1_000;
+/** Number of failures whose tickets are remembered; no message waits through more failures than this. */
+const MAX_FAILURES = 1_000;
 
 /**
- * Group commit. Whatever changed since the last commit leaves as one batch, at the end of the turn; while it is under way the next one
- * gathers. An acknowledgement that promises something takes the `ticket` of the commit that will hold it and waits for that.
+ * Writes changes to the store in group commits.
  *
- * After a commit that failed nothing more is written on the open store: it is closed and opened again, then all that was lost is
- * written anew. Meanwhile `isFailed`, and nothing that promises is accepted.
+ * All changes since the last commit are committed as one batch, at the end of the turn. Changes during a commit wait for the next one. An
+ * acknowledgement that must not be sent before a change is persisted takes the `ticket` of its commit and waits for that commit.
+ *
+ * After a failed commit, the store is closed and opened again, and then the lost changes are written again. Meanwhile `isFailed` is true,
+ * and operations that promise persistence are refused.
  */
 export class Ledger {
-  /** Raised by every change that an acknowledgement has to wait for: who compares it before and after knows whether to. */
+  /**
+   * Incremented by every change that an acknowledgement must wait for. Compare it before and after an operation to know whether to wait.
+   */
   promises = 0;
-  /** The last commit that is kept. */
+  /** Ticket of the last successful commit. */
   settled = 0;
+  /** True from a failed commit until the next successful one. */
   isFailed = false;
-  /** The tickets of commits that failed, first and last of each time that they did: what waited for those was refused. */
+  /** First and last ticket of the commits of each failure. Everything that waited for them was refused. */
   readonly #refused: [first: number, last: number][] = [];
-  /** Bytes that wait to be written, roughly, and who caused them. */
+  /** Approximate number of bytes that wait to be written, and the publishers that have caused them. */
   readonly unwritten: Unwritten;
+  /** The store that the ledger writes to. */
   readonly store: Store;
   readonly #host: LedgerHost;
   readonly #draft = new Draft();
   readonly #journal = new Draft();
-  /** Commits since the last fold that left a journal, the bytes of these, and who wrote there. */
+  /** Commits since the last fold that have a journal, the size of these journals, and the objects with records in them. */
   #journals: number[] = [];
   #journalBytes = 0;
   readonly #unfolded = new Set<Durable>();
-  /** The commit under way ends the journals before it. */
+  /** True if the present commit folds the journals. */
   #isFolding = false;
   #mustFold = false;
-  /** Number of the commit under way or the last one. */
+  /** Ticket of the present commit, or of the last one. */
   #ticket = 0;
-  /** Number of the last commit record. Tickets of commits with nothing to write leave none. */
+  /** Number of the last commit record. It differs from the ticket, because commits without changes have no record. */
   #commit = 0;
-  /** Whether the store has that one is known: after a commit that failed, the next one may be there. */
+  /** False after a failed commit: the store may contain that commit, too. */
   #isCommitKnown = true;
-  /** When the store was made that was opened first: another one in its place is not taken. */
+  /** Time of creation of the store, by which a different store is recognized when it is opened again. */
   #madeAt: number | undefined;
   #isUrgent = false;
   #isWaiting = false;
@@ -116,17 +129,17 @@ export class Ledger {
   #written: Durable[] = [];
   readonly #waiters = new Set<Waiter>();
   readonly #lazy: Timer;
-  /** Closing and opening a store that failed, until it is open or the ledger is closed. */
+  /** The attempts to close and open a failed store; settles when the store is open or the ledger is closed. */
   #reopening: Promise<void> | undefined;
   #reopenTimer: unknown;
   #endPause: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
-  /** Raised by `close`: what goes on of before must not touch what is opened after. */
-  #life = 0;
-  /** From `open` on until `close` has written all. */
+  /** Incremented by `close`, so that earlier operations do not affect a store that is opened later. */
+  #generation = 0;
+  /** True from `open` until `close` has written all changes. */
   isOpen = false;
   #closing: Promise<void> | undefined;
-  /** A commit that tries whether the store can be written again. */
+  /** True if the next commit tests whether the store can be written again. */
   #isTrial = false;
   #reopenMs = FIRST_REOPEN_MS;
   readonly #slow: Timer;
@@ -136,21 +149,22 @@ export class Ledger {
     this.store = store;
     this.#host = host;
     this.unwritten = new Unwritten(maxUnwritten, this);
-    this.#lazy = timer(() => this.#hurry());
+    this.#lazy = timer(() => this.#requestCommit());
     this.#foldLater = timer(() => {
       this.#mustFold = true;
-      this.#hurry();
+      this.#requestCommit();
     });
     this.#slow = timer(() => {
-      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; what waits for it is not acknowledged. Check the disk.`;
+      const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; messages that wait for it are not acknowledged. Check the disk.`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
   }
 
   /**
-   * Open the store and see whether all its commits are there.
-   * @param look reads what else is there, before anything is written: a store that it refuses is closed as it was
-   * @throws BrokerError STORE_TOO_NEW; StateError STORE_CHANGED, STORE_IN_USE (also while `close` is under way); what the store and `look` throw
+   * Open the store and check its commits.
+   * @param look reads the other records before anything is written; if it throws, the store is closed unchanged
+   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; StateError STORE_CHANGED, STORE_IN_USE (also while `close` is in
+   *   progress); errors of the store and of `look`
    */
   async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
     if (this.isClosing) throw new StateError('STORE_IN_USE', `${this.store.name}: ${STILL_CLOSING}`);
@@ -162,20 +176,20 @@ export class Ledger {
       const fold = await foldJournals(this.store);
       const commits = await readCommits(this.store);
       if (this.#madeAt !== undefined) {
-        this.#checkOurs(commits.last);
+        this.#checkUnchanged(commits.last);
         this.#checkLast(commits.last);
       } else this.#commit = commits.last;
       const seen = await look(commits, fold);
-      // what this one has written since it was opened first, it knows better
+      // journals that this ledger has written itself are not folded from the store: it has their records in memory
       if (fold.draft.batch.length > 0 && this.#journals.length === 0) {
-        // until when clients were connected is what that time says: nobody has been since
+        // the time of the last commit tells how long clients were connected, so it does not change
         writeCommit(fold.draft, this.#commit + 1, commits.lastWallMs);
         await this.store.commit(fold.draft.batch);
         this.#commit++;
       }
       const madeAt = found?.madeAt ?? this.#host.clock.now();
       if (found?.format !== FORMAT) {
-        // before anything that an older version cannot read
+        // written before any record that an older version cannot read
         this.#draft.clear();
         this.#draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).put();
         await this.store.commit(this.#draft.batch);
@@ -183,7 +197,7 @@ export class Ledger {
       this.#madeAt = madeAt;
       this.isOpen = this.#isCommitKnown = true;
       this.#isUrgent = false;
-      if (this.#dirty.length > 0) this.#hurry(); // what could not be written before
+      if (this.#dirty.length > 0) this.#requestCommit(); // changes that could not be written before
       return seen;
     } catch (error) {
       await this.#closeStore();
@@ -192,7 +206,7 @@ export class Ledger {
     }
   }
 
-  /** What it fails with is told. */
+  /** Close the store. Errors are reported, not thrown. */
   async #closeStore(): Promise<void> {
     try {
       await this.store.close();
@@ -206,36 +220,36 @@ export class Ledger {
     return this.#isBusy ? this.#draft.batch.bytes : 0;
   }
 
-  /** Number of the last commit that the store is known to hold. */
+  /** Number of the last commit that is known to be in the store. */
   get commit(): number {
     return this.#commit;
   }
 
-  /** The commit that will hold what is changed now. */
+  /** Ticket of the commit that will contain the present changes. */
   get ticket(): number {
     return this.#ticket + 1;
   }
 
-  /** The commit that holds, or will hold, the last change of an item; 0: it is kept. */
+  /** Get the ticket of the commit that contains, or will contain, the last change of an item; 0 if that change is committed. */
   ticketOf(item: Durable): number {
     return item.isDirty ? this.ticket : this.#isBusy ? this.#ticket : 0;
   }
 
-  /** Whoever waited for this commit was told that it failed. A later one may be settled since. */
+  /** Tell whether the commit of a ticket has failed. Later commits may have succeeded since. */
   hasRefused(ticket: number): boolean {
     return this.#refused.some(([first, last]) => ticket >= first && ticket <= last);
   }
 
-  /** It has changed; nobody waits for that. @param bytes what it will take, roughly */
+  /** Note that an item has changed, if nothing waits for the commit. @param bytes approximate size of the change */
   touch(item: Durable, bytes = 0): void {
     this.unwritten.noted += bytes;
     if (item.isDirty) return;
     item.isDirty = true;
     this.#dirty.push(item);
-    if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, LAZY_MS);
+    if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
   }
 
-  /** It has changed, and somebody waits for that with `ticket`. */
+  /** Note that an item has changed, if an acknowledgement waits for the commit `ticket`. @param bytes approximate size of the change */
   promise(item: Durable, bytes = 0): void {
     this.unwritten.noted += bytes;
     this.promises++;
@@ -243,36 +257,38 @@ export class Ledger {
       item.isDirty = true;
       this.#dirty.push(item);
     }
-    this.#hurry();
+    this.#requestCommit();
   }
 
-  /** Write down the time: until now there was a process, and who is connected was. */
+  /** Commit the present time. After a crash it tells how long the process ran and its clients were connected. */
   pulse(): void {
     this.#isPulseDue = true;
-    this.#hurry();
+    this.#requestCommit();
   }
 
-  #hurry(): void {
+  #requestCommit(): void {
     if (this.#isUrgent) return;
     this.#isUrgent = true;
     if (!this.#isBusy) this.#host.turnLater();
   }
 
-  /** Have a waiter told of every commit until it wants no more. */
+  /** Notify a waiter of all commits, until it returns false. */
   wait(waiter: Waiter): void {
     this.#waiters.add(waiter);
   }
 
   /**
-   * What the store has, see `Store.read`.
-   * @throws StateError STORE_CLOSED when `close` was called meanwhile; BrokerError STORE_UNUSABLE, or what a store says by an error of its own
+   * Read from the store; see `Store.read`.
+   * @throws StateError STORE_CLOSED if `close` was called meanwhile; BrokerError STORE_UNUSABLE if the store throws an error that is not a
+   *   BrokerError; any BrokerError of the store
    */
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
-    const life = this.#life;
+    const generation = this.#generation;
     try {
       return await this.store.read(from, to, limit);
     } catch (error) {
-      if (!this.isOpen || this.#life !== life) throw new StateError('STORE_CLOSED', `${this.store.name}: was closed`);
+      if (!this.isOpen || this.#generation !== generation)
+        throw new StateError('STORE_CLOSED', `${this.store.name}: the store was closed`);
       if (error instanceof BrokerError) throw error;
       const why = error instanceof Error ? error.message : String(error);
       throw new BrokerError('STORE_UNUSABLE', `${this.store.name}: the store cannot be read: ${why}`, {
@@ -281,7 +297,7 @@ export class Ledger {
     }
   }
 
-  /** Why nothing that promises is accepted while `isFailed`. */
+  /** Create the error with which operations are refused while `isFailed`. */
   refusal(): BrokerError {
     return new BrokerError(
       'STORE_FAILED',
@@ -289,7 +305,7 @@ export class Ledger {
     );
   }
 
-  /** Resolves when the commit of this ticket is kept. @throws BrokerError STORE_FAILED */
+  /** Wait until the commit of a ticket is in the store. @throws BrokerError STORE_FAILED if it fails */
   committed(ticket: number): Promise<void> {
     if (ticket <= this.settled) return Promise.resolve();
     return new Promise((resolve, reject) => {
@@ -307,13 +323,15 @@ export class Ledger {
     });
   }
 
-  /** Let commits wait, or go on: what waits for them waits as well, and publishers pause. */
+  /**
+   * Stop or continue commits. While they are stopped, acknowledgements wait, and publishers are paused when too many bytes are unwritten.
+   */
   set isWaiting(isWaiting: boolean) {
     this.#isWaiting = isWaiting;
     if (!isWaiting && this.#isUrgent && !this.#isBusy) this.#host.turnLater();
   }
 
-  /** The turn is over: what it changed leaves, unless a commit is under way. */
+  /** Commit the changes of the turn that has ended, unless a commit is in progress. */
   turnEnded(): void {
     if (!this.#isUrgent || this.#isBusy || this.#isWaiting || this.isFailed || !this.isOpen) return;
     this.#begin();
@@ -337,7 +355,7 @@ export class Ledger {
     this.#isBusy = true;
     work.begin();
     if (draft.batch.length === 0 && !this.#isPulseDue && !this.#isTrial) {
-      this.#done(undefined);
+      this.#commitEnded(undefined);
       return;
     }
     this.#isPulseDue = false;
@@ -346,9 +364,9 @@ export class Ledger {
     this.#commitNow(draft.batch).then(
       () => {
         this.#commit = number;
-        this.#done(undefined);
+        this.#commitEnded(undefined);
       },
-      (error: unknown) => this.#done(error ?? new Error('the commit was rejected'))
+      (error: unknown) => this.#commitEnded(error ?? new Error('the commit was rejected'))
     );
   }
 
@@ -389,7 +407,7 @@ export class Ledger {
     for (const number of this.#journals) draft.key(Kind.journal).u48(number).delete();
   }
 
-  #folded(): void {
+  #foldEnded(): void {
     this.#isFolding = this.#mustFold = false;
     this.#journals = [];
     this.#journalBytes = 0;
@@ -400,7 +418,7 @@ export class Ledger {
     await this.store.commit(batch);
   }
 
-  #done(error: unknown): void {
+  #commitEnded(error: unknown): void {
     this.#host.wheel.disarm(this.#slow);
     this.#host.written(this.#draft.batch.bytes);
     this.#isBusy = false;
@@ -409,15 +427,15 @@ export class Ledger {
     this.#written = [];
     if (error === undefined) {
       this.settled = this.#ticket;
-      if (this.#isFolding) this.#folded();
+      if (this.#isFolding) this.#foldEnded();
       if (this.isFailed) this.#recovered();
       for (const item of written) this.#guard(() => item.committed());
-      this.#tell((waiter) => waiter.commitSucceeded(this.settled));
+      this.#notify((waiter) => waiter.commitSucceeded(this.settled));
     } else this.#fail(error, written);
-    // those who waited have changed something in their turn
+    // the waiters may have made changes
     if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
     else if (this.#dirty.length > 0 && this.#lazy.dueMs === Infinity && !this.isFailed)
-      this.#host.wheel.arm(this.#lazy, LAZY_MS);
+      this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
     if (this.#journals.length > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
       this.#host.wheel.arm(this.#foldLater, FOLD_MS);
     if (!this.#isBusy) this.#onIdle?.();
@@ -432,7 +450,7 @@ export class Ledger {
     }
   }
 
-  #tell(waits: (waiter: Waiter) => boolean): void {
+  #notify(waits: (waiter: Waiter) => boolean): void {
     for (const waiter of [...this.#waiters]) {
       this.#guard(() => {
         if (!waits(waiter)) this.#waiters.delete(waiter);
@@ -451,7 +469,7 @@ export class Ledger {
     this.isFailed = true;
     const isUntouched = cause instanceof Error && (cause as { isUntouched?: unknown }).isUntouched === true;
     if (!isUntouched) this.#isCommitKnown = false;
-    this.#mustFold = true; // what is in the store is known then, whether it has taken this commit or not
+    this.#mustFold = true; // a fold makes the content of the store known, whether or not it contains the failed commit
     this.#isTrial = false;
     for (const item of written) {
       if (item.isDirty) continue;
@@ -462,52 +480,53 @@ export class Ledger {
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
     if (isNew) this.#host.storeFailed(error);
-    // what gathered since the failing commit began waits for the next one: that, too, is not to be had now
+    // changes since the failed commit began wait for the next ticket, which fails as well
     const ticket = this.ticket;
     this.#ticket++;
     if (isNew) {
       this.#refused.push([this.settled + 1, ticket]);
-      if (this.#refused.length > FAILURES_REMEMBERED) this.#refused.shift();
+      if (this.#refused.length > MAX_FAILURES) this.#refused.shift();
     } else (this.#refused.at(-1) as [number, number])[1] = ticket;
-    this.#tell((waiter) => waiter.commitFailed(ticket, error));
+    this.#notify((waiter) => waiter.commitFailed(ticket, error));
     this.#reopening = this.#reopen(isUntouched);
   }
 
   /**
-   * A handle on which a write failed may never write again (LevelDB's does not), and says nothing of what it has kept. Opened anew it is
-   * tried with all that waits: room for less is not enough.
-   * @param isOpen nothing was written: it is only tried again
+   * Close and open the store until that succeeds, and then try a commit with all pending changes.
+   *
+   * After a failed write, a store that stays open may never write again (LevelDB does not), and does not tell what it has written.
+   * @param isOpen true if nothing was written: the store stays open, and only the commit is tried again
    */
   async #reopen(isOpen: boolean): Promise<void> {
     const { clock, work } = this.#host;
-    const life = this.#life;
-    let isOtherTold = false;
-    while (this.#life === life) {
+    const generation = this.#generation;
+    let isOtherReported = false;
+    while (this.#generation === generation) {
       if (!isOpen) await work.during(this.#closeStore());
-      if (this.#life !== life) return;
+      if (this.#generation !== generation) return;
       const delayMs = this.#reopenMs;
       this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
       await new Promise<void>((resolve) => {
         this.#endPause = resolve;
         this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
       });
-      if (this.#life !== life) return;
+      if (this.#generation !== generation) return;
       if (isOpen) break;
       try {
         await work.during(this.#openAgain());
         break;
       } catch (error) {
-        // for all else, it has been told that the store failed
-        const isOther = error instanceof OtherStore; // the one that was there may come back
-        if (!isChanged(error) || (isOther && isOtherTold)) continue;
+        // other errors are not reported: `storeFailed` has been called
+        const isOther = error instanceof OtherStore; // the previous store may be restored
+        if (!isStoreChanged(error) || (isOther && isOtherReported)) continue;
         this.#host.failed(error, 'opening the store again');
-        isOtherTold = isOther;
+        isOtherReported = isOther;
         if (isOther) continue;
         await this.#closeStore();
         return;
       }
     }
-    if (this.#life !== life) return;
+    if (this.#generation !== generation) return;
     this.#isTrial = true;
     this.#begin();
   }
@@ -516,7 +535,7 @@ export class Ledger {
     await this.store.open();
     this.#checkSame((await checkFormat(this.store))?.madeAt);
     const { last } = await readCommits(this.store);
-    this.#checkOurs(last);
+    this.#checkUnchanged(last);
     this.#checkLast(last);
   }
 
@@ -526,22 +545,22 @@ export class Ledger {
   }
 
   /** @throws StateError STORE_CHANGED */
-  #checkOurs(last: number): void {
+  #checkUnchanged(last: number): void {
     const isBehind = this.#isCommitKnown && last < this.#commit;
     if (!isBehind && last <= this.#commit + (this.#isCommitKnown ? 0 : 1)) return;
     throw new StateError(
       'STORE_CHANGED',
-      `${this.store.name}: another broker has written to it, so this one cannot continue with its state in memory: create a new broker`
+      `${this.store.name}: another broker has written to the store, so this broker cannot continue with its state in memory. Create a new broker`
     );
   }
 
-  /** The last commit that was kept has to be there; one more may be, of which nobody knew whether it was. */
+  /** Check that the last commit is in the store, and report an error if it is missing. After a failed commit, one more may be there. */
   #checkLast(last: number): void {
     if (last < this.#commit) {
-      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} were kept and are missing since it was opened again. What they held is lost; the next start names them, and goes on without them if the option repairStore says so.`;
+      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} had been written, but are missing after the store was opened again. Their changes are lost. The next start reports them, and continues without them only if the option repairStore is set.`;
       this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
     }
-    // what is missing stays a gap, which the next start finds
+    // the missing commits leave a gap, which the next start finds
     this.#commit = Math.max(this.#commit, last);
   }
 
@@ -552,12 +571,15 @@ export class Ledger {
     this.#host.storeRecovered();
   }
 
-  /** `close` is under way: a commit may hang for long. */
+  /** True while `close` is in progress, which may take long if a commit hangs. */
   get isClosing(): boolean {
     return this.#closing !== undefined;
   }
 
-  /** Write what is left and close the store; while that is under way, the same again. @throws BrokerError STORE_FAILED if that is not kept */
+  /**
+   * Write the pending changes and close the store. Calls during a close return the same promise.
+   * @throws BrokerError STORE_FAILED if the changes cannot be written; errors of closing the store
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close().finally(() => {
       this.#closing = undefined;
@@ -566,7 +588,7 @@ export class Ledger {
   }
 
   async #close(): Promise<void> {
-    if (!isClaimedBy(this.store, this)) return; // it was never opened, and another ledger may have it
+    if (!isClaimedBy(this.store, this)) return; // the store was never opened, and another ledger may use it
     while (this.#isBusy || (!this.isFailed && (this.#dirty.length > 0 || this.#journals.length > 0))) {
       this.#mustFold = true;
       if (!this.#isBusy) this.#begin();
@@ -576,12 +598,12 @@ export class Ledger {
         });
     }
     this.#onIdle = undefined;
-    this.#life++;
+    this.#generation++;
     this.isOpen = false;
     const { clock, wheel } = this.#host;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
     this.#endPause?.();
-    await this.#reopening; // what is being opened can be closed then
+    await this.#reopening; // so that a store that is being opened is closed as well
     wheel.disarm(this.#lazy);
     wheel.disarm(this.#foldLater);
     const isLost = this.isFailed && this.#dirty.length > 0;
@@ -598,14 +620,14 @@ export class Ledger {
   }
 }
 
-/** What is opened again is not what was open before. */
+/** The store that was opened again is not the previous one. */
 class OtherStore extends StateError {
   constructor({ name }: Store) {
-    super('STORE_CHANGED', `${name}: another store is in the place of the one that was open: put that one back`);
+    super('STORE_CHANGED', `${name}: this is not the store that was open before. Restore the previous store`);
   }
 }
 
-function isChanged(error: unknown): error is StateError {
+function isStoreChanged(error: unknown): error is StateError {
   return error instanceof StateError && error.code === 'STORE_CHANGED';
 }
 

@@ -96,7 +96,7 @@ describe('A broker whose store failed', () => {
     store.inner = other;
     await assert.rejects(kit.broker.start(), {
       code: 'STORE_CHANGED',
-      message: 'the disk: another store is in the place of the one that was open: put that one back'
+      message: 'the disk: this is not the store that was open before. Restore the previous store'
     });
     assert.deepEqual(await entriesOf(other), before);
     store.inner = own;

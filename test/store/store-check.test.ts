@@ -632,7 +632,7 @@ describe('A store that is in use', () => {
       await using kit = await createTestBroker({ store });
       await assert.rejects(run(store), {
         code: 'STORE_IN_USE',
-        message: /^the only: a broker of this process has it\. Stop that one first/
+        message: /^the only: a broker in this process uses the store\. Stop that broker first/
       });
       await kit.broker.publish({ topic: 'a', qos: 1, retain: true });
     });
