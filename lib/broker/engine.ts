@@ -44,8 +44,8 @@ import { VERSION } from './version.ts';
 const STORE_ALARM = 'store_failed';
 
 /**
- * The parts of a broker, made and connected. Each part declares what it asks of the others; this object has all of them, and no logic but
- * what starts and stops them together. `Broker` is what an app sees of it.
+ * Creates and connects the parts of a broker. Each part declares an interface with what it needs; this object implements them and contains no
+ * logic except starting and stopping the parts together. `Broker` is the public interface.
  */
 export class Engine {
   readonly settings: Settings;
@@ -69,7 +69,7 @@ export class Engine {
   readonly retained: RetainedMessages;
   readonly retainer: Retainer;
   readonly delayed: DelayedMessages;
-  /** undefined: nothing outlives the process. */
+  /** undefined: there is no store. */
   readonly persistence: Persistence | undefined = undefined;
   readonly ledger: Ledger | undefined;
   readonly tables: Tables;
@@ -84,7 +84,7 @@ export class Engine {
   readonly #monitor: SystemMonitor;
   readonly #startSession: StartActor<SessionActions>;
 
-  /** @param broker whom the diagnostics channels name */
+  /** @param broker the `Broker` named in messages of the diagnostics channels */
   constructor(settings: Settings, broker: object) {
     this.settings = settings;
     this.node = settings.node;
@@ -94,7 +94,7 @@ export class Engine {
       this.clock,
       settings.timerResolution,
       (error) => this.announcer.failed(error, 'a timer', undefined),
-      (run) => this.turn.later(run) // behind the poll phase, in which the sockets are read
+      (run) => this.turn.later(run) // after the poll phase, in which sockets are read
     );
     const watch = () => this.publishing?.watch();
     this.events = new Events(watch);
@@ -149,28 +149,28 @@ export class Engine {
     this.sessionPorts = this.#portsOfSessions();
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
-    this.publishing.watch(); // rewrite rules close the fast path, too
+    this.publishing.watch(); // rewrite rules also close the fast path
   }
 
   // ------------------------------------------------------------------------------------------------------------------ life
 
-  /** The broker accepts: timers run. */
+  /** Start all parts and accept connections. */
   begin(): void {
     this.time.read();
     this.pressure.start();
     this.retained.rearm();
     this.delayed.rearm();
     this.notices.start(this.#sysTopics());
-    // another clock's time says nothing about the process
+    // A virtual clock does not measure the process.
     if (this.clock === systemClock) this.#monitor.start(this.time.nowMs);
     this.life.isRunning = true;
     for (const session of this.sessions.values()) session.rearmOffline();
     this.connections.openEarly();
   }
 
-  /** Everybody is told to disconnect. */
+  /** Disconnect all clients. */
   drain(will: 'publish' | 'drop' | 'keep'): void {
-    this.publishing.publishWaiting(); // the app has been told that these are taken
+    this.publishing.publishWaiting(); // the broker has accepted these messages
     this.life.number++;
     this.notices.stop();
     this.#monitor.stop();
@@ -181,12 +181,12 @@ export class Engine {
         session.failInternally(error, 'closing at the stop');
       }
     }
-    // not before: what listeners publish about those that disconnect is published as their wills are
+    // After the disconnections, so that messages published by listeners of their events are sent, as wills are.
     this.publishing.publishWaiting();
     this.life.isRunning = false;
   }
 
-  /** No timer is left. */
+  /** Remove all timers and pending work. */
   end(): void {
     this.life.number++;
     this.connections.forgetWaiting();
@@ -212,7 +212,7 @@ export class Engine {
     return session;
   }
 
-  /** Make the actor of a session that is offline again. */
+  /** Create the actor of an offline session again. */
   revive(session: Session): void {
     if (session.actor === undefined) session.actor = this.#startSession(session, session.clientId, 'disconnected');
   }
@@ -247,7 +247,7 @@ export class Engine {
     const isExhausted = () => this.pressure.isMemoryExhausted;
     return {
       sharedSubscriptionStrategy,
-      // a message that one member can take at once does not wait for another one
+      // While memory is exhausted, prefer a member that can receive the message immediately.
       get sharedDispatchAckEnabled() {
         return sharedDispatchAckEnabled || isExhausted();
       }
@@ -306,7 +306,7 @@ export class Engine {
   }
 
   #storeFailed(error: BrokerError): void {
-    const summary = `${error.message}. What must be persisted is refused until the store can be written again.`;
+    const summary = `${error.message}. Operations that must be persisted are refused until the store can be written again.`;
     this.notices.alarm('alert', { id: STORE_ALARM, title: 'the store failed', summary });
     const announced = new BrokerError(error.code, summary, { cause: error.cause });
     this.announcer.failed(announced, 'writing to the store', undefined);
@@ -315,7 +315,7 @@ export class Engine {
   }
 
   #storeRecovered(): void {
-    const summary = 'the store is written again';
+    const summary = 'the store can be written again';
     this.notices.alarm('clear', { id: STORE_ALARM, title: 'the store failed', summary });
     if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
   }

@@ -33,7 +33,7 @@ import type { Life } from './life.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
 
-/** What publishing asks of the broker. */
+/** The parts of the broker that `Publishing` uses. */
 export interface PublishingHost {
   readonly clock: Clock;
   readonly time: TimeReading;
@@ -59,15 +59,15 @@ export interface PublishingHost {
 
 /** The path of a message through the broker: hooks, retained copy, subscribers. */
 export class Publishing {
-  /** Hooks, or a zone, may refuse or change what clients publish. */
+  /** Hooks or a zone may refuse or change messages of clients. */
   hasHooks = false;
-  /** Nobody watches or changes single messages: runs of QoS 0 frames may be forwarded as they are. */
+  /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
   isFastPathOpen = true;
   readonly #host: PublishingHost;
-  /** A message of the app is on its way: what its handlers publish waits for the next turn, or they could call each other without end. */
+  /** A message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless recursion. */
   #isPublishing = false;
   #waiting: (() => void)[] = [];
-  /** A zone says `aclNomatch: 'deny'`, which refuses without any hook. */
+  /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   readonly #hasDenyingZone: boolean;
 
   constructor(host: PublishingHost) {
@@ -75,7 +75,7 @@ export class Publishing {
     this.#hasDenyingZone = [...host.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
   }
 
-  /** Who watches or may change messages has changed: decide anew which paths are open. */
+  /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners or taps. */
   watch(): void {
     const { hooks, events, taps, rewrites } = this.#host;
     const { heard } = events;
@@ -90,7 +90,7 @@ export class Publishing {
       !rewrites.hasRules;
   }
 
-  /** Ask the deliver hooks, which answer at once. */
+  /** Call the deliver hooks, which must answer synchronously. */
   mayDeliver(message: Message, session: Session): boolean {
     const { hooks, announcer } = this.#host;
     for (const hook of hooks.deliver) {
@@ -106,7 +106,7 @@ export class Publishing {
     return true;
   }
 
-  /** Ask the authorizePublish and publish hooks, in this order. Synchronous as long as they are. */
+  /** Call the authorizePublish hooks, then the publish hooks. Synchronous if all hooks are. */
   decide(message: Message, route: Route, client: Session | undefined): PublishDecision | Promise<PublishDecision> {
     const { hooks, metrics } = this.#host;
     if (client === undefined || client.isSuperuser) return this.#change(message, route, client, 0);
@@ -135,14 +135,14 @@ export class Publishing {
     });
   }
 
-  /** What a delayed message will be when its time has come: that is what rights are asked for. */
+  /** A delayed message with its inner topic, to which authorization applies. */
   #inner(message: Message, route: Route): Message {
     if (route.kind !== TopicKind.delayed) return message;
     const delay = parseDelayed(message.topic, this.#host.clock.now() / 1000);
     return typeof delay === 'object' ? this.retopic(message, delay.topic) : message;
   }
 
-  /** The publish hooks, each on what the one before made of the message. */
+  /** Call the publish hooks. Each receives the message as the previous one has changed it. */
   #change(
     message: Message,
     route: Route,
@@ -150,7 +150,7 @@ export class Publishing {
     from: number
   ): PublishDecision | Promise<PublishDecision> {
     const { hooks } = this.#host;
-    // A delayed message is changed when it is really published.
+    // The publish hooks run for a delayed message when its delay has passed.
     if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
     for (let at = from; at < hooks.publish.length; at++) {
       const answer = hooks.call<Parameters<Hook<'publish'>>[0], HookAnswer>(
@@ -182,7 +182,7 @@ export class Publishing {
     if (typeof answer !== 'object' || answer === null || isApproval(answer)) return { message, route, reasonCode: 0 };
     if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
     try {
-      // what the answer does not name stays as it is
+      // Fields that the answer does not contain stay unchanged.
       const { topic, payload, qos, retain } = message;
       const given = answer as MessageInput;
       const changed = this.make(
@@ -203,15 +203,15 @@ export class Publishing {
     }
   }
 
-  /** A message of what somebody gave. @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID */
+  /** Create a message. @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID */
   make(input: MessageInput, origin: Session | undefined): Message {
-    const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a text';
+    const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a string';
     if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', input.topic, fault);
     this.#host.time.read();
     return Message.from(input, origin, this.#host.time.nowMs, this.#host.time.wallMs);
   }
 
-  /** The same message under another topic, as new from now. */
+  /** A copy of a message with another topic and the current time. */
   retopic(message: Message, topic: string): Message {
     const { payload, qos, retain, origin } = message;
     const properties = boundProperties(message);
@@ -224,8 +224,8 @@ export class Publishing {
   }
 
   /**
-   * Whether somebody on its route would have to wait for a message of QoS 1 or 2, and there is no room for it: in memory, or in the
-   * store. Asked before anybody gets it, and only while `isRefusing`.
+   * Whether a QoS 1 or 2 message would have to be queued for a subscriber on its route although there is no room in memory or in the store.
+   * Called before any delivery, and only while `isRefusing`.
    */
   refuses(message: Message, { targets, groups }: Route): boolean {
     const { isMemoryExhausted, isSpaceLow } = this.#host.pressure;
@@ -239,19 +239,19 @@ export class Publishing {
     return groups.some((group) => lacksRoom(group.mayPersist, group.hasRoom));
   }
 
-  /** Keep what is to be retained, tell of the message, hand it to everybody. @returns how many took it */
+  /** Announce a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
   route(message: Message, route: Route): number {
     const host = this.#host;
     const { counts } = host.metrics;
     if (message.hasExpired(host.time.nowMs)) {
-      host.announcer.dropped(message, 'expired', undefined); // a hook took its time [MQTT-3.3.2-5]
+      host.announcer.dropped(message, 'expired', undefined); // it expired while a hook decided [MQTT-3.3.2-5]
       return 0;
     }
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
       if (host.events.heard['message.publish']) {
         host.events.emit('message.publish', { message, client: message.origin as Session | undefined });
-        route = host.routing.freshened(route); // a listener may have subscribed somebody
+        route = host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
     const { targets, groups } = route;
@@ -268,7 +268,7 @@ export class Publishing {
     return taken;
   }
 
-  /** A run of QoS 0 frames of one topic that nobody watches: handed on as it lies to whom it suits, one by one to the others. */
+  /** Route a run of QoS 0 frames of one topic on the fast path. Subscribers with another layout get single messages. */
   routeRun(
     connection: Connection<Session>,
     route: Route,
@@ -327,7 +327,7 @@ export class Publishing {
     if (messages !== undefined && host.ledger !== undefined) pauseForStore(connection, host.ledger, notedBefore);
   }
 
-  /** The messages of a run. */
+  /** Create the messages of a run of frames. */
   #unroll(connection: Connection<Session>, route: Route, buf: Buffer, start: number, end: number): Message[] {
     const { nowMs, wallMs } = this.#host.time;
     const layout = connection.inboundFastPath === 5 ? 5 : 4;
@@ -342,7 +342,7 @@ export class Publishing {
         size |= (byte & 127) << shift;
         if (byte < 128) break;
       }
-      // a route made for this once does not know its bytes
+      // The length is read from the frame, because a route that is not cached does not contain it.
       const payloadAt = body + 2 + ((buf[body] << 8) | buf[body + 1]) + (layout === 5 ? 1 : 0);
       const wire = { buf, start: at, end: body + size, packetIdAt: 0 };
       messages.push(
@@ -365,7 +365,7 @@ export class Publishing {
     return messages;
   }
 
-  /** Publish a will under the rights of its client: the hooks are asked as for any PUBLISH. */
+  /** Publish a will with the rights of its client. The hooks run as for any PUBLISH. */
   will(session: Session, will: WillState): undefined | Promise<boolean> {
     const host = this.#host;
     let message: Message;
@@ -384,8 +384,8 @@ export class Publishing {
   }
 
   /**
-   * Route a message that no packet waits for, once it has been decided on.
-   * @returns when hooks take their time: whether that is done, false where the broker has stopped before
+   * Route a message after its decision. No client waits for an acknowledgement of it.
+   * @returns a promise if hooks decide asynchronously; it resolves to false if the broker has stopped first
    */
   #settle(
     decided: PublishDecision | Promise<PublishDecision>,
@@ -414,7 +414,7 @@ export class Publishing {
     });
   }
 
-  /** `$delayed/<seconds>/<topic>`. @returns a reason code */
+  /** Delay a message to `$delayed/<seconds>/<topic>`. @returns a reason code */
   delay(message: Message): number {
     const code = this.#addDelayed(message);
     if (code !== ReasonCode.noMatchingSubscribers) this.#host.announcer.dropped(message, NOT_DELAYED[code], undefined);
@@ -431,7 +431,7 @@ export class Publishing {
     return isAdded ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
   }
 
-  /** The time of a delayed message has come. Rights were asked when it was accepted; the publish hooks are asked now. */
+  /** Publish a delayed message after its delay. It was authorized when it was accepted; the publish hooks run now. */
   release(message: Message, topic: string): undefined | Promise<boolean> {
     const host = this.#host;
     const { ledger } = host;
@@ -441,7 +441,7 @@ export class Publishing {
         .committed(message.ticket)
         .then(
           () => host.life.number === life && (this.release(message, topic) ?? true),
-          () => true // it was refused
+          () => true // the message was refused
         )
         .catch((error: unknown) => {
           host.announcer.failed(error, 'publishing a delayed message', undefined);
@@ -453,7 +453,7 @@ export class Publishing {
     return this.#settle(decided, 'publishing a delayed message', undefined);
   }
 
-  /** A message of the app. @returns how many subscribers took it */
+  /** Publish a message of the app. @returns the number of subscribers that accepted it */
   publish(input: MessageInput): number | Promise<number> {
     const message = this.make(input, undefined);
     if (!this.#isPublishing) return this.#publish(message);
@@ -471,7 +471,7 @@ export class Publishing {
     });
   }
 
-  /** Publish what waits for the next turn. */
+  /** Publish the messages that wait for the next turn. */
   publishWaiting(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -515,36 +515,33 @@ export class Publishing {
     }
   }
 
-  /** The error of `host.publish` where a message would have to wait for a client and there is no room. No client has received it. */
+  /** The error of `broker.publish` if a message has to be queued and there is no room. No subscriber has received the message. */
   #noRoom(message: Message): BrokerError {
     this.#host.announcer.dropped(message, 'quota', undefined);
     const why = this.#host.pressure.isSpaceLow
       ? this.#noSpace
       : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';
-    return new BrokerError(
-      'QUOTA_EXCEEDED',
-      `the message to "${message.topic}" would have to wait for a client: ${why}`
-    );
+    return new BrokerError('QUOTA_EXCEEDED', `the message to "${message.topic}" cannot be queued: ${why}`);
   }
 
   get #noSpace(): string {
     return `${this.#host.ledger?.store.name}: the space of the store is used up; free disk space`;
   }
 
-  /** The error of `host.publish` where a delayed message was not accepted. */
+  /** The error of `broker.publish` if a delayed message is refused. */
   #notDelayed(code: number, { topic }: Message): BrokerError {
     if (code === ReasonCode.quotaExceeded && this.#host.pressure.isSpaceLow)
       return new BrokerError('QUOTA_EXCEEDED', `"${topic}": ${this.#noSpace}`);
     if (code === ReasonCode.quotaExceeded) {
-      const text = 'as many delayed messages wait as may (options maxDelayedMessages, maxDelayedBytes)';
+      const text = 'the limit of delayed messages is reached (options maxDelayedMessages, maxDelayedBytes)';
       return new BrokerError('QUOTA_EXCEEDED', text);
     }
     if (!this.#host.settings.delayedPublish)
-      return new StateError('DELAYED_OFF', `"${topic}": delayed messages are switched off (option delayedPublish)`);
+      return new StateError('DELAYED_OFF', `"${topic}": delayed messages are disabled (option delayedPublish)`);
     return new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', topic);
   }
 
-  /** A message of the broker itself: no hooks, not counted. */
+  /** Publish a message of the broker itself. No hooks run, and the message is not counted. */
   publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
     const message = this.make({ topic, payload, qos, retain }, undefined);
     message.isSystem = true;
@@ -552,7 +549,7 @@ export class Publishing {
   }
 }
 
-/** Why a message that can not be delayed is dropped. */
+/** Drop reasons for messages that cannot be delayed, by reason code. */
 const NOT_DELAYED = {
   [ReasonCode.topicNameInvalid]: 'topic_invalid',
   [ReasonCode.notAuthorized]: 'not_authorized',
@@ -561,7 +558,7 @@ const NOT_DELAYED = {
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
 
-/** Its properties, with the bound that the broker has set to its life: that does not stand in a packet of 3.x. */
+/** The properties of a message, with the expiry interval that the broker has set. Packets of MQTT 3.x do not contain it. */
 function boundProperties({ properties, expiryInterval }: Message): MessageInput['properties'] {
   return expiryInterval < 0 ? properties : { ...properties, messageExpiryInterval: expiryInterval };
 }
@@ -571,7 +568,7 @@ function refusalCode(answer: Verdict): number {
   return typeof answer === 'object' ? codeOf(answer) : ReasonCode.notAuthorized;
 }
 
-/** The code of a hook's refusal: one that an acknowledgement can carry [MQTT-3.4.2-1], and never one that means success. */
+/** The reason code of a refusal by a hook: an error code that is allowed in an acknowledgement [MQTT-3.4.2-1]. */
 function codeOf({ reasonCode = ReasonCode.notAuthorized }: Refusal): number {
   return reasonCode >= 0x80 && isAllowedCode('puback', reasonCode) ? reasonCode : ReasonCode.unspecifiedError;
 }
@@ -585,7 +582,7 @@ function refusedByHook({ message, reasonCode }: PublishDecision): Error {
   return new NotAuthorized(`a publish hook refused the message to "${message.topic}"`, reasonCode);
 }
 
-/** Not decided by any hook: the broker has stopped while it was asked. */
+/** The drop reason for a reason code. With 0x8B, the broker has stopped while a hook was deciding. */
 function dropReason(reasonCode: number): DropReason {
   return reasonCode === ReasonCode.serverShuttingDown ? 'server_shutting_down' : 'not_authorized';
 }
@@ -593,6 +590,6 @@ function dropReason(reasonCode: number): DropReason {
 function stoppedMeanwhile(message: Message): Error {
   return new StateError(
     'BROKER_NOT_STARTED',
-    `the broker has stopped before the message to "${message.topic}" was published`
+    `the broker stopped before the message to "${message.topic}" was published`
   );
 }

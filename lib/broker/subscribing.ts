@@ -27,16 +27,16 @@ import type { SessionIndex } from './session-index.ts';
 
 const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
-/** What UNSUBACK says while nothing can be kept: 0x97 is not among its codes [MQTT-3.11.3-2]. */
+/** The reason code of UNSUBACK while the store cannot be written. 0x97 is not allowed there [MQTT-3.11.3-2]. */
 const NOT_PERSISTED = ReasonCode.implementationSpecificError;
 
-/** Filters of one packet that are dealt with in one turn. */
+/** Maximum number of filters of one packet that are processed in one turn. */
 const FILTERS_AT_ONCE = 1_000;
 
-/** Answers to a connection's packets that may wait for a commit before no more of them are read. */
+/** Number of answers waiting for a commit at which the connection is not read any further. */
 const MAX_WAITING = 1_000;
 
-/** What subscribing asks of the broker. */
+/** The parts of the broker that `Subscribing` uses. */
 export interface SubscribingHost {
   readonly metrics: Metrics;
   readonly events: Events;
@@ -52,17 +52,17 @@ export interface SubscribingHost {
   readonly turn: { later(run: () => void): void };
 }
 
-/** Subscriptions of sessions: SUBSCRIBE and UNSUBSCRIBE, and the same on a client's behalf. */
+/** Processes SUBSCRIBE and UNSUBSCRIBE, and subscribes and unsubscribes on behalf of clients. */
 export class Subscribing {
   readonly #host: SubscribingHost;
-  /** How many answers wait for a commit, by connection. */
+  /** Number of answers that wait for a commit, by connection. */
   readonly #waiting = new Map<Connection<Session>, number>();
 
   constructor(host: SubscribingHost) {
     this.#host = host;
   }
 
-  /** Several filters act as one after the other, answered by one SUBACK [MQTT-3.8.4-5]. */
+  /** Process the filters of a SUBSCRIBE in order and answer with one SUBACK [MQTT-3.8.4-5]. */
   subscribe(session: Session, packet: SubscribePacket): void {
     const { subscriptions, messageId, properties } = packet;
     const connection = session.connection as Connection<Session>;
@@ -71,7 +71,7 @@ export class Subscribing {
     const feeds: RetainedFeed[] = [];
     const answer = () => {
       if (session.connection !== connection || connection.isClosed) {
-        session.releaseFeeds(feeds); // they wait for no SUBACK any more
+        session.releaseFeeds(feeds); // there will be no SUBACK
         return;
       }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
@@ -81,7 +81,7 @@ export class Subscribing {
       });
     };
     const next = (at: number): void | Promise<void> => {
-      // nothing is granted to the next connection, which has not asked
+      // Stop if another connection has taken over the session: it has not subscribed.
       for (const end = at + FILTERS_AT_ONCE; at < subscriptions.length && session.connection === connection; at++) {
         if (at === end) return this.#nextTurn().then(() => next(at));
         const code = this.#subscribeOne(session, subscriptions[at], ids, feeds);
@@ -98,7 +98,7 @@ export class Subscribing {
     this.#holdWhile(session, connection, next(0), 'subscribing');
   }
 
-  /** Go on when what the session has subscribed is in the store. @param hasChanges whether the packet has changed some of that */
+  /** Continue when the subscriptions of a session are persisted. @param hasChanges whether the packet has changed subscriptions */
   #whenPersisted(session: Session, connection: Connection<Session>, hasChanges: boolean, run: () => void): void {
     const { log } = session;
     const { ledger } = this.#host;
@@ -108,7 +108,7 @@ export class Subscribing {
       return;
     }
     if (ledger.isFailed) {
-      session.close('store_failed', ReasonCode.quotaExceeded); // hooks took their time, and the commit of these failed
+      session.close('store_failed', ReasonCode.quotaExceeded); // the commit of the changes failed while hooks decided
       return;
     }
     const count = (this.#waiting.get(connection) ?? 0) + 1;
@@ -133,14 +133,14 @@ export class Subscribing {
       });
   }
 
-  /** Subscribe a client that has connected to what the option `autoSubscriptions` says. */
+  /** Make the subscriptions of the option `autoSubscriptions` for a client that has connected. */
   autoSubscribe(session: Session): void {
     for (const request of this.#host.settings.autoSubscriptions) {
       const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
       let isSafe = true;
       const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
         const name = names[placeholder as keyof typeof names];
-        if (/[+#]/.test(name)) isSafe = false; // it would match topics of others
+        if (/[+#]/.test(name)) isSafe = false; // the wildcard would match topics of other clients
         return name;
       });
       const code = isSafe ? this.subscribeFor(session, { ...request, topic }) : ReasonCode.topicFilterInvalid;
@@ -150,18 +150,18 @@ export class Subscribing {
     }
   }
 
-  /** @returns false where the client takes no packet of that size, which ends its connection [MQTT-3.1.2-24] */
+  /** Send an answer. @returns false if it exceeds the client's Maximum Packet Size, which ends the connection [MQTT-3.1.2-24] */
   #answer(session: Session, connection: Connection<Session>, packet: Buffer, metric: number): boolean {
     if (packet.length <= session.maxFrame) {
       connection.send(packet, metric);
       return true;
     }
-    const why = `the answer takes ${packet.length} bytes, the client allows ${session.maxFrame} (Maximum Packet Size)`;
+    const why = `the answer takes ${packet.length} bytes, but the client accepts at most ${session.maxFrame} (Maximum Packet Size)`;
     session.fail(new ProtocolError(ReasonCode.packetTooLarge, why));
     return false;
   }
 
-  /** Hold the connection's later packets while hooks decide. */
+  /** Process no further packets of a connection while hooks decide. */
   #holdWhile(session: Session, connection: Connection<Session>, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
     session.pauseForHook();
@@ -213,7 +213,7 @@ export class Subscribing {
     return isThenable(verdict) ? verdict.then(act) : act(verdict);
   }
 
-  /** What an authorizeSubscribe hook's answer comes to in the SUBACK: a granted QoS, or the code of a refusal [MQTT-3.9.3-2]. */
+  /** The SUBACK reason code for the answer of an authorizeSubscribe hook: a granted QoS or an error code [MQTT-3.9.3-2]. */
   #codeOf(answer: Verdict | number, asked: QoS): number {
     if (isApproval(answer)) return asked;
     if (typeof answer === 'number') return answer < 0x80 ? Math.min(asked, answer) : answer;
@@ -225,7 +225,7 @@ export class Subscribing {
     metrics.counts[
       code === ReasonCode.notAuthorized ? Metric.packetsSubscribeAuthError : Metric.packetsSubscribeError
     ]++;
-    return session.protocolVersion === 5 ? code : 0x80; // encodeSuback knows what 3.1 can say
+    return session.protocolVersion === 5 ? code : 0x80; // encodeSuback converts it for MQTT 3.1
   }
 
   /** @returns 0 or the reason code that refuses the filter */
@@ -277,10 +277,10 @@ export class Subscribing {
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
     const handling = session.protocolVersion === 5 ? request.retainHandling : 0;
     if (handling === 0 || (handling === 1 && known === undefined)) {
-      // [MQTT-3.3.1-9, -10]; none for shared subscriptions
+      // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
       const feed = this.#host.retainer.feedFor(subscription);
       if (feed !== undefined) {
-        session.startFeed(feed); // kept by the commit that keeps the subscription
+        session.startFeed(feed); // persisted by the commit of the subscription
         feeds.push(feed);
       }
     }
@@ -307,7 +307,7 @@ export class Subscribing {
       );
       this.#host.sessions.addSubscription(session, subscription);
     } else {
-      // [MQTT-3.8.4-3]: the same subscription with other options, so that no message falls between
+      // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.
       subscription.qos = options.qos;
       subscription.noLocal = options.noLocal;
       subscription.retainAsPublished = options.retainAsPublished;
@@ -327,12 +327,12 @@ export class Subscribing {
     return subscription;
   }
 
-  /** Many filters of one packet are dealt with in slices: nobody has to wait for all of them. */
+  /** Resolves in the next turn. A packet with many filters is processed in slices, so that other connections are not delayed. */
   #nextTurn(): Promise<void> {
     return new Promise((resolve) => this.#host.turn.later(resolve));
   }
 
-  /** Filters are compared as they are; each has its code [MQTT-3.10.4-1, -6]. */
+  /** Process an UNSUBSCRIBE. Filters are compared character by character, and each has its own reason code [MQTT-3.10.4-1, -6]. */
   unsubscribe(session: Session, packet: UnsubscribePacket): void {
     const { unsubscriptions, messageId } = packet;
     const connection = session.connection as Connection<Session>;
@@ -343,7 +343,7 @@ export class Subscribing {
       if (end < unsubscriptions.length)
         return this.#nextTurn().then(() => (session.connection === connection ? next(end) : undefined));
       if (session.protocolVersion !== 5 && granted.includes(NOT_PERSISTED)) {
-        if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded); // it has no word for it
+        if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded); // UNSUBACK of MQTT 3.x has no reason codes
         return;
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
@@ -376,7 +376,7 @@ export class Subscribing {
     }
   }
 
-  /** Take one subscription away. @returns false if there was none */
+  /** Remove a subscription. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
     const { events } = this.#host;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
@@ -388,8 +388,8 @@ export class Subscribing {
   }
 
   /**
-   * Subscribe on a client's behalf: no hook is asked. The filter is as the client would write it.
-   * @returns granted QoS, or a reason code of 0x80 and above
+   * Subscribe on behalf of a client. No hook runs. The filter is given without the mount point.
+   * @returns the granted QoS, or a reason code of 0x80 or above
    */
   subscribeFor(session: Session, request: AutoSubscription): number {
     const options = {
@@ -418,19 +418,19 @@ export class Subscribing {
   }
 }
 
-/** Whether the store may have a subscription, also one that has just been ended. */
+/** Whether a subscription may be in the store, including one that was removed since the last commit. */
 function mayBePersisted({ log, subscriptions }: Session, filter: string): boolean {
   return log !== undefined && (subscriptions.get(filter) !== undefined || log.isUnwritten(filter));
 }
 
-/** A filter under a mount point; the share prefix stays in front. */
+/** A topic filter with the mount point, which is inserted after a share prefix. */
 export function mounted(filter: string, mountpoint: string): string {
   if (mountpoint === '') return filter;
   const at = sharePrefix(filter);
   return filter.slice(0, at) + mountpoint + filter.slice(at);
 }
 
-/** A stored filter as the client knows it. */
+/** A stored topic filter without the mount point, as the client knows it. */
 export function unmountedFilter(filter: string, mountpoint: string): string {
   if (mountpoint === '') return filter;
   const at = sharePrefix(filter);
