@@ -194,13 +194,13 @@ export class TimingWheel {
 
   #sweep(): void {
     const heap = this.#heap;
-    let kept = 0;
+    let count = 0;
     for (const slot of heap) {
       if (slot.head === undefined) this.#slots.delete(slot.tick);
-      else heap[kept++] = slot;
+      else heap[count++] = slot;
     }
-    heap.length = kept;
-    for (let at = (kept >> 1) - 1; at >= 0; at--) this.#sink(at);
+    heap.length = count;
+    for (let at = (count >> 1) - 1; at >= 0; at--) this.#sink(at);
     this.#emptySlots = 0;
   }
 

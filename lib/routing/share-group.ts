@@ -18,7 +18,7 @@ interface Cursor<M> {
   /** For `round_robin`: index of the next member. */
   next: number;
   /** For `sticky`: the member that received the last message. */
-  kept: M | undefined;
+  last: M | undefined;
   /** For `hash`: the hash of the publisher's client id. */
   readonly hash: number;
 }
@@ -46,7 +46,7 @@ export class ShareGroup<M extends GroupMember> {
   /** Weak, so that the cursor of a publisher is released with the publisher. */
   readonly #cursors = new WeakMap<Publisher, Cursor<M>>();
   /** The cursor for messages of the application and of the broker. */
-  readonly #ownCursor: Cursor<M> = { next: 0, kept: undefined, hash: hashOf('') };
+  readonly #ownCursor: Cursor<M> = { next: 0, last: undefined, hash: hashOf('') };
 
   /** The members, in the order in which they subscribed. */
   get members(): readonly M[] {
@@ -104,9 +104,9 @@ export class ShareGroup<M extends GroupMember> {
       }
       case 'sticky': {
         const cursor = this.#cursorOf(publisher);
-        const kept = cursor.kept !== undefined && this.#ticketOf.has(cursor.kept) ? cursor.kept : undefined;
-        if (kept !== undefined && meets(kept, need)) return kept;
-        return (cursor.kept = this.#draw(need, random, kept));
+        const preferred = cursor.last !== undefined && this.#ticketOf.has(cursor.last) ? cursor.last : undefined;
+        if (preferred !== undefined && meets(preferred, need)) return preferred;
+        return (cursor.last = this.#draw(need, random, preferred));
       }
       case 'hash':
         return this.#members[this.#seek(this.#cursorOf(publisher).hash, need)];
@@ -117,7 +117,7 @@ export class ShareGroup<M extends GroupMember> {
     if (publisher === undefined) return this.#ownCursor;
     let cursor = this.#cursors.get(publisher);
     if (cursor === undefined) {
-      cursor = { next: 0, kept: undefined, hash: hashOf(publisher.clientId) };
+      cursor = { next: 0, last: undefined, hash: hashOf(publisher.clientId) };
       this.#cursors.set(publisher, cursor);
     }
     return cursor;
@@ -136,9 +136,10 @@ export class ShareGroup<M extends GroupMember> {
   }
 
   /**
-   * Draw a random member from those that meet the highest requirement that any member meets; `kept` takes precedence if it is one of them.
+   * Draw a random member from those that meet the highest requirement that any member meets.
+   * @param preferred a member that does not meet `need`; it takes precedence if a lower requirement applies and it meets that
    */
-  #draw(need: number, random: () => number, kept?: M): M {
+  #draw(need: number, random: () => number, preferred?: M): M {
     const members = this.#members;
     const count = members.length;
     for (let draw = 0; draw < DRAWS; draw++) {
@@ -146,7 +147,7 @@ export class ShareGroup<M extends GroupMember> {
       if (meets(member, need)) return member;
     }
     for (; ; need--) {
-      if (kept !== undefined && meets(kept, need)) return kept;
+      if (preferred !== undefined && meets(preferred, need)) return preferred;
       let able = 0;
       for (const member of members) if (meets(member, need)) able++;
       if (able === 0) continue;

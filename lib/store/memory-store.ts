@@ -81,8 +81,8 @@ class MemoryStore implements Store {
     values.splice(i, 0, value);
     if (keys.length <= BLOCK_KEYS) return;
     // keys that arrive in ascending order leave full blocks
-    const kept = i === keys.length - 1 ? i : BLOCK_KEYS / 2;
-    this.#blocks.splice(at + 1, 0, { keys: keys.splice(kept), values: values.splice(kept) });
+    const splitAt = i === keys.length - 1 ? i : BLOCK_KEYS / 2;
+    this.#blocks.splice(at + 1, 0, { keys: keys.splice(splitAt), values: values.splice(splitAt) });
   }
 
   #delete(key: string): void {
