@@ -32,7 +32,7 @@ import type { SessionIndex } from './session-index.ts';
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const NEVER = 0xffff_ffff;
 
-/** What admitting clients asks of the broker. */
+/** The parts of the broker that `Admission` uses. */
 export interface AdmissionHost {
   readonly node: string;
   readonly clock: Clock;
@@ -50,8 +50,10 @@ export interface AdmissionHost {
 }
 
 /**
- * Lets clients in: the way from CONNECT to CONNACK, and re-authentication. Synchronous as long as the hooks are. Hooks decide on any number
- * of CONNECTs at once, also of one client id; whom they let in is admitted there and then, in one go, so the last one has the session.
+ * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks are.
+ *
+ * Hooks may decide on several CONNECTs at the same time, also with the same client id. Each client is admitted in one synchronous step when the
+ * hooks approve it, so the client that is approved last owns the session.
  */
 export class Admission {
   readonly #host: AdmissionHost;
@@ -76,7 +78,7 @@ export class Admission {
     if (!versions.includes(packet.protocolVersion)) {
       throw new ProtocolError(
         ReasonCode.unsupportedProtocolVersion,
-        `MQTT level ${packet.protocolVersion} is not accepted here (option protocolVersions)`
+        `MQTT protocol level ${packet.protocolVersion} is not accepted (option protocolVersions)`
       );
     }
     session.checkControls(packet.clientId, 'client id');
@@ -157,7 +159,7 @@ export class Admission {
     exchange.begin(properties.authenticationData);
   }
 
-  /** Memory is short: close connections whose CONNECT has not been accepted, except those of clients that return to a stored session. */
+  /** Close the connections whose CONNECT has not been accepted, because memory is short. Clients that return to a stored session are exempt. */
   closeUnadmitted(connections: Iterable<Connection<Session>>): void {
     const text = 'the broker is short of memory (option memoryHighWatermark)';
     for (const { session, isClosed } of connections) {
@@ -183,7 +185,7 @@ export class Admission {
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
     session.abort = undefined; // the hooks have answered
     const host = this.#host;
-    host.time.read(); // hooks took their time, and what waits for the client may have expired
+    host.time.read(); // queued messages may have expired while the hooks decided
     if (approval.username !== undefined) {
       session.username = approval.username;
       if (usesUsername(session)) session.clientId = approval.username;
@@ -193,27 +195,30 @@ export class Admission {
         connection.transportInfo.mountpoint ?? session.zoneSettings.mountpoint
       );
     }
-    session.isSuperuser = approval.isSuperuser === true; // 'false' and the like give no rights
+    session.isSuperuser = approval.isSuperuser === true; // truthy values such as 'false' grant no rights
     agree(session, packet);
     const stored = host.sessions.get(session.clientId);
     if (host.pressure.isShedding && !host.sessions.isReturning(session))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     if (stored?.state === 'connected' && connection.hasPeerEnded) {
-      connection.lost('closed'); // gone while a hook decided: that must not end a connection that lives
+      connection.lost('closed'); // it closed while a hook decided, and must not take over from the live connection
       return;
     }
     if (stored === undefined && !host.sessions.hasRoom()) {
-      throw new ProtocolError(ReasonCode.quotaExceeded, 'no more sessions are kept (option maxSessions)');
+      throw new ProtocolError(
+        ReasonCode.quotaExceeded,
+        'the maximum number of sessions is reached (option maxSessions)'
+      );
     }
     if (stored === undefined && host.pressure.isSpaceLow && session.isPersistent)
       throw new ProtocolError(
         ReasonCode.quotaExceeded,
-        'no more persistent sessions: the space of the store is used up'
+        'no new persistent session is possible: the space of the store is used up'
       );
     const { ledger } = host;
     const isPersisted = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
     if (ledger?.isFailed && isPersisted)
-      throw new ProtocolError(ReasonCode.serverUnavailable, 'sessions can not be kept now: the store has failed');
+      throw new ProtocolError(ReasonCode.serverUnavailable, 'the session cannot be persisted: the store has failed');
     const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
@@ -229,7 +234,7 @@ export class Admission {
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, connection);
     else this.#begin(session, stored);
-    const isHere = () => owner.connection === connection && !connection.isClosed; // else a listener ended it
+    const isHere = () => owner.connection === connection && !connection.isClosed; // otherwise a listener has ended it
     const welcome = () => {
       if (isHere()) {
         connection.rates = this.#rates.of(owner.zoneSettings);
@@ -246,15 +251,15 @@ export class Admission {
       welcome();
       return;
     }
-    // the will of the connection before is gone from the store now: what becomes of it has to be there
+    // The same commit removes the will of the previous connection from the store and must contain the effects of its publication.
     if (superseded !== undefined) host.wills.publish(owner, superseded);
     superseded = undefined;
     if (isHere()) this.#after(ledger.committed(ledger.ticket), connection, welcome, !resumes);
   }
 
   /**
-   * Go on when something is kept, or read from the store; until then nothing more is read from the client.
-   * @param isNew a session that began with this: its client, told that it has none, must not find one the next time
+   * Continue after a commit or a read from the store. Until then, the connection is not read.
+   * @param isNew the session is new. If the commit fails, it ends, so that the client does not find a session that was never acknowledged
    */
   #after(persisted: Promise<void>, connection: Connection<Session>, run: () => void, isNew = false): void {
     connection.pause(Pause.hook);
@@ -272,7 +277,7 @@ export class Admission {
       .finally(() => connection.session.resumeAfterHook(connection));
   }
 
-  /** @param stored a session of before, which ends [MQTT-3.1.2-4]; one that was to end with its connection ends with it now */
+  /** Begin a new session. @param stored the previous session of the client id, which ends [MQTT-3.1.2-4] */
   #begin(session: Session, stored: Session | undefined): void {
     const host = this.#host;
     const { metrics, events } = host;
@@ -290,7 +295,7 @@ export class Admission {
     if (events.heard['session.created']) events.emit('session.created', { client: session });
   }
 
-  /** @returns the will of the connection that gave way */
+  /** Resume a stored session. @returns the will of the connection that was taken over */
   #resume(stored: Session, session: Session, connection: Connection<Session>): WillState | undefined {
     const { metrics, events } = this.#host;
     let superseded: WillState | undefined;
@@ -311,14 +316,14 @@ export class Admission {
     return superseded;
   }
 
-  /** A hook still decides on a message of the connection before: later ones must not overtake it [MQTT-4.6.0-5]. */
+  /** Wait for a hook that still decides on a message of the previous connection, so that later messages do not overtake it [MQTT-4.6.0-5]. */
   #waitForHooks({ deciding }: Session, connection: Connection<Session>): void {
     if (deciding === undefined || connection.isClosed) return;
     connection.pause(Pause.hook);
     deciding.then(() => connection.session.resumeAfterHook(connection));
   }
 
-  /** CONNACK goes out, then what was in flight, then all else [MQTT-3.2.0-1]. */
+  /** Send the CONNACK first, then the messages in flight, then all others [MQTT-3.2.0-1]. */
   #welcome(session: Session, connection: Connection<Session>, connack: Buffer, sessionPresent: boolean): void {
     const { metrics, events } = this.#host;
     metrics.counts[Metric.clientConnack]++;
@@ -336,15 +341,15 @@ export class Admission {
     const { authMethod } = session;
     const connection = session.connection as Connection<Session>;
     if (authMethod === undefined)
-      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the CONNECT named no authentication method'); // [MQTT-4.12.0-7]
+      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the CONNECT had no authentication method'); // [MQTT-4.12.0-7]
     if (packet.properties?.authenticationMethod !== authMethod) {
-      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the method must be that of CONNECT');
+      throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the authentication method differs from that of CONNECT');
     }
     const data = packet.properties.authenticationData;
     const current = session.auth as Authentication | undefined;
     if (packet.reasonCode === ReasonCode.continueAuthentication) {
       if (current === undefined || current.isWaiting)
-        throw new ProtocolError(ReasonCode.protocolError, 'AUTH: no challenge waits for an answer');
+        throw new ProtocolError(ReasonCode.protocolError, 'AUTH: there is no challenge to answer');
       current.receive(data);
       return;
     }
@@ -366,7 +371,7 @@ export class Admission {
         if (isCurrent())
           session.close('reauthentication_failed', refusal.reasonCode ?? ReasonCode.notAuthorized, refusal); // [MQTT-4.12.1-2]
       },
-      waiting: () => {} // packets go on meanwhile [MQTT-4.12.1-1]
+      waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
     });
     session.auth = exchange;
     session.send('reauthenticate');
@@ -388,16 +393,16 @@ function sendAuth(
   const packet = encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
   if (packet.length <= session.maxFrame) connection.send(packet, Metric.packetsAuthSent);
   else {
-    const why = `an AUTH of ${packet.length} bytes, the client allows ${session.maxFrame} (Maximum Packet Size)`;
+    const why = `the AUTH takes ${packet.length} bytes, but the client accepts at most ${session.maxFrame} (Maximum Packet Size)`;
     session.fail(new ProtocolError(ReasonCode.packetTooLarge, why)); // [MQTT-3.1.2-24]
   }
 }
 
-/** The client id that holds: the user name where the zone has it so, a new name where the client leaves it to us [MQTT-3.1.3-6]. */
+/** The client id of a session: the user name (option useUsernameAsClientid), that of the CONNECT, or a new one if it is empty [MQTT-3.1.3-6]. */
 function clientIdOf(session: Session, packet: ConnectPacket, sessions: SessionIndex): string {
   if (usesUsername(session)) return session.username;
   if (packet.clientId !== '') return packet.clientId;
-  // 3.1.1 wants clean session with it, 3.1 knows no empty id
+  // MQTT 3.1.1 requires Clean Session with an empty client id; MQTT 3.1 does not allow an empty one.
   if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) return '';
   let name: string;
   do name = `auto-${newName()}`.slice(0, session.zoneSettings.maxClientidLen);
@@ -412,7 +417,7 @@ function usesUsername(session: Session): session is Session & { readonly usernam
 
 /** @throws ProtocolError 0x85 */
 function checkClientId({ clientId, zoneSettings: { maxClientidLen } }: Session): void {
-  if (clientId === '') throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'a client id is needed');
+  if (clientId === '') throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'the client id must not be empty');
   if (Buffer.byteLength(clientId) <= maxClientidLen) return;
   const why = `the client id is longer than ${maxClientidLen} bytes (option maxClientidLen)`;
   throw new ProtocolError(ReasonCode.clientIdentifierNotValid, why);
@@ -424,7 +429,7 @@ function newName(): string {
   return name;
 }
 
-/** The mount point with the client's names in it. A name with a wildcard would reach into the topics of others. */
+/** The mount point with client id and user name inserted. A name with a wildcard is refused, because it would match topics of other clients. */
 function mountpointOf(session: Session, template: string | undefined): string {
   if (template === undefined) return '';
   return template.replace(/%[cu]/g, (placeholder) => {
@@ -433,7 +438,7 @@ function mountpointOf(session: Session, template: string | undefined): string {
       const code = placeholder === '%c' ? ReasonCode.clientIdentifierNotValid : ReasonCode.badUserNameOrPassword;
       throw new ProtocolError(
         code,
-        'a name that becomes part of topics may not contain "+" or "#" (option mountpoint)'
+        'a client id or user name that is inserted into the mount point must not contain "+" or "#" (option mountpoint)'
       );
     }
     return name;
@@ -445,16 +450,19 @@ function checkWill(session: Session, packet: ConnectPacket): void {
   if (will === undefined) return;
   const { zoneSettings } = session;
   if (will.qos > zoneSettings.maxQosAllowed)
-    throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not on offer`); // [MQTT-3.2.2-12]
+    throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not supported (option maxQosAllowed)`); // [MQTT-3.2.2-12]
   if (will.retain && !zoneSettings.retainAvailable)
-    throw new ProtocolError(ReasonCode.retainNotSupported, 'retained wills are not on offer'); // [MQTT-3.2.2-13]
+    throw new ProtocolError(ReasonCode.retainNotSupported, 'retained wills are not supported (option retainAvailable)'); // [MQTT-3.2.2-13]
   const fault = checkTopicName(will.topic, { maxLevels: zoneSettings.maxTopicLevels });
   if (fault !== undefined) throw new ProtocolError(ReasonCode.topicNameInvalid, `will: ${fault}`);
   if (zoneSettings.payloadFormatCheck && will.properties?.payloadFormatIndicator === 1 && !isUtf8(will.payload))
-    throw new ProtocolError(ReasonCode.payloadFormatInvalid, 'the will payload claims to be UTF-8 and is not');
+    throw new ProtocolError(
+      ReasonCode.payloadFormatInvalid,
+      'the will payload is declared as UTF-8 but is not valid UTF-8'
+    );
 }
 
-/** Work out what applies to the session and the connection. */
+/** Set the keep alive, the session expiry interval and the will of a session from the CONNECT and the limits of the zone. */
 function agree(session: Session, packet: ConnectPacket): void {
   const { zoneSettings } = session;
   const { properties = {}, will, protocolVersion } = packet;
@@ -479,14 +487,14 @@ function agree(session: Session, packet: ConnectPacket): void {
   };
 }
 
-/** The keep alive of a v5 client. One that differs from what it asked for is sent as Server Keep Alive [MQTT-3.1.2-21]. */
+/** The keep alive of an MQTT 5.0 client. If it differs from the requested one, it is sent as Server Keep Alive [MQTT-3.1.2-21]. */
 function keepaliveOf({ serverKeepalive, maxKeepalive }: Zone, asked: number): number {
   const keepalive = serverKeepalive > 0 ? serverKeepalive : asked;
   const isTooLong = maxKeepalive > 0 && (keepalive === 0 || keepalive > maxKeepalive);
   return isTooLong ? maxKeepalive : keepalive;
 }
 
-/** The bytes of an accepting CONNACK. What explains is left out where it does not fit, what binds is not [MQTT-3.2.2-19, -20]. */
+/** The bytes of a successful CONNACK. Informative properties are omitted if they do not fit into the packet size [MQTT-3.2.2-19, -20]. */
 function connackFor(session: Session, packet: ConnectPacket, approval: Approval, sessionPresent: boolean): Buffer {
   const { protocolVersion, maxFrame } = session;
   const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
@@ -497,7 +505,7 @@ function connackFor(session: Session, packet: ConnectPacket, approval: Approval,
   connack.properties = { ...connack.properties, userProperties: undefined, responseInformation: undefined };
   const bare = encodeConnack(connack, 5);
   if (bare.length <= maxFrame) return bare;
-  const why = `the CONNACK takes ${bare.length} bytes, the client allows ${maxFrame} (Maximum Packet Size)`;
+  const why = `the CONNACK takes ${bare.length} bytes, but the client accepts at most ${maxFrame} (Maximum Packet Size)`;
   throw new ProtocolError(ReasonCode.packetTooLarge, why); // [MQTT-3.1.2-24]
 }
 

@@ -7,16 +7,16 @@ import type { Store } from '../store/store.ts';
 import type { StoredHandOver } from './hand-over.ts';
 import type { Life } from './life.ts';
 
-/** Hand-overs that run at the same time: each has a record of its queue in memory, of up to 128 KB. */
+/** Maximum number of hand-overs that run at the same time. Each has a record of its queue in memory, of up to 128 KB. */
 const MAX_RUNNING = 16;
 /** A hand-over that failed is tried again after this, each time twice as long, at most `SLOWEST_RETRY_MS`. */
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 300_000;
-/** While less may be written before the reserve of the store is used, hand-overs wait; it is looked at so often. */
+/** Hand-overs pause while fewer bytes than this are free before the reserve of the store; the interval of the checks meanwhile. */
 const MIN_FREE_BYTES = 4_194_304;
 const SPACE_CHECK_MS = 1_000;
 
-/** What running hand-overs asks of the broker. */
+/** The parts of the broker that `StoredHandOvers` uses. */
 export interface StoredHandOversHost {
   readonly wheel: TimingWheel;
   readonly work: WorkCount;
@@ -26,17 +26,17 @@ export interface StoredHandOversHost {
 }
 
 /**
- * The hand-overs of sessions in the store: a few at a time, and none while the store is nearly full, because a message takes its space
- * twice until the record that it came from is deleted and compacted.
+ * Runs the hand-overs of sessions in the store, a few at a time. None run while the store is nearly full, because a message takes its space
+ * twice until its original record is deleted and compacted.
  */
 export class StoredHandOvers extends BaseTimer {
   readonly #host: StoredHandOversHost;
   readonly #store: Store;
   readonly #all = new Map<StoredHandOver, Session>();
-  /** Those that can run, in the order in which they do. */
+  /** Hand-overs that are ready to run, in order. */
   readonly #waiting = new Set<StoredHandOver>();
   readonly #running = new Set<StoredHandOver>();
-  /** For want of space. */
+  /** Hand-overs are paused, because the store has too little space. */
   #isPaused = false;
 
   constructor(host: StoredHandOversHost, store: Store) {
@@ -51,14 +51,14 @@ export class StoredHandOvers extends BaseTimer {
     this.#runWaiting();
   }
 
-  /** The broker has begun: those that the stop interrupted, or that had failed, go on as well. */
+  /** Run all hand-overs when the broker has started, including those that were interrupted by a stop or had failed. */
   begin(): void {
     this.#isPaused = false;
     for (const handOver of this.#all.keys()) if (!this.#running.has(handOver)) this.#waiting.add(handOver);
     this.#runWaiting();
   }
 
-  /** Paused for a while: look again whether there is space. */
+  /** End a pause. The next hand-over checks the space again. */
   ring(): void {
     this.#isPaused = false;
     this.#runWaiting();
@@ -68,7 +68,7 @@ export class StoredHandOvers extends BaseTimer {
     return this.#host.life.isRunning && !this.#isPaused;
   }
 
-  /** Before each record. @throws what the store says */
+  /** Whether the next record may be handed over. @throws the errors of the store */
   async #mayContinue(): Promise<boolean> {
     if (!this.#mayRun) return false;
     const { work, wheel } = this.#host;
@@ -103,7 +103,7 @@ export class StoredHandOvers extends BaseTimer {
       } else this.#waiting.add(handOver);
     } catch (error) {
       const { ledger } = host;
-      // a store that failed is opened again, and one that is closed is by the next start
+      // Hand-overs continue when the broker has reopened a failed store, or at the next start.
       if (ledger?.isOpen !== true || ledger.isFailed) this.#waiting.add(handOver);
       else {
         host.announcer.failed(error, 'handing messages over', session);
