@@ -11,7 +11,7 @@ import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 import type { Life } from './life.ts';
 
-/** What handing messages over asks of the broker. */
+/** The parts of the broker that hand-overs use. */
 export interface HandOverHost {
   readonly work: WorkCount;
   readonly life: Life;
@@ -20,22 +20,23 @@ export interface HandOverHost {
   readonly routing: {
     /** The group of a shared subscription; undefined: it has no members. */
     groupOf(subscription: Subscription): Group | undefined;
-    /** Whether a shared subscription still holds. */
+    /** Whether a shared subscription still exists. */
     isShared(subscription: Subscription): boolean;
   };
 }
 
 /**
- * What waits in a session that is over, and came by one of its shared subscriptions, is given to another member of that group (MQTT 5.0
- * section 4.8.2). A queued message does not say which subscription it came by: the one whose filter matches its topic. Where several of
- * the session match, it is not known which it was, and the message ends with the session, as what only this session was to get does.
+ * Gives queued messages of a shared subscription to another member of the group when the session has ended (MQTT 5.0 section 4.8.2).
+ *
+ * A queued message does not contain its subscription, so the subscription is found by its filter. If several subscriptions of the session
+ * match the topic, the message is not handed over; it is dropped with the session, like the messages of its other subscriptions.
  */
 export class HandOver {
   readonly #index = new FilterIndex<Subscription>();
   readonly #groupOf: (subscription: Subscription) => Group | undefined;
   readonly #mountpoint: string;
 
-  /** @param groupOf the group of a shared subscription, as far as it has members still */
+  /** @param groupOf returns the group of a shared subscription; undefined: the group has no members */
   constructor(
     subscriptions: Iterable<Subscription>,
     mountpoint: string,
@@ -47,15 +48,15 @@ export class HandOver {
   }
 
   /**
-   * Deliver a message to another member, which announces it if it drops it.
-   * @returns false if there is no other member, or the message is not known to be the group's
+   * Deliver a message to another member. If that member drops it, the drop is announced.
+   * @returns false if there is no other member or the message does not clearly belong to a group
    */
   give(message: Message, member = this.choose(message)): boolean {
     member?.subscriber.deliver(message, member);
     return member !== undefined;
   }
 
-  /** The member that is to get a message. */
+  /** Choose the member that receives a message. */
   choose(message: Message): Subscription | undefined {
     const { topic } = message;
     const matching: Subscription[] = [];
@@ -66,9 +67,11 @@ export class HandOver {
 }
 
 /**
- * The same for a session in the store. It stays there, with a session expiry of 0, until all of its messages are with others: if the
- * process ends before, the next start goes on. A message is put into the queue of its new member and taken out of the old one in the same
- * commit. One of QoS 2 for a member that is in memory alone is taken out before it is sent, as it must not be sent a second time.
+ * Hands over the messages of a session in the store.
+ *
+ * The session stays in the store, with a session expiry of 0, until all messages are handed over. If the process ends first, the next start
+ * continues. A message moves from the old queue to the new one in one commit. A QoS 2 message for a member without persisted state is removed
+ * from the old queue before it is sent, because it must not be sent twice.
  */
 export class StoredHandOver {
   readonly #host: HandOverHost;
@@ -77,7 +80,7 @@ export class StoredHandOver {
   readonly #log: SessionLog;
   readonly #handOver: HandOver;
   readonly #reason: DropReason;
-  /** Times in a row that it failed, without a message handed over in between. */
+  /** Number of consecutive failures without a successful record in between. */
   failures = 0;
 
   constructor(host: HandOverHost, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
@@ -91,9 +94,9 @@ export class StoredHandOver {
   }
 
   /**
-   * @param mayContinue asked before each record
-   * @returns whether nothing is left
-   * @throws what the store says
+   * @param mayContinue called before each record
+   * @returns whether all messages are handed over
+   * @throws the errors of the store
    */
   async run(mayContinue: () => Promise<boolean>): Promise<boolean> {
     const { work } = this.#host;
@@ -132,14 +135,14 @@ export class StoredHandOver {
         at++;
         continue;
       }
-      // once: a group that is asked again answers with another member
+      // Called once, because a group chooses another member each time.
       const member = this.#handOver.choose(message);
       const flightQos = log.flightQos(record);
       if (message.qos === 2 && flightQos === undefined && member?.subscriber.isPersisted === false) {
         taken.push([message, member]);
       } else {
         if (taken.length > 0) {
-          await sendTaken(); // in order; then choose again, for members may have come and gone
+          await sendTaken(); // keeps the order; then choose again, because the members may have changed
           continue;
         }
         if (flightQos === undefined) this.#give(message, member);
@@ -151,7 +154,7 @@ export class StoredHandOver {
     if (taken.length > 0) await sendTaken();
   }
 
-  /** Whether a member that was chosen before a commit is still there after it. */
+  /** Whether a member that was chosen before a commit can still receive the message. */
   #isStillMember(member: Subscription): boolean {
     return member.subscriber.isOnline && this.#host.routing.isShared(member);
   }
@@ -160,7 +163,7 @@ export class StoredHandOver {
     if (!this.#handOver.give(message, member)) this.#host.announcer.dropped(message, this.#reason, this.#session);
   }
 
-  /** What has changed is in the store, at the next attempt if not at the first. */
+  /** Resolves when the changes are committed, whether by the first attempt or a later one. */
   #committed(): Promise<void> {
     const ledger = this.#ledger;
     this.#log.flowChanged();
@@ -183,7 +186,7 @@ function plainFilter({ filter }: Subscription): string {
   return typeof shared === 'object' ? shared.filter : filter;
 }
 
-/** What starting a hand-over asks of the broker. */
+/** The parts of the broker that `HandOvers` uses. */
 export interface HandOversHost extends HandOverHost {
   readonly persistence: { handOver(session: Session, handOver: StoredHandOver): void } | undefined;
 }
@@ -197,7 +200,7 @@ export class HandOvers implements HandOverPort {
   }
 
   giverFor(session: Session): ((message: Message) => boolean) | undefined {
-    // at a stop the other members in memory disconnect as well
+    // During a stop, the other members in memory disconnect as well.
     const handOver = session.ending?.reason === 'server_shutting_down' ? undefined : this.#of(session);
     return handOver && ((message) => handOver.give(message));
   }

@@ -9,7 +9,7 @@ import type { Life } from './life.ts';
 
 /** Maximum number of hand-overs that run at the same time. Each has a record of its queue in memory, of up to 128 KB. */
 const MAX_RUNNING = 16;
-/** A hand-over that failed is tried again after this, each time twice as long, at most `SLOWEST_RETRY_MS`. */
+/** Delay before a failed hand-over is tried again. It doubles with each failure, up to `LONGEST_RETRY_MS`. */
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 300_000;
 /** Hand-overs pause while fewer bytes than this are free before the reserve of the store; the interval of the checks meanwhile. */
