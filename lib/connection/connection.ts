@@ -233,7 +233,10 @@ export class Connection<S extends ConnectionOwner> {
 
   #read(chunk: Buffer): void {
     const at = this.#missingBytes > 0 ? this.#completePacket(chunk) : 0;
-    if (at < chunk.length && !this.isClosed) this.#parse(chunk, at);
+    if (at < chunk.length && !this.isClosed) {
+      if (this.#unread.length === 0) this.#parse(chunk, at);
+      else this.#storeUnread(chunk.subarray(at)); // the completed packet waits for a share: what follows it may not replace it
+    }
     if (this.rates !== undefined && !this.isClosed) this.rates.charge(this, this.ports.time.nowMs);
     if (this.#arrivedChunks !== undefined) this.#receiveArrivedChunks();
   }

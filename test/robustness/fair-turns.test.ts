@@ -65,6 +65,29 @@ describe('A connection that sends more than its share of a turn', () => {
     });
   }
 
+  it('loses no byte if a hook answers after the share is used up, while a packet is incomplete', async () => {
+    let answer: (isAllowed: boolean) => void = () => {};
+    await using it = await startTestBed({
+      hooks: {
+        authorizeSubscribe: () =>
+          new Promise<boolean>((resolve) => {
+            answer = resolve;
+          })
+      }
+    });
+    const peer = await client(it.broker);
+    const first = encode(subscribe(1, 0, 'n'.repeat(20_000)), 5); // more than the shares of one turn
+    const next = encode(publish('a', 'x', 1, 7), 5);
+    peer.say(Buffer.concat([first, next.subarray(0, 1)]));
+    peer.say(Buffer.concat([next.subarray(1), encode({ cmd: 'pingreq' }, 5)]));
+    answer(true);
+    await turns(20);
+    assert.deepEqual(
+      peer.take().map(({ cmd }) => cmd),
+      ['suback', 'puback', 'pingresp']
+    );
+  });
+
   const filters = Array.from({ length: 100 }, (_, at) => `${at}`);
   const wide: Readonly<Record<string, Packet>> = {
     SUBSCRIBE: subscribe(1, 0, ...filters),
