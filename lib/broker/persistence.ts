@@ -37,15 +37,15 @@ import { Sweeper, type SweeperHost } from './sweeper.ts';
 import { Tables } from './tables.ts';
 import { WillRecord } from './will-record.ts';
 
-/** Why a store does not open, where a repair may help. */
+/** Codes of errors for which a repair of the store may help. */
 const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED']);
 /**
- * How often the time is written while clients are connected. After a crash their sessions expire as if they had been connected for so
- * long after the last commit: late rather than early.
+ * Interval at which the time is written while clients are connected. After a crash, their sessions expire as if the clients had been connected
+ * for one interval after the last commit: late rather than early.
  */
 const PULSE_MS = 30_000;
 
-/** What persistence asks of the broker. */
+/** The parts of the broker that `Persistence` uses. */
 export interface PersistenceHost
   extends RetainedRecordsHost,
     DelayedRecordsHost,
@@ -72,8 +72,8 @@ export interface PersistenceHost
 }
 
 /**
- * What outlives the process: brings it back when the broker starts, and knows what has to be written. When that is written, the ledger
- * knows.
+ * The persisted state of the broker. It restores the state at the start and notes what has to be written; the ledger decides when it is
+ * written.
  */
 export class Persistence {
   readonly ledger: Ledger;
@@ -86,7 +86,7 @@ export class Persistence {
   readonly #space: Space;
   readonly #handOvers: StoredHandOvers;
   #isLoaded = false;
-  /** The last session number given away. */
+  /** The last session number that was assigned. */
   #lastNumber = 0;
   readonly #pulse: Timer = {
     dueMs: Infinity,
@@ -113,8 +113,8 @@ export class Persistence {
   }
 
   /**
-   * Open the store; at the first time, bring back what is in it.
-   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; what the store throws, such as STORE_DAMAGED
+   * Open the store. The first time, restore its content.
+   * @throws BrokerError STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; the errors of the store, such as STORE_DAMAGED
    */
   async open(): Promise<void> {
     if (this.#isLoaded) {
@@ -144,9 +144,9 @@ export class Persistence {
   }
 
   /**
-   * All that is brought into memory at the start, in the order of kinds: made as it comes, so that no list of records is in memory
-   * besides. The broker knows nothing of it yet.
-   * @throws BrokerError STORE_CORRUPT naming what is bad or missing
+   * Read the content of the store into memory, one kind of record after the other. Objects are created record by record, so that no list of
+   * records is in memory in addition. The broker does not use them yet.
+   * @throws BrokerError STORE_CORRUPT, which names the faulty or missing records
    */
   async #read({ gaps, bad, areLost, lastWallMs }: Commits, fold: Fold): Promise<Content> {
     const host = this.#host;
@@ -212,7 +212,7 @@ export class Persistence {
     return content;
   }
 
-  /** The broker takes over what was kept. */
+  /** Pass the content of the store to the parts of the broker. */
   #restoreAll(content: Content): void {
     const { sessions, subscriptions, pending, partlyPending, wills, garbage, retained, delayed, tables } = content;
     const host = this.#host;
@@ -258,16 +258,16 @@ export class Persistence {
       this.#lastNumber = Math.max(this.#lastNumber, number);
   }
 
-  /** Those that were connected when the process ended. */
+  /** Sessions that were connected when the process ended. */
   #cutOff: readonly Session[] = [];
 
-  /** Sessions that had ended with the process, but for their messages. */
+  /** Sessions that have ended and whose messages are not all handed over. */
   #handingOver: readonly Session[] = [];
 
-  /** What publishes the wills of sessions that ended with the process. */
+  /** Functions that publish the wills of sessions that ended with the process. */
   #pendingWills: (() => void)[] = [];
 
-  /** The broker has begun: wills of sessions that are gone are published. */
+  /** The broker has started: publish the wills of ended sessions and continue interrupted work. */
   brokerStarted(): void {
     const pendingWills = this.#pendingWills;
     this.#pendingWills = [];
@@ -283,12 +283,12 @@ export class Persistence {
     this.#host.wheel.arm(this.#pulse, PULSE_MS);
   }
 
-  /** A commit is kept, or has failed. @param bytes of it */
+  /** A commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     this.#space.written(bytes);
   }
 
-  /** A commit failed: perhaps for want of space. */
+  /** A commit has failed, perhaps for lack of space. */
   checkSpace(): void {
     this.#space.begin();
   }
@@ -311,7 +311,7 @@ export class Persistence {
     return session;
   }
 
-  /** A session begins: it, or its will, is kept. */
+  /** A session has begun: persist it, or only its will. */
   sessionBegan(session: Session): void {
     if (session.isPersistent) {
       session.log = new SessionLog(session, ++this.#lastNumber, this.ledger);
@@ -393,7 +393,7 @@ export class Persistence {
   }
 }
 
-/** What a store holds, but for queued messages. Sessions and wills by their numbers. */
+/** The content of a store without queued messages. Sessions and wills are listed by their numbers. */
 class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: Subscription[] = [];
