@@ -322,21 +322,21 @@ export class Persistence {
     }
   }
 
-  /** A session is over, its messages go to other members of its share groups. */
+  /** A session has ended; its messages go to other members of its share groups. */
   handOver(session: Session, handOver: StoredHandOver): void {
     this.#handOvers.add(session, handOver);
   }
 
-  /** A message is retained, or one that was is no longer. @param before what was retained on its topic until now */
+  /** A message is retained, or the retained message of its topic was deleted. @param before the message retained on the topic until now */
   retained(message: Message, isRetained: boolean, before: RetainedEntry<Message> | undefined): void {
     const { topic, ticket, qos, origin } = message;
-    const isPromised = qos > 0 || origin === undefined; // the app is told when it is kept
+    const isPromised = qos > 0 || origin === undefined; // the promise of broker.publish waits for it
     if (!this.#retained.changed(topic, isRetained, before, isPromised && ticket > 0)) return;
     if (isPromised) this.ledger.promise(this.#retained, 64);
     else this.ledger.touch(this.#retained, 64);
   }
 
-  /** What is kept of a topic is retained no longer: its time is over, or there is no room for it. */
+  /** The retained message of a topic is removed: it has expired, or there is no room for it. */
   retainedRemoved(topic: string): void {
     this.#retained.removed(topic);
     this.ledger.touch(this.#retained, 64);
@@ -352,7 +352,7 @@ export class Persistence {
     this.ledger.promise(this.#delayed);
   }
 
-  /** A will whose session is over is for the next start. */
+  /** Persist the will of a session that has ended, for the next start of the broker. */
   persistWill(session: Session): void {
     if (session.will === undefined) return;
     if (session.willRecord === undefined) {
@@ -362,7 +362,7 @@ export class Persistence {
     this.#pendingWills.push(() => session.publishWill());
   }
 
-  /** Hooks decide on a will: should the process end first, or the broker stop, it is published by the next start. */
+  /** Hooks decide on a will. If the process ends or the broker stops first, the next start publishes the will. */
   willUnderWay(session: Session, will: WillState, done: Promise<boolean>): void {
     const record = new WillRecord(session, ++this.#lastNumber, this.ledger, will);
     record.changed();
@@ -397,19 +397,19 @@ export class Persistence {
 class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: Subscription[] = [];
-  /** Those that are still to get retained messages of before a place in their order. */
+  /** Subscriptions that must still get retained messages, up to a place in the order of these. */
   readonly pending: { readonly subscription: Subscription; readonly before: number }[] = [];
-  /** Of these, who has some of them out. */
+  /** Of these, the sessions that have some of the messages in flight. */
   readonly partlyPending = new Map<Session, readonly PendingFeed[]>();
-  /** Those whose messages were being handed over. */
+  /** Sessions whose messages were being handed over. */
   readonly handingOver = new Set<Session>();
-  /** Those that were connected. */
+  /** Sessions that were connected. */
   readonly cutOff: Session[] = [];
   readonly wills = new Map<number, Session>();
   readonly garbage: number[] = [];
   readonly retained: RetainedRecord[] = [];
   readonly delayed: (DelayedMessage & { readonly number: number })[] = [];
   readonly tables: TableEntry[] = [];
-  /** How many sessions and wills are of a zone that there is no more. */
+  /** The number of sessions and wills by the names of zones that no longer exist. */
   readonly zonesGone = new Map<string, number>();
 }

@@ -5,37 +5,39 @@ import type { Ledger } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import type { Pressure } from './pressure.ts';
 
-/** So much may be taken besides twice what is kept. */
+/** Size that the store may have in addition to twice the bytes that it keeps, before deleted records are worth a compaction. */
 const SLACK_BYTES = 33_554_432;
-/** Of a session and its subscriptions; roughly. */
+/** Approximate size of a session and its subscriptions. */
 const SESSION_BYTES = 1_024;
-/** While something is written the space is looked at so often, and sooner where much is. */
+/** How often the space is measured while something is written; more often if much is written. */
 const LOOK_EVERY_MS = 1_000;
-/** Written between two looks at any rate. */
+/** Bytes written between two measurements at least. */
 const LEAST_WRITTEN = 1_048_576;
 /**
- * Of what the store may take at most, queues get this share: besides, LevelDB has the messages in its logs, deleted records until they
- * are compacted, and a copy of what is being compacted.
+ * Share of the maximum size of the store that queues may use. The rest is for LevelDB: messages in its logs, deleted records until they are
+ * compacted, and a copy of what is being compacted.
  */
 const QUEUES = 1 / 3;
-/** Below this share of what the store may take at most, deleted records are worth a compaction, from the second share on. */
+/**
+ * If less than the first share of the maximum size is free, the store is compacted as soon as deleted records make up more than the second.
+ */
 const LOW = 3 / 4;
 const WORTH = 1 / 8;
-/** What is kept is written anew by a compaction: where there is no room for that, only when it is no more than so much. */
+/** A compaction rewrites what is kept. Without free space for that, it is done only up to this size. */
 const SMALL_BYTES = 4_194_304;
-/** While a compaction runs and less is free, commits wait for it, but no longer than so: what comes in could fill the disk meanwhile. */
+/** If less than this is free, commits wait for a compaction, because they could fill the disk meanwhile; at most for the second time. */
 const TIGHT_BYTES = 67_108_864;
 const LONGEST_WAIT_MS = 5_000;
-/** Backlogs that are past their bound are shortened to this share of it, so that it is not done for each message. */
+/** Queues that exceed their bound are shortened to this share of it, so that this is not done for each message. */
 const SHORTENED = 7 / 8;
 /**
- * However well messages are compressed, they count for so much of their bytes: those that displace them may not be compressible, and the
- * more have to give way for each, the less time is left before the disk is full.
+ * Messages count for at least this share of their bytes, however well they are compressed. Messages that displace them may not be
+ * compressible, and the more messages one displaces, the less time is left before the disk is full.
  */
 const LEAST_RATIO = 1 / 4;
 /** At the bound, a new message displaces old ones of at most this many times its bytes, divided by the ratio of compression. */
 const DISPLACED = 16;
-/** Sessions one after the other that have nothing to drop now: they are coming back, or are being shortened already. */
+/** Sessions in a row that cannot be shortened now, because their client returns or they are being shortened already. */
 const STUCK_AT_MOST = 100;
 
 /** What watching the space asks of the broker. */
@@ -53,20 +55,20 @@ export interface SpaceHost {
 }
 
 /**
- * The space of a store: has it give back that of what was deleted (LevelDB does so by itself only where much is written), keeps the
- * backlogs in it to their bound, and says when the store may not grow any more.
+ * Watches the space of a store: has the store compacted (LevelDB by itself frees the space of deleted records only where much is
+ * written), shortens queues that exceed their bound, and reports when the store may not grow any more.
  */
 export class Space extends BaseTimer {
   readonly #host: SpaceHost;
   readonly #store: Store;
-  /** What was taken besides the messages when all was compact. */
+  /** Size of the store after the last compaction beyond what is kept. */
   #besides = 0;
   #isCompacting = false;
   #isLooking = false;
   #isShortening = false;
-  /** Bytes that may be written until the next look. */
+  /** Bytes that may be written until the next measurement. */
   #leftToWrite = LEAST_WRITTEN;
-  /** As of the last look. */
+  /** Free bytes at the last measurement. */
   #free = Infinity;
   readonly #goOn: Timer = {
     dueMs: Infinity,
@@ -75,17 +77,17 @@ export class Space extends BaseTimer {
     next: undefined,
     ring: () => this.#wait(false)
   };
-  /** Size of the store at the last look. */
+  /** Size of the store at the last measurement. */
   #size = 0;
-  /** How many bytes may wait in the store, as of the last look. */
+  /** Bytes of messages that may be queued in the store. */
   #limit = Infinity;
-  /** What they are shortened to when they are past that. */
+  /** Bytes to which the queues are shortened if they exceed `#limit`. */
   #target = Infinity;
-  /** Bytes that the queues may take on disk, as of the last look. */
+  /** Bytes that the queues may use on disk. */
   #allowed = Infinity;
   /** The lowest ratio of bytes on disk to bytes kept that was measured since the last compaction. */
   #ratio = 1;
-  /** Bytes that were queued at the last look, without those to be dropped then. */
+  /** Bytes that were queued at the last measurement, without those that were to be dropped. */
   #settled = Infinity;
 
   constructor(host: SpaceHost, store: Store) {
@@ -95,12 +97,12 @@ export class Space extends BaseTimer {
     this.#limit = this.#configured;
   }
 
-  /** The broker has begun. */
+  /** The broker has started. */
   begin(): void {
     if (this.#isWatched) this.#look();
   }
 
-  /** A commit is kept, or has failed. @param bytes of it */
+  /** A commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     if (!this.#isWatched) return;
     this.#leftToWrite -= bytes;
@@ -112,7 +114,7 @@ export class Space extends BaseTimer {
     this.#look();
   }
 
-  /** Look how much the store takes, and compact it if that is far more than it should. */
+  /** Compact the store if it is far larger than what it keeps. */
   reclaim(): void {
     const { size } = this.#store;
     if (this.#isClosed || size === undefined || this.#store.compact === undefined) return;
@@ -126,7 +128,7 @@ export class Space extends BaseTimer {
     return this.#store.freeBytes !== undefined || this.#configured !== Infinity;
   }
 
-  /** Of the option; what the space allows may be less. */
+  /** The bound of the option `maxTotalMqueueStoreBytes`; the space may allow less. */
   get #configured(): number {
     return this.#host.settings.maxTotalMqueueStoreBytes || Infinity;
   }
@@ -151,7 +153,7 @@ export class Space extends BaseTimer {
         if (this.#host.ledger?.isOpen) await this.#judge();
       } finally {
         this.#isLooking = false;
-        // a store that fails, or is full, may have room soon
+        // a store that has failed or is full may have space soon
         if (this.#host.life.isRunning && (this.#host.pressure.isSpaceLow || this.#host.ledger?.isFailed))
           this.#host.wheel.arm(this, LOOK_EVERY_MS);
       }
@@ -267,7 +269,7 @@ export class Space extends BaseTimer {
     });
   }
 
-  /** The largest backlogs in turn, each to half of itself at most. */
+  /** Shorten the largest queues in turn, each at most by half. */
   async #shorten(): Promise<void> {
     const { storedBacklog } = this.#host.pressure;
     for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
@@ -280,7 +282,7 @@ export class Space extends BaseTimer {
     }
   }
 
-  /** Bytes of what is kept, roughly. */
+  /** Approximate bytes of everything that is kept. */
   get #kept(): number {
     const { pressure, sessions, retained, delayed } = this.#host;
     return (
@@ -289,7 +291,7 @@ export class Space extends BaseTimer {
   }
 }
 
-/** Bytes on disk for each byte kept: less than 1 where the store compresses them. */
+/** Bytes on disk for each byte kept; less than 1 if the store compresses them. */
 function ratioOf(size: number, kept: number): number {
   return size < kept ? Math.max(size / kept, LEAST_RATIO) : 1;
 }

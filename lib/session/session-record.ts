@@ -56,7 +56,7 @@ export function writeSessionRecord(
   kind: number = Kind.session,
   will: WillState | undefined = session.will
 ): void {
-  const { username, transportInfo: connection, userProperties } = session;
+  const { username, transportInfo, userProperties } = session;
   draft.key(kind).u48(number).value();
   draft.u8(
     (username === undefined ? 0 : USERNAME) |
@@ -74,8 +74,8 @@ export function writeSessionRecord(
     .f64(session.sessionExpiry)
     .f64(session.createdAt)
     .f64(disconnectedAt ?? 0);
-  draft.text(session.zone).u8(TRANSPORTS.indexOf(connection.transport));
-  draft.text(connection.listener ?? '').text(connection.remoteAddress ?? '');
+  draft.text(session.zone).u8(TRANSPORTS.indexOf(transportInfo.transport));
+  draft.text(transportInfo.listener ?? '').text(transportInfo.remoteAddress ?? '');
   draft.varint(userProperties.length);
   for (const [name, value] of userProperties) draft.text(name).text(value);
   if (will !== undefined) {
