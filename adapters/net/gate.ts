@@ -260,7 +260,7 @@ export class Gate {
       });
     } catch (error) {
       this.count('internal_error');
-      this.report(error, 'handing a connection over');
+      this.report(error, 'accepting a connection');
       stream.destroy();
     }
   }

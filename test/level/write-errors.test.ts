@@ -91,7 +91,7 @@ describe('a broker over a level database whose writes fail (errors injected into
         writer.send(publish('live', 'QoS 0'));
         await advanceUntil(kit, () => disk.refused > 3); // retried meanwhile, without success
         assert.deepEqual(got, ['retained', 'QoS 0']);
-        const message = `${folder}: a commit failed: ${disk.error.message}. The broker retries; check the disk. What must`;
+        const message = `${folder}: a commit failed: ${disk.error.message}. The broker retries; check the disk. Operation`;
         assert.deepEqual(
           reports.splice(0).map((line) => line.slice(0, message.length)),
           ['alarm: alert', message, 'failed']

@@ -128,7 +128,7 @@ describe('broker.handle without meta', () => {
     await closed(socket);
     const { error, during } = await told;
     assert.equal((error as Error & { code: string }).code, 'BROKER_NOT_STARTED');
-    assert.equal(during, 'handing a connection over');
+    assert.equal(during, 'accepting a connection');
     const own = new Duplex();
     assert.throws(() => idle.handle(own), { code: 'BROKER_NOT_STARTED' });
     assert.equal(own.destroyed, true);
