@@ -417,7 +417,7 @@ export function takeProperties(reader: BodyReader, set: PropertySet): Properties
   return length === 0 ? undefined : readProperties(reader.buf, start, start + length, set);
 }
 
-/** Set `properties` only if there are any, so that a decoded packet compares equal to the one that was encoded. @internal */
+/** Set `properties` only if there are any, so that a decoded packet is equal to the encoded packet. @internal */
 export function setProperties(packet: { properties?: Properties }, properties: Properties | undefined): void {
   if (properties !== undefined) packet.properties = properties;
 }

@@ -52,7 +52,7 @@ export class RetainedRecords implements Durable {
    * Note that the retained message of a topic was set, replaced or deleted.
    * @param isRetained true if the topic has a retained message now
    * @param before the previous retained message, even if it had expired
-   * @param isRevocable true if the client is told of a failed commit, so that the change is undone then
+   * @param isRevocable true if the publisher is refused after a failed commit; the change is then undone
    * @returns false if there is nothing to write
    */
   changed(

@@ -122,7 +122,7 @@ describe('A topic that is published once', () => {
   const TOPICS = ['a/1', 'a/2', 'a/3'];
   /** Publishes from a client to three topics, and returns the topics that the broker looks up. */
   const cases: Record<string, [BrokerOptions, (topic: string) => string]> = {
-    'on the lane': [{}, (topic) => topic],
+    'on the fast path': [{}, (topic) => topic],
     'with a publish hook': [{ hooks: { publish: () => undefined } }, (topic) => topic],
     'with a publish hook that takes its time': [{ hooks: { publish: async () => undefined } }, (topic) => topic],
     'with a publish hook that changes the payload': [

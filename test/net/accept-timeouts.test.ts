@@ -7,17 +7,8 @@ import { type Listener, listen, tls, ws } from '../../adapters/net/index.ts';
 import type { Broker } from '../../lib/index.ts';
 import { createTestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
-import { closed, readBytes, turnsUntil } from './stub-broker.ts';
+import { closed, readBytes, turnsUntil, UPGRADE } from './stub-broker.ts';
 
-const UPGRADE = [
-  'GET /mqtt HTTP/1.1',
-  'Host: localhost',
-  'Connection: Upgrade',
-  'Upgrade: websocket',
-  'Sec-WebSocket-Version: 13',
-  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Protocol: mqtt\r\n\r\n'
-].join('\r\n');
 const PROXY = 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n';
 
 let certificates: Certificates;

@@ -8,17 +8,8 @@ import { type Broker, createBroker, type ListenerHandle } from '../../lib/index.
 import { encode } from '../../lib/packets/encode.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { connect } from '../support/wire.ts';
-import { closed, turnsUntil } from './stub-broker.ts';
+import { closed, turnsUntil, UPGRADE } from './stub-broker.ts';
 
-const UPGRADE = [
-  'GET /mqtt HTTP/1.1',
-  'Host: localhost',
-  'Connection: Upgrade',
-  'Upgrade: websocket',
-  'Sec-WebSocket-Version: 13',
-  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Protocol: mqtt\r\n\r\n'
-].join('\r\n');
 /** Far longer than a TLS or WebSocket handshake takes. */
 const MANY_TURNS = 300;
 

@@ -7,19 +7,10 @@ import { type Broker, createBroker } from '../../lib/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { connect } from '../support/wire.ts';
-import { readBytes } from './stub-broker.ts';
+import { readBytes, UPGRADE } from './stub-broker.ts';
 
 const CONNACK = '20020000';
 const DISCONNECT = Buffer.from([0xe0, 0]);
-const UPGRADE = [
-  'GET /mqtt HTTP/1.1',
-  'Host: localhost',
-  'Connection: Upgrade',
-  'Upgrade: websocket',
-  'Sec-WebSocket-Version: 13',
-  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Protocol: mqtt\r\n\r\n'
-].join('\r\n');
 
 let broker: Broker;
 let certificates: Certificates;

@@ -161,3 +161,14 @@ export function watchSocketOptions(): (stream: Duplex) => SocketOptions {
     return of(handle._parent ?? handle); // TLS has a handle of its own over the socket's
   };
 }
+
+/** An upgrade request of a WebSocket client to a `ws` listener. */
+export const UPGRADE = [
+  'GET /mqtt HTTP/1.1',
+  'Host: localhost',
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  'Sec-WebSocket-Protocol: mqtt\r\n\r\n'
+].join('\r\n');
