@@ -103,8 +103,9 @@ export class StoredHandOvers extends BaseTimer {
       } else this.#waiting.add(handOver);
     } catch (error) {
       const { ledger } = host;
-      // Hand-overs continue when the broker has reopened a failed store, or at the next start.
-      if (ledger?.isOpen !== true || ledger.isFailed) this.#waiting.add(handOver);
+      if (ledger?.isOpen !== true)
+        this.#waiting.add(handOver); // the next start runs it
+      else if (ledger.isFailed) this.#runAfterRecovery(handOver, ledger);
       else {
         host.announcer.failed(error, 'handing messages over', session);
         if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
@@ -114,11 +115,25 @@ export class StoredHandOvers extends BaseTimer {
 
   #runLater(handOver: StoredHandOver): void {
     const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failures++, LONGEST_RETRY_MS);
-    const ring = () => {
-      this.#waiting.add(handOver);
-      this.#runWaiting();
-    };
+    const ring = () => this.#runAgain(handOver);
     const timer: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
     this.#host.wheel.arm(timer, delayMs);
+  }
+
+  /** Run a hand-over when a failed store can be written again. A closed store fails every attempt at once, in an endless loop of promises. */
+  #runAfterRecovery(handOver: StoredHandOver, ledger: Ledger): void {
+    ledger.wait({
+      commitSucceeded: () => {
+        this.#runAgain(handOver);
+        return false;
+      },
+      commitFailed: () => true
+    });
+  }
+
+  #runAgain(handOver: StoredHandOver): void {
+    if (!this.#all.has(handOver) || this.#running.has(handOver)) return; // a restart of the broker has run it meanwhile
+    this.#waiting.add(handOver);
+    this.#runWaiting();
   }
 }

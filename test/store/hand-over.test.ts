@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkStore } from '../../lib/index.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
 import { Random } from '../fuzz/random.ts';
 import { rawClient } from '../support/raw-client.ts';
+import { recover } from './failing-support.ts';
+import { FaultyStore } from './faulty-store.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
 const FILTER = '$share/workers/jobs/#';
@@ -192,6 +195,29 @@ describe('Stored messages for a member of a share group whose session ends', () 
     }
   });
 
+  it('wait without work while the store has failed and is closed', async () => {
+    const store = new MeasuredStore();
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    kit.broker.on('error', () => undefined);
+    for (const [clientId, sessionExpiry] of [
+      ['away', '1m'],
+      ['other', '1h']
+    ] as const) {
+      const client = await kit.connect({ clientId, clean: false, sessionExpiry });
+      await client.subscribe({ topic: FILTER, qos: 1 });
+      await client.disconnect();
+      if (clientId === 'away') await kit.broker.publish('jobs/a', '1', { qos: 1 });
+    }
+    store.isShut = true;
+    store.fault = 'rejects';
+    await assert.rejects(kit.broker.publish('jobs/a', '2', { qos: 1 }), { code: 'STORE_FAILED' });
+    await kit.clock.advance('70s');
+    assert.equal(kit.broker.hasSession('away'), false);
+    assert.ok(store.looks < 100, 'the store is asked for its space only when it is open again');
+    await recover(kit, store);
+    assert.equal(kit.broker.session('other').figures().mqueueLen, 1);
+  });
+
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
   it(`are each with one member, in order, whatever the last commit before a crash is (seed ${seed})`, async () => {
     const random = new Random(seed);
@@ -327,6 +353,18 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(got.sort(), Array.from({ length: count }, (_, n) => `${n}`).sort());
   });
 });
+
+/** A store that can fail and knows its free space while it is open. */
+class MeasuredStore extends FaultyStore {
+  /** Number of calls of `freeBytes`. */
+  looks = 0;
+
+  async freeBytes(): Promise<number> {
+    // an endless loop of promises would block the event loop, and with it this test
+    if (++this.looks < 10_000) await this.read(Buffer.of(0), Buffer.of(1), 1);
+    return 1e9;
+  }
+}
 
 /** Counts the concurrent reads of a store. */
 class Reading {
