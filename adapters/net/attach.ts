@@ -177,6 +177,11 @@ class ForwardedListener implements Listener {
       respond(socket, 503);
       return;
     }
+    // the host may have decided asynchronously; a socket that has closed would never be subtracted again
+    if (socket.destroyed) {
+      this.#gate.count('upgrade_failed');
+      return;
+    }
     const arrival = this.#gate.admit(socket, socket.encrypted ? 'wss' : 'ws', undefined, true);
     if (arrival === undefined) return;
     if (socket.encrypted) arrival.certificate = verifiedCertificate(socket);

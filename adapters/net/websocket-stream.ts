@@ -67,6 +67,11 @@ export class WebSocketStream extends Duplex implements GatheringStream {
     return (this.#carrier as Duplex & { readonly _handle?: unknown })._handle;
   }
 
+  /** Whether nothing is read from the socket at present, so that pongs are not seen. */
+  get isUnread(): boolean {
+    return this.#socket.isPaused;
+  }
+
   /** Send a ping frame. */
   ping(): void {
     if (this.#socket.readyState === OPEN) this.#socket.ping();

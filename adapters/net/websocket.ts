@@ -41,7 +41,8 @@ export interface WebSocketSettings {
    */
   perMessageDeflate?: boolean;
   /**
-   * Interval of pings; a connection is closed if nothing was received since the last one. Default 0: no pings, MQTT has its own keep alive.
+   * Interval of pings; a connection is closed if it was read and nothing was received since the last one. Default 0: no pings, MQTT has its own
+   * keep alive.
    */
   pingInterval?: Duration;
 }
@@ -165,13 +166,13 @@ export class WebSocketEndpoint {
     clock.clearTimeout(this.#pingTimer);
     this.#pingTimer = clock.setTimeout(() => {
       for (const stream of this.#pinged) {
-        if (!stream.isAlive) {
+        if (!stream.isAlive && !stream.isUnread) {
           this.#pinged.delete(stream);
           stream.destroy(
             new ProtocolError(ReasonCode.keepAliveTimeout, 'nothing was received since the last WebSocket ping')
           );
         } else {
-          stream.isAlive = false;
+          stream.isAlive = stream.isUnread; // its pongs can be seen when it is read again
           stream.ping();
         }
       }

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import { createServer as createSecure } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import mqtt, { type MqttClient } from 'mqtt';
@@ -11,7 +11,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { attachWebSocket, upgradeHandler } from '../../adapters/net/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
-import { StubBroker } from './stub-broker.ts';
+import { StubBroker, UPGRADE } from './stub-broker.ts';
 
 /** The used parts of other WebSocket packages, which are loaded by name so that their types need no installation. */
 interface Packages {
@@ -274,6 +274,27 @@ describe('handleUpgrade', () => {
     assert.equal(await statusOf(), 101);
     await later.stop({ timeoutMs: 0 });
     assert.equal(await statusOf(), 503);
+  });
+
+  it('counts no connection for a socket that has closed while the host decided', async () => {
+    const handler = upgradeHandler(broker, { maxConnections: 1 });
+    let isFirst = true;
+    const server = createServer().on('upgrade', async (request, socket, head) => {
+      if (isFirst) {
+        isFirst = false;
+        socket.on('error', () => {});
+        client.resetAndDestroy();
+        await new Promise((resolve) => socket.once('close', resolve));
+      }
+      handler.handleUpgrade(request, socket, head);
+      server.emit('decided');
+    });
+    const port = await listening(server);
+    const client = connect(port, '127.0.0.1');
+    client.write(UPGRADE);
+    await once(server, 'decided');
+    assert.equal(handler.info().currentConnections, 0);
+    await servesMqtt(`ws://127.0.0.1:${port}/`);
   });
 
   it('reports a socket that was already upgraded, and keeps working', async () => {

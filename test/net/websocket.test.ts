@@ -529,6 +529,26 @@ describe('a WebSocket listener', () => {
     assert.equal(client.readyState, WebSocket.OPEN);
     assert.equal(timers.length, 1, 'a listener without connections has no timer');
   });
+
+  it('does not close a connection for missing pongs while the broker does not read from it', async () => {
+    const timers: (() => void)[] = [];
+    broker.clock = {
+      now: () => 0,
+      monotonic: () => 0,
+      setTimeout: (run: () => void, delayMs: number) => (delayMs === 30_000 ? timers.push(run) : undefined),
+      clearTimeout: () => {}
+    };
+    const { client, stream } = await pair({ pingInterval: '30s' });
+    stream.pause();
+    for (let sent = 0; sent < 64; sent++) client.send(Buffer.alloc(1_024));
+    await turnsUntil(() => stream.readableLength >= stream.readableHighWaterMark);
+    for (let pings = 0; pings < 3; pings++) for (const tick of timers.splice(0)) tick();
+    assert.equal(stream.destroyed, false);
+    stream.resume();
+    await turnsUntil(() => stream.readableLength === 0);
+    for (let pings = 0; pings < 2; pings++) for (const tick of timers.splice(0)) tick();
+    assert.equal(stream.destroyed, true, 'it is read again and has sent nothing since the last ping');
+  });
 });
 
 describe('a WebSocket attached to an HTTP server', () => {
