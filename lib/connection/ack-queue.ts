@@ -94,8 +94,8 @@ export class AckQueue<C extends AckConnection> implements Waiter {
 
   commitSucceeded(settled: number): boolean {
     const connection = this.#connection;
-    const tickets = this.#tickets;
-    while (this.#head < tickets.length && tickets[this.#head] <= settled) {
+    // a subscriber of a diagnostics channel can cause an `add` within `send`, which replaces the lists if they are empty
+    while (!this.isEmpty && this.#tickets[this.#head] <= settled) {
       const at = this.#head++;
       const first = this.#firstBytes[at];
       if (first === PUBACK) this.pubacks--;

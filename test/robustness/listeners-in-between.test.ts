@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { subscribe as subscribeChannel, unsubscribe as unsubscribeChannel } from 'node:diagnostics_channel';
 import { describe, it } from 'node:test';
+import type { PacketTap } from '../../lib/index.ts';
 import { turns } from '../fuzz/wire.ts';
+import { FaultyStore } from '../store/faulty-store.ts';
 import { client, publish, startTestBed, subscribe } from './support.ts';
 
 describe('A listener that makes the broker read other packets', () => {
@@ -27,4 +30,31 @@ describe('A listener that makes the broker read other packets', () => {
       assert.equal(broker.session('subscriber').figures().inflight, 0);
     });
   }
+
+  it('has no message acknowledged before its commit [STORE_FAILED]', async () => {
+    const store = new FaultyStore();
+    await using it = await startTestBed({ store });
+    const publisher = await client(it.broker, { clientId: 'publisher' });
+    const retain = (id: number) => publisher.say({ ...publish(`state/${id}`, 'x', 1, id), retain: true } as never);
+    const onSent = (tap: unknown) => {
+      const { broker, bytes } = tap as PacketTap;
+      if (broker !== it.broker || bytes[0] >> 4 !== 4 || bytes[3] > 1) return;
+      store.fault = 'rejects';
+      retain(2);
+    };
+    subscribeChannel('embermq:packet:sent', onSent);
+    try {
+      retain(1);
+      await turns(5);
+    } finally {
+      unsubscribeChannel('embermq:packet:sent', onSent);
+    }
+    store.fault = undefined;
+    await it.pass(1_000);
+    const answers = publisher.take().map((packet) => packet.cmd === 'puback' && [packet.messageId, packet.reasonCode]);
+    assert.deepEqual(answers, [
+      [1, 0x10],
+      [2, 0x97]
+    ]);
+  });
 });
