@@ -62,13 +62,16 @@ export class DeferredMessages implements Waiter {
   commitFailed(ticket: number): boolean {
     const session = this.#session;
     if (session.deferred !== this) return false;
-    const left = this.#waiting.filter((deferred) => {
+    const waiting = this.#waiting;
+    const { length } = waiting;
+    const left = waiting.filter((deferred) => {
       if (deferred.ticket > ticket) return true;
       if (session.dropDeferred(deferred)) return false;
       if (deferred.qos !== 1) return true;
       session.sendDeferred(deferred); // it waited only for the messages before it
       return false;
     });
+    left.push(...waiting.slice(length)); // a listener has caused them meanwhile
     for (const deferred of left) deferred.ticket = this.#ledger.ticket;
     return this.#setWaiting(left);
   }

@@ -132,6 +132,29 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     assert.equal(`${(await reader.next('publish')).payload}`, '0');
   });
 
+  it('delivers a message that a listener causes while such a QoS 1 message is sent', async () => {
+    const { kit, store } = await stage();
+    await using _ = kit;
+    for (const [n, qos] of ([2, 1] as const).entries()) await kit.broker.publish('kept/1', `${n}`, { qos });
+    await kit.clock.advance('1s');
+    await kit.connect({ clientId: 'dying', will: { topic: 'kept/will', payload: 'the will', qos: 2 } });
+    kit.broker.on('message.delivered', ({ message }) => {
+      if (store.fault !== undefined && `${message.payload}` === '1') kit.broker.session('dying').kick();
+    });
+    const read = store.read.bind(store);
+    store.read = (from, to, limit) => {
+      if (from[0] === Kind.segment) store.fault = 'rejects';
+      return read(from, to, limit);
+    };
+    const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+    const got: string[] = [];
+    reader.on('message', ({ payload }) => got.push(`${payload}`));
+    await kit.clock.advance('1s');
+    assert.deepEqual(got, ['1']);
+    await recover(kit, store);
+    assert.deepEqual(got, ['1', '0', 'the will']);
+  });
+
   it('sends a retained message, accepted long before, whose turn came in a commit that failed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
