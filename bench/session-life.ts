@@ -1,4 +1,4 @@
-import { replay, type SessionDeeds, type SessionEvent, sessionMachine } from 'embermq/machines';
+import { Replay, ReplayedActor, type SessionActions, type SessionEvent, sessionMachine } from 'embermq/machines';
 import { createActor } from 'xstate';
 import { median } from './report.ts';
 
@@ -17,7 +17,7 @@ const ROUNDS = 7;
 const NOTHING = (): void => {};
 
 /** Actions that do nothing, because only the chart and its actor are measured. */
-const actions: SessionDeeds = {
+const actions: SessionActions = {
   awaitConnect: NOTHING,
   authenticate: NOTHING,
   admit: NOTHING,
@@ -36,13 +36,13 @@ interface Actor {
 /** Measure with this number of sessions at a time, with the replaying logic of the broker and with the machine itself. Needs `--expose-gc`. */
 export function run(sessions: number): Row[] {
   const root = createActor(sessionMachine, { input: { session: actions } }).start();
-  const logic = replay<SessionDeeds>(sessionMachine, 'session', (_, error) => {
+  const onError = (error: unknown) => {
     throw error;
-  });
+  };
+  const system = { inspectors: new Set<never>(), onError, actorCount: 0 };
+  const replay = new Replay<SessionActions>(sessionMachine, 'session', system, (_, error) => onError(error));
   return [
-    measure('the machine, replayed', sessions, () =>
-      createActor(logic, { input: { actions: actions }, parent: root }).start()
-    ),
+    measure('the machine, replayed', sessions, () => new ReplayedActor(replay, actions, 'session')),
     measure('the machine itself', Math.ceil(sessions / 10), () =>
       createActor(sessionMachine, { input: { session: actions }, parent: root }).start()
     )

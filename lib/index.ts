@@ -3,6 +3,7 @@
 
 export { type Clock, systemClock } from './base/clock.ts';
 export { BrokerError, InvalidInput, NotAuthorized, NotFound, ProtocolError, StateError } from './base/errors.ts';
+export type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './base/inspection.ts';
 export {
   type Duration,
   documentedName,
@@ -21,7 +22,6 @@ export {
   type Values as OptionValues
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
-export type { Inspection } from './broker/actors.ts';
 export { Broker, createBroker, type StopOptions } from './broker/broker.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';

@@ -1,113 +1,232 @@
-import {
-  type ActorLogic,
-  type ActorScope,
-  type AnyEventObject,
-  type AnyStateMachine,
-  initialTransition,
-  type Snapshot,
-  transition
-} from 'xstate';
+import { type AnyStateMachine, initialTransition, transition } from 'xstate';
+import type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './inspection.ts';
 
-/** The object that implements the actions of a chart, by the names of the actions. */
-type ActionRunner = Record<string, () => void>;
+/** What the actors of one broker share. */
+export interface ReplaySystem {
+  readonly inspectors: Set<(event: Inspection) => void>;
+  /** Called with what an observer or an inspector throws. */
+  onError(error: unknown): void;
+  /** Number of actors created so far, which gives each its `sessionId`. */
+  actorCount: number;
+}
 
-/** The state of a replayed actor. */
-export type ReplaySnapshot = Snapshot<undefined> & {
-  /** Names of the nested states, joined by dots: `connected.live`. */
-  readonly value: string;
-};
+/** A state of a chart, with the steps that are known to leave it. */
+interface State {
+  readonly snapshot: ReplaySnapshot;
+  readonly steps: Map<string, Step>;
+}
 
 interface Step {
-  readonly value: string;
+  readonly to: State;
+  /** Names of the actions, in order. */
   readonly actions: readonly string[];
-  readonly isFinal: boolean;
 }
 
-/** The input of a replayed actor: the object that implements the actions. */
-export interface ReplayInput<D> {
-  readonly actions: D;
-}
+const INIT: ChartEvent = { type: 'xstate.init' };
 
 /**
- * Create actor logic that runs many actors of one machine at low cost.
+ * Runs many actors of one machine at low cost.
  *
  * For each pair of state and event the machine computes the transition once: the next state and the names of the actions in order. All
  * actors then repeat it. This works only for machines whose transitions depend on nothing but state and event.
- *
- * An actor of the machine itself costs about 20 us and 3.6 KB, an actor of this logic about 3 us and 1.5 KB.
- *
- * @param key the field of context and input of the machine that holds the object with the actions
- * @param rest a state in which the actor ends although the machine does not; another actor can be created in that state later
- * @param onError called when an action throws; the actor stays alive, and the remaining actions of the transition are performed
  */
-export function replay<D extends object>(
-  machine: AnyStateMachine,
-  key: string,
-  onError: (actions: D, error: unknown, action: string) => void,
-  rest?: string
-): ActorLogic<ReplaySnapshot & { readonly actions: D }, AnyEventObject, ReplayInput<D>> {
-  type At = ReplaySnapshot & { readonly actions: D };
-  const input = { [key]: {} };
-  const steps = new Map<string, Map<string, Step>>();
-  let first: Step | undefined;
+export class Replay<D extends object> {
+  readonly machine: AnyStateMachine;
+  readonly system: ReplaySystem;
+  readonly #key: string;
+  readonly #onError: (actions: D, error: unknown, action: string) => void;
+  readonly #rest: string | undefined;
+  readonly #states = new Map<string, State>();
+  /** The state `rest` of an actor that begins in it. */
+  #resumed: State | undefined;
+  #first: Step | undefined;
 
-  function begin(): Step {
-    const [snapshot, actions] = initialTransition(machine, input as never);
-    first = step(snapshot, actions);
-    return first;
+  /**
+   * @param key the field of context and input of the machine that contains the object with the actions
+   * @param onError called when an action throws; the actor stays alive, and the remaining actions of the transition are performed
+   * @param rest a state in which the actor ends although the machine does not; another actor can be created in that state later
+   */
+  constructor(
+    machine: AnyStateMachine,
+    key: string,
+    system: ReplaySystem,
+    onError: (actions: D, error: unknown, action: string) => void,
+    rest?: string
+  ) {
+    this.machine = machine;
+    this.system = system;
+    this.#key = key;
+    this.#onError = onError;
+    this.#rest = rest;
   }
 
-  function learn(value: string, type: string): Step {
-    const from = machine.resolveState({ value: splitState(value), context: { ...input } } as never);
-    const [snapshot, actions] = transition(machine, from, { type } as never);
-    const known = steps.get(value) ?? new Map<string, Step>();
-    steps.set(value, known);
-    const taken = step(snapshot, actions);
-    known.set(type, taken);
-    return taken;
+  /** The step into the initial state. */
+  get first(): Step {
+    this.#first ??= this.#step(...initialTransition(this.machine, { [this.#key]: {} } as never));
+    return this.#first;
   }
 
-  function perform(step: Step, actions: D): void {
+  /** Find the state of an actor that begins in it. An actor that begins in `rest` has not ended. */
+  stateToBeginIn(value: string): State {
+    if (value !== this.#rest) return this.#state(value);
+    this.#resumed ??= newState(value, 'active');
+    return this.#resumed;
+  }
+
+  /** Find the step that an event causes in a state. */
+  step(from: State, type: string): Step {
+    let step = from.steps.get(type);
+    if (step === undefined) {
+      step = this.#step(...transition(this.machine, this.#resolve(from.snapshot.value) as never, { type } as never));
+      from.steps.set(type, step);
+    }
+    return step;
+  }
+
+  /** Perform the actions of a step. */
+  perform(step: Step, actions: D): void {
     for (const action of step.actions) {
       try {
-        (actions as unknown as ActionRunner)[action]();
+        (actions as unknown as Record<string, () => void>)[action]();
       } catch (error) {
-        onError(actions, error, action);
+        this.#onError(actions, error, action);
       }
     }
   }
 
-  function at(step: Step, actions: D): At {
-    return {
-      status: step.isFinal || step.value === rest ? 'done' : 'active',
-      value: step.value,
-      actions,
-      output: undefined,
-      error: undefined
-    } as At;
+  #resolve(value: string): { readonly status: string } {
+    return this.machine.resolveState({ value: splitState(value), context: { [this.#key]: {} } } as never);
   }
 
-  return {
-    transition(snapshot: At, event: AnyEventObject, scope: ActorScope<At, AnyEventObject>): At {
-      const taken = steps.get(snapshot.value)?.get(event.type) ?? learn(snapshot.value, event.type);
-      if (taken.actions.length > 0) scope.defer(() => perform(taken, snapshot.actions));
-      return taken.value === snapshot.value ? snapshot : at(taken, snapshot.actions);
-    },
-    getInitialSnapshot(scope: ActorScope<At, AnyEventObject>, { actions }: ReplayInput<D>): At {
-      const step = first ?? begin();
-      if (step.actions.length > 0) scope.defer(() => perform(step, actions));
-      return at(step, actions);
-    },
-    getPersistedSnapshot: (snapshot: At) => snapshot
-  } as ActorLogic<At, AnyEventObject, ReplayInput<D>>;
+  #step(snapshot: { readonly value?: unknown }, actions: readonly { readonly type: string }[]): Step {
+    return { to: this.#state(joinState(snapshot.value)), actions: actions.map(({ type }) => type) };
+  }
+
+  #state(value: string): State {
+    let state = this.#states.get(value);
+    if (state === undefined) {
+      const hasEnded = value === this.#rest || this.#resolve(value).status === 'done';
+      state = newState(value, hasEnded ? 'done' : 'active');
+      this.#states.set(value, state);
+    }
+    return state;
+  }
 }
 
-function step(snapshot: { value: unknown; status: string }, actions: readonly { type: string }[]): Step {
-  return {
-    value: joinState(snapshot.value),
-    actions: actions.map(({ type }) => type),
-    isFinal: snapshot.status === 'done'
-  };
+/** An actor of a chart. An event that arrives while the actor takes another one waits for it. An actor that has ended ignores events. */
+export class ReplayedActor<D extends object> implements ActorView {
+  readonly id: string;
+  readonly #number: number;
+  readonly #replay: Replay<D>;
+  readonly #actions: D;
+  #state: State;
+  #isBusy = true;
+  #waiting: ChartEvent[] | undefined;
+  #observers: Set<ReplayObserver> | undefined;
+
+  /** @param from the state to begin in, without performing actions; undefined: the initial state of the chart, whose actions are performed */
+  constructor(replay: Replay<D>, actions: D, id: string, from?: string) {
+    this.id = id;
+    this.#number = replay.system.actorCount++;
+    this.#replay = replay;
+    this.#actions = actions;
+    const step = from === undefined ? replay.first : undefined;
+    this.#state = step === undefined ? replay.stateToBeginIn(from as string) : step.to;
+    if (this.#isInspected) {
+      this.#report('@xstate.actor');
+      this.#report('@xstate.event', INIT);
+    }
+    if (step !== undefined) replay.perform(step, actions);
+    if (this.#isInspected) this.#report('@xstate.snapshot', INIT);
+    this.#takeWaiting();
+  }
+
+  get sessionId(): string {
+    return `x:${this.#number}`;
+  }
+
+  get logic(): object {
+    return this.#replay.machine;
+  }
+
+  getSnapshot(): ReplaySnapshot {
+    return this.#state.snapshot;
+  }
+
+  send(event: ChartEvent): void {
+    if (this.#isBusy) {
+      this.#waiting ??= [];
+      this.#waiting.push(event);
+      return;
+    }
+    this.#isBusy = true;
+    this.#take(event);
+    this.#takeWaiting();
+  }
+
+  subscribe(
+    observer: ReplayObserver | ((snapshot: ReplaySnapshot) => void),
+    _onError?: (error: unknown) => void,
+    onComplete?: () => void
+  ): { unsubscribe(): void } {
+    const added: ReplayObserver =
+      typeof observer === 'function' ? { next: observer, complete: onComplete } : { ...observer };
+    if (this.#state.snapshot.status === 'done') this.#tell(() => added.complete?.());
+    else {
+      this.#observers ??= new Set();
+      this.#observers.add(added);
+    }
+    return { unsubscribe: () => void this.#observers?.delete(added) };
+  }
+
+  #take(event: ChartEvent): void {
+    if (this.#isInspected) this.#report('@xstate.event', event);
+    if (this.#state.snapshot.status === 'done') return;
+    const step = this.#replay.step(this.#state, event.type);
+    this.#state = step.to;
+    this.#replay.perform(step, this.#actions);
+    if (this.#observers !== undefined) this.#notify(step.to.snapshot);
+    if (this.#isInspected) this.#report('@xstate.snapshot', event);
+  }
+
+  #takeWaiting(): void {
+    if (this.#waiting !== undefined) {
+      for (const event of this.#waiting) this.#take(event); // more may be added meanwhile
+      this.#waiting = undefined;
+    }
+    this.#isBusy = false;
+  }
+
+  #notify(snapshot: ReplaySnapshot): void {
+    const observers = [...(this.#observers ?? [])];
+    for (const observer of observers) this.#tell(() => observer.next?.(snapshot));
+    if (snapshot.status !== 'done') return;
+    this.#observers = undefined;
+    for (const observer of observers) this.#tell(() => observer.complete?.());
+  }
+
+  get #isInspected(): boolean {
+    return this.#replay.system.inspectors.size > 0;
+  }
+
+  #report(type: Inspection['type'], event?: ChartEvent): void {
+    const snapshot = type === '@xstate.snapshot' ? this.#state.snapshot : undefined;
+    for (const inspect of this.#replay.system.inspectors)
+      this.#tell(() => inspect({ type, rootId: 'x:0', actorRef: this, event, snapshot }));
+  }
+
+  /** Call a function of an observer. What it throws must not reach the operation that sent the event. */
+  #tell(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#replay.system.onError(error);
+    }
+  }
+}
+
+function newState(value: string, status: ReplaySnapshot['status']): State {
+  return { snapshot: Object.freeze({ status, value, output: undefined, error: undefined }), steps: new Map() };
 }
 
 function joinState(value: unknown): string {

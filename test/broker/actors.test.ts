@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBroker } from '../../lib/index.ts';
+import { type AnyActorRef, waitFor } from 'xstate';
+import { createBroker, type Inspection } from '../../lib/index.ts';
+import { sessionMachine } from '../../lib/machines.ts';
 
 describe('The actors of a broker', () => {
   it('expose the state of broker and session', async () => {
@@ -42,6 +44,26 @@ describe('The actors of a broker', () => {
     end();
     await broker.connect({ clientId: 'b' });
     assert.equal(seen.length, 6);
+    await broker.stop();
+  });
+
+  it("give xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
+    const broker = createBroker();
+    const actors: Inspection['actorRef'][] = [];
+    broker.inspect(({ type, actorRef, rootId }) => {
+      assert.equal(rootId, 'x:0');
+      if (type === '@xstate.actor') actors.push(actorRef);
+    });
+    await broker.start();
+    const connecting = broker.connect({ clientId: 'a' });
+    const [session] = actors;
+    assert.equal(session.logic, sessionMachine);
+    const live = waitFor(session as unknown as AnyActorRef, ({ value }) => value === 'connected.live');
+    const client = await connecting;
+    assert.equal((await live).status, 'active');
+    await client.disconnect();
+    const ended = await waitFor(session as unknown as AnyActorRef, ({ status }) => status === 'done');
+    assert.equal(ended.value, 'gone');
     await broker.stop();
   });
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Actor, type AnyStateMachine, createActor, initialTransition, transition } from 'xstate';
-import { replay } from '../../lib/base/replay.ts';
+import { type AnyActorRef, type AnyStateMachine, initialTransition, transition, waitFor } from 'xstate';
+import type { Inspection } from '../../lib/base/inspection.ts';
+import { Replay, ReplayedActor, type ReplaySystem } from '../../lib/base/replay.ts';
 import { brokerMachine } from '../../lib/broker/broker.machine.ts';
 import type { SessionActions } from '../../lib/session/actions.ts';
 import { sessionMachine } from '../../lib/session/session.machine.ts';
@@ -53,14 +54,9 @@ function scribe(): { done: string[]; actions: SessionActions } {
   return { done, actions };
 }
 
-function root(): Actor<never> {
-  const logic = {
-    transition: (snapshot: unknown) => snapshot,
-    getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
-    getPersistedSnapshot: (snapshot: unknown) => snapshot
-  };
-  const create = createActor as unknown as (logic: unknown) => Actor<never>;
-  return create(logic).start();
+/** Returns a system whose observers must not throw. */
+function quietSystem(): ReplaySystem {
+  return { inspectors: new Set(), onError: (error) => assert.fail(String(error)), actorCount: 0 };
 }
 
 function nested(value: string): unknown {
@@ -107,21 +103,10 @@ for (const [name, machine, key, table] of [
 
         it(`is replayed the same from ${from} on ${event}`, () => {
           const { done, actions: doer } = scribe();
-          const logic = replay(machine, key, (_actions, error) => assert.fail(String(error)));
-          const snapshot = {
-            status: from === 'gone' ? 'done' : 'active',
-            value: from,
-            actions: doer,
-            output: undefined,
-            error: undefined
-          };
-          const actor = createActor(
-            logic as never,
-            { parent: root(), input: { actions: doer }, snapshot } as never
-          ) as Actor<never>;
-          actor.start();
-          (actor as unknown as { send(event: object): void }).send({ type: event });
-          assert.equal((actor.getSnapshot() as { value: string }).value, to);
+          const steps = new Replay(machine, key, quietSystem(), (_actions, error) => assert.fail(String(error)));
+          const actor = new ReplayedActor(steps, doer, 'a', from);
+          actor.send({ type: event });
+          assert.equal(actor.getSnapshot().value, to);
           assert.deepEqual(done, actions);
         });
       }
@@ -141,13 +126,12 @@ describe('A replayed actor', () => {
             }
           : Reflect.get(target, action)
     });
-    const logic = replay<SessionActions>(sessionMachine, 'session', (who, error, action) => {
+    const steps = new Replay<SessionActions>(sessionMachine, 'session', quietSystem(), (who, error, action) => {
       assert.equal(who, faulty);
       failures.push(`${action}: ${(error as Error).message}`);
     });
-    const actor = createActor(logic as never, { parent: root(), input: { actions: faulty } } as never) as Actor<never>;
-    actor.start();
-    const send = (type: string) => (actor as unknown as { send(event: object): void }).send({ type });
+    const actor = new ReplayedActor(steps, faulty, 'a');
+    const send = (type: string) => actor.send({ type });
     for (const event of ['connect', 'accepted', 'detached', 'resumed']) send(event);
     assert.deepEqual(failures, ['release: broken']);
     assert.deepEqual(done, [
@@ -160,6 +144,88 @@ describe('A replayed actor', () => {
       'admit',
       'goLive'
     ]);
-    assert.equal((actor.getSnapshot() as { value: string }).value, 'connected.live');
+    assert.equal(actor.getSnapshot().value, 'connected.live');
+  });
+
+  /** An actor of the session's chart; `during` is called in each action. */
+  function actorOf(system: ReplaySystem, during: (action: string, actor: ReplayedActor<SessionActions>) => void) {
+    const actions = new Proxy({}, { get: (_, action) => () => during(String(action), actor) }) as SessionActions;
+    const steps = new Replay<SessionActions>(sessionMachine, 'session', system, (_actions, error) =>
+      assert.fail(String(error))
+    );
+    const actor: ReplayedActor<SessionActions> = new ReplayedActor(steps, actions, 'a', 'idle.authenticating');
+    return actor;
+  }
+
+  it('takes an event that is sent by an action after all actions of the transition', () => {
+    const done: string[] = [];
+    const actor = actorOf(quietSystem(), (action, self) => {
+      if (action === 'admit') self.send({ type: 'closed' });
+      done.push(`${action} in ${self.getSnapshot().value}`);
+    });
+    actor.send({ type: 'accepted' });
+    assert.deepEqual(done, [
+      'admit in connected.live',
+      'goLive in connected.live',
+      'release in gone',
+      'forget in gone'
+    ]);
+  });
+
+  it("works with xstate's waitFor", async () => {
+    const actor = actorOf(quietSystem(), () => {});
+    const ref = actor as unknown as AnyActorRef;
+    const connected = waitFor(ref, (snapshot) => snapshot.value === 'connected.live');
+    const never = waitFor(ref, (snapshot) => snapshot.value === 'disconnected');
+    actor.send({ type: 'accepted' });
+    assert.equal((await connected).value, 'connected.live');
+    actor.send({ type: 'closed' });
+    await assert.rejects(never, /terminated/);
+    assert.equal((await waitFor(ref, (snapshot) => snapshot.status === 'done')).value, 'gone');
+  });
+
+  it('gives each new snapshot to its subscribers, until they unsubscribe or it ends', () => {
+    const actor = actorOf(quietSystem(), () => {});
+    const seen: string[] = [];
+    const first = actor.subscribe(({ value }) => {
+      seen.push(`first ${value}`);
+      first.unsubscribe();
+    });
+    actor.subscribe({
+      next: ({ value }) => seen.push(`second ${value}`),
+      complete: () => seen.push('second complete')
+    });
+    for (const type of ['accepted', 'closed', 'closed']) actor.send({ type });
+    actor.subscribe(
+      () => assert.fail('has ended'),
+      undefined,
+      () => seen.push('third complete')
+    );
+    assert.deepEqual(seen, [
+      'first connected.live',
+      'second connected.live',
+      'second gone',
+      'second complete',
+      'third complete'
+    ]);
+  });
+
+  it('reports what observers throw, and takes the event all the same', () => {
+    const errors: string[] = [];
+    const system: ReplaySystem = {
+      inspectors: new Set(),
+      onError: (error) => errors.push((error as Error).message),
+      actorCount: 0
+    };
+    const actor = actorOf(system, () => {});
+    actor.subscribe(() => {
+      throw new Error('subscriber');
+    });
+    system.inspectors.add((event: Inspection) => {
+      throw new Error(event.type);
+    });
+    actor.send({ type: 'accepted' });
+    assert.deepEqual(errors, ['@xstate.event', 'subscriber', '@xstate.snapshot']);
+    assert.equal(actor.getSnapshot().value, 'connected.live');
   });
 });
