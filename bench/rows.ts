@@ -75,6 +75,16 @@ const ROWS_V4: readonly Row[] = [
     { key: 'drainUs', label: 'drain', unit: 'us', goal: { value: 3, aedes: 12, mosquitto: 1.7 } },
     { key: 'queuedBytes', label: 'queued', unit: 'bytes' }
   ]),
+  row('retained 100k q1', { mode: 'retained', qos: 1, window: 50, count: 100_000 }, BROKERS, [
+    { key: 'storeUs', label: 'store', unit: 'us' },
+    { key: 'deliverUs', label: 'deliver', unit: 'us' },
+    { key: 'retainedBytes', label: 'kept', unit: 'bytes' }
+  ]),
+  row('offline 100x1000 q1', { mode: 'offline', qos: 1, window: 50, count: 100, perSession: 1000 }, BROKERS, [
+    { key: 'enqueueUs', label: 'enqueue', unit: 'us' },
+    { key: 'drainUs', label: 'drain', unit: 'us' },
+    { key: 'queuedBytes', label: 'queued', unit: 'bytes' }
+  ]),
   row('storm c100', { mode: 'storm' }, WITH_MIN, [
     { key: 'connectUs', label: 'connection', unit: 'us', goal: { value: 110, aedes: 2.3 } }
   ]),
