@@ -504,7 +504,9 @@ export class Publishing {
       const { promises } = ledger;
       changed.ticket = ledger.ticket;
       const taken = act(outcome);
-      return ledger.promises === promises ? taken : ledger.committed(ledger.ticket).then(() => taken);
+      if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
+      changed.ticket = 0; // its publisher is answered now, so a commit that fails later may not refuse it
+      return taken;
     };
     this.#isPublishing = true;
     try {

@@ -172,6 +172,26 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     assert.deepEqual([`${payload}`, `${(await reader.next('publish')).payload}`], ['1', '2']);
   });
 
+  for (const by of ['a client', 'the app'] as const)
+    it(`hands over to a stored member, in a commit that fails, what ${by} published long before`, async () => {
+      const { kit, store } = await stage();
+      await using _ = kit;
+      const publisher = by === 'the app' ? kit.broker : await kit.connect({ clientId: 'publisher' });
+      const worker = await rawClient(kit.broker, { clientId: 'worker' });
+      assert.deepEqual(await granted(worker, 1, { topic: '$share/workers/jobs', qos: 1 }), [1]);
+      const reader = await kit.connect({ clientId: 'reader', ...PERSISTENT });
+      await reader.subscribe({ topic: '$share/workers/jobs', qos: 1 });
+      await reader.disconnect();
+      await kit.clock.advance('1s');
+      for (const payload of ['1', '2', '3']) await publisher.publish('jobs', payload, { qos: 1 });
+      await kit.clock.advance('5s');
+      store.fault = 'rejects';
+      kit.broker.session('worker').kick();
+      await kit.clock.advance('1s');
+      await recover(kit, store);
+      assert.deepEqual(await waiting(kit), ['1', '2', '3']);
+    });
+
   it('completes flows in progress when the store is back', async () => {
     const { kit, store } = await stage();
     await using _ = kit;

@@ -211,7 +211,9 @@ function finishPersisted(
     log.flowChanged();
   }
   const code = routeOrDelay(ports, message, route);
-  acknowledge(session, connection, qos, id, code, ledger.promises === promises ? 0 : ledger.ticket);
+  const isPromised = ledger.promises !== promises;
+  if (!isPromised) message.ticket = 0; // it is acknowledged now, so a commit that fails later may not refuse it
+  acknowledge(session, connection, qos, id, code, isPromised ? ledger.ticket : 0);
   pauseForStore(connection, ledger, notedBefore);
 }
 
