@@ -11,7 +11,7 @@ broker.subscribe('sensors/+/temperature', ({ topic, payload }) => {
 await broker.publish({ topic: 'sensors/attic/temperature', payload: '21.5', retain: true });
 await broker.publish({ topic: 'sensors/cellar/temperature', payload: '12', retain: true });
 
-for await (const message of broker.retained('sensors/#')) console.log(`retained: ${message.topic}`);
+for await (const message of broker.retained.match('sensors/#')) console.log(`retained: ${message.topic}`);
 
 await broker.stop();
 // prints:

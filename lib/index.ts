@@ -22,9 +22,10 @@ export {
   type Values as OptionValues
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
-export { Broker, createBroker, type StopOptions } from './broker/broker.ts';
+export { Broker, createBroker } from './broker/broker.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
+export type { StopOptions } from './broker/lifecycle.ts';
 export type { MessageStreamOptions } from './broker/message-stream.ts';
 export {
   type AutoSubscription,
@@ -33,7 +34,9 @@ export {
   readBrokerOptions,
   type Settings
 } from './broker/options.ts';
+export type { Retained } from './broker/retained.ts';
 export type { KickOptions, SessionFigures, SessionHandle, SubscriptionRecord } from './broker/session-handle.ts';
+export type { Sessions } from './broker/sessions.ts';
 export type { Table } from './broker/tables.ts';
 export { Client, type ClientListener, connectClient } from './client/client.ts';
 // under names of their own: the broker has a MessageHandler and SubscribeOptions, too

@@ -1,9 +1,7 @@
 import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
-// Imported by name, these timers are not replaced by the fake timers of a test framework.
-import { clearTimeout, setTimeout } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
-import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { InvalidInput, StateError } from '../base/errors.ts';
 import type { Inspection } from '../base/inspection.ts';
 import { checkNames, checkObject, unknownName } from '../base/options-table.ts';
 import type { WorkCount } from '../base/pending-work.ts';
@@ -19,40 +17,18 @@ import type { TransportInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
 import type { Zone } from '../records/zone.ts';
-import { checkMountpoint, checkTopicFilter } from '../topics/topic.ts';
-import type { BrokerActions, BrokerEvent } from './actions.ts';
-import type { Running } from './actors.ts';
-import { brokerMachine } from './broker.machine.ts';
+import { checkMountpoint } from '../topics/topic.ts';
+import { AppSubscriptions } from './app-subscriptions.ts';
 import { Engine } from './engine.ts';
-import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from './handler-subscriber.ts';
-import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
+import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
+import { Lifecycle, notStarted, type StopOptions } from './lifecycle.ts';
+import type { MessageStreamOptions } from './message-stream.ts';
 import { type BrokerOptions, DEFAULT_ZONE, readBrokerOptions, type Settings } from './options.ts';
-import { SessionHandle, type SubscriptionRecord } from './session-handle.ts';
+import { Retained } from './retained.ts';
+import type { SubscriptionRecord } from './session-handle.ts';
+import { Sessions } from './sessions.ts';
 import type { Table } from './tables.ts';
 import { VERSION } from './version.ts';
-
-/** With a longer delay, setTimeout of Node fires immediately. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
-const DEFAULT_STOP_MS = 2_000;
-const STORE_CLOSE_MS = 10_000;
-const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
-const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
-
-/** Options of `broker.stop`. */
-export interface StopOptions {
-  /**
-   * Milliseconds that connections have to send their remaining output, and listeners to close. Default 2000; `Infinity`: no limit.
-   * The store is closed afterwards. If it does not close, the stop takes at most 10 s more.
-   */
-  readonly timeoutMs?: number;
-  /**
-   * `publish` (default): wills are published, as for any close by the server. `keep`: wills are not published now. With a store, the next
-   * start publishes them, as after a crash; without one they are discarded.
-   */
-  readonly wills?: 'publish' | 'keep';
-  /** When it aborts, or if it has aborted already, the stop ends without waiting for connections and listeners. */
-  readonly signal?: AbortSignal;
-}
 
 /** The engine of a broker. Not public: the tests of this project use it to inspect internal state. */
 export let engineOf: (broker: Broker) => Engine;
@@ -76,23 +52,17 @@ export class Broker {
   readonly metrics: Metrics;
   /** Counts asynchronous work in progress inside the broker. The virtual clock of the test kit waits until it is done. */
   readonly work: WorkCount;
+  /** The sessions, connected or not. */
+  readonly sessions: Sessions;
+  /** The retained messages. */
+  readonly retained: Retained;
   readonly #engine: Engine;
-  readonly #listeners = new Map<string, ListenerHandle>();
-  readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
-  readonly #actor: Running;
-  #startedAt: number | undefined;
-  /** Resolves when the last requested start or stop is complete. */
-  #turn: Promise<unknown> = Promise.resolve();
-  /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
-  #stopTimeoutMs = Infinity;
-  #shortenStop: ((timeoutMs: number) => void) | undefined;
-  /** Iterables that end when the broker stops. */
-  readonly #streams = new Set<MessageStream>();
-  #wills: 'publish' | 'keep' = 'publish';
+  readonly #lifecycle: Lifecycle;
+  readonly #subscriptions: AppSubscriptions;
 
   static {
     engineOf = (broker) => broker.#engine;
-    handledFiltersOf = (broker) => [...broker.#handlers].flatMap(([filter, known]) => [...known].map(() => filter));
+    handledFiltersOf = (broker) => broker.#subscriptions.filters();
   }
 
   /**
@@ -107,35 +77,22 @@ export class Broker {
     this.clock = this.#engine.clock;
     this.metrics = this.#engine.metrics;
     this.work = this.#engine.work;
-    const actions: BrokerActions = {
-      accept: () => {
-        this.#startedAt = this.clock.now();
-        this.#engine.begin();
-      },
-      drain: () => this.#engine.drain(this.#willsAtStop),
-      release: () => {
-        this.#startedAt = undefined;
-        this.#engine.end();
-      }
-    };
-    const animate = this.#engine.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
-      this.failed(error, `the broker's ${action}`)
-    );
-    this.#actor = animate(actions, 'broker');
+    this.sessions = new Sessions(this.#engine);
+    this.retained = new Retained(this.#engine.retained);
+    this.#subscriptions = new AppSubscriptions(this.#engine);
+    this.#lifecycle = new Lifecycle(this.#engine, () => this.#subscriptions.endMessages());
   }
 
   // ----------------------------------------------------------------------------------------------------------- lifecycle
 
   /** The state of the broker: `idle` (not started yet, or starting), `connected` (accepting) or `disconnected` (stopping or stopped). */
   get state(): 'idle' | 'connected' | 'disconnected' {
-    const value = this.#actor.getSnapshot().value;
-    if (value === 'connected.draining') return 'disconnected';
-    return value.split('.')[0] as 'idle' | 'connected' | 'disconnected';
+    return this.#lifecycle.state;
   }
 
   /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
   get startedAt(): number | undefined {
-    return this.#startedAt;
+    return this.#lifecycle.startedAt;
   }
 
   /** The version of this package. */
@@ -157,35 +114,7 @@ export class Broker {
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     checkObject(options, 'options');
-    return this.#inTurn(() => this.#start(options.signal));
-  }
-
-  async #start(signal: AbortSignal | undefined): Promise<this> {
-    signal?.throwIfAborted();
-    if (this.state === 'connected') return this;
-    if (this.#engine.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
-    signal?.throwIfAborted();
-    this.#send('start');
-    const opened: ListenerHandle[] = [];
-    try {
-      await this.#engine.persistence?.open();
-      signal?.throwIfAborted();
-      for (const listener of this.#listeners.values()) {
-        await listener.open();
-        opened.push(listener);
-        signal?.throwIfAborted();
-      }
-    } catch (error) {
-      await this.#within(DEFAULT_STOP_MS, closeAll(opened));
-      const closeFailure = this.#engine.ledger?.isClosing ? undefined : await this.#closeStore();
-      if (closeFailure !== undefined) this.failed(closeFailure, 'closing the store');
-      this.#engine.connections.refuseEarly();
-      this.#send('failed');
-      throw error;
-    }
-    this.#send('started');
-    this.#engine.persistence?.brokerStarted();
-    for (const listener of this.#listeners.values()) listener.accept?.();
+    await this.#lifecycle.start(options.signal);
     return this;
   }
 
@@ -198,112 +127,13 @@ export class Broker {
    *   closed and of the store (STORE_FAILED: the last changes are not persisted), or the reason of the signal if it aborts; in these cases
    *   the broker has stopped nevertheless
    */
-  async stop(options: StopOptions = {}): Promise<void> {
-    checkObject(options, 'options');
-    checkNames(options, STOP_NAMES, 'stop');
-    const { timeoutMs, wills = 'publish', signal } = options;
-    if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)))
-      throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
-    if (wills !== 'publish' && wills !== 'keep')
-      throw new InvalidInput('OPTION_INVALID', 'wills', '"publish" or "keep"', wills);
-    const shorten = (ms: number) => {
-      this.#stopTimeoutMs = Math.min(this.#stopTimeoutMs, ms);
-      this.#shortenStop?.(ms);
-    };
-    const cut = () => shorten(0);
-    if (timeoutMs !== undefined) shorten(timeoutMs);
-    if (signal?.aborted) cut();
-    signal?.addEventListener('abort', cut);
-    try {
-      await this.#inTurn(() => this.#stop(timeoutMs ?? DEFAULT_STOP_MS, wills));
-    } finally {
-      signal?.removeEventListener('abort', cut);
-    }
-    signal?.throwIfAborted();
-  }
-
-  async #stop(timeoutMs: number, wills: 'publish' | 'keep'): Promise<void> {
-    try {
-      if (this.state === 'disconnected') return;
-      const failures: unknown[] = [];
-      const closed = closeAll(this.#listeners.values(), failures);
-      this.#wills = wills;
-      this.#send('stop');
-      await this.#within(
-        Math.min(timeoutMs, this.#stopTimeoutMs),
-        Promise.all([closed, this.#engine.connections.allClosed()])
-      );
-      this.#engine.connections.cutOff();
-      const failure = await this.#closeStore();
-      if (failure !== undefined) failures.push(failure);
-      this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
-      for (const stream of this.#streams) void stream.return();
-      if (failures.length > 0)
-        throw new AggregateError(
-          failures,
-          'the broker has stopped, but a listener or the store could not be closed (see errors)'
-        );
-    } finally {
-      this.#stopTimeoutMs = Infinity;
-    }
-  }
-
-  /** Close the store, but wait at most STORE_CLOSE_MS for it. @returns the error; undefined: the store is closed */
-  async #closeStore(): Promise<unknown> {
-    const { store } = this.settings;
-    const { persistence } = this.#engine;
-    if (store === undefined || persistence === undefined) return undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const tooLong = new Promise<unknown>((resolve) => {
-      const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
-      // Real time, because this waits for a disk.
-      timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
-    });
-    const closed = persistence.close().then(
-      () => undefined,
-      (error: unknown) => error
-    );
-    const failure = await Promise.race([closed, tooLong]);
-    clearTimeout(timer);
-    return failure;
-  }
-
-  /** Run a start or stop after all earlier ones are complete. */
-  #inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(run);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
-  }
-
-  /** Resolves when `done` has resolved or the time has passed, which `#shortenStop` may shorten. */
-  #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
-    return new Promise((resolve) => {
-      const timers: NodeJS.Timeout[] = [];
-      const end = () => {
-        for (const timer of timers) clearTimeout(timer);
-        this.#shortenStop = undefined;
-        resolve();
-      };
-      // Real time, because this waits for sockets, which do not follow a virtual clock.
-      this.#shortenStop = (ms) => {
-        if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(end, ms));
-      };
-      this.#shortenStop(timeoutMs);
-      void done.then(end);
-    });
-  }
-
-  get #willsAtStop(): 'publish' | 'drop' | 'keep' {
-    return this.#wills === 'keep' && this.#engine.persistence === undefined ? 'drop' : this.#wills;
+  stop(options: StopOptions = {}): Promise<void> {
+    return this.#lifecycle.stop(options);
   }
 
   /** Stop the broker with the default options; for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
-  }
-
-  #send(type: BrokerEvent['type']): void {
-    this.#actor.send({ type });
   }
 
   /**
@@ -349,7 +179,7 @@ export class Broker {
         'STREAM_IN_USE',
         'this stream is in use already; pass a separate stream for each connection'
       );
-    if (this.state !== 'connected' && this.#actor.getSnapshot().value !== 'idle.starting') {
+    if (!this.#lifecycle.isOpen) {
       stream.destroy();
       if (transportInfo !== undefined || !isAccepted(stream)) throw notStarted();
       this.failed(notStarted(), 'accepting a connection');
@@ -413,20 +243,20 @@ export class Broker {
   attach(listener: ListenerHandle): void {
     if (typeof listener?.open !== 'function' || typeof listener.close !== 'function')
       throw new InvalidInput('LISTENER_INVALID', 'listener', 'a listener (see listen() of embermq/net)', listener);
-    if (this.#listeners.has(listener.name)) {
+    if (this.#lifecycle.listeners.has(listener.name)) {
       throw new InvalidInput('LISTENER_NAME_IN_USE', 'name', 'a name that no other listener has', listener.name);
     }
-    this.#listeners.set(listener.name, listener);
+    this.#lifecycle.listeners.set(listener.name, listener);
   }
 
   /** Detach a listener. The caller closes it. */
   detach(listener: ListenerHandle): void {
-    if (this.#listeners.get(listener.name) === listener) this.#listeners.delete(listener.name);
+    if (this.#lifecycle.listeners.get(listener.name) === listener) this.#lifecycle.listeners.delete(listener.name);
   }
 
   /** The attached listeners, in the order in which they are opened. */
   listeners(): ListenerHandle[] {
-    return [...this.#listeners.values()];
+    return [...this.#lifecycle.listeners.values()];
   }
 
   // -------------------------------------------------------------------------------------------------------------- messages
@@ -468,63 +298,12 @@ export class Broker {
    * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   subscribe(filter: string, handler: MessageHandler, options: SubscribeOptions = {}): () => void {
-    checkFilter(filter);
-    if (typeof handler !== 'function') throw new InvalidInput('HANDLER_INVALID', 'handler', 'a function', handler);
-    checkObject(options, 'options');
-    checkNames(options, SUBSCRIBE_NAMES, 'subscribe');
-    const { signal, qos = 2, retainHandling = 0 } = options;
-    if (![0, 1, 2].includes(qos)) throw new InvalidInput('OPTION_INVALID', 'qos', '0, 1 or 2', qos);
-    if (![0, 1, 2].includes(retainHandling))
-      throw new InvalidInput('OPTION_INVALID', 'retainHandling', '0, 1 or 2', retainHandling);
-    if (signal?.aborted) return () => undefined;
-    const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
-      this.failed(error, `a handler of "${filter}"`)
-    );
-    subscriber.ledger = this.#engine.ledger;
-    this.#engine.routing.add(subscriber.subscription);
-    const known = this.#handlers.get(filter) ?? new Set();
-    this.#handlers.set(filter, known.add(subscriber));
-    const end = () => this.#removeHandler(subscriber);
-    subscriber.onEnd = () => signal?.removeEventListener('abort', end);
-    signal?.addEventListener('abort', end, { once: true });
-    if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
-    return end;
+    return this.#subscriptions.subscribe(filter, handler, options);
   }
 
   /** Remove the subscriptions of the app to a filter. @param handler only those of this handler @returns the number of removed subscriptions */
   unsubscribe(filter: string, handler?: MessageHandler): number {
-    const found = [...(this.#handlers.get(filter) ?? [])].filter(
-      (subscriber) => handler === undefined || subscriber.handler === handler
-    );
-    for (const subscriber of found) this.#removeHandler(subscriber);
-    return found.length;
-  }
-
-  #removeHandler(subscriber: HandlerSubscriber): void {
-    const known = this.#handlers.get(subscriber.filter);
-    if (!known?.delete(subscriber)) return;
-    if (known.size === 0) this.#handlers.delete(subscriber.filter);
-    subscriber.isEnded = true;
-    subscriber.onEnd();
-    this.#engine.routing.remove(subscriber.subscription);
-  }
-
-  /** Deliver retained messages after `subscribe` has returned. A message that is published earlier is delivered after them. */
-  #deliverRetainedTo(subscriber: HandlerSubscriber): void {
-    if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
-    const retained = this.#retained(subscriber.filter);
-    if (retained.length === 0) return;
-    subscriber.queueRetained(retained);
-    this.work.begin();
-    // A promise, because test frameworks replace `queueMicrotask`.
-    void Promise.resolve().then(() => {
-      subscriber.deliverRetained();
-      this.work.end();
-    });
-  }
-
-  #retained(filter: string): Message[] {
-    return this.#engine.retained.match(filter).flatMap(({ isLive: live, message }) => (live ? [message] : []));
+    return this.#subscriptions.unsubscribe(filter, handler);
   }
 
   /**
@@ -535,33 +314,7 @@ export class Broker {
    * @throws InvalidInput TOPIC_FILTER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
   messages(filter: string, options: MessageStreamOptions = {}): AsyncIterableIterator<Message> {
-    checkObject(options, 'options');
-    const { highWaterMark, signal, ...rest } = options;
-    const stream = new MessageStream(highWaterMark, signal, (message) =>
-      this.#engine.announcer.dropped(message, 'queue_full', undefined)
-    );
-    try {
-      const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);
-      this.#streams.add(stream);
-      stream.onEnd(() => {
-        this.#streams.delete(stream);
-        unsubscribe();
-      });
-    } catch (error) {
-      void stream.return(); // removes its listener from the signal
-      throw error;
-    }
-    return stream;
-  }
-
-  /** The retained messages that match a topic filter or topic name, oldest first. @throws InvalidInput TOPIC_FILTER_INVALID */
-  retained(filter: string): AsyncIterableIterator<Message> {
-    checkFilter(filter);
-    return this.#iterateRetained(filter);
-  }
-
-  async *#iterateRetained(filter: string): AsyncIterableIterator<Message> {
-    for (const entry of this.#engine.retained.match(filter)) if (entry.isLive) yield entry.message;
+    return this.#subscriptions.messages(filter, options);
   }
 
   /**
@@ -576,29 +329,9 @@ export class Broker {
     return this.#engine.tables.table(name) as Table<V>;
   }
 
-  // --------------------------------------------------------------------------------------------------------------- sessions
-
-  /** The session of a client id, whether connected or not. @throws NotFound SESSION_NOT_FOUND */
-  session(clientId: string): SessionHandle {
-    const session = this.hasSession(clientId) ? this.#engine.sessions.get(clientId) : undefined;
-    if (session === undefined)
-      throw new NotFound('SESSION_NOT_FOUND', `there is no session for client id "${String(clientId)}"`);
-    return new SessionHandle(session, this.#engine.subscribing);
-  }
-
-  /** Whether a client id has a session, connected or not. */
-  hasSession(clientId: string): boolean {
-    return typeof clientId === 'string' && this.#engine.sessions.has(clientId);
-  }
-
-  /** All sessions, connected or not, in order of creation. */
-  *sessions(): IterableIterator<SessionHandle> {
-    for (const session of this.#engine.sessions.values()) yield new SessionHandle(session, this.#engine.subscribing);
-  }
-
   /** All subscriptions of all sessions, session by session. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
-    for (const session of this.sessions()) yield* session.subscriptions();
+    for (const session of this.sessions) yield* session.subscriptions();
   }
 
   /** The topic filters that have subscriptions, without share prefixes, and the node of the subscribers. */
@@ -679,33 +412,8 @@ export function createBroker(options: BrokerOptions = {}): Broker {
   return new Broker(options);
 }
 
-/** @throws InvalidInput TOPIC_FILTER_INVALID */
-function checkFilter(filter: string): void {
-  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a string';
-  if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
-}
-
 /** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
 function checkEvent(event: EventName, listener: unknown): void {
   if (!EVENT_NAMES.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENT_NAMES);
   if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);
-}
-
-function notStarted(): StateError {
-  return new StateError(
-    'BROKER_NOT_STARTED',
-    'the broker is not started or is stopping; call await broker.start() first'
-  );
-}
-
-/** Close listeners at the same time. @param failures receives their errors */
-async function closeAll(listeners: Iterable<ListenerHandle>, failures: unknown[] = []): Promise<void> {
-  const close = async (listener: ListenerHandle) => {
-    try {
-      await listener.close();
-    } catch (error) {
-      failures.push(error);
-    }
-  };
-  await Promise.all([...listeners].map(close));
 }

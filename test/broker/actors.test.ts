@@ -11,11 +11,11 @@ describe('The actors of a broker', () => {
     await broker.start();
     assert.equal(broker.state, 'connected');
     const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
-    assert.equal(broker.session('a').state, 'connected');
+    assert.equal(broker.sessions.get('a').state, 'connected');
     const gone = broker.nextEvent('client.disconnected');
     await client.disconnect();
     await gone;
-    assert.equal(broker.session('a').state, 'disconnected');
+    assert.equal(broker.sessions.get('a').state, 'disconnected');
     await broker.stop();
     assert.equal(broker.state, 'disconnected');
   });
@@ -97,7 +97,7 @@ describe('The actors of a broker', () => {
     const faulty = await import('../../lib/client/client.ts').then(({ connectClient }) =>
       connectClient(stream, { clientId: 'faulty', sessionExpiry: 60 })
     );
-    const served = [...broker.sessions()].find(({ clientId }) => clientId === 'faulty');
+    const served = [...broker.sessions].find(({ clientId }) => clientId === 'faulty');
     assert.ok(served);
     const terminated = broker.nextEvent('session.terminated', { where: ({ client }) => client.clientId === 'faulty' });
     // The action `release` ends the stream.
@@ -108,7 +108,7 @@ describe('The actors of a broker', () => {
     await faulty.disconnect();
     await terminated;
     assert.ok(failures.includes("faulty the session's release: broken"), failures.join('; '));
-    assert.equal(broker.hasSession('faulty'), false);
+    assert.equal(broker.sessions.has('faulty'), false);
     await healthy.publish('t', 'still here', { qos: 1 });
     assert.deepEqual(got, ['still here']);
     await broker.stop();

@@ -104,7 +104,7 @@ describe('A broker in an app', () => {
       message: /in subscribe; did you mean "retainHandling"/
     });
     assert.throws(() => broker.messages(filter, { highWatermrk: 2 } as never), { code });
-    const session = broker.session('c');
+    const session = broker.sessions.get('c');
     assert.throws(() => session.kick({ reasonSting: 'x' } as never), { code, message: /did you mean "reasonString"/ });
     for (const name of ['reasonString', 'serverReference'])
       assert.throws(() => session.kick({ [name]: 5 }), { code: 'OPTION_INVALID', field: name });
@@ -200,7 +200,7 @@ describe('A broker in an app', () => {
       const tooMany = broker.stream().resume();
       const closed = new Promise((resolve) => tooMany.on('close', resolve));
       await turns(3);
-      assert.equal(broker.hasSession('early'), false);
+      assert.equal(broker.sessions.has('early'), false);
       if (isGood) {
         opened.resolve();
         await starting;
@@ -268,7 +268,7 @@ describe('A broker in an app', () => {
         await turns(3);
         if (published !== undefined) await assert.rejects(published, { code: 'BROKER_NOT_STARTED' });
         assert.deepEqual([heard, dropped], [[], ['of/client server_shutting_down']]);
-        assert.equal(broker.session('c').figures().awaitingRel, 0, 'the client may send it again');
+        assert.equal(broker.sessions.get('c').figures().awaitingRel, 0, 'the client may send it again');
         await broker.stop({ timeoutMs: 0 });
       }
     }
@@ -331,7 +331,7 @@ describe('A broker in an app', () => {
     );
     await say(Buffer.concat(publishes));
     assert.equal(acknowledged, 7);
-    assert.equal(broker.session('s').figures().inflight, 0);
+    assert.equal(broker.sessions.get('s').figures().inflight, 0);
     assert.equal(broker.metrics.counter('packets.puback.received'), 7);
   });
 
@@ -404,7 +404,7 @@ describe('A broker in an app', () => {
   it('refuses subscription options that MQTT does not define', async () => {
     await using broker = await started();
     await broker.connect({ clientId: 'c', sessionExpiry: 60 });
-    const session = broker.session('c');
+    const session = broker.sessions.get('c');
     for (const wrong of [{ qos: 9 }, { noLocal: 1 }, { retainAsPublished: 'no' }, { retainHandling: 3 }]) {
       const field = Object.keys(wrong)[0];
       assert.throws(() => session.subscribe('x', wrong as never), { code: 'OPTION_INVALID', field });
@@ -429,10 +429,10 @@ describe('A broker in an app', () => {
     await using broker = await started();
     for (const ask of [
       () => broker.messages('a/#/b'),
-      () => broker.retained('a/#/b'),
+      () => broker.retained.match('a/#/b'),
       () => broker.subscribe('a/#/b', () => undefined),
       () => broker.subscribe(undefined as never, () => undefined),
-      () => broker.retained(5 as never)
+      () => broker.retained.match(5 as never)
     ])
       assert.throws(ask, { code: 'TOPIC_FILTER_INVALID' });
   });
@@ -441,8 +441,8 @@ describe('A broker in an app', () => {
     await using broker = await started();
     for (const wrong of [undefined, null, 5] as never[]) {
       await assert.rejects(broker.publish(wrong), { code: 'MESSAGE_INVALID' });
-      assert.throws(() => broker.session(wrong), { code: 'SESSION_NOT_FOUND' });
-      assert.equal(broker.hasSession(wrong), false);
+      assert.throws(() => broker.sessions.get(wrong), { code: 'SESSION_NOT_FOUND' });
+      assert.equal(broker.sessions.has(wrong), false);
       assert.throws(() => broker.attach(wrong), { code: 'LISTENER_INVALID' });
       assert.throws(() => broker.inspect(wrong), { code: 'HANDLER_INVALID' });
       assert.throws(() => broker.metrics.counter(wrong), { code: 'METRIC_UNKNOWN' });
@@ -454,7 +454,7 @@ describe('A broker in an app', () => {
   it('refuses options that are not an object with OPTION_INVALID', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'c' });
-    const session = broker.session('c');
+    const session = broker.sessions.get('c');
     const [stream] = duplexPair();
     for (const wrong of [null, 5] as never[]) {
       for (const call of [
@@ -514,7 +514,7 @@ describe('A broker in an app', () => {
         { clientId: 'b', filter: 'x/+', options: { ...options, retainAsPublished: true, retainHandling: 2 } }
       ]
     );
-    assert.equal(broker.session('a').transportInfo.transport, 'local');
+    assert.equal(broker.sessions.get('a').transportInfo.transport, 'local');
   });
 
   it('warns about ten errors without a listener, and no more', async (context) => {
@@ -593,7 +593,7 @@ describe('A broker in an app', () => {
   it('grants no subscription to a session that a listener has ended', async () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'k' });
-    const handle = broker.session('k');
+    const handle = broker.sessions.get('k');
     broker.on('client.subscribe', () => handle.kick());
     await assert.rejects(client.subscribe(['k/1', 'k/2']));
     assert.throws(() => handle.subscribe('k/3'), { code: 'SUBSCRIBE_REFUSED' });
@@ -605,7 +605,7 @@ describe('A broker in an app', () => {
     await using broker = await started();
     const client = await broker.connect({ clientId: 'publisher', username: 'u' });
     await client.publish('kept', 'x', { qos: 1, retain: true });
-    const { value } = await broker.retained('kept').next();
+    const { value } = await broker.retained.match('kept').next();
     assert.deepEqual({ ...value.origin }, { clientId: 'publisher', username: 'u' });
   });
 
@@ -620,7 +620,7 @@ describe('A broker in an app', () => {
     });
     await client.subscribe('kept');
     await client.publish('done', 'x', { qos: 1 });
-    const { value } = await broker.retained('kept').next();
+    const { value } = await broker.retained.match('kept').next();
     assert.equal(value.payload.toString(), 'x'.repeat(10_000));
   });
 
@@ -665,7 +665,7 @@ describe('A broker in an app', () => {
       assert.doesNotMatch(text, /host|wire|secret/);
     }
     const [, ofClient, , ofMessage] = shown;
-    const { connectedAt } = broker.session('c').client;
+    const { connectedAt } = broker.sessions.get('c').client;
     assert.deepEqual(JSON.parse(ofClient), {
       clientId: 'c',
       username: 'u',

@@ -115,7 +115,7 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), ['session.terminated c reason=expired']);
     await gone(await come(true));
     takeLines(lines);
-    broker.session('c').discard();
+    broker.sessions.get('c').discard();
     assert.deepEqual(takeLines(lines), ['session.terminated c reason=discarded']);
   });
 
@@ -151,7 +151,7 @@ describe('Events', () => {
       [(client) => client.send(Buffer.from('0000', 'hex')), 'reason=protocol_error reasonCode=129'],
       [(client) => client.send(publish('a', 'x'.repeat(200))), 'reason=packet_too_large reasonCode=149'],
       [(client) => client.send(publish('a', 'x')), 'reason=not_authorized reasonCode=135'],
-      [() => broker.session('c').kick(), 'reason=kicked reasonCode=152'],
+      [() => broker.sessions.get('c').kick(), 'reason=kicked reasonCode=152'],
       [
         (client) => client.send({ cmd: 'auth', reasonCode: 0x19, properties: { authenticationMethod: 'm' } }),
         'reason=reauthentication_failed reasonCode=135'
@@ -193,8 +193,8 @@ describe('Events', () => {
       'session.unsubscribed c filter=new/x',
       'client.unsubscribe c filter=never'
     ]);
-    broker.session('c').subscribe('by/the/app', { qos: 1 });
-    broker.session('c').unsubscribe('by/the/app');
+    broker.sessions.get('c').subscribe('by/the/app', { qos: 1 });
+    broker.sessions.get('c').unsubscribe('by/the/app');
     assert.deepEqual(takeLines(lines), [
       `session.subscribed c filter=by/the/app options=${options(1)}`,
       'session.unsubscribed c filter=by/the/app'
@@ -353,8 +353,8 @@ describe('A listener', () => {
       if (message.topic === 'a') void broker.publish('echo', message.payload);
     });
     broker.on('client.connected', ({ client }) => {
-      if (client.clientId === 'unwanted') broker.session('unwanted').kick();
-      else broker.session(client.clientId).subscribe('a');
+      if (client.clientId === 'unwanted') broker.sessions.get('unwanted').kick();
+      else broker.sessions.get(client.clientId).subscribe('a');
     });
     const unwanted = await rawClient(broker, { connect: false });
     unwanted.send(connect(5, { clientId: 'unwanted' }));
@@ -363,7 +363,7 @@ describe('A listener', () => {
       unwanted.received.map(({ cmd }) => cmd),
       ['connack', 'disconnect']
     );
-    assert.equal(broker.hasSession('unwanted'), false);
+    assert.equal(broker.sessions.has('unwanted'), false);
     const client = await rawClient(broker, { clientId: 'c' });
     client.send(publish('a', 'x'));
     assert.equal((await client.next('publish')).topic, 'a');
@@ -375,14 +375,14 @@ describe('A listener', () => {
       await using broker = await startBroker();
       let connections = 0;
       broker.on('client.connected', () => connections++);
-      broker.on(name, ({ client }) => broker.session(client.clientId).kick());
+      broker.on(name, ({ client }) => broker.sessions.get(client.clientId).kick());
       const client = await rawClient(broker, { connect: false });
       client.send(connect(5, { clientId: 'c' }));
       await client.closed();
       const packets = client.received.map((packet) => [packet.cmd, 'reasonCode' in packet && packet.reasonCode]);
       assert.deepEqual(packets, [['connack', 0x80]]); // no DISCONNECT before CONNACK [MQTT-3.14.0-1], and only one
       assert.equal(connections, 0);
-      assert.equal(broker.hasSession('c'), false);
+      assert.equal(broker.sessions.has('c'), false);
     }
   });
 
@@ -391,7 +391,7 @@ describe('A listener', () => {
     for (const topic of ['a', 'b']) await broker.publish(topic, topic, { retain: true, qos: 1 });
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } };
     const client = await rawClient(broker, options);
-    broker.once('session.subscribed', () => broker.session('c').kick({ session: 'keep' }));
+    broker.once('session.subscribed', () => broker.sessions.get('c').kick({ session: 'keep' }));
     client.send(subscribe(1, { topic: 'a', qos: 1 }));
     await client.closed();
     const back = await rawClient(broker, options);
@@ -415,7 +415,7 @@ describe('A listener', () => {
     broker.on(name, (event) => {
       const { client, reason } = event as BrokerEvents['client.disconnected'];
       if (client?.clientId !== 'c' || (how.reason !== undefined && reason !== how.reason) || kicks++ > 0) return;
-      broker.session('c').kick();
+      broker.sessions.get('c').kick();
     });
     const second = await rawClient(broker, { connect: false });
     second.send(connect(5, { clientId: 'c', clean: how.clean, properties, will: will('second') }));
@@ -429,7 +429,7 @@ describe('A listener', () => {
     const wills = (await rest(watcher)).map((packet) => (packet as { topic: string }).topic.slice(5));
     const { isClosed } = second;
     if (!isClosed) await rest(second); // the connection works
-    return { first: words(first).slice(1), second: words(second), isClosed, has: broker.hasSession('c'), wills };
+    return { first: words(first).slice(1), second: words(second), isClosed, has: broker.sessions.has('c'), wills };
   }
 
   it('kicks the current connection of the session in an event of a takeover, and every client receives an answer', async () => {
@@ -461,7 +461,7 @@ describe('A listener', () => {
       const errors = listening(broker, ['error']);
       const come = () => rawClient(broker, { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } });
       const first = await come();
-      broker.on(name, () => broker.session('c').discard());
+      broker.on(name, () => broker.sessions.get('c').discard());
       const second = await come();
       await refused(first, 0x8e);
       await nothing(second);
@@ -489,7 +489,7 @@ describe('A listener', () => {
     assert.deepEqual(ids.splice(0), Array(6).fill('u'));
     await rawClient(broker, { clientId: 'c', username: 'alias', meta });
     assert.deepEqual(ids.splice(0), [...Array(3).fill('alias'), ...Array(3).fill('real')]);
-    assert.equal(broker.hasSession('real'), true);
+    assert.equal(broker.sessions.has('real'), true);
     const { connack } = await rawClient(broker, { clientId: '' });
     assert.deepEqual(ids.splice(0), Array(6).fill(connack?.properties?.assignedClientIdentifier));
   });

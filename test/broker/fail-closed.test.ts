@@ -172,7 +172,7 @@ describe('No decision of any authorize hook', () => {
       clientId: 'c',
       will: { topic: 'will', payload: Buffer.from('x'), qos: 0, retain: false }
     });
-    broker.session('c').subscribe('given');
+    broker.sessions.get('c').subscribe('given');
     await broker.publish('auto', 'x');
     await broker.publish('given', 'x');
     assert.deepEqual([(await client.next('publish')).topic, (await client.next('publish')).topic], ['auto', 'given']);

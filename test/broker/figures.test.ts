@@ -46,7 +46,7 @@ describe('The gauges of a broker', () => {
       stats(),
       'connections 0/2, sessions 1/2, sessions.persistent 1/1, subscribers 1/2, subscriptions 1/4, subscriptions.shared 0/1, routes 1/3, retained 4/4'
     );
-    broker.session('staying').discard();
+    broker.sessions.get('staying').discard();
     assert.equal(
       stats(),
       'connections 0/2, sessions 0/2, sessions.persistent 0/1, subscribers 0/2, subscriptions 0/4, subscriptions.shared 0/1, routes 0/3, retained 4/4'
@@ -97,7 +97,7 @@ describe('The counters of acknowledgements', () => {
     client.send(ack('pubcomp', two));
     await nothing(client);
     assert.deepEqual(counts(), ['puback 1 1', 'pubrec 1 2', 'pubcomp 1 2']);
-    assert.equal([...broker.sessions()][0].figures().inflight, 4);
+    assert.equal([...broker.sessions][0].figures().inflight, 4);
   });
 });
 

@@ -57,12 +57,12 @@ describe('Messages for a member of a share group whose session ends', () => {
     const away = await member(stage, 'away', 100, 60);
     const { broker } = stage;
     broker.hook('deliver', ({ client: { clientId } }) => {
-      if (clientId === 'away') broker.session('away').kick({ session: 'keep' });
+      if (clientId === 'away') broker.sessions.get('away').kick({ session: 'keep' });
       return true;
     });
     await jobs(stage, 2, 1, 1);
     assert.deepEqual(payloads(away), []);
-    assert.equal(broker.session('away').figures().inflight, 1);
+    assert.equal(broker.sessions.get('away').figures().inflight, 1);
     const other = await member(stage, 'other', 100);
     await stage.pass(61_000);
     await turns(3);
@@ -124,9 +124,9 @@ describe('Messages for a member of a share group whose session ends', () => {
     const other = await member(stage, 'other', 100, 60);
     other.wire.leave();
     await turns(2);
-    stage.broker.session('away').discard();
+    stage.broker.sessions.get('away').discard();
     await turns(3);
-    assert.equal(stage.broker.session('other').figures().mqueueLen, 6);
+    assert.equal(stage.broker.sessions.get('other').figures().mqueueLen, 6);
   });
 
   it('are dropped if another subscription of the session may have matched them', async () => {

@@ -438,7 +438,7 @@ describe('A hook that answers late', () => {
     };
     answer.resolve(true);
     await nothing(second);
-    assert.equal(broker.session('c').state, 'connected');
+    assert.equal(broker.sessions.get('c').state, 'connected');
     assert.deepEqual(errors, ['continuing after a publish hook: broken']);
   });
 
@@ -496,7 +496,7 @@ describe('The publish hook', () => {
     client.stream.destroy();
     await expectChanged();
     assert.deepEqual(publishers, ['c', undefined, 'c', 'c']);
-    for await (const { topic } of broker.retained('#')) assert.equal(topic, 'changed');
+    for await (const { topic } of broker.retained.match('#')) assert.equal(topic, 'changed');
   });
 
   it('refuses with false or with a reason code of PUBACK and PUBREC; a 3.x client receives a normal acknowledgement', async () => {
@@ -536,7 +536,7 @@ describe('The publish hook', () => {
         const client = await rawClient(broker, { clientId });
         client.send(publish('a', '', { qos, messageId: 1 }));
         assert.equal((await client.next(qos === 1 ? 'puback' : 'pubrec')).reasonCode, 0x87, clientId);
-        assert.equal(broker.session(clientId).figures().awaitingRel, 0, clientId);
+        assert.equal(broker.sessions.get(clientId).figures().awaitingRel, 0, clientId);
         for (const remove of hooks) remove();
       }
     }
@@ -643,7 +643,7 @@ describe('The authorizeSubscribe hook', () => {
     await turns();
     answer.resolve(true);
     await turns();
-    assert.deepEqual([...broker.session('c').subscriptions()], []);
+    assert.deepEqual([...broker.sessions.get('c').subscriptions()], []);
   });
 
   for (const isKept of [false, true])
@@ -670,7 +670,7 @@ describe('The authorizeSubscribe hook', () => {
       await turns();
       assert.deepEqual(await granted(back, 2, { topic: 'b', qos: 1 }), [1]);
       assert.equal(`${(await back.next('publish')).payload}`, 'b');
-      const filters = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+      const filters = [...broker.sessions.get('c').subscriptions()].map(({ filter }) => filter);
       assert.deepEqual(filters, ['b']);
     });
 });
@@ -737,7 +737,7 @@ describe('The deliver hook', () => {
           ['hook 1', 'hook 2']
         ]
       );
-      const { inflight, mqueueLen, mqueueDropped } = broker.session('c').figures();
+      const { inflight, mqueueLen, mqueueDropped } = broker.sessions.get('c').figures();
       assert.deepEqual([inflight, mqueueLen, mqueueDropped], [qos === 0 ? 0 : 1, 0, 2]);
     }
   });
@@ -770,7 +770,8 @@ describe('The deliver hook', () => {
     await using broker = await startBroker({
       hooks: {
         deliver: ({ message, client }) => {
-          if (isEnding && String(message.payload) === '2') broker.session(client.clientId).kick({ session: 'keep' });
+          if (isEnding && String(message.payload) === '2')
+            broker.sessions.get(client.clientId).kick({ session: 'keep' });
           return true;
         }
       }
@@ -841,6 +842,6 @@ describe('The preConnect hook', () => {
     const will = { topic: 'will', payload: Buffer.alloc(0), qos: 0 as const, retain: false };
     assert.equal((await refusedConnect(broker, { clientId: 'c', will })).reasonCode, 0x87);
     await turns();
-    assert.deepEqual([broker.hasSession('c'), wills], [false, 0]);
+    assert.deepEqual([broker.sessions.has('c'), wills], [false, 0]);
   });
 });

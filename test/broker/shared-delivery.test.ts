@@ -201,7 +201,7 @@ describe('A share group', () => {
   it('loses a member when its session ends', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const clients = await members(broker, 2);
-    broker.session('m0').kick();
+    broker.sessions.get('m0').kick();
     await clients[0].closed();
     await send(await rawClient(broker), 4);
     assert.equal((await payloads(clients[1])).length, 4);

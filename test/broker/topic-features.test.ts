@@ -175,7 +175,7 @@ describe('Rewrite rules', () => {
     await using broker = await startBroker({ rewrite });
     const client = await rawClient(broker, { clientId: 'c', will: { ...WILL, topic: 'x/y/will' } });
     await granted(client, 1, ['x/y/1', '$share/g/x/y/2', 'in/3']);
-    const filters = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    const filters = [...broker.sessions.get('c').subscriptions()].map(({ filter }) => filter);
     assert.deepEqual(filters, ['z/y/1', '$share/g/z/y/2', 'in/3']);
     for (const topic of ['x/y/1', 'x/y/2', 'in/3']) client.send(publish(topic, topic, { qos: 0 }));
     const topics = (await rest(client)).map((packet) => packet.cmd === 'publish' && packet.topic);
@@ -239,7 +239,7 @@ describe('Mount points', () => {
     const client = await rawClient(broker, { meta, clientId: 'c', will: WILL });
     await granted(client, 1, ['$share/g/a', '$queue/b', '$SYS/#', '$SYS/brokers']);
     await nothing(client);
-    const listed = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    const listed = [...broker.sessions.get('c').subscriptions()].map(({ filter }) => filter);
     assert.deepEqual(listed, ['$share/g/a', '$queue/b', '$SYS/#', '$SYS/brokers']);
     assert.deepEqual([...broker.routes()].map(({ topic }) => topic).sort(), [
       't/$SYS/#',
@@ -319,7 +319,7 @@ describe('Subscriptions made at connect', () => {
     await rawClient(broker, { clientId: 'c' });
     const options = { qos: 0, noLocal: true, retainAsPublished: true, retainHandling: 2, id: undefined };
     assert.deepEqual(
-      [...broker.session('c').subscriptions()].map((subscription) => subscription.options),
+      [...broker.sessions.get('c').subscriptions()].map((subscription) => subscription.options),
       [options, options]
     );
   });
@@ -338,7 +338,7 @@ describe('Subscriptions made at connect', () => {
     const copy = await client.next('publish');
     assert.deepEqual([copy.topic, copy.qos, copy.retain], ['to/c', 1, true]);
     await nothing(client);
-    const filters = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    const filters = [...broker.sessions.get('c').subscriptions()].map(({ filter }) => filter);
     assert.deepEqual(filters, ['to/c', '$share/all/by/u', 'new']);
     await broker.publish('by/u', 'x');
     assert.deepEqual(await payloads(client), ['x']);
@@ -356,7 +356,7 @@ describe('Subscriptions made at connect', () => {
     ] as const) {
       await rawClient(broker, { clientId, username });
       assert.deepEqual(
-        [...broker.session(clientId).subscriptions()].map(({ filter }) => filter),
+        [...broker.sessions.get(clientId).subscriptions()].map(({ filter }) => filter),
         expected
       );
     }
@@ -533,7 +533,7 @@ describe('Server redirection', () => {
     }
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
-    broker.session('c').kick({ reasonCode: 0x9d, serverReference: 'd.example' });
+    broker.sessions.get('c').kick({ reasonCode: 0x9d, serverReference: 'd.example' });
     const { reasonCode, properties } = await client.next('disconnect');
     assert.deepEqual([reasonCode, properties?.serverReference], [0x9d, 'd.example']);
   });

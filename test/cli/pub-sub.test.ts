@@ -148,7 +148,7 @@ describe('pub and sub', () => {
     const connected = broker.nextEvent('client.connected');
     const dying = pub(['-i', 'dying', '-t', 'x', '-l', ...will, 'came'], feeder);
     await connected;
-    await broker.session('dying').kick();
+    await broker.sessions.get('dying').kick();
     assert.equal(await dying, 1);
     assert.match(feeder.err(), /the connection was closed|is closed/);
     await code;
@@ -175,7 +175,7 @@ describe('sub', () => {
 
   it('exits with code 1 if the broker disconnects it permanently', async () => {
     const { shell, code } = await startSub(['-t', 'q', '-i', 'cut']);
-    await broker.session('cut').kick();
+    await broker.sessions.get('cut').kick();
     assert.equal(await code, 1);
     assert.match(shell.err(), /^embermq: the connection was closed/);
     assert.deepEqual(shell.delays, []);
@@ -219,13 +219,13 @@ describe('sub', () => {
     await shell.line(/retained/);
     await acked;
     const back = broker.nextEvent('client.connected');
-    broker.session('again').kick({ session: 'keep' }); // MQTT 3.1.1 has no DISCONNECT from the server, so this looks like a lost connection
+    broker.sessions.get('again').kick({ session: 'keep' }); // MQTT 3.1.1 has no DISCONNECT from the server, so this looks like a lost connection
     await back;
     await broker.publish({ topic: 'kept/new', payload: 'new', qos: 1 });
     assert.equal(await code, 0);
     assert.equal(shell.out(), 'new\n');
     await broker.publish({ topic: 'kept/old', payload: '', retain: true });
-    await broker.session('again').discard();
+    await broker.sessions.get('again').discard();
   });
 
   it('prints all messages received before the connection was lost', async () => {
@@ -238,7 +238,7 @@ describe('sub', () => {
     });
     for (let at = 0; at < 100; at++) await broker.publish({ topic: 'many', payload, qos: 1 });
     await acked;
-    await broker.session('many').kick();
+    await broker.sessions.get('many').kick();
     let received = '';
     shell.stdout.on('data', (chunk) => {
       received += chunk;
@@ -250,7 +250,7 @@ describe('sub', () => {
   it('gives up if the broker refuses the reconnect', async () => {
     const { shell, code } = await startSub(['-t', 'q', '-i', 'refused', '-V', '3.1.1']);
     const remove = broker.hook('authenticate', () => ({ allow: false, reasonCode: 0x86 }));
-    await broker.session('refused').kick();
+    await broker.sessions.get('refused').kick();
     assert.equal(await code, 1);
     assert.match(shell.err(), /trying again in 1 s\nembermq: CONNECT was refused/);
     remove();
@@ -276,7 +276,7 @@ describe('sub', () => {
         return new Promise((wake) => signal.addEventListener('abort', () => wake()));
       };
     });
-    await broker.session('waiting').kick();
+    await broker.sessions.get('waiting').kick();
     await asleep;
     waiting.shell.signal('SIGINT');
     assert.equal(await waiting.code, 0);

@@ -113,7 +113,7 @@ async function eachString(texts: readonly Buffer[]): Promise<void> {
     for (const [what, bytes] of Object.entries(connects(text))) await refusedConnect(broker, bytes, `${what} ${shown}`);
     for (const [what, bytes] of Object.entries(packets(text))) await refusedPacket(broker, bytes, `${what} ${shown}`);
   }
-  assert.deepEqual([...broker.sessions()], []);
+  assert.deepEqual([...broker.sessions], []);
 }
 
 /** Checks that the broker closes a 3.x client without an answer. */
@@ -210,7 +210,7 @@ describe('Data representation', () => {
     const { topic, properties } = await client.next('publish');
     assert.equal(topic, '\uFEFF');
     assert.deepEqual(properties, { contentType: '\uFEFFtext', userProperties: [['\uFEFF', '\uFEFF']] });
-    assert.ok(broker.hasSession('\uFEFFme') && broker.hasSession('me'));
+    assert.ok(broker.sessions.has('\uFEFFme') && broker.sessions.has('me'));
   });
 
   it('[MQTT-1.5.5-1] closes with 0x81 for a variable byte integer that is longer than necessary or longer than four bytes', async () => {
@@ -331,7 +331,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
           );
         }
       }
-      assert.deepEqual([...broker.sessions()], []);
+      assert.deepEqual([...broker.sessions], []);
     });
   }
 

@@ -147,7 +147,7 @@ describe('CONNECT as the first packet', () => {
     await clock.advance(1);
     assert.ok((await client.next('connack')).reasonCode >= 0x80);
     await client.closed();
-    assert.equal(broker.hasSession('late'), false);
+    assert.equal(broker.sessions.has('late'), false);
   });
 
   it('[MQTT-3.1.0-2] closes with 0x82 for a second CONNECT', async () => {
@@ -193,7 +193,7 @@ describe('CONNECT: protocol name, version and flags', () => {
       const wanted = level === 5 ? got.replace(/^20..00(84).*/, '$1') : got;
       assert.equal(wanted, level === 5 ? '84' : V3, `${name} ${level}: ${got}`);
     }
-    assert.deepEqual([...broker.sessions()], []);
+    assert.deepEqual([...broker.sessions], []);
   });
 
   it('[MQTT-3.1.2-2] refuses unknown versions in the format of the nearest known version', async () => {
@@ -328,8 +328,8 @@ describe('CONNECT: payload', () => {
     const one = await persistent(broker, 'one');
     await granted(one, 1, { topic: 'x', qos: 1 });
     await persistent(broker, 'two');
-    assert.deepEqual([...broker.session('two').subscriptions()], []);
-    for (const other of ['One', 'one ', 'on']) assert.equal(broker.hasSession(other), false);
+    assert.deepEqual([...broker.sessions.get('two').subscriptions()], []);
+    for (const other of ['One', 'one ', 'on']) assert.equal(broker.sessions.has(other), false);
     one.cut();
     await turns();
     assert.equal((await persistent(broker, 'One')).connack?.sessionPresent, false);
@@ -358,7 +358,7 @@ describe('CONNECT: payload', () => {
       for (const version of [3, 4, 5] as const) {
         const client = await rawClient(broker, { clientId, version });
         assert.equal(client.connack?.reasonCode, 0, clientId);
-        assert.equal(broker.session(clientId).state, 'connected');
+        assert.equal(broker.sessions.get(clientId).state, 'connected');
         assert.equal(client.connack?.properties?.assignedClientIdentifier, undefined);
         client.cut();
       }
@@ -425,7 +425,7 @@ describe('CONNECT: result', () => {
       else assert.equal(await refusal(broker, cut), 0x81, `${end} bytes`);
     }
     assert.equal(await refusal(broker, frame(0x10, whole.subarray(2), NONE)), 0x81);
-    assert.deepEqual([...broker.sessions()], []);
+    assert.deepEqual([...broker.sessions], []);
   });
 
   it('[MQTT-3.1.4-2] leaves the connected client, its session and its will unchanged when another CONNECT is refused', async () => {
@@ -446,7 +446,7 @@ describe('CONNECT: result', () => {
     }
     await owner.nothing();
     await reader.nothing();
-    assert.equal([...broker.session('me').subscriptions()].length, 1);
+    assert.equal([...broker.sessions.get('me').subscriptions()].length, 1);
   });
 
   it('[MQTT-3.1.4-2] lets an app check more, and refuse with a code of its own', async () => {
@@ -508,7 +508,7 @@ describe('CONNECT: result', () => {
       }
     });
     assert.equal(client.connack?.reasonCode, 0);
-    assert.deepEqual(broker.session('all').client.userProperties, userProperties);
+    assert.deepEqual(broker.sessions.get('all').client.userProperties, userProperties);
     assert.equal((await rawClient(broker, { clientId: '' })).connack?.reasonCode, 0);
   });
 
@@ -525,7 +525,7 @@ describe('CONNECT: result', () => {
       answer.resolve(false);
       assert.deepEqual(cmds(await client.closed()), ['connack']);
       assert.equal(published, 0);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
     }
   });
 });

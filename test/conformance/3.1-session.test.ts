@@ -167,7 +167,7 @@ describe('Clean Start', () => {
     assert.equal(client.connack?.sessionPresent, false);
     assert.deepEqual(created, ['me']);
     await granted(client, 1, 'x');
-    assert.equal(broker.session('me').state, 'connected');
+    assert.equal(broker.sessions.get('me').state, 'connected');
   });
 
   it('[MQTT-3.1.2-5] resumes a session from another protocol version', async () => {
@@ -199,12 +199,12 @@ describe('Session Expiry Interval', () => {
     await client.nothing();
     await cut(client);
     await clock.advance(9999);
-    assert.equal(broker.session('me').state, 'disconnected');
+    assert.equal(broker.sessions.get('me').state, 'disconnected');
     assert.equal(await isPresent(broker, 10), true);
     await clock.advance(9999);
-    assert.equal(broker.hasSession('me'), true);
+    assert.equal(broker.sessions.has('me'), true);
     await clock.advance(1);
-    assert.equal(broker.hasSession('me'), false);
+    assert.equal(broker.sessions.has('me'), false);
     assert.deepEqual(reasons, ['expired']);
     assert.equal(await isPresent(broker, 10), false);
   });
@@ -219,7 +219,7 @@ describe('Session Expiry Interval', () => {
       await broker.publish('x', '1');
       assert.deepEqual(await payloads(client), ['1']);
       await cut(client);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
     }
   });
 
@@ -230,9 +230,9 @@ describe('Session Expiry Interval', () => {
     await clock.advance('73000d');
     assert.equal(await isPresent(broker, NEVER - 1), true);
     await clock.advance((NEVER - 1) * 1000 - 1);
-    assert.equal(broker.hasSession('me'), true);
+    assert.equal(broker.sessions.has('me'), true);
     await clock.advance(1);
-    assert.equal(broker.hasSession('me'), false);
+    assert.equal(broker.sessions.has('me'), false);
   });
 
   it('[MQTT-3.1.2-23] applies the interval of the last CONNECT', async () => {
@@ -241,10 +241,10 @@ describe('Session Expiry Interval', () => {
     await cut(await me(broker, 10));
     await cut(await me(broker, 100));
     await clock.advance('99s');
-    assert.equal(broker.hasSession('me'), true);
+    assert.equal(broker.sessions.has('me'), true);
     await cut(await me(broker, 5));
     await clock.advance('5s');
-    assert.equal(broker.hasSession('me'), false);
+    assert.equal(broker.sessions.has('me'), false);
   });
 
   it('[MQTT-3.1.2-23] applies the interval of a DISCONNECT, which may also end the session', async () => {
@@ -258,11 +258,11 @@ describe('Session Expiry Interval', () => {
       const client = await me(broker, 50);
       client.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: asked } });
       await client.closed();
-      assert.equal(broker.hasSession('me'), seconds > 0);
+      assert.equal(broker.sessions.has('me'), seconds > 0);
       await clock.advance(Math.max(0, seconds * 1000 - 1));
-      assert.equal(broker.hasSession('me'), seconds > 0);
+      assert.equal(broker.sessions.has('me'), seconds > 0);
       await clock.advance(1);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
     }
   });
 
@@ -272,7 +272,7 @@ describe('Session Expiry Interval', () => {
     const client = await me(broker, 0);
     client.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 5 } });
     await client.refused(0x82);
-    assert.equal(broker.hasSession('me'), false);
+    assert.equal(broker.sessions.has('me'), false);
     const zero = await me(broker, 0);
     zero.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 0 } });
     await zero.closed();
@@ -288,16 +288,16 @@ describe('Session Expiry Interval', () => {
       assert.equal(client.connack?.properties?.sessionExpiryInterval, 60);
       await cut(client);
       await clock.advance(59_999);
-      assert.equal(broker.hasSession('me'), true);
+      assert.equal(broker.sessions.has('me'), true);
       await clock.advance(1);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
     }
     const less = await me(broker, 60);
     assert.equal(less.connack?.properties?.sessionExpiryInterval, undefined);
     less.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 600 } });
     await less.closed();
     await clock.advance('60s');
-    assert.equal(broker.hasSession('me'), false);
+    assert.equal(broker.sessions.has('me'), false);
   });
 
   it('[MQTT-3.1.2-23] applies to every way a connection can end', async () => {
@@ -310,7 +310,7 @@ describe('Session Expiry Interval', () => {
       (client) => client.send(connectPacket()),
       (client) => client.stream.end(),
       (client) => client.stream.destroy(new Error('cable')),
-      () => broker.session('me').kick({ session: 'keep' }),
+      () => broker.sessions.get('me').kick({ session: 'keep' }),
       () => clock.advance('15s')
     ];
     for (const [at, end] of endings.entries()) {
@@ -323,11 +323,11 @@ describe('Session Expiry Interval', () => {
       await granted(client, 1, 'x');
       await end(client);
       await turns(6);
-      assert.equal(broker.session('me').state, 'disconnected', `way ${at}`);
+      assert.equal(broker.sessions.get('me').state, 'disconnected', `way ${at}`);
       await clock.advance(99_999);
-      assert.equal(broker.hasSession('me'), true, `way ${at}`);
+      assert.equal(broker.sessions.has('me'), true, `way ${at}`);
       await clock.advance(1);
-      assert.equal(broker.hasSession('me'), false, `way ${at}`);
+      assert.equal(broker.sessions.has('me'), false, `way ${at}`);
     }
   });
 
@@ -337,10 +337,10 @@ describe('Session Expiry Interval', () => {
     await cut(await me(broker, 100));
     clock.stepWall(86_400_000);
     await clock.advance('99s');
-    assert.equal(broker.hasSession('me'), true);
+    assert.equal(broker.sessions.has('me'), true);
     clock.stepWall(-172_800_000);
     await clock.advance('1s');
-    assert.equal(broker.hasSession('me'), false);
+    assert.equal(broker.sessions.has('me'), false);
   });
 
   it('[MQTT-4.1.0-2] removes the subscriptions of an expired session', async () => {
@@ -363,10 +363,10 @@ describe('Session Expiry Interval', () => {
       await cut(await rawClient(broker, { clientId: `c${at}`, clean: false, properties }));
     }
     for (let second = 0; second < 50; second++) {
-      assert.equal([...broker.sessions()].length, 50 - second);
+      assert.equal([...broker.sessions].length, 50 - second);
       await clock.advance('1s');
     }
-    assert.equal([...broker.sessions()].length, 0);
+    assert.equal([...broker.sessions].length, 0);
   });
 });
 
@@ -384,7 +384,7 @@ describe('Takeover', () => {
     assert.deepEqual(await second.refused(0x8e), []);
     assert.equal(third.connack?.sessionPresent, false);
     assert.deepEqual(reasons, ['takeovered', 'discarded']);
-    assert.equal([...broker.sessions()].length, 1);
+    assert.equal([...broker.sessions].length, 1);
   });
 
   it('[MQTT-3.1.4-3] closes an old connection of a 3.x client without an answer', async () => {
@@ -441,7 +441,7 @@ describe('Takeover', () => {
     await second.nothing();
     // The streams are independent: bytes of the old one may have arrived first, but then all of them were processed first.
     assert.ok(heard.length <= 1);
-    assert.equal(broker.session('me').state, 'connected');
+    assert.equal(broker.sessions.get('me').state, 'connected');
   });
 
   it('[MQTT-3.1.4-3] happens while a hook decides on a message of the old connection', async () => {
@@ -477,7 +477,7 @@ describe('Takeover', () => {
     const second = await me(broker, 100);
     assert.equal(second.connack?.sessionPresent, true);
     await clock.advance('10s');
-    assert.equal(broker.session('me').state, 'connected');
+    assert.equal(broker.sessions.get('me').state, 'connected');
   });
 });
 
@@ -515,7 +515,7 @@ describe('Simultaneous CONNECT packets of one client id', () => {
     await clients[1].refused(0x8e);
     await clients[2].refused(0x8e);
     await clients[0].nothing();
-    assert.equal(broker.session('me').client.username, '0');
+    assert.equal(broker.sessions.get('me').client.username, '0');
   });
 
   it('[MQTT-3.1.4-3] takes over nothing for a client that disconnects while its hook decides, whatever it had sent', async () => {
@@ -535,7 +535,7 @@ describe('Simultaneous CONNECT packets of one client id', () => {
         await leaving.closed();
         await staying.nothing();
         assert.equal(leaving.received.length, 0);
-        assert.equal(broker.session('me').client.username, '1');
+        assert.equal(broker.sessions.get('me').client.username, '1');
       }
     }
   });
@@ -605,9 +605,9 @@ describe('Sessions of 3.x clients', () => {
       await using _ = broker;
       await cut(await rawClient(broker, { clientId: 'me', version, clean: false }));
       await clock.advance(3_599_999);
-      assert.equal(broker.hasSession('me'), true);
+      assert.equal(broker.sessions.has('me'), true);
       await clock.advance(1);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
     });
 
     it(`[MQTT3-3.1.2-6] creates a new session for CleanSession 1, and ends it with the connection (${which})`, async () => {
@@ -619,7 +619,7 @@ describe('Sessions of 3.x clients', () => {
       await client.nothing();
       await granted(client, 1, { topic: 'x', qos: 1 });
       await cut(client);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
       await broker.publish('x', '1', { qos: 1 });
       const back = await rawClient(broker, { clientId: 'me', version, clean: false });
       assert.equal(back.connack?.sessionPresent, false);

@@ -61,7 +61,7 @@ describe('Publication of the will', () => {
     'the client breaks a rule': (client) => client.send(frame(0x00)),
     'the client leaves with 0x04': (client) => client.send({ cmd: 'disconnect', reasonCode: 0x04 }),
     'the client leaves with an error': (client) => client.send({ cmd: 'disconnect', reasonCode: 0x80 }),
-    'the app ends it': (_client, broker) => broker.session('device').kick()
+    'the app ends it': (_client, broker) => broker.sessions.get('device').kick()
   };
 
   for (const [what, end] of Object.entries(endings)) {
@@ -86,7 +86,7 @@ describe('Publication of the will', () => {
       client.sendBytes(bytes);
       await client.closed();
       await clock.advance('101s');
-      assert.equal(broker.hasSession('device'), false);
+      assert.equal(broker.sessions.has('device'), false);
     }
     await reader.nothing();
   });
@@ -184,7 +184,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
     await clock.advance(1);
     await reader.next('publish');
-    assert.equal(broker.hasSession('device'), false);
+    assert.equal(broker.sessions.has('device'), false);
     await clock.advance('60s');
     await reader.nothing();
   });
@@ -205,7 +205,7 @@ describe('Will Delay Interval', () => {
     await clock.advance('31s');
     await reader.next('publish');
     await reader.nothing();
-    assert.equal(broker.hasSession('device'), false);
+    assert.equal(broker.sessions.has('device'), false);
   });
 
   it('[MQTT-3.1.2-8] publishes the will when the app ends the stored session', async () => {
@@ -213,7 +213,7 @@ describe('Will Delay Interval', () => {
       const { broker, reader } = await stage();
       await using _ = broker;
       await cut(await patient(broker, 30, 100));
-      broker.session('device')[end]();
+      broker.sessions.get('device')[end]();
       await reader.next('publish');
       await reader.nothing();
     }
@@ -247,7 +247,7 @@ describe('Will Delay Interval', () => {
     await cut(await patient(broker, 0xffff_ffff, 0xffff_ffff));
     await clock.advance('3650d');
     await reader.nothing();
-    assert.equal(broker.session('device').state, 'disconnected');
+    assert.equal(broker.sessions.get('device').state, 'disconnected');
   });
 
   it('[MQTT-3.1.2-8] uses monotonic time: a step of the wall clock publishes nothing', async () => {
@@ -318,9 +318,9 @@ describe('Will Delay Interval', () => {
     for (const delay of [0, 5]) {
       await cut(await patient(broker, delay, 10));
       await clock.advance(9999);
-      assert.equal(broker.hasSession('device'), true);
+      assert.equal(broker.sessions.has('device'), true);
       await clock.advance(1);
-      assert.equal(broker.hasSession('device'), false);
+      assert.equal(broker.sessions.has('device'), false);
     }
   });
 });
@@ -403,7 +403,7 @@ describe('Content and lifetime of the will', () => {
     assert.deepEqual(await payloads(reader), ['gone']);
     await cut(await rawClient(broker, { clientId: 'device', clean: false, properties: { sessionExpiryInterval: 10 } }));
     await clock.advance('20s');
-    assert.equal(broker.hasSession('device'), false);
+    assert.equal(broker.sessions.has('device'), false);
     await reader.nothing();
   });
 
@@ -430,7 +430,7 @@ describe('Content and lifetime of the will', () => {
     await reader.next('publish');
     await cut(await device(broker));
     assert.equal((await reader.next('publish')).retain, false);
-    for await (const { payload } of broker.retained('will')) assert.equal(String(payload), 'before');
+    for await (const { payload } of broker.retained.match('will')) assert.equal(String(payload), 'before');
   });
 
   it('[MQTT-3.1.2-15] retains the will when Will Retain is 1, and removes the retained message if the will is empty', async () => {
@@ -629,7 +629,7 @@ describe('Authorization of the will', () => {
     await reader.nothing();
     assert.deepEqual(asked, ['device ann will gone', 'device bob will gone']);
     assert.deepEqual(dropped, ['not_authorized']);
-    for await (const message of broker.retained('#')) assert.fail(`retained ${message.topic}`);
+    for await (const message of broker.retained.match('#')) assert.fail(`retained ${message.topic}`);
   });
 
   it('[MQTT-3.1.2-8] waits for a hook although the session has ended', async () => {
@@ -637,7 +637,7 @@ describe('Authorization of the will', () => {
     const { broker, reader } = await stage({ hooks: { authorizePublish: () => answer.promise } });
     await using _ = broker;
     await cut(await device(broker));
-    assert.equal(broker.hasSession('device'), false);
+    assert.equal(broker.sessions.has('device'), false);
     await reader.nothing();
     answer.resolve(true);
     await turns();
@@ -711,7 +711,7 @@ describe('The will of 3.x clients', () => {
       assert.deepEqual(await payloads(reader), ['gone']);
       await cut(await rawClient(broker, { clientId: 'device', version, clean: false }));
       await clock.advance('20s');
-      assert.equal(broker.hasSession('device'), false);
+      assert.equal(broker.sessions.has('device'), false);
       await reader.nothing();
     });
 

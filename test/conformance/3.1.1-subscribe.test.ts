@@ -173,7 +173,7 @@ describe('DISCONNECT of 3.x', () => {
     const client = await rawClient(broker, { version: 4, clientId: 'c' });
     client.send(subscribe(1, 'a'));
     assert.equal((await rest(client)).length, 1);
-    broker.session('c').kick({ reasonString: 'go', serverReference: 'elsewhere' });
+    broker.sessions.get('c').kick({ reasonString: 'go', serverReference: 'elsewhere' });
     await client.closed();
     assert.deepEqual(
       client.received.map(({ cmd }) => cmd),

@@ -30,7 +30,7 @@ describe('UNSUBSCRIBE', () => {
     client.sendBytes('a2 0a 0002 00 0001 61 0002 c080');
     await refused(client, 0x81);
     assert.deepEqual(
-      [...broker.session('c').subscriptions()].map(({ filter }) => filter),
+      [...broker.sessions.get('c').subscriptions()].map(({ filter }) => filter),
       ['a']
     );
   });
@@ -61,7 +61,7 @@ describe('UNSUBSCRIBE', () => {
     );
     client.send(unsubscribe(3, '$share/g/a/b', 'a/#', 'e\u0301'));
     assert.deepEqual((await client.next('unsuback')).granted, [0, 0, 0]);
-    const left = [...broker.session('c').subscriptions()].map(({ filter }) => filter);
+    const left = [...broker.sessions.get('c').subscriptions()].map(({ filter }) => filter);
     assert.deepEqual(left, ['a/+', 'A/b', '/a/b']);
   });
 

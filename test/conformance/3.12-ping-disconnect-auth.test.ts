@@ -115,14 +115,14 @@ describe('DISCONNECT', () => {
     client.send({ cmd: 'auth', reasonCode: 0x19, properties });
     await refused(client, 0x87); // bad user name or password is valid in CONNACK only
     const kicked = await rawClient(broker, { clientId: 'kicked' });
-    broker.session('kicked').kick({ reasonCode: 0x84 });
+    broker.sessions.get('kicked').kick({ reasonCode: 0x84 });
     await refused(kicked, 0x80);
   });
 
   it('[MQTT-3.14.2-2] has no Session Expiry Interval when the broker sends it', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 99 } });
-    broker.session('c').kick({ session: 'keep' });
+    broker.sessions.get('c').kick({ session: 'keep' });
     await refused(client, 0x98);
     const last = client.received.at(-1);
     assert.ok(last?.cmd === 'disconnect' && last.properties?.sessionExpiryInterval === undefined);
@@ -136,7 +136,7 @@ describe('DISCONNECT', () => {
     client.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 5 } });
     await refused(client, 0x82);
     assert.deepEqual(await payloads(watcher), ['gone']);
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
   });
 
   it('[MQTT-3.14.2-2] may leave an expiry of 0 unchanged, and may shorten, extend or end a session with an expiry', async () => {
@@ -153,28 +153,28 @@ describe('DISCONNECT', () => {
       );
     };
     await left(0, 0);
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
     await left(100, 0);
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
     await left(100, 10);
     await clock.advance('9s');
-    assert.equal(broker.hasSession('c'), true);
+    assert.equal(broker.sessions.has('c'), true);
     await clock.advance('1s');
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
     await left(10, 100);
     await clock.advance('99s');
-    assert.equal(broker.hasSession('c'), true);
+    assert.equal(broker.sessions.has('c'), true);
     await clock.advance('1s');
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
   });
 
   it('[MQTT-3.14.2-3] [MQTT-3.14.2-4] omits its Reason String if that would exceed the Maximum Packet Size', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { maximumPacketSize: 20 } });
-    broker.session('c').kick({ reasonString: 'a reason of more than twenty bytes' });
+    broker.sessions.get('c').kick({ reasonString: 'a reason of more than twenty bytes' });
     assert.deepEqual(await client.next(), { cmd: 'disconnect', reasonCode: 0x98 });
     const roomy = await rawClient(broker, { clientId: 'c', properties: { maximumPacketSize: 60 } });
-    broker.session('c').kick({ reasonString: 'a reason of more than twenty bytes' });
+    broker.sessions.get('c').kick({ reasonString: 'a reason of more than twenty bytes' });
     const { properties } = await roomy.next('disconnect');
     assert.deepEqual(properties, { reasonString: 'a reason of more than twenty bytes' });
   });
@@ -183,7 +183,7 @@ describe('DISCONNECT', () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await granted(client, 1, 'a');
-    broker.session('c').kick();
+    broker.sessions.get('c').kick();
     await broker.publish('a', 'late');
     client.send({ cmd: 'pingreq' });
     await refused(client, 0x98);
@@ -323,6 +323,6 @@ describe('Packets that only a server may send', () => {
     client.send(Buffer.from('d000', 'hex'));
     client.send(subscribe(1, 'a'));
     await refused(client, 0x82);
-    assert.deepEqual([...broker.session('c').subscriptions()], []);
+    assert.deepEqual([...broker.sessions.get('c').subscriptions()], []);
   });
 });

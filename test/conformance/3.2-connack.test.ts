@@ -128,7 +128,7 @@ describe('CONNACK', () => {
     await using broker = await startBroker();
     await broker.publish('x', 'kept', { retain: true });
     broker.on('session.created', ({ client }) => {
-      broker.session(client.clientId).subscribe('x');
+      broker.sessions.get(client.clientId).subscribe('x');
     });
     assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
   });
@@ -157,7 +157,7 @@ describe('CONNACK', () => {
   it('[MQTT-3.2.0-2] is sent once, whatever a listener or a hook does', async () => {
     await using broker = await startBroker();
     broker.on('client.connack', ({ client }) => {
-      if (client.clientId === 'kicked' && broker.hasSession('kicked')) broker.session('kicked').kick();
+      if (client.clientId === 'kicked' && broker.sessions.has('kicked')) broker.sessions.get('kicked').kick();
     });
     const client = await rawClient(broker, { connect: false });
     client.send(connectPacket({ clientId: 'kicked' }));
@@ -258,7 +258,7 @@ describe('CONNACK', () => {
       await cut(client);
     }
     assert.equal(ids.size, 100);
-    assert.equal([...broker.sessions()].length, 100);
+    assert.equal([...broker.sessions].length, 100);
   });
 });
 
@@ -318,7 +318,7 @@ describe('Announcements in CONNACK', () => {
       client.send(publish('x', 'kept', { qos, retain: true, messageId: qos === 0 ? undefined : 1 }));
       assert.deepEqual(await client.refused(0x9a), []);
     }
-    for await (const message of broker.retained('#')) assert.fail(message.topic);
+    for await (const message of broker.retained.match('#')) assert.fail(message.topic);
   });
 
   it('[MQTT-3.2.2-15] closes with 0x95 for a packet above the Maximum Packet Size, at its fixed header', async () => {
@@ -450,7 +450,7 @@ describe('Limits and requests in CONNECT', () => {
       if (size === whole.length) assert.equal(got[3], 0);
       else {
         if (got.length > 0) assert.ok(got[3] >= 0x80);
-        assert.equal(broker.hasSession(`size${size}`), false);
+        assert.equal(broker.sessions.has(`size${size}`), false);
       }
     }
   });

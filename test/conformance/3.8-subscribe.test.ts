@@ -51,7 +51,7 @@ describe('SUBSCRIBE', () => {
     const client = await rawClient(broker, { clientId: 'half', properties: { sessionExpiryInterval: 60 } });
     client.sendBytes('82 0b 0001 00 0001 61 00 0001 ff 00');
     await refused(client, 0x81);
-    assert.deepEqual([...broker.session('half').subscriptions()], []);
+    assert.deepEqual([...broker.sessions.get('half').subscriptions()], []);
   });
 
   it('[MQTT-3.8.3-2] closes with 0x82 when there is no filter', async () => {

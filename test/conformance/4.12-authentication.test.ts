@@ -125,7 +125,7 @@ describe('Enhanced authentication', () => {
       const { reasonCode, properties } = await client.next('connack');
       assert.deepEqual([reasonCode, properties?.reasonString], [0x87, 'wrong answer']);
       await client.closed();
-      assert.equal(broker.hasSession('c'), false);
+      assert.equal(broker.sessions.has('c'), false);
     }
   });
 
@@ -204,7 +204,7 @@ describe('Enhanced authentication', () => {
       client.received.map(({ cmd }) => cmd),
       ['auth']
     );
-    assert.deepEqual([broker.hasSession('c'), wills], [false, 0]);
+    assert.deepEqual([broker.sessions.has('c'), wills], [false, 0]);
   });
 
   it('[MQTT-3.1.4-2] leaves a stored session unchanged until the exchange has succeeded', async () => {
@@ -218,8 +218,8 @@ describe('Enhanced authentication', () => {
     intruder.send(auth(0x18, 'wrong'));
     await intruder.next('connack');
     await nothing(first);
-    assert.equal([...broker.session('c').subscriptions()].length, 1);
-    assert.equal(broker.session('c').state, 'connected');
+    assert.equal([...broker.sessions.get('c').subscriptions()].length, 1);
+    assert.equal(broker.sessions.get('c').state, 'connected');
   });
 
   it('[MQTT-3.1.4-2] runs the rounds of several CONNECT packets for one client id concurrently, each with its own state', async () => {

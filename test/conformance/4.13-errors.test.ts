@@ -136,7 +136,7 @@ describe('Errors', () => {
   it('[MQTT-4.13.2-1] in DISCONNECT of 0x80 and above are followed by the close, from the broker and from the client', async () => {
     await using broker = await startBroker();
     const kicked = await rawClient(broker, { clientId: 'c' });
-    broker.session('c').kick({ reasonCode: 0x97 });
+    broker.sessions.get('c').kick({ reasonCode: 0x97 });
     await refused(kicked, 0x97);
     const leaving = await rawClient(broker);
     leaving.send({ cmd: 'disconnect', reasonCode: 0x81 });

@@ -41,7 +41,7 @@ describe('Session state', () => {
     assert.deepEqual(summarize(await back.rest()), ['publish 1 q1 a=kept']);
     await cutOff(broker, back);
     await clock.advance('11s');
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
     const fresh = await rawClient(broker, options);
     assert.equal(fresh.connack?.sessionPresent, false);
     await fresh.nothing();
@@ -343,7 +343,7 @@ describe('QoS 2, further rules', () => {
     await client.rest();
     client.send(ack('puback', 1, 0x87), ack('pubrec', 2, 0x97));
     await client.nothing();
-    assert.equal(broker.session('c').figures().inflight, 0);
+    assert.equal(broker.sessions.get('c').figures().inflight, 0);
     await cutOff(broker, client);
     await (await rawClient(broker, persistent('c'))).nothing();
   });
@@ -632,7 +632,7 @@ describe('Flow control', () => {
       assert.equal((await onlyPublish(back)).messageId, 4);
       back.send(ack('puback', 4));
       assert.deepEqual(summarize(await back.rest()), ['publish 5 q1 a=n05.......']);
-      assert.equal(broker.session('c').figures().mqueueLen, 0);
+      assert.equal(broker.sessions.get('c').figures().mqueueLen, 0);
     });
 
   it('[MQTT-4.9.0-2] sends no QoS 1 and 2 without quota; PUBACK, PUBCOMP and a refusing PUBREC each return one unit', async () => {
@@ -744,7 +744,7 @@ describe('Maximum Packet Size of the client', () => {
     ]);
     narrow.send(ack('puback', 1), ack('puback', 3), ack('puback', 4));
     await narrow.nothing();
-    assert.equal(broker.session('c').figures().inflight, 0);
+    assert.equal(broker.sessions.get('c').figures().inflight, 0);
   });
 });
 

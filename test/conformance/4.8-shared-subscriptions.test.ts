@@ -119,7 +119,7 @@ describe('Shared subscriptions', () => {
     await one.next('publish');
     one.stream.destroy();
     await clock.advance('60s');
-    assert.equal(broker.hasSession('one'), false);
+    assert.equal(broker.sessions.has('one'), false);
     await nothing(two);
   });
 

@@ -81,7 +81,7 @@ describe('CONNECT of 3.x', () => {
       assert.equal(await refusal(broker, bytes), '20020005');
       await turns();
       assert.equal(published, 0);
-      assert.equal(broker.hasSession('me'), false);
+      assert.equal(broker.sessions.has('me'), false);
     });
 
     it(`[MQTT3-4.8.0-1] closes without an answer for a CONNECT truncated at any byte (${which})`, async () => {
@@ -133,7 +133,7 @@ describe('CONNECT of 3.x', () => {
   it('[MQTT3-3.1.3-8] refuses a client without a client id with return code 2 if CleanSession is 0', async () => {
     await using broker = await startBroker();
     assert.equal(await refusal(broker, connect(4, { flags: 0, clientId: '' })), '20020002');
-    assert.deepEqual([...broker.sessions()], []);
+    assert.deepEqual([...broker.sessions], []);
   });
 });
 
@@ -144,7 +144,7 @@ describe('CONNECT of 3.1', () => {
       const clientId = 'c'.repeat(length);
       const client = await rawClient(broker, { version: 3, clientId });
       assert.equal(client.connack?.reasonCode, 0);
-      assert.equal(broker.session(clientId).client.protocolVersion, 3);
+      assert.equal(broker.sessions.get(clientId).client.protocolVersion, 3);
     }
   });
 
@@ -165,10 +165,10 @@ describe('CONNECT of 3.1', () => {
     for (const version of [3, 4] as const) {
       const client = await rawClient(broker, { version, clientId: `bridge${version}`, bridge: true });
       assert.equal(client.connack?.reasonCode, 0);
-      assert.equal(broker.session(`bridge${version}`).client.isBridge, true);
-      assert.equal(broker.session(`bridge${version}`).client.protocolVersion, version);
+      assert.equal(broker.sessions.get(`bridge${version}`).client.isBridge, true);
+      assert.equal(broker.sessions.get(`bridge${version}`).client.protocolVersion, version);
       await rawClient(broker, { version, clientId: `plain${version}` });
-      assert.equal(broker.session(`plain${version}`).client.isBridge, false);
+      assert.equal(broker.sessions.get(`plain${version}`).client.isBridge, false);
     }
     assert.match(await refusal(broker, connectBytes({ level: 0x85 })), /^20..0084/);
   });

@@ -141,7 +141,7 @@ describe('MQTT 3.1.1 beside 5.0', () => {
     const first = await rawClient(test.broker, persistent('c', 4));
     const second = await rawClient(test.broker, persistent('c', 4));
     assert.deepEqual(await first.refused(0), []);
-    test.broker.session('c').kick();
+    test.broker.sessions.get('c').kick();
     assert.deepEqual(await second.refused(0), []);
   });
 

@@ -394,7 +394,7 @@ class Target {
     this.#gone = [];
     await this.#pass(61_000); // session expiry
     await turns(4);
-    const size = [...this.#broker.sessions()].length;
+    const size = [...this.#broker.sessions].length;
     assert.ok(size <= 2 + BATCH, `${size} sessions after all have expired`);
     this.#publisher.take();
     const late = this.#observer.take().filter((packet) => packet.cmd === 'publish');
@@ -406,7 +406,7 @@ class Target {
     await this.#age();
     await this.#pass(3_600_000);
     await turns(4);
-    const left = [...this.#broker.sessions()].map(({ clientId }) => clientId);
+    const left = [...this.#broker.sessions].map(({ clientId }) => clientId);
     assert.deepEqual(left.sort(), ['observer', 'publisher'], 'no other session is left');
     const own = 1 + (this.#broker.settings.autoSubscriptions.length > 0 ? 2 : 0);
     assert.equal(engineOf(this.#broker).routing.count, own, 'no other subscription is left');

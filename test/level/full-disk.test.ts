@@ -53,7 +53,7 @@ async function start(folder: string, repairStore: boolean): Promise<{ retained: 
   broker.on('error', ({ error }) => errors.push((error as Error).message));
   await broker.start();
   let retained = 0;
-  for await (const _ of broker.retained('kept/#')) retained++;
+  for await (const _ of broker.retained.match('kept/#')) retained++;
   assert.equal(broker.table('before').get('a'), 1);
   await broker.stop();
   return { retained, told: errors };
@@ -214,7 +214,7 @@ describe('A small disk during a flood of messages for offline clients', () => {
       const client = await broker.connect(options(name));
       client.on('message', () => drained++);
       const waits = () => {
-        const { mqueueLen, inflight } = broker.session(name).figures();
+        const { mqueueLen, inflight } = broker.sessions.get(name).figures();
         return mqueueLen + inflight > 0;
       };
       while (waits()) await turn();

@@ -266,7 +266,7 @@ describe('a broker on a disk without a free byte', () => {
 
     const again = createBroker({ store: levelStore(folder) });
     await again.start();
-    assert.equal(again.session('away').figures().mqueueLen, 0);
+    assert.equal(again.sessions.get('away').figures().mqueueLen, 0);
     await again.stop();
   });
 });

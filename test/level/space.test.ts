@@ -93,7 +93,7 @@ describe('a folder whose queued messages were delivered', () => {
     await watched.done;
     assert.deepEqual(errors, []);
     await using again = await createTestBroker({ store: levelStore(folder), leakCheck: false });
-    assert.equal(again.broker.session('away').figures().mqueueLen, 0);
+    assert.equal(again.broker.sessions.get('away').figures().mqueueLen, 0);
   });
 
   it('is not compacted by a store over another database than LevelDB', () => {

@@ -126,7 +126,7 @@ describe('A flood of CONNECT packets', () => {
     }
     await turns(2);
     assert.equal(refused, 30_000 - 499);
-    assert.equal([...broker.sessions()].length, 500);
+    assert.equal([...broker.sessions].length, 500);
     assert.ok(await isServed(observer), 'a connected client stays connected');
     const known = await client(broker, { version: 4, clientId: 'fresh3', clean: false });
     assert.equal(known.received[0].cmd === 'connack' && known.received[0].sessionPresent, true, 'and can reconnect');
@@ -171,7 +171,7 @@ describe('A flood of CONNECT packets', () => {
         return final?.cmd === 'disconnect' && final.reasonCode === 0x8e;
       });
       assert.equal(told.length, 1_999, 'each of the others received DISCONNECT 0x8E');
-      assert.equal([...broker.sessions()].length, 1);
+      assert.equal([...broker.sessions].length, 1);
       await pass(3_500);
       assert.ok(
         peers.every(({ wire }) => wire.destroyed),

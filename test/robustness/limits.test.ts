@@ -7,7 +7,7 @@ import { client, connect, isServed, payloads, publish, startTestBed, subscribe }
 
 async function topics(broker: Broker): Promise<string[]> {
   const found: string[] = [];
-  for await (const { topic } of broker.retained('#')) found.push(topic);
+  for await (const { topic } of broker.retained.match('#')) found.push(topic);
   return found;
 }
 
@@ -89,7 +89,7 @@ describe('Quotas', () => {
       granted.push(codes.filter((code) => code === 0).length);
     }
     assert.deepEqual(granted, [100, 100, 50, 0]);
-    broker.session('q0').kick();
+    broker.sessions.get('q0').kick();
     await turns(2);
     const peer = await client(broker);
     peer.say(subscribe(1, 0, 'room'));
@@ -158,17 +158,17 @@ describe('Memory above memoryHighWatermark', () => {
     await turns(2);
     for (const qos of [0, 1] as const) publisher.say(publish('a', `before ${qos}`, qos, qos > 0 ? 1 : undefined));
     await turns(1);
-    assert.equal(broker.session('away').figures().mqueueLen, 2);
+    assert.equal(broker.sessions.get('away').figures().mqueueLen, 2);
     used = 105_000_000;
     await pass(1_100);
     assert.deepEqual(
       failures.map(({ error }) => (error as { code?: string }).code),
       ['MEMORY_SHORT']
     );
-    assert.equal(broker.session('away').figures().mqueueLen, 1, 'QoS 0 messages are dropped');
+    assert.equal(broker.sessions.get('away').figures().mqueueLen, 1, 'QoS 0 messages are dropped');
     for (const qos of [0, 1] as const) publisher.say(publish('a', `during ${qos}`, qos, qos > 0 ? 2 : undefined));
     await turns(1);
-    assert.equal(broker.session('away').figures().mqueueLen, 2);
+    assert.equal(broker.sessions.get('away').figures().mqueueLen, 2);
     const refused = await client(broker);
     const [answer] = refused.received;
     assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89);

@@ -83,7 +83,7 @@ describe('A client that never reads', () => {
         ['slow queue_full'],
         'only the slow client loses messages, and the reason is reported'
       );
-      const { mqueueLen, mqueueDropped, sendPend, inflight } = broker.session('slow').figures();
+      const { mqueueLen, mqueueDropped, sendPend, inflight } = broker.sessions.get('slow').figures();
       assert.ok(mqueueLen <= 100);
       assert.ok(sendPend <= 65_536 + 131_072 + 60 * 1024, `${sendPend} bytes unsent`);
       assert.equal(mqueueDropped, dropped.get('slow queue_full'));
@@ -103,14 +103,14 @@ describe('A client that never reads', () => {
     for (let count = 0; count < 50; count++) publisher.say(publish('a', KIB));
     await pass(0);
     await pass(9_000);
-    assert.ok(broker.session('slow').state === 'connected');
+    assert.ok(broker.sessions.get('slow').state === 'connected');
     slow.wire.listen(true); // some progress
     await pass(0);
     slow.wire.listen(false);
     for (let count = 0; count < 50; count++) publisher.say(publish('a', KIB));
     await pass(0);
     await pass(9_000);
-    assert.ok(broker.session('slow').state === 'connected', 'progress restarts the timeout');
+    assert.ok(broker.sessions.get('slow').state === 'connected', 'progress restarts the timeout');
     await pass(1_100);
     assert.equal(reasons.get('slow'), 'slow_consumer');
     assert.ok(slow.wire.destroyed, 'it is closed without DISCONNECT, which it would not read');
@@ -133,7 +133,7 @@ describe('A client that never reads', () => {
     slow.wire.sip();
     assert.ok(slow.wire.writableLength > 0 && slow.wire.writableLength < unsent, 'it has read some bytes');
     await pass(9_000);
-    assert.equal(broker.session('slow').state, 'connected');
+    assert.equal(broker.sessions.get('slow').state, 'connected');
     await pass(2_100);
     assert.equal(reasons.get('slow'), 'slow_consumer', 'it has read nothing for slowConsumerTimeout');
   });
@@ -157,7 +157,7 @@ describe('A client that never reads', () => {
             else left -= chunk.length;
           }
           await pass(9_000);
-          assert.equal(broker.session('slow').state, 'connected', `${left} bytes left`);
+          assert.equal(broker.sessions.get('slow').state, 'connected', `${left} bytes left`);
         }
       } finally {
         socket.destroy();
@@ -183,13 +183,13 @@ describe('A client that never reads', () => {
       publisher.say(publish('a', KIB, 1, id));
       await turns(1);
     }
-    const { mqueueLen } = broker.session('brief').figures();
+    const { mqueueLen } = broker.sessions.get('brief').figures();
     assert.ok(mqueueLen > 0);
     await pass(10_100);
     assert.deepEqual(lost, new Array(mqueueLen).fill('brief slow_consumer'));
     assert.equal(broker.metrics.counter('delivery.dropped.slow_consumer'), mqueueLen);
     assert.equal(
-      broker.session('lasting').figures().mqueueLen,
+      broker.sessions.get('lasting').figures().mqueueLen,
       mqueueLen,
       'a session that outlives its connection keeps its messages'
     );
@@ -228,16 +228,16 @@ describe('A client that never reads', () => {
       const frame = encode(publish('a', Buffer.alloc(10_000, 'x')), 4);
       let sent = 0;
       // Sockets buffer in the kernel, so continue until messages are dropped.
-      while ((broker.session('slow').figures().mqueueDropped ?? 0) < 500 && sent < 20_000) {
+      while ((broker.sessions.get('slow').figures().mqueueDropped ?? 0) < 500 && sent < 20_000) {
         publisher.say(Buffer.concat([frame, frame, frame, frame]));
         sent += 4;
         while (received < sent) await once(healthy.socket, 'data');
       }
-      const { mqueueDropped, mqueueLen } = broker.session('slow').figures();
+      const { mqueueDropped, mqueueLen } = broker.sessions.get('slow').figures();
       assert.ok(mqueueDropped >= 500, `${mqueueDropped} of ${sent} dropped`);
       assert.ok(mqueueLen <= 100);
       assert.equal(received, sent);
-      assert.equal(broker.session('healthy').figures().mqueueDropped, 0);
+      assert.equal(broker.sessions.get('healthy').figures().mqueueDropped, 0);
     } finally {
       for (const socket of sockets) socket.destroy();
       server.close();
@@ -259,7 +259,7 @@ describe('A client that never reads', () => {
     await turns(2);
     const unread = peer.wire.readableLength;
     assert.ok(unread > 50 * 65_536, `${unread} bytes are unread`);
-    assert.ok(broker.session('flood').figures().sendPend <= 262_144 + 131_072);
+    assert.ok(broker.sessions.get('flood').figures().sendPend <= 262_144 + 131_072);
     assert.ok(await isServed(other));
     let heard = 0;
     for (let round = 0; round < 2_000 && heard < 100 * 65_536; round++) {
@@ -312,7 +312,7 @@ describe('A client that never reads', () => {
     await it.pass(0);
     assert.ok(peer.wire.readableLength > 0, 'reading is paused');
     await it.pass(100_000);
-    assert.equal(it.broker.session('paused').state, 'connected');
+    assert.equal(it.broker.sessions.get('paused').state, 'connected');
     for (let round = 0; round < 200; round++) {
       peer.wire.listen(true);
       await turns(1);
@@ -330,9 +330,9 @@ describe('A client that never reads', () => {
     slow.wire.listen(false);
     for (let id = 1; id <= 100; id++) publisher.say(publish('a', KIB, 1, id));
     await it.pass(0);
-    const { sendOct, sendPkt } = it.broker.session('slow').figures();
+    const { sendOct, sendPkt } = it.broker.sessions.get('slow').figures();
     for (let second = 0; second < 60; second++) await it.pass(1_000);
-    const later = it.broker.session('slow').figures();
+    const later = it.broker.sessions.get('slow').figures();
     assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'unread messages are not sent again');
   });
 
@@ -348,7 +348,7 @@ describe('A client that never reads', () => {
     for (let round = 0; round < 3; round++) {
       const again = await client(broker, { ...options, isListening: false });
       await turns(3);
-      const { sendMsg } = broker.session('slow').figures();
+      const { sendMsg } = broker.sessions.get('slow').figures();
       assert.ok(sendMsg < 10, `${sendMsg} messages sent and not read`);
       again.wire.leave();
       await turns(2);

@@ -29,7 +29,7 @@ describe('A will', () => {
         assert.ok(peer.isClosed);
         const [answer] = peer.take();
         if (version === 5) assert.ok(answer.cmd === 'connack' && answer.reasonCode >= 0x80);
-        assert.ok(!it.broker.hasSession(`w${version}`));
+        assert.ok(!it.broker.sessions.has(`w${version}`));
         assert.deepEqual(it.failures, []);
       });
     }
@@ -118,6 +118,6 @@ describe('A will', () => {
 async function retained(broker: Awaited<ReturnType<typeof startTestBed>>['broker']): Promise<string[]> {
   const topics: string[] = [];
   for (const filter of ['#', '$SYS/#'])
-    for await (const { topic, payload } of broker.retained(filter)) topics.push(`${topic} ${payload}`);
+    for await (const { topic, payload } of broker.retained.match(filter)) topics.push(`${topic} ${payload}`);
   return topics;
 }

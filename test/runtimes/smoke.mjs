@@ -27,7 +27,7 @@ async function connectsOverWebSocket(port) {
   });
   socket.onopen = () => socket.send(CONNECT);
   assert.deepEqual(await answer, [0x20, 2, 0, 0]);
-  assert.equal(world.broker.session('web').transportInfo.transport, 'ws');
+  assert.equal(world.broker.sessions.get('web').transportInfo.transport, 'ws');
   socket.close();
 }
 
@@ -103,9 +103,9 @@ const STEPS = {
     const kit = await world.testing.createTestBroker();
     const client = await kit.broker.connect({ clientId: 'device', clean: false, sessionExpiry: '23h' });
     await client.disconnect();
-    assert.equal(kit.broker.hasSession('device'), true);
+    assert.equal(kit.broker.sessions.has('device'), true);
     await kit.clock.advance('1d');
-    assert.equal(kit.broker.hasSession('device'), false);
+    assert.equal(kit.broker.sessions.has('device'), false);
     await kit[Symbol.asyncDispose]();
   },
   'stop the broker': async () => {

@@ -32,12 +32,12 @@ describe('The backlog of a session', () => {
     await using test = await timedBroker({ maxInflight: 2 });
     await away(test.broker);
     for (let n = 0; n < 10; n++) await test.broker.publish('a', String(n), { qos: ((n % 2) + 1) as QoS });
-    assert.equal(test.broker.session('away').figures().mqueueLen, 10);
+    assert.equal(test.broker.sessions.get('away').figures().mqueueLen, 10);
     assert.deepEqual(
       await waiting(test.broker),
       Array.from({ length: 10 }, (_, n) => `a ${n}`)
     );
-    assert.equal(test.broker.session('away').figures().mqueueLen, 0);
+    assert.equal(test.broker.sessions.get('away').figures().mqueueLen, 0);
   });
 
   it('is limited and ordered by the zone that its client was last in', async () => {
@@ -82,7 +82,7 @@ describe('The backlog of a session', () => {
     assert.equal((await broker.publish('a', '5', { qos: 1 })).receivers, 1);
     assert.equal(broker.metrics.counter('delivery.dropped'), 3);
     assert.equal(broker.metrics.counter('delivery.dropped.queue_full'), 3);
-    const { mqueueLen, mqueueDropped, maxMqueue } = broker.session('away').figures();
+    const { mqueueLen, mqueueDropped, maxMqueue } = broker.sessions.get('away').figures();
     assert.deepEqual({ mqueueLen, mqueueDropped, maxMqueue }, { mqueueLen: 2, mqueueDropped: 3, maxMqueue: 2 });
     assert.deepEqual(await waiting(broker), ['a 4', 'a 5']);
   });
@@ -147,7 +147,7 @@ describe('The backlog of a session', () => {
     const drops: string[] = [];
     broker.on('message.dropped', ({ reason }) => drops.push(reason));
     await clock.advance('3601s');
-    assert.equal(broker.hasSession('away'), false);
+    assert.equal(broker.sessions.has('away'), false);
     assert.deepEqual(drops, ['session_terminated']);
   });
 
@@ -229,7 +229,7 @@ describe('maxAwaitingRel', () => {
     client.send(publish('a', '2', { qos: 2, messageId: 2, dup: true }));
     assert.deepEqual(summarize(await client.rest()), ['pubrec 1', 'pubrec 2', 'pubrec 3 0x97', 'pubrec 2']);
     assert.equal(broker.metrics.counter('packets.publish.dropped'), 1);
-    const { awaitingRel, maxAwaitingRel } = broker.session('c').figures();
+    const { awaitingRel, maxAwaitingRel } = broker.sessions.get('c').figures();
     assert.deepEqual([awaitingRel, maxAwaitingRel], [2, 2]);
     client.send(ack('pubrel', 1), publish('a', '3', { qos: 2, messageId: 3 }));
     assert.deepEqual(summarize(await client.rest()), ['pubcomp 1', 'pubrec 3']);
@@ -257,7 +257,7 @@ describe('maxAwaitingRel', () => {
       });
       client.send(burst);
     });
-    assert.equal(test.broker.session('c').figures().awaitingRel, 65_535);
+    assert.equal(test.broker.sessions.get('c').figures().awaitingRel, 65_535);
   });
 });
 
@@ -277,7 +277,7 @@ describe('awaitRelTimeout', () => {
     send(1);
     await client.rest();
     await clock.advance('5s');
-    assert.equal(broker.session('c').figures().awaitingRel, 2);
+    assert.equal(broker.sessions.get('c').figures().awaitingRel, 2);
     assert.equal(broker.metrics.counter('messages.qos2.expired'), 1);
     client.send(ack('pubrel', 2), ack('pubrel', 3), ack('pubrel', 1));
     assert.deepEqual(summarize(await client.rest()), ['pubcomp 2 0x92', 'pubcomp 3', 'pubcomp 1']);

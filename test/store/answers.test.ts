@@ -144,13 +144,13 @@ describe('Answers that wait for a commit', () => {
       flood.send(publish('t', '', { qos: 2, messageId: 1 }));
       await flood.next('pubrec');
       const go = it.hold();
-      void it.broker.session('c').subscribe('x');
+      void it.broker.sessions.get('c').subscribe('x');
       await turns();
       for (let id = 1; id <= count; id += 1_000) {
         flood.send(...Array.from({ length: 1_000 }, (_, n) => packet(id + n)));
         await turns(60);
       }
-      const { recvPkt } = it.broker.session('c').figures();
+      const { recvPkt } = it.broker.sessions.get('c').figures();
       assert.ok(recvPkt > 1_000 && recvPkt < most, `${recvPkt} packets read`);
       await go();
       await turns(500);
@@ -171,7 +171,7 @@ it('limit the QoS 0 messages queued behind them, as for a client that does not r
   writer.send(publish('t', '0', { qos: 2, messageId: 1 }));
   await turns();
   for (let n = 1; n < 5_000; n++) void it.broker.publish('t', `${n}`);
-  assert.equal(it.broker.session('s').figures().mqueueLen, 500);
+  assert.equal(it.broker.sessions.get('s').figures().mqueueLen, 500);
   await client.nothing();
   await go();
   const got = await payloads(client);

@@ -62,22 +62,22 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
   const away = ['a', 'b', 'c'];
   for (const clientId of away) {
     const client = await lives.connect({ clientId, ...PERSISTENT });
-    promise(`session ${clientId}`, ({ kit }) => kit.broker.hasSession(clientId));
+    promise(`session ${clientId}`, ({ kit }) => kit.broker.sessions.has(clientId));
     await client.subscribe({ topic: `to/${clientId}/#`, qos: 2 });
     promise(`subscription of ${clientId}`, ({ kit }) =>
-      [...kit.broker.session(clientId).subscriptions()].some(({ filter }) => filter === `to/${clientId}/#`)
+      [...kit.broker.sessions.get(clientId).subscriptions()].some(({ filter }) => filter === `to/${clientId}/#`)
     );
     await client.disconnect();
   }
   const writer = await lives.connect({ clientId: 'w', ...PERSISTENT });
-  promise('session w', ({ kit }) => kit.broker.hasSession('w'));
+  promise('session w', ({ kit }) => kit.broker.sessions.has('w'));
   const reader = await lives.connect({ clientId: 'r', ...PERSISTENT, receiveMaximum: 3 });
   await reader.subscribe({ topic: 'to/#', qos: 2 });
   await willed('will of a session', PERSISTENT);
   await willed('will that waits', PERSISTENT, 60);
   const leaving = await willed('will of one who has gone', {});
   const unreleased = await unreleasedClient(lives);
-  promise('session q', ({ kit }) => kit.broker.hasSession('q'));
+  promise('session q', ({ kit }) => kit.broker.sessions.has('q'));
   const leaveUnreleased = async (id: number) => {
     assert.equal(await sendUnreleased(unreleased, id, false), 0);
     promise(`unreleased ${id}`, (_, queues) => queues.get('a')?.includes(`unreleased ${id}`) === true);
@@ -124,7 +124,7 @@ async function record(seed: number): Promise<{ store: MortalStore; promises: Pro
   }
   await Promise.all([...sent, lastUnreleased]);
   assert.ok(promises.some(({ what }) => what === `unreleased ${UNRELEASED}`));
-  broker.session('c').discard();
+  broker.sessions.get('c').discard();
   undo('session c');
   undo('subscription of c');
   for (const { what } of promises.filter(({ what }) => what.startsWith('message'))) {
@@ -148,13 +148,13 @@ async function openAt(store: MortalStore, count: number, now: number) {
   await lives.begin(now);
   const errors: unknown[] = [];
   lives.kit.broker.on('error', ({ error }) => errors.push(error));
-  if (lives.kit.broker.hasSession('q')) {
+  if (lives.kit.broker.sessions.has('q')) {
     const client = await unreleasedClient(lives);
     for (let id = 1; id <= UNRELEASED; id++) assert.equal(await sendUnreleased(client, id, true), 0);
   }
   await lives.kit.clock.advance(1_100_000); // delayed messages become due
   const queues = new Map<string, string[]>();
-  for (const { clientId } of lives.kit.broker.sessions()) queues.set(clientId, []);
+  for (const { clientId } of lives.kit.broker.sessions) queues.set(clientId, []);
   for (const [clientId, queue] of queues) {
     const client = await lives.connect({ clientId, ...PERSISTENT });
     client.on('message', ({ payload }) => queue.push(`${payload}`));

@@ -139,7 +139,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await kit.clock.advance('1s');
     await kit.connect({ clientId: 'dying', will: { topic: 'kept/will', payload: 'the will', qos: 2 } });
     kit.broker.on('message.delivered', ({ message }) => {
-      if (store.fault !== undefined && `${message.payload}` === '1') kit.broker.session('dying').kick();
+      if (store.fault !== undefined && `${message.payload}` === '1') kit.broker.sessions.get('dying').kick();
     });
     const read = store.read.bind(store);
     store.read = (from, to, limit) => {
@@ -186,7 +186,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       for (const payload of ['1', '2', '3']) await publisher.publish('jobs', payload, { qos: 1 });
       await kit.clock.advance('5s');
       store.fault = 'rejects';
-      kit.broker.session('worker').kick();
+      kit.broker.sessions.get('worker').kick();
       await kit.clock.advance('1s');
       await recover(kit, store);
       assert.deepEqual(await waiting(kit), ['1', '2', '3']);
@@ -346,7 +346,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await sent;
     await recover(kit, store);
     await kit.clock.advance('1s');
-    assert.equal(kit.broker.session('reader').figures().inflight, 0);
+    assert.equal(kit.broker.sessions.get('reader').figures().inflight, 0);
     assert.deepEqual(await waiting(kit), []);
   });
 
@@ -379,7 +379,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       if (n % 10 === 0) await turns(5);
     }
     await turns(10);
-    const { inflight, mqueueLen } = kit.broker.session('reader').figures();
+    const { inflight, mqueueLen } = kit.broker.sessions.get('reader').figures();
     assert.deepEqual({ inflight, mqueueLen }, { inflight: 0, mqueueLen: 0 });
     const left = queryObjects(PersistedMessage, { format: 'count' }) - before;
     assert.ok(left < 200, `${left} in memory`);
@@ -410,12 +410,12 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       if (n % 100 === 0) await turns(2);
     }
     await turns(2);
-    const { mqueueLen } = broker.session('reader').figures();
+    const { mqueueLen } = broker.sessions.get('reader').figures();
     assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} messages are queued`);
     const more = queryObjects(PersistedMessage, { format: 'count' }) - inMemory;
     assert.ok(more < 2_700, `${more} more in memory`);
     await recover(kit, store);
-    assert.equal(broker.session('reader').figures().mqueueLen, mqueueLen);
+    assert.equal(broker.sessions.get('reader').figures().mqueueLen, mqueueLen);
   });
 
   it('stops reading from clients whose states exceed maxUnwrittenBytes while a commit is in progress', async () => {
@@ -425,7 +425,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       Array.from({ length: 40 }, (_, n) => rawClient(kit.broker, { clientId: `${n}`, ...RAW_PERSISTENT }))
     );
     // Every 16th packet id: 8 KiB each.
-    const all = (sent: number) => writers.map((_, n) => kit.broker.session(`${n}`).figures().awaitingRel === sent);
+    const all = (sent: number) => writers.map((_, n) => kit.broker.sessions.get(`${n}`).figures().awaitingRel === sent);
     for (const writer of writers)
       for (let id = 1; id < 65_536; id += 16) {
         writer.send(publish('t', '', { qos: 2, messageId: id }));
@@ -463,7 +463,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       for (let n = 1; n <= 1_000; n++)
         writer.send(publish('kept/1', 'x'.repeat(1_000), qos === 0 ? {} : { qos, messageId: n }));
       await turns(100);
-      const { mqueueLen } = kit.broker.session('reader').figures();
+      const { mqueueLen } = kit.broker.sessions.get('reader').figures();
       assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} messages read`);
       fail();
       await changed;

@@ -146,7 +146,7 @@ describe('A broker whose store fails', () => {
     for (const message of publishes) await assert.rejects(async () => kit.broker.publish(message), refused);
     await assert.rejects(kit.broker.table('t').set('a', 1), refused);
     assert.equal(kit.broker.table('t').has('a'), false, 'it has no effect');
-    for await (const _message of kit.broker.retained('state')) assert.fail('it is not retained');
+    for await (const _message of kit.broker.retained.match('state')) assert.fail('it is not retained');
     writer.send(publish('jobs', 'x', { qos: 1, messageId: 1 }));
     assert.equal(await acked(writer, 'puback'), 0x97, 'a member of the group would have to persist it');
     await recover(kit, store);
@@ -178,7 +178,7 @@ describe('A broker whose store fails', () => {
     );
     writer.send(publish('live', 'y'));
     assert.equal(`${(await present.next('publish')).payload}`, 'y');
-    assert.equal([...kit.broker.session('present4').subscriptions()].length, 1);
+    assert.equal([...kit.broker.sessions.get('present4').subscriptions()].length, 1);
     await recover(kit, store);
     present.send(unsubscribe(3, 'live'));
     assert.deepEqual((await present.next('unsuback')).granted, [0]);
@@ -212,7 +212,7 @@ describe('A broker whose store fails', () => {
     await granted(client, 1, 'live');
     await kit.clock.advance('1s');
     store.fault = 'rejects';
-    kit.broker.session('c').unsubscribe('live');
+    kit.broker.sessions.get('c').unsubscribe('live');
     await turns();
     client.send(unsubscribe(2, 'live', 'none'));
     assert.deepEqual((await client.next('unsuback')).granted, [0x83, 0x11]);
@@ -250,7 +250,7 @@ describe('A broker whose store fails', () => {
       if (clientId === 'away') await client.disconnect({ reasonCode: 4 });
     }
     await kit.connect({ clientId: 'passing' });
-    const [away, here, passing] = ['away', 'here', 'passing'].map((clientId) => kit.broker.session(clientId));
+    const [away, here, passing] = ['away', 'here', 'passing'].map((clientId) => kit.broker.sessions.get(clientId));
     await kit.clock.advance('1s');
     const before = [...kit.broker.subscriptions()];
     store.fault = 'rejects';
@@ -310,7 +310,7 @@ describe('A broker whose store fails', () => {
         const again = await rawClient(kit.broker, options);
         again.send(unsubscribe(2, 'live'));
         await again.next('unsuback');
-        assert.deepEqual([...kit.broker.session(`c${version}`).subscriptions()], []);
+        assert.deepEqual([...kit.broker.sessions.get(`c${version}`).subscriptions()], []);
       }
     });
 
@@ -344,7 +344,7 @@ describe('A broker whose store fails', () => {
       fail();
       await turns();
       await recover(kit, store);
-      assert.equal(kit.broker.hasSession('c'), false);
+      assert.equal(kit.broker.sessions.has('c'), false);
       assert.deepEqual(wills, []);
     }
     await kit.clock.advance('1s');
@@ -367,7 +367,7 @@ describe('A broker whose store fails', () => {
     await turns();
     fail();
     await recover(kit, store);
-    assert.equal(kit.broker.hasSession('c'), false);
+    assert.equal(kit.broker.sessions.has('c'), false);
     assert.deepEqual(wills, []);
   });
 });

@@ -39,7 +39,7 @@ export async function waiting(kit: TestBroker): Promise<string[]> {
 /** Returns the messages retained under `state/`. */
 export async function retained(broker: Broker): Promise<string[]> {
   const found: string[] = [];
-  for await (const { topic, payload } of broker.retained('state/#'))
+  for await (const { topic, payload } of broker.retained.match('state/#'))
     found.push(`${topic.slice('state/'.length)}: ${payload}`);
   return found.sort();
 }

@@ -55,7 +55,7 @@ describe('A store of format 1 with records of version 1', () => {
     await kit.clock.advance('1s');
     assert.deepEqual(broker.table('rules').get('r1'), { sql: 'select 1', on: true });
     const retained: string[] = [];
-    for await (const { topic, payload } of broker.retained('kept/#')) retained.push(`${topic} ${payload}`);
+    for await (const { topic, payload } of broker.retained.match('kept/#')) retained.push(`${topic} ${payload}`);
     assert.deepEqual(retained, ['kept/2 2', 'kept/1 1', 'kept/3 3', 'kept/x x']);
 
     const properties = { sessionExpiryInterval: 3_600 };
@@ -68,7 +68,7 @@ describe('A store of format 1 with records of version 1', () => {
     assert.deepEqual(resent.properties?.subscriptionIdentifier, [7]);
     const texts = ['0', '1', '2', 'from writer', 'for gone', 'in the journal', 'will'];
     assert.deepEqual(await payloads(reader), texts);
-    const subscriptions = broker.session('reader').subscriptions();
+    const subscriptions = broker.sessions.get('reader').subscriptions();
     assert.deepEqual(
       [...subscriptions].map(({ filter, options: { qos, noLocal, retainAsPublished, retainHandling } }) => [
         filter,
@@ -93,10 +93,10 @@ describe('A store of format 1 with records of version 1', () => {
     await kit.clock.advance('5m');
     assert.deepEqual(wills, ['delayed will']);
     retained.length = 0;
-    for await (const { topic } of broker.retained('kept/#')) retained.push(topic);
+    for await (const { topic } of broker.retained.match('kept/#')) retained.push(topic);
     assert.deepEqual(retained, ['kept/2', 'kept/1', 'kept/3'], 'one has expired');
     await kit.clock.advance('2h');
-    assert.equal(broker.hasSession('waiting'), false);
+    assert.equal(broker.sessions.has('waiting'), false);
   });
 
   it('has the positions of its retained messages written, so that they are the same at each later start', async () => {
@@ -142,7 +142,7 @@ describe('A store of format 2', () => {
     await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: 1_700_000_001_000 } });
     const properties = { sessionExpiryInterval: 3_600 };
     const writer = await rawClient(kit.broker, { clientId: 'writer', clean: false, properties });
-    assert.equal(kit.broker.session('writer').figures().awaitingRel, 301);
+    assert.equal(kit.broker.sessions.get('writer').figures().awaitingRel, 301);
     for (const [messageId, code] of [
       [1, 0],
       [300, 0],

@@ -34,7 +34,7 @@ function drops({ kit }: Lives): string[] {
 describe('Stored messages for a member of a share group whose session ends', () => {
   for (const [how, end] of [
     ['expires', (lives: Lives) => lives.kit.clock.advance('61s')],
-    ['is discarded', async (lives: Lives) => lives.kit.broker.session('away').discard()],
+    ['is discarded', async (lives: Lives) => lives.kit.broker.sessions.get('away').discard()],
     [
       'is replaced by a clean start',
       async (lives: Lives) => (await lives.connect({ clientId: 'away', clean: true })).disconnect()
@@ -92,7 +92,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     await jobs(lives, COUNT + 1, COUNT + 1); // to the connected member
     away.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 0 } });
     await lives.kit.clock.advance('1s');
-    assert.equal(lives.kit.broker.hasSession('away'), false);
+    assert.equal(lives.kit.broker.sessions.has('away'), false);
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT + 1));
   });
 
@@ -123,7 +123,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     lives.store.turnsBefore = () => 50;
     const published = jobs(lives, 1, 1, 2);
     await turns(10);
-    const { inflight } = lives.kit.broker.session('away').figures();
+    const { inflight } = lives.kit.broker.sessions.get('away').figures();
     away.destroy();
     await published;
     lives.store.turnsBefore = () => 0;
@@ -151,7 +151,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     await jobs(lives, 1, COUNT, 1, 20_000);
     await lives.leave('other', FILTER);
     lives.store.turnsToRead = () => 20;
-    lives.kit.broker.session('away').discard();
+    lives.kit.broker.sessions.get('away').discard();
     await turns(30);
     await lives.kit.broker.stop();
     lives.store.turnsToRead = () => 0;
@@ -174,7 +174,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     await lives.leave('other', FILTER);
     await lives.restart();
     await lives.kit.clock.advance('1s');
-    assert.equal(lives.kit.broker.hasSession('away'), false);
+    assert.equal(lives.kit.broker.sessions.has('away'), false);
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
     assert.deepEqual(dropped, []);
   });
@@ -188,7 +188,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
       await lives.leave('other', FILTER);
       let left = failing;
       lives.store.fault = () => (--left === 0 ? (failing % 2 === 0 ? 'applies' : 'rejects') : undefined);
-      lives.kit.broker.session('away').discard();
+      lives.kit.broker.sessions.get('away').discard();
       await lives.kit.clock.advance('30s');
       assert.ok(left <= 0);
       assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT), `commit ${failing} failed`);
@@ -212,10 +212,10 @@ describe('Stored messages for a member of a share group whose session ends', () 
     store.fault = 'rejects';
     await assert.rejects(kit.broker.publish('jobs/a', '2', { qos: 1 }), { code: 'STORE_FAILED' });
     await kit.clock.advance('70s');
-    assert.equal(kit.broker.hasSession('away'), false);
+    assert.equal(kit.broker.sessions.has('away'), false);
     assert.ok(store.looks < 100, 'the store is asked for its space only when it is open again');
     await recover(kit, store);
-    assert.equal(kit.broker.session('other').figures().mqueueLen, 1);
+    assert.equal(kit.broker.sessions.get('other').figures().mqueueLen, 1);
   });
 
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
@@ -261,7 +261,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     const sent: { readonly what: string; readonly by: number }[] = [];
     other.on('message', ({ payload }) => sent.push({ what: `${payload}`.trim(), by: committed.length }));
     await other.subscribe({ topic: FILTER, qos: 2 });
-    lives.kit.broker.session('away').discard();
+    lives.kit.broker.sessions.get('away').discard();
     await lives.kit.clock.advance('5s');
     assert.equal(sent.length, COUNT);
     const now = lives.kit.clock.now();
@@ -294,7 +294,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     await lives.kit.clock.advance('1s');
     const before = committed.length;
     lives.store.turnsBefore = () => 5;
-    lives.kit.broker.session('away').discard();
+    lives.kit.broker.sessions.get('away').discard();
     await lives.kit.clock.advance('5s');
     assert.deepEqual(
       sent.map(({ what }) => Number(what)).sort((a, b) => a - b),
@@ -329,7 +329,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
       if (reads >= 3 && reads < 6) throw new Error('EIO: i/o error, read');
       return 0;
     };
-    lives.kit.broker.session('away').discard();
+    lives.kit.broker.sessions.get('away').discard();
     await lives.kit.clock.advance('5s');
     assert.equal(errors.length, 3, `${errors}`);
     await lives.kit.clock.advance('5s');
@@ -345,7 +345,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     await lives.kit.clock.advance('1s');
     for (let n = 0; n < count; n++) await lives.leave('other', `$share/g/jobs/${n}`);
     const reading = new Reading(lives.store);
-    for (let n = 0; n < count; n++) lives.kit.broker.session(`away${n}`).discard();
+    for (let n = 0; n < count; n++) lives.kit.broker.sessions.get(`away${n}`).discard();
     await lives.kit.clock.advance('10s');
     reading.end();
     assert.ok(reading.most > 1 && reading.most <= 20, `${reading.most} reads at a time`);

@@ -38,7 +38,7 @@ describe('A message that waits for a hook', () => {
     gate(lives);
     const session = await sendAndGo(lives); // the end of its connection writes its state
     await turns(5);
-    lives.kit.broker.session('a').subscribe('other');
+    lives.kit.broker.sessions.get('a').subscribe('other');
     await turns(5);
     await lives.kill();
     await lives.connect({ clientId: 'w', ...PERSISTENT, session });
@@ -96,7 +96,7 @@ describe('A message that waits for a hook', () => {
     refuse(); // the client has sent it again, and the first refusal was not delivered
     await turns(20);
     assert.equal(session.outgoing.size, 0);
-    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
+    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 0);
   });
 
   it('of QoS 2 is acknowledged to a client of 3.1.1 if the hook refuses it, as often as it is sent', async () => {
@@ -116,7 +116,7 @@ describe('A message that waits for a hook', () => {
     writer.send(ack('pubrel', 1));
     await lives.kit.clock.advance(500);
     assert.deepEqual(summarize(await writer.rest()), ['pubcomp 1']);
-    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 0);
+    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 0);
   });
 
   for (const version of [4, 5] as const)
@@ -246,7 +246,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
     store.commit = (batch) => gone.then(() => commit(batch));
     writer.publish('t', 'x', { qos: 2, properties: { messageExpiryInterval } }).catch(() => undefined);
     await turns(10);
-    const { inflight } = lives.kit.broker.session('a').figures();
+    const { inflight } = lives.kit.broker.sessions.get('a').figures();
     reader.destroy();
     await turns(10);
     go();
@@ -282,7 +282,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
           const { asked, drops } = restarts ? hookIn(lives, isAllowed) : first;
           assert.deepEqual(await comeBack(lives), isAllowed ? [`publish 1 q${qos} t=x`] : []);
           assert.deepEqual({ asked, drops }, { asked: ['t'], drops: isAllowed ? [] : ['hook'] });
-          assert.equal(lives.kit.broker.session('a').figures().inflight, isAllowed ? 1 : 0);
+          assert.equal(lives.kit.broker.sessions.get('a').figures().inflight, isAllowed ? 1 : 0);
         });
 
     it(`at QoS ${qos} has DUP the second time it is sent, even if the process crashed in between`, async () => {
@@ -307,7 +307,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
         assert.deepEqual({ asked, drops }, { asked: ['t'], drops: ['expired'] });
         const { broker } = lives.kit;
         assert.equal(broker.metrics.counter('messages.expired'), 1);
-        assert.equal(broker.session('a').figures().inflight, 0);
+        assert.equal(broker.sessions.get('a').figures().inflight, 0);
         await lives.crash();
         assert.deepEqual(await comeBack(lives), [], 'the store has no record of it');
       });

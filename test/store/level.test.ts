@@ -42,7 +42,7 @@ async function liveTwice(storeOf: () => Store): Promise<void> {
       numbers.filter((n) => Number(n) % 2 === rest)
     );
   const retained: string[] = [];
-  for await (const { topic, payload } of second.broker.retained('#')) retained.push(`${topic} ${payload.length}`);
+  for await (const { topic, payload } of second.broker.retained.match('#')) retained.push(`${topic} ${payload.length}`);
   assert.deepEqual(retained.sort(), ['big 300000', 'will 4']);
   assert.deepEqual(second.broker.table('t').get('k'), { v: 1 });
 }

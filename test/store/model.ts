@@ -363,7 +363,7 @@ export class Model {
         if (atQos === 2 || (atQos === 0 && qos === 2 && message.publisher !== 'delayed'))
           assert.ok(count <= 1, `${peer.clientId} got ${name} ${count} times`);
       }
-      const { inflight, mqueueLen } = this.lives.kit.broker.session(peer.clientId).figures();
+      const { inflight, mqueueLen } = this.lives.kit.broker.sessions.get(peer.clientId).figures();
       assert.equal(inflight + mqueueLen, 0, `messages are queued for ${peer.clientId}`);
     }
   }
@@ -386,7 +386,7 @@ export class Model {
   async #checkState(when: string): Promise<void> {
     const { broker } = this.lives.kit;
     const is = new Map<string, string>(broker.table<string>('figures'));
-    for await (const { topic, payload } of broker.retained('r/#')) is.set(topic, `${payload}`);
+    for await (const { topic, payload } of broker.retained.match('r/#')) is.set(topic, `${payload}`);
     for (const topic of [...RETAINED_TOPICS, ...TABLE_KEYS]) {
       const all = [...this.sent].filter(([, sent]) => sent.topic === topic);
       const since = all.findLastIndex(([, { answer }]) => answer === 'yes');

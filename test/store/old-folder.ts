@@ -116,8 +116,8 @@ class OldFolderCheck {
     await this.#checkWriters(observer, observed);
     await this.#checkLoad();
     await this.#checkWhatWaits(observer, observed);
-    assert.equal(this.#broker.hasSession('ended'), false);
-    assert.equal(this.#broker.hasSession('expiring'), false, 'its session expiry interval has passed');
+    assert.equal(this.#broker.sessions.has('ended'), false);
+    assert.equal(this.#broker.sessions.has('expiring'), false, 'its session expiry interval has passed');
   }
 
   /** Checks the messages with very long delays when they are due. */
@@ -141,7 +141,7 @@ class OldFolderCheck {
   async #checkRetained(): Promise<void> {
     const { retained, retainedForAnHour } = this.#expected;
     const found: Record<string, string> = {};
-    for await (const { topic, payload } of this.#broker.retained('kept/#')) found[topic] = `${payload}`;
+    for await (const { topic, payload } of this.#broker.retained.match('kept/#')) found[topic] = `${payload}`;
     assert.deepEqual(found, { ...retained, ...retainedForAnHour });
   }
 
@@ -168,7 +168,7 @@ class OldFolderCheck {
       for (const [at, { hasProperties }] of queue.entries())
         if (hasProperties) assert.deepEqual(propertiesOf(messages[at]), properties);
       assert.ok([...again, ...messages].every((one) => one.properties?.subscriptionIdentifier?.[0] === 7));
-      const [{ filter, options }] = [...this.#broker.session(clientId).subscriptions()];
+      const [{ filter, options }] = [...this.#broker.sessions.get(clientId).subscriptions()];
       const { qos, noLocal, retainAsPublished, retainHandling } = options;
       assert.deepEqual([filter, qos, noLocal, retainAsPublished, retainHandling], ['q/#', 2, true, true, 1]);
     }
@@ -272,7 +272,7 @@ class OldFolderCheck {
     }
     assert.equal(came(`wills/${wills.revokedBy}`), 0, 'its client has reconnected');
     const retained: string[] = [];
-    for await (const { topic } of this.#broker.retained('#')) retained.push(topic);
+    for await (const { topic } of this.#broker.retained.match('#')) retained.push(topic);
     for (const { topic, isRetained } of delayed) assert.equal(retained.includes(topic), isRetained, topic);
     assert.ok(retained.includes(`wills/${wills.after.clientId}`), 'the will is retained');
     for (const topic of Object.keys(retainedForAnHour)) assert.ok(!retained.includes(topic), `${topic} has expired`);

@@ -58,8 +58,8 @@ async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets
   await lives.kit.clock.advance(1000);
   assert.equal(sessions.p.outgoing.size, 0, 'every message is acknowledged');
   assert.equal(sessions.s.incoming.size, 0, 'every message is released');
-  const { inflight, mqueueLen } = lives.kit.broker.session('s').figures();
-  assert.deepEqual([inflight, mqueueLen, lives.kit.broker.session('p').figures().awaitingRel], [0, 0, 0]);
+  const { inflight, mqueueLen } = lives.kit.broker.sessions.get('s').figures();
+  assert.deepEqual([inflight, mqueueLen, lives.kit.broker.sessions.get('p').figures().awaitingRel], [0, 0, 0]);
   await lives[Symbol.asyncDispose]();
   return { got, packets };
 }
@@ -162,7 +162,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
       if (id % 500 === 0) await turns(4);
     }
     await lives.kit.clock.advance('1s');
-    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 20_000);
+    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 20_000);
     const { committed } = lives.store;
     committed.splice(0);
     writer.send(publish('t', '', { qos: 2, messageId: 20_001 }));
@@ -171,7 +171,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     const bytes = committed.reduce((sum, batch) => sum + batch.bytes, 0);
     assert.ok(bytes < 8_192 + 300, `${bytes} bytes`);
     await lives.crash();
-    assert.equal(lives.kit.broker.session('w').figures().awaitingRel, 20_001);
+    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 20_001);
   });
 
   it('leaves none of the packet ids in memory while its client is offline, and restores them when it reconnects', async () => {
@@ -184,7 +184,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     writer.stream.destroy();
     await clock.advance('1s');
     assert.equal(engineOf(broker).sessions.get('w')?.awaitingRel, undefined);
-    assert.equal(broker.session('w').figures().awaitingRel, 1);
+    assert.equal(broker.sessions.get('w').figures().awaitingRel, 1);
     const again = await rawClient(broker, options);
     for (const [messageId, code] of [
       [65_000, 0],

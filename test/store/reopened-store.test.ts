@@ -101,7 +101,7 @@ describe('A broker whose store failed', () => {
     assert.deepEqual(await entriesOf(other), before);
     store.inner = own;
     await kit.broker.start();
-    assert.equal(kit.broker.hasSession('reader'), true);
+    assert.equal(kit.broker.sessions.has('reader'), true);
     await kit[Symbol.asyncDispose]();
   });
 
@@ -137,7 +137,7 @@ describe('A broker whose store failed', () => {
       await mayRead;
       return entries;
     };
-    kit.broker.session('reader').discard();
+    kit.broker.sessions.get('reader').discard();
     await isReading;
     store.fault = 'rejects';
     await assert.rejects(kit.broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
@@ -342,7 +342,7 @@ describe('A store that fails at any single commit', () => {
         assert.deepEqual([...new Set(got.q1)], ['a', 'b', 'c', 'd', 'e'], where);
         assert.deepEqual(got.q2, ['a', 'b', 'c', 'd', 'e'], where);
         assert.deepEqual((await check(store)).findings, [], where);
-        assert.equal(kit.broker.session('reader').figures().mqueueLen, 0, where);
+        assert.equal(kit.broker.sessions.get('reader').figures().mqueueLen, 0, where);
         if (n > store.commits) break;
         commits = Math.max(store.commits, n);
         await kit[Symbol.asyncDispose]();

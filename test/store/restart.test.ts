@@ -191,7 +191,7 @@ describe('A broker that starts again', () => {
     const { broker, clock } = kit;
     const client = await kit.connect({ clientId: 'c', ...PERSISTENT });
     await client.subscribe({ topic: 'a', qos: 1 });
-    const handle = broker.session('c');
+    const handle = broker.sessions.get('c');
     const told: unknown[] = [];
     broker.on('error', ({ error }) => told.push(error));
     await broker.stop();
@@ -202,10 +202,10 @@ describe('A broker that starts again', () => {
     assert.deepEqual([store.opens, told], [opens, []]);
     await broker.start();
     await clock.advance('1s');
-    assert.equal(broker.hasSession('c'), false);
+    assert.equal(broker.sessions.has('c'), false);
     await broker.stop();
     await using again = await createTestBroker({ store, leakCheck: false });
-    assert.equal(again.broker.hasSession('c'), false);
+    assert.equal(again.broker.sessions.has('c'), false);
   });
 
   it('publishes the will of a client that reconnects at once, because its connection ended', async () => {
@@ -251,9 +251,9 @@ describe('A broker that starts again', () => {
     await using kit = await killed(first, '1m', timed);
     const again = await rawClient(kit.broker, options);
     await kit.clock.advance('9s');
-    assert.equal(kit.broker.session('c').figures().awaitingRel, 1);
+    assert.equal(kit.broker.sessions.get('c').figures().awaitingRel, 1);
     await kit.clock.advance('2s');
-    assert.equal(kit.broker.session('c').figures().awaitingRel, 0);
+    assert.equal(kit.broker.sessions.get('c').figures().awaitingRel, 0);
     again.send({ cmd: 'pubrel', messageId: 7, reasonCode: 0 });
     assert.equal((await again.next('pubcomp')).reasonCode, 0x92);
   });
@@ -294,7 +294,7 @@ describe('A broker that starts again', () => {
     assert.equal(told.length, 2, `${told}`);
     for (const [n, name] of ['inner', 'outer'].entries())
       assert.match(told[n], new RegExp(`^ZONE_UNKNOWN 2 sessions .* zone "${name}".*"external".*option zones`));
-    const zoneOf = (clientId: string) => second.session(clientId).client.zone;
+    const zoneOf = (clientId: string) => second.sessions.get(clientId).client.zone;
     assert.deepEqual(['inner-1', 'outer-2', 'other-1'].map(zoneOf), ['external', 'external', 'other']);
     await second.stop();
   });

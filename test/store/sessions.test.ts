@@ -28,9 +28,9 @@ describe('A persisted session', () => {
     await lives.leave('a', 'a/#');
     await lives.crash(HOUR / 2);
     await lives.kit.clock.advance(HOUR / 2 - 10_000);
-    assert.equal(lives.kit.broker.hasSession('a'), true);
+    assert.equal(lives.kit.broker.sessions.has('a'), true);
     await lives.kit.clock.advance(11_000);
-    assert.equal(lives.kit.broker.hasSession('a'), false);
+    assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
 
   it('that never expires is restored after a year', async () => {
@@ -65,7 +65,7 @@ describe('A persisted session', () => {
       await lives.kit.clock.advance('25m');
       await lives.kit.broker.publish('other', `${life}`, { retain: true, qos: 1 });
     }
-    assert.equal(lives.kit.broker.hasSession('c'), false);
+    assert.equal(lives.kit.broker.sessions.has('c'), false);
     const { texts } = await lives.listen({ clientId: 'watcher' });
     await lives.kit.clock.advance(100);
     assert.deepEqual(texts(), ['x']);
@@ -90,13 +90,13 @@ describe('A persisted session', () => {
     const wentAt = clock.now();
     await broker.stop({ wills: 'keep' });
     await broker.start();
-    assert.equal(broker.session('c').client.disconnectedAt, wentAt);
+    assert.equal(broker.sessions.get('c').client.disconnectedAt, wentAt);
     await clock.advance(3_000_000);
     await broker.table('t').set('k', 1); // the process was running until now
     await lives.crash();
-    assert.equal(lives.kit.broker.hasSession('c'), true);
+    assert.equal(lives.kit.broker.sessions.has('c'), true);
     await lives.kit.clock.advance(601_000);
-    assert.equal(lives.kit.broker.hasSession('c'), false);
+    assert.equal(lives.kit.broker.sessions.has('c'), false);
   });
 
   it('of MQTT 3.1.1 is restored with its subscriptions', async () => {
@@ -123,10 +123,10 @@ describe('A persisted session', () => {
     });
     await client.disconnect();
     await lives.kit.clock.advance(100);
-    const before = lives.kit.broker.session('a').client;
-    const createdAt = lives.kit.broker.session('a').figures().createdAt;
+    const before = lives.kit.broker.sessions.get('a').client;
+    const createdAt = lives.kit.broker.sessions.get('a').figures().createdAt;
     await lives.crash(1000);
-    const handle = lives.kit.broker.session('a');
+    const handle = lives.kit.broker.sessions.get('a');
     const { clientId, username, keepalive, protocolVersion, sessionExpiry, cleanStart, userProperties, zone } =
       handle.client;
     assert.deepEqual(
@@ -178,7 +178,7 @@ describe('A persisted session', () => {
     await lives.kit.clock.advance(100);
     assert.deepEqual(await lives.store.contents(), []);
     await lives.crash();
-    assert.equal(lives.kit.broker.hasSession('a'), false);
+    assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
 
   it('has the expiry that its last DISCONNECT set', async () => {
@@ -196,7 +196,7 @@ describe('A persisted session', () => {
     const second = await lives.connect({ clientId: 'a', clean: false, sessionExpiry: '2h', username: 'second' });
     assert.equal(second.connack.sessionPresent, true);
     await lives.crash(1.5 * HOUR);
-    assert.equal(lives.kit.broker.session('a').client.username, 'second');
+    assert.equal(lives.kit.broker.sessions.get('a').client.username, 'second');
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
@@ -206,9 +206,9 @@ describe('A persisted session', () => {
     lives.store.turnsBefore = () => 5;
     void client.subscribe({ topic: 'a/#', qos: 1 }).catch(() => undefined);
     await turns(4);
-    lives.kit.broker.session('a').kick();
+    lives.kit.broker.sessions.get('a').kick();
     await lives.crash();
-    assert.equal(lives.kit.broker.hasSession('a'), false);
+    assert.equal(lives.kit.broker.sessions.has('a'), false);
     assert.deepEqual(await lives.store.contents(), []);
   });
 
@@ -220,7 +220,7 @@ describe('A persisted session', () => {
     await turns(10);
     await lives.kill();
     await assert.rejects(coming);
-    assert.equal(lives.kit.broker.hasSession('a'), false);
+    assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
 
   it('leaves nothing in the store when it ends', async () => {
@@ -231,7 +231,7 @@ describe('A persisted session', () => {
       await lives.kit.clock.advance(100);
     }
     assert.ok((await lives.store.contents()).length > 100);
-    lives.kit.broker.session('a').discard();
+    lives.kit.broker.sessions.get('a').discard();
     await lives.kit.clock.advance(100);
     assert.deepEqual(await lives.store.contents(), []);
   });
@@ -243,7 +243,7 @@ describe('A persisted session', () => {
     await lives.kit.broker.publish('a/1', 'x', { qos: 1 });
     await lives.kit.clock.advance(200);
     const before = lives.store.committed.length;
-    for (const id of ids) lives.kit.broker.session(id).discard();
+    for (const id of ids) lives.kit.broker.sessions.get(id).discard();
     await lives.kit.clock.advance(200);
     assert.deepEqual(await lives.store.contents(), []);
     const commits = lives.store.committed.length - before;
@@ -255,7 +255,7 @@ describe('A persisted session', () => {
     await lives.leave('a', 'a/#');
     for (let n = 0; n < 300; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
     await lives.kit.clock.advance(100);
-    lives.kit.broker.session('a').discard();
+    lives.kit.broker.sessions.get('a').discard();
     lives.store.turnsBefore = () => (lives.store.committed.length > 0 ? 3 : 0);
     await turns(6);
     await lives.kill();
@@ -290,7 +290,7 @@ describe('A persisted session', () => {
     for (let n = 0; n < 10; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
     await client.disconnect();
     await lives.crash();
-    const { inflight, mqueueLen } = lives.kit.broker.session('a').figures();
+    const { inflight, mqueueLen } = lives.kit.broker.sessions.get('a').figures();
     assert.deepEqual({ inflight, mqueueLen }, { inflight: 3, mqueueLen: 7 });
   });
 });
@@ -305,7 +305,10 @@ describe('Persisted subscriptions', () => {
     await client.subscribe([{ topic: '$share/g/b/#', qos: 1, retainHandling: 1 }]);
     await client.subscribe([{ topic: 'ü/#', qos: 0 }], { properties: { subscriptionIdentifier: [268_435_455] } });
     await lives.crash();
-    const records = [...lives.kit.broker.session('a').subscriptions()].map(({ filter, options }) => [filter, options]);
+    const records = [...lives.kit.broker.sessions.get('a').subscriptions()].map(({ filter, options }) => [
+      filter,
+      options
+    ]);
     assert.deepEqual(
       new Map(records as [string, object][]),
       new Map([
@@ -320,10 +323,10 @@ describe('Persisted subscriptions', () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     for (const topic of ['z', 'ü', 'a', 'Z', '+/b']) await client.subscribe({ topic, qos: 0 });
-    const filters = () => Array.from(lives.kit.broker.session('a').subscriptions(), ({ filter }) => filter);
+    const filters = () => Array.from(lives.kit.broker.sessions.get('a').subscriptions(), ({ filter }) => filter);
     assert.deepEqual(filters(), ['z', 'ü', 'a', 'Z', '+/b']);
     await lives.crash();
-    for (const topic of ['y', 'b']) lives.kit.broker.session('a').subscribe(topic);
+    for (const topic of ['y', 'b']) lives.kit.broker.sessions.get('a').subscribe(topic);
     assert.deepEqual(filters(), ['+/b', 'Z', 'a', 'z', 'ü', 'y', 'b']);
   });
 
@@ -372,8 +375,8 @@ describe('Persisted subscriptions', () => {
   it('that the app makes and removes for an offline client are persisted as well', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a');
-    lives.kit.broker.session('a').subscribe('b', { qos: 1 });
-    lives.kit.broker.session('a').unsubscribe('a');
+    lives.kit.broker.sessions.get('a').subscribe('b', { qos: 1 });
+    lives.kit.broker.sessions.get('a').unsubscribe('a');
     await lives.crash();
     assert.deepEqual(
       [...lives.kit.broker.subscriptions()].map(({ filter }) => filter),
@@ -398,8 +401,8 @@ describe('Persisted subscriptions', () => {
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a' });
     const { broker } = lives.kit;
-    broker.session('a').unsubscribe('a');
-    broker.session('a').kick();
+    broker.sessions.get('a').unsubscribe('a');
+    broker.sessions.get('a').kick();
     await lives.crash();
     const other = (await lives.connect({ clientId: 'b', ...PERSISTENT })) as Client;
     await other.subscribe({ topic: 'b' });

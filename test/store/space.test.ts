@@ -330,7 +330,7 @@ describe('Messages in flight to an offline client', () => {
       const count = () => lives.kit.broker.metrics.counter('delivery.dropped.queue_full');
       for (let n = 0; n < 10; n++) await lives.kit.broker.publish(`large/${n}`, Buffer.alloc(200 * KB), { qos: 1 });
       await lives.kit.clock.advance('1s');
-      assert.equal(lives.kit.broker.session('away').figures().inflight, 10);
+      assert.equal(lives.kit.broker.sessions.get('away').figures().inflight, 10);
       reader.destroy();
       await lives.kit.clock.advance('1s');
       for (let n = 0; n < 100; n++) await lives.kit.broker.publish(`small/${n}`, Buffer.alloc(KB), { qos: 1 });
@@ -425,7 +425,7 @@ describe('A store whose reserve is in use', () => {
     await kit.broker.publish('known', 'y', { qos: 1, retain: true });
     await assert.rejects(async () => kit.broker.publish('$delayed/5/a', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
     const retained: string[] = [];
-    for await (const { topic, payload } of kit.broker.retained('#')) retained.push(`${topic} ${payload}`);
+    for await (const { topic, payload } of kit.broker.retained.match('#')) retained.push(`${topic} ${payload}`);
     assert.deepEqual(retained, ['known y']);
     assert.deepEqual(dropped, [' new not_retained', ' $delayed/5/a quota']);
     await kit.broker.publish('known', '', { qos: 1, retain: true });
@@ -476,7 +476,7 @@ describe('Queues of share groups in a store that is nearly full', () => {
     await publish(kit, 'jobs/a', 400);
     await leave(kit, 'other', FILTER);
     store.others = 40 * MB - store.used - 5 * MB;
-    kit.broker.session('away').discard();
+    kit.broker.sessions.get('away').discard();
     let least = Infinity;
     for (let n = 0; n < 20; n++) {
       await kit.clock.advance('1s');
@@ -502,7 +502,7 @@ describe('Queues of share groups in a store that is nearly full', () => {
     await kit.clock.advance('5s');
     store.others = 80 * MB - store.used - 15 * MB;
     await kit.clock.advance('3s');
-    kit.broker.session('away').discard();
+    kit.broker.sessions.get('away').discard();
     await kit.clock.advance('30s');
     assert.deepEqual(dropped, []);
     assert.equal((await drained(kit, 'other')).length, 200);

@@ -11,7 +11,7 @@ import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
 async function retained(lives: Lives, filter = '#'): Promise<string[]> {
   const found: string[] = [];
-  for await (const { topic, payload } of lives.kit.broker.retained(filter)) found.push(`${topic} ${payload}`);
+  for await (const { topic, payload } of lives.kit.broker.retained.match(filter)) found.push(`${topic} ${payload}`);
   return found;
 }
 
@@ -327,7 +327,7 @@ describe('A broker that stops cleanly', () => {
     assert.deepEqual(texts(), ['before', 'late']);
     await lives.crash();
     assert.deepEqual(await retained(lives), ['t before']);
-    assert.equal(lives.kit.broker.hasSession('a'), true);
+    assert.equal(lives.kit.broker.sessions.has('a'), true);
   });
 
   it('does not continue if another broker has written to its store since', async () => {
@@ -353,7 +353,7 @@ describe('A broker that stops cleanly', () => {
         void (await rawClient(kit.broker, { connect: false })).send(connectPacket({ clientId: 'a', ...RAW_PERSISTENT }))
     ],
     ['sends a queue', async (lives) => void (await lives.connect({ clientId: 'b', ...PERSISTENT }))],
-    ['removes the records of a session', async ({ kit }) => kit.broker.session('b').discard()]
+    ['removes the records of a session', async ({ kit }) => kit.broker.sessions.get('b').discard()]
   ] as [string, (lives: Lives) => Promise<void>][])
     it(`reports no error if it is stopped while it ${what}`, async () => {
       await using lives = await new Lives({ maxMqueueLen: 20 }).begin();

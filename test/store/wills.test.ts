@@ -48,7 +48,7 @@ describe('A persisted will', () => {
     await lives.kill();
     await lives.kit.clock.advance(10);
     await lives.crash();
-    const message = (await lives.kit.broker.retained('will').next()).value as Message;
+    const message = (await lives.kit.broker.retained.match('will').next()).value as Message;
     assert.deepEqual(
       [`${message.payload}`, message.qos, message.properties.contentType, message.properties.userProperties],
       ['gone', 1, 'x', [['a', 'b']]]
@@ -123,7 +123,7 @@ describe('A persisted will', () => {
     const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     client.destroy();
     await lives.kit.clock.advance(100);
-    lives.kit.broker.session('c').kick({ session: 'keep', will: 'drop' });
+    lives.kit.broker.sessions.get('c').kick({ session: 'keep', will: 'drop' });
     await lives.crash();
     await lives.kit.clock.advance(100_000);
     assert.deepEqual(await publishedWills(lives), []);

@@ -45,7 +45,7 @@ export const CONSUMER = `
   for await (const { clientId, timestamp } of broker.messages('#')) console.log(clientId, timestamp, figures);
   await using kit = await createTestBroker({ hooks });
   await kit.clock.advance('1s');
-  broker.session('c').kick({ session: 'keep' });
+  broker.sessions.get('c').kick({ session: 'keep' });
   stop();
   remove();
 `;

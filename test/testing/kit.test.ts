@@ -323,7 +323,7 @@ describe('a link', () => {
     kit.link('c').cut();
     assert.equal(kit.link('c').isOpen, false);
     assert.equal(client.isConnected, false);
-    assert.equal(kit.broker.session('c').state, 'disconnected');
+    assert.equal(kit.broker.sessions.get('c').state, 'disconnected');
     for (const qos of [0, 1] as const) {
       await assert.rejects(client.publish('t', `client ${qos}`, { qos }), hasCode('NOT_CONNECTED'));
       await kit.broker.publish('t', `broker ${qos}`, { qos });

@@ -1,0 +1,256 @@
+// Imported by name, these timers are not replaced by the fake timers of a test framework.
+import { clearTimeout, setTimeout } from 'node:timers';
+import type { Clock } from '../base/clock.ts';
+import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import type { ListenerHandle } from '../records/listener.ts';
+import type { BrokerActions, BrokerEvent } from './actions.ts';
+import type { Actors, Running } from './actors.ts';
+import { brokerMachine } from './broker.machine.ts';
+
+/** With a longer delay, setTimeout of Node fires immediately. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+const DEFAULT_STOP_MS = 2_000;
+const STORE_CLOSE_MS = 10_000;
+const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
+
+/** Options of `broker.stop`. */
+export interface StopOptions {
+  /**
+   * Milliseconds that connections have to send their remaining output, and listeners to close. Default 2000; `Infinity`: no limit.
+   * The store is closed afterwards. If it does not close, the stop takes at most 10 s more.
+   */
+  readonly timeoutMs?: number;
+  /**
+   * `publish` (default): wills are published, as for any close by the server. `keep`: wills are not published now. With a store, the next
+   * start publishes them, as after a crash; without one they are discarded.
+   */
+  readonly wills?: 'publish' | 'keep';
+  /** When it aborts, or if it has aborted already, the stop ends without waiting for connections and listeners. */
+  readonly signal?: AbortSignal;
+}
+
+/** The parts of the broker that `Lifecycle` uses. */
+export interface LifecycleHost {
+  readonly clock: Clock;
+  readonly actors: Actors;
+  readonly settings: { readonly store: { readonly name: string } | undefined };
+  readonly ledger: { readonly isClosing: boolean } | undefined;
+  readonly persistence: { open(): Promise<void>; close(): Promise<void>; brokerStarted(): void } | undefined;
+  readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
+  readonly announcer: { failed(error: unknown, during: string, client: undefined): void };
+  begin(): void;
+  drain(wills: 'publish' | 'drop' | 'keep'): void;
+  end(): void;
+}
+
+/** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
+export class Lifecycle {
+  /** The attached listeners by name. */
+  readonly listeners = new Map<string, ListenerHandle>();
+  /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
+  startedAt: number | undefined;
+  readonly #host: LifecycleHost;
+  readonly #actor: Running;
+  readonly #onStopped: () => void;
+  /** Resolves when the last requested start or stop is complete. */
+  #turn: Promise<unknown> = Promise.resolve();
+  /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
+  #stopTimeoutMs = Infinity;
+  #shortenStop: ((timeoutMs: number) => void) | undefined;
+  #wills: 'publish' | 'keep' = 'publish';
+
+  /** @param onStopped called at the end of each stop */
+  constructor(host: LifecycleHost, onStopped: () => void) {
+    this.#host = host;
+    this.#onStopped = onStopped;
+    const actions: BrokerActions = {
+      accept: () => {
+        this.startedAt = host.clock.now();
+        host.begin();
+      },
+      drain: () => host.drain(this.#willsAtStop),
+      release: () => {
+        this.startedAt = undefined;
+        host.end();
+      }
+    };
+    const animate = host.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
+      host.announcer.failed(error, `the broker's ${action}`, undefined)
+    );
+    this.#actor = animate(actions, 'broker');
+  }
+
+  get state(): 'idle' | 'connected' | 'disconnected' {
+    const value = this.#actor.getSnapshot().value;
+    if (value === 'connected.draining') return 'disconnected';
+    return value.split('.')[0] as 'idle' | 'connected' | 'disconnected';
+  }
+
+  /** Whether streams are accepted: the broker is started, or starting. */
+  get isOpen(): boolean {
+    return this.state === 'connected' || this.#actor.getSnapshot().value === 'idle.starting';
+  }
+
+  /** See `Broker.start`. */
+  async start(signal: AbortSignal | undefined): Promise<void> {
+    return this.#inTurn(() => this.#start(signal));
+  }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    const host = this.#host;
+    signal?.throwIfAborted();
+    if (this.state === 'connected') return;
+    if (host.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
+    signal?.throwIfAborted();
+    this.#send('start');
+    const opened: ListenerHandle[] = [];
+    try {
+      await host.persistence?.open();
+      signal?.throwIfAborted();
+      for (const listener of this.listeners.values()) {
+        await listener.open();
+        opened.push(listener);
+        signal?.throwIfAborted();
+      }
+    } catch (error) {
+      await this.#within(DEFAULT_STOP_MS, closeAll(opened));
+      const closeFailure = host.ledger?.isClosing ? undefined : await this.#closeStore();
+      if (closeFailure !== undefined) host.announcer.failed(closeFailure, 'closing the store', undefined);
+      host.connections.refuseEarly();
+      this.#send('failed');
+      throw error;
+    }
+    this.#send('started');
+    host.persistence?.brokerStarted();
+    for (const listener of this.listeners.values()) listener.accept?.();
+  }
+
+  /** See `Broker.stop`. */
+  async stop(options: StopOptions): Promise<void> {
+    const { timeoutMs, wills, signal } = readStopOptions(options);
+    const shorten = (ms: number) => {
+      this.#stopTimeoutMs = Math.min(this.#stopTimeoutMs, ms);
+      this.#shortenStop?.(ms);
+    };
+    const cut = () => shorten(0);
+    if (timeoutMs !== undefined) shorten(timeoutMs);
+    if (signal?.aborted) cut();
+    signal?.addEventListener('abort', cut);
+    try {
+      await this.#inTurn(() => this.#stop(timeoutMs ?? DEFAULT_STOP_MS, wills));
+    } finally {
+      signal?.removeEventListener('abort', cut);
+    }
+    signal?.throwIfAborted();
+  }
+
+  async #stop(timeoutMs: number, wills: 'publish' | 'keep'): Promise<void> {
+    const { connections } = this.#host;
+    try {
+      if (this.state === 'disconnected') return;
+      const failures: unknown[] = [];
+      const closed = closeAll(this.listeners.values(), failures);
+      this.#wills = wills;
+      this.#send('stop');
+      await this.#within(Math.min(timeoutMs, this.#stopTimeoutMs), Promise.all([closed, connections.allClosed()]));
+      connections.cutOff();
+      const failure = await this.#closeStore();
+      if (failure !== undefined) failures.push(failure);
+      this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
+      this.#onStopped();
+      if (failures.length > 0)
+        throw new AggregateError(
+          failures,
+          'the broker has stopped, but a listener or the store could not be closed (see errors)'
+        );
+    } finally {
+      this.#stopTimeoutMs = Infinity;
+    }
+  }
+
+  /** Close the store, but wait at most STORE_CLOSE_MS for it. @returns the error; undefined: the store is closed */
+  async #closeStore(): Promise<unknown> {
+    const { settings, persistence } = this.#host;
+    const { store } = settings;
+    if (store === undefined || persistence === undefined) return undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const tooLong = new Promise<unknown>((resolve) => {
+      const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
+      // Real time, because this waits for a disk.
+      timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
+    });
+    const closed = persistence.close().then(
+      () => undefined,
+      (error: unknown) => error
+    );
+    const failure = await Promise.race([closed, tooLong]);
+    clearTimeout(timer);
+    return failure;
+  }
+
+  /** Run a start or stop after all earlier ones are complete. */
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Resolves when `done` has resolved or the time has passed, which `#shortenStop` may shorten. */
+  #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const timers: NodeJS.Timeout[] = [];
+      const end = () => {
+        for (const timer of timers) clearTimeout(timer);
+        this.#shortenStop = undefined;
+        resolve();
+      };
+      // Real time, because this waits for sockets, which do not follow a virtual clock.
+      this.#shortenStop = (ms) => {
+        if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(end, ms));
+      };
+      this.#shortenStop(timeoutMs);
+      void done.then(end);
+    });
+  }
+
+  get #willsAtStop(): 'publish' | 'drop' | 'keep' {
+    return this.#wills === 'keep' && this.#host.persistence === undefined ? 'drop' : this.#wills;
+  }
+
+  #send(type: BrokerEvent['type']): void {
+    this.#actor.send({ type });
+  }
+}
+
+/** The error of operations that need a started broker. */
+export function notStarted(): StateError {
+  return new StateError(
+    'BROKER_NOT_STARTED',
+    'the broker is not started or is stopping; call await broker.start() first'
+  );
+}
+
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+function readStopOptions(options: StopOptions) {
+  checkObject(options, 'options');
+  checkNames(options, STOP_NAMES, 'stop');
+  const { timeoutMs, wills = 'publish', signal } = options;
+  if (timeoutMs !== undefined && (typeof timeoutMs !== 'number' || !(timeoutMs >= 0)))
+    throw new InvalidInput('OPTION_INVALID', 'timeoutMs', 'milliseconds, 0 or more', timeoutMs);
+  if (wills !== 'publish' && wills !== 'keep')
+    throw new InvalidInput('OPTION_INVALID', 'wills', '"publish" or "keep"', wills);
+  return { timeoutMs, wills, signal };
+}
+
+/** Close listeners at the same time. @param failures receives their errors */
+async function closeAll(listeners: Iterable<ListenerHandle>, failures: unknown[] = []): Promise<void> {
+  const close = async (listener: ListenerHandle) => {
+    try {
+      await listener.close();
+    } catch (error) {
+      failures.push(error);
+    }
+  };
+  await Promise.all([...listeners].map(close));
+}

@@ -1,0 +1,59 @@
+import { NotFound } from '../base/errors.ts';
+import type { Ledger } from '../store/ledger.ts';
+import { type KickOptions, SessionHandle } from './session-handle.ts';
+import type { SessionIndex } from './session-index.ts';
+import type { Subscribing } from './subscribing.ts';
+
+/** The parts of the broker that `Sessions` uses. */
+export interface SessionsHost {
+  readonly sessions: SessionIndex;
+  readonly subscribing: Subscribing;
+  readonly ledger: Ledger | undefined;
+}
+
+/** The sessions of the broker by client id, connected or not: `broker.sessions`. */
+export class Sessions implements Iterable<SessionHandle> {
+  readonly #host: SessionsHost;
+
+  /** @internal */
+  constructor(host: SessionsHost) {
+    this.#host = host;
+  }
+
+  /** Number of sessions, connected or not. */
+  get count(): number {
+    return this.#host.sessions.count;
+  }
+
+  /** Whether a client id has a session, connected or not. */
+  has(clientId: string): boolean {
+    return typeof clientId === 'string' && this.#host.sessions.has(clientId);
+  }
+
+  /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
+  get(clientId: string): SessionHandle {
+    const { sessions, subscribing } = this.#host;
+    const session = this.has(clientId) ? sessions.get(clientId) : undefined;
+    if (session === undefined)
+      throw new NotFound('SESSION_NOT_FOUND', `there is no session for client id "${String(clientId)}"`);
+    return new SessionHandle(session, subscribing);
+  }
+
+  /** All sessions, connected or not, in order of creation. */
+  *[Symbol.iterator](): IterableIterator<SessionHandle> {
+    const { sessions, subscribing } = this.#host;
+    for (const session of sessions.values()) yield new SessionHandle(session, subscribing);
+  }
+
+  /**
+   * Disconnect a client and end its session, as `kick` of the session does.
+   * @returns a promise that resolves when the change is persisted, if it has to be
+   * @throws NotFound SESSION_NOT_FOUND; the errors of `SessionHandle.kick`; BrokerError STORE_FAILED if the commit fails
+   */
+  async kick(clientId: string, options: KickOptions = {}): Promise<void> {
+    const { ledger } = this.#host;
+    const promises = ledger?.promises;
+    this.get(clientId).kick(options);
+    if (ledger !== undefined && ledger.promises !== promises) await ledger.committed(ledger.ticket);
+  }
+}
