@@ -12,7 +12,8 @@ import {
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import type { AuthExchange, Session } from '../session/session.ts';
+import type { AuthExchange } from '../session/lifecycle.ts';
+import type { Session } from '../session/session.ts';
 
 type Answer = Verdict | Approval | Challenge;
 
@@ -48,15 +49,17 @@ export class Authentication implements AuthExchange {
     isReauthentication: boolean,
     outcome: AuthOutcome
   ) {
-    this.method = session.authMethod ?? '';
+    const { client } = session;
+    const { authMethod } = client.agreement;
+    this.method = authMethod ?? '';
     this.#session = session;
     this.#hooks = hooks;
     this.#outcome = outcome;
     this.#request = {
-      client: session,
-      username: session.username,
+      client,
+      username: client.username,
       password,
-      method: session.authMethod,
+      method: authMethod,
       data: undefined,
       round: 0,
       isReauthentication,
@@ -88,13 +91,13 @@ export class Authentication implements AuthExchange {
     this.#request.data = data;
     const request = { ...this.#request };
     // Decided before the hooks run: the removal of a hook during its decision must not admit anonymous clients.
-    const admits = admitsAnonymous(this.#session.zoneSettings, this.#hooks);
+    const admits = admitsAnonymous(this.#session.client.zoneSettings, this.#hooks);
     const answer = this.#hooks.first<AuthenticateRequest, Answer>(
       'authenticate',
       this.#hooks.authenticate,
       request,
       FAILED,
-      this.#session,
+      this.#session.client,
       this.#abort
     );
     if (!isThenable(answer)) {
@@ -117,7 +120,8 @@ export class Authentication implements AuthExchange {
 
   /** @param admits whether the client is admitted if no hook decides */
   #settle(answer: Answer, admits: boolean): void {
-    const { username, authMethod } = this.#session;
+    const { username, agreement } = this.#session.client;
+    const { authMethod } = agreement;
     if (answer === true) this.#outcome.approved({ allow: true });
     else if (answer === false) this.#outcome.refused({ allow: false, reasonCode: refusalCode(username) });
     else if (answer === undefined) {

@@ -19,6 +19,11 @@ export class TimeReading {
     this.wallMs = this.#clock.now();
   }
 
+  /** A timer has rung, which has read the monotonic time. */
+  rang(nowMs: number): void {
+    this.nowMs = nowMs;
+  }
+
   /** Read only the monotonic time; sufficient if no message is accepted meanwhile. */
   readMonotonic(): number {
     this.nowMs = this.#clock.monotonic();

@@ -22,8 +22,12 @@ import { encodeAuth, encodeConnack } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
+import { agreementOf } from '../session/agreement.ts';
 import type { Announcements } from '../session/ports.ts';
-import type { Session, WillState } from '../session/session.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionClient } from '../session/session-client.ts';
+import { checkControls } from '../session/topic-checks.ts';
+import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
 import type { Persistence } from './persistence.ts';
@@ -67,13 +71,16 @@ export class Admission {
     const { zoneSettings } = session;
     const { metrics, events, sessions } = this.#host;
     const connection = session.connection as Connection<Session>;
-    session.adopt(packet);
-    session.username = connection.transportInfo.username ?? packet.username;
-    session.clientId = clientIdOf(session, packet, sessions);
-    session.mountpoint = '';
-    session.send('connect');
+    const { client, lifecycle } = session;
+    const username = connection.transportInfo.username ?? packet.username;
+    client.introduced(
+      agreementOf(packet, zoneSettings),
+      clientIdOf(zoneSettings, username, packet, sessions),
+      username
+    );
+    lifecycle.send('connect');
     metrics.counts[Metric.clientConnect]++;
-    if (events.heard['client.connect']) events.emit('client.connect', { client: session });
+    if (events.heard['client.connect']) events.emit('client.connect', { client });
     const versions = connection.transportInfo.protocolVersions ?? zoneSettings.protocolVersions;
     if (!versions.includes(packet.protocolVersion)) {
       throw new ProtocolError(
@@ -81,11 +88,11 @@ export class Admission {
         `MQTT protocol level ${packet.protocolVersion} is not accepted (option protocolVersions)`
       );
     }
-    session.checkControls(packet.clientId, 'client id');
-    session.checkControls(packet.username, 'user name');
-    session.checkControls(packet.will?.topic, 'will topic');
-    checkClientId(session);
-    session.mountpoint = mountpointOf(session, connection.transportInfo.mountpoint ?? zoneSettings.mountpoint);
+    checkControls(zoneSettings, packet.clientId, 'client id');
+    checkControls(zoneSettings, packet.username, 'user name');
+    checkControls(zoneSettings, packet.will?.topic, 'will topic');
+    checkClientId(client);
+    client.mountAt(mountpointOf(client, connection.transportInfo.mountpoint ?? zoneSettings.mountpoint));
     checkWill(session, packet);
     this.#preConnect(session, connection, packet);
   }
@@ -97,16 +104,10 @@ export class Admission {
       return;
     }
     const abort = new AbortController();
-    session.abort = abort;
-    const request = { packet, transportInfo: connection.transportInfo, client: session, signal: abort.signal };
-    const verdict = hooks.first<typeof request, Verdict>(
-      'preConnect',
-      hooks.preConnect,
-      request,
-      false,
-      session,
-      abort
-    );
+    const { client } = session;
+    session.lifecycle.decidedBy(abort);
+    const request = { packet, transportInfo: connection.transportInfo, client, signal: abort.signal };
+    const verdict = hooks.first<typeof request, Verdict>('preConnect', hooks.preConnect, request, false, client, abort);
     const go = (answer: Verdict | undefined) => {
       if (!isWaiting(session, connection)) return;
       if (answer === undefined || isApproval(answer)) this.#authenticate(session, connection, packet);
@@ -116,7 +117,7 @@ export class Admission {
       go(verdict);
       return;
     }
-    session.pauseForHook();
+    connection.pause(Pause.hook);
     verdict.then((answer) => {
       this.#guard(session, () => go(answer));
       session.resumeAfterHook(connection);
@@ -127,35 +128,35 @@ export class Admission {
     const { hooks, metrics } = this.#host;
     metrics.counts[Metric.clientAuthenticate]++;
     const { properties = {} } = packet;
+    const { client, lifecycle } = session;
+    const { agreement, zoneSettings } = client;
     const isPlain =
-      hooks.authenticate.length === 0 &&
-      session.authMethod === undefined &&
-      admitsAnonymous(session.zoneSettings, hooks);
-    if (isPlain || isTrusted(connection.transportInfo, session.zoneSettings)) {
-      if (isPlain && session.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
+      hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zoneSettings, hooks);
+    if (isPlain || isTrusted(connection.transportInfo, zoneSettings)) {
+      if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, connection, packet, { allow: true });
       return;
     }
     const exchange = new Authentication(session, hooks, packet.password, false, {
       challenge: (data) => {
         if (!isWaiting(session, connection)) return;
-        session.auth = exchange;
+        lifecycle.exchange(exchange);
         sendAuth(session, connection, ReasonCode.continueAuthentication, exchange.method, data);
       },
       approved: (approval) => {
         if (!isWaiting(session, connection)) return;
-        session.auth = undefined;
+        lifecycle.exchange(undefined);
         this.#admit(session, connection, packet, approval);
       },
       refused: (refusal) => {
         if (isWaiting(session, connection)) this.#refuse(session, refusal);
       },
       waiting: (isHookAtWork) => {
-        if (isHookAtWork) session.pauseForHook();
+        if (isHookAtWork) session.connection?.pause(Pause.hook);
         else session.resumeAfterHook(connection);
       }
     });
-    session.abort = exchange;
+    lifecycle.decidedBy(exchange);
     exchange.begin(properties.authenticationData);
   }
 
@@ -163,7 +164,7 @@ export class Admission {
   closeUnadmitted(connections: Iterable<Connection<Session>>): void {
     const text = 'the broker is short of memory (option memoryHighWatermark)';
     for (const { session, isClosed } of connections) {
-      if (isClosed || session.state !== 'idle' || this.#host.sessions.isReturning(session)) continue;
+      if (isClosed || session.state !== 'idle' || this.#host.sessions.isReturning(session.client)) continue;
       session.fail(new ProtocolError(ReasonCode.serverBusy, text));
     }
   }
@@ -179,26 +180,24 @@ export class Admission {
 
   #refuse(session: Session, given: Partial<Refusal>): void {
     const refusal = readRefusal(given, ReasonCode.notAuthorized);
-    session.close('not_authorized', refusal.reasonCode, refusal);
+    session.lifecycle.close('not_authorized', refusal.reasonCode, refusal);
   }
 
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
-    session.abort = undefined; // the hooks have answered
     const host = this.#host;
+    const { client, lifecycle } = session;
+    lifecycle.decidedBy(undefined); // the hooks have answered
     host.time.read(); // queued messages may have expired while the hooks decided
     if (approval.username !== undefined) {
-      session.username = approval.username;
-      if (usesUsername(session)) session.clientId = approval.username;
-      checkClientId(session);
-      session.mountpoint = mountpointOf(
-        session,
-        connection.transportInfo.mountpoint ?? session.zoneSettings.mountpoint
-      );
+      const isClientId = usesUsername(client.zoneSettings, approval.username);
+      client.identified(isClientId ? approval.username : client.clientId, approval.username);
+      checkClientId(client);
+      client.mountAt(mountpointOf(client, connection.transportInfo.mountpoint ?? client.zoneSettings.mountpoint));
     }
-    session.isSuperuser = approval.isSuperuser === true; // truthy values such as 'false' grant no rights
+    client.exempt(approval.isSuperuser === true); // truthy values such as 'false' grant no rights
     agree(session, packet);
-    const stored = host.sessions.get(session.clientId);
-    if (host.pressure.isShedding && !host.sessions.isReturning(session))
+    const stored = host.sessions.get(client.clientId);
+    if (host.pressure.isShedding && !host.sessions.isReturning(client))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
     if (stored?.state === 'connected' && connection.hasPeerEnded) {
       connection.lost('closed'); // it closed while a hook decided, and must not take over from the live connection
@@ -210,16 +209,16 @@ export class Admission {
         'the maximum number of sessions is reached (option maxSessions)'
       );
     }
-    if (stored === undefined && host.pressure.isSpaceLow && session.isPersistent)
+    if (stored === undefined && host.pressure.isSpaceLow && client.isPersistent)
       throw new ProtocolError(
         ReasonCode.quotaExceeded,
         'no new persistent session is possible: the space of the store is used up'
       );
     const { ledger } = host;
-    const isPersisted = stored?.log !== undefined || session.isPersistent || session.will !== undefined;
+    const isPersisted = stored?.log !== undefined || client.isPersistent || lifecycle.will !== undefined;
     if (ledger?.isFailed && isPersisted)
       throw new ProtocolError(ReasonCode.serverUnavailable, 'the session cannot be persisted: the store has failed');
-    const resumes = stored !== undefined && !packet.clean && stored.isPersistent;
+    const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
       this.#after(loading, connection, () => {
@@ -229,7 +228,7 @@ export class Admission {
       return;
     }
     const promises = ledger?.promises;
-    const connack = connackFor(session, packet, approval, resumes);
+    const connack = connackFor(client, packet, approval, resumes);
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, connection);
@@ -237,7 +236,7 @@ export class Admission {
     const isHere = () => owner.connection === connection && !connection.isClosed; // otherwise a listener has ended it
     const welcome = () => {
       if (isHere()) {
-        connection.rates = this.#rates.of(owner.zoneSettings);
+        connection.limitRates(this.#rates.of(owner.zoneSettings));
         this.#welcome(owner, connection, connack, resumes);
         this.#waitForHooks(owner, connection);
       }
@@ -245,7 +244,7 @@ export class Admission {
       superseded = undefined;
       if (!isHere()) return;
       host.subscribing.autoSubscribe(owner);
-      owner.pump();
+      owner.delivery.pump();
     };
     if (ledger === undefined || ledger.promises === promises) {
       welcome();
@@ -268,10 +267,10 @@ export class Admission {
         () => this.#guard(connection.session, run),
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
-            this.#host.announcer.failed(error, 'reading a session from the store', connection.session);
-          const { session } = connection;
-          if (isNew && session.state === 'disconnected') session.end('discarded', 'store_failed');
-          else session.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
+            this.#host.announcer.failed(error, 'reading a session from the store', connection.session.client);
+          const { lifecycle } = connection.session;
+          if (isNew && lifecycle.state === 'disconnected') lifecycle.end('discarded', 'store_failed');
+          else lifecycle.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
         }
       )
       .finally(() => connection.session.resumeAfterHook(connection));
@@ -283,41 +282,39 @@ export class Admission {
     const { metrics, events } = host;
     if (stored !== undefined) {
       metrics.counts[Metric.sessionDiscarded]++;
-      if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored });
-      if (stored.state === 'connected') stored.close('discarded', ReasonCode.sessionTakenOver, { end: true });
-      else stored.end('discarded', 'discarded');
+      if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored.client });
+      if (stored.state === 'connected') stored.lifecycle.close('discarded', ReasonCode.sessionTakenOver, { end: true });
+      else stored.lifecycle.end('discarded', 'discarded');
     }
-    session.createdAt = host.clock.now();
+    session.began(host.clock.now());
     host.sessions.add(session);
     host.persistence?.sessionBegan(session);
-    session.send('accepted');
+    session.lifecycle.send('accepted');
     metrics.counts[Metric.sessionCreated]++;
-    if (events.heard['session.created']) events.emit('session.created', { client: session });
+    if (events.heard['session.created']) events.emit('session.created', { client: session.client });
   }
 
   /** Resume a stored session. @returns the will of the connection that was taken over */
   #resume(stored: Session, session: Session, connection: Connection<Session>): WillState | undefined {
     const { metrics, events } = this.#host;
-    let superseded: WillState | undefined;
-    stored.incoming = session;
-    if (stored.state === 'connected') {
+    const { client, lifecycle } = stored;
+    lifecycle.yieldTo(session);
+    if (lifecycle.state === 'connected') {
       metrics.counts[Metric.sessionTakeovered]++;
-      if (events.heard['session.takenover']) events.emit('session.takenover', { client: stored });
-      superseded = stored.takeOver();
-    } else {
-      stored.ports.sessions.revive(stored);
-      stored.send('resumed');
+      if (events.heard['session.takenover']) events.emit('session.takenover', { client });
     }
-    session.send('handedOver');
+    const superseded = lifecycle.resume();
+    session.lifecycle.send('handedOver');
     metrics.counts[Metric.sessionResumed]++;
     stored.log?.changed();
-    stored.handedOver();
-    if (!connection.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client: stored });
+    lifecycle.handedOver();
+    if (!connection.isClosed && events.heard['session.resumed']) events.emit('session.resumed', { client });
     return superseded;
   }
 
   /** Wait for a hook that still decides on a message of the previous connection, so that later messages do not overtake it [MQTT-4.6.0-5]. */
-  #waitForHooks({ deciding }: Session, connection: Connection<Session>): void {
+  #waitForHooks({ inbound }: Session, connection: Connection<Session>): void {
+    const deciding = inbound?.deciding;
     if (deciding === undefined || connection.isClosed) return;
     connection.pause(Pause.hook);
     deciding.then(() => connection.session.resumeAfterHook(connection));
@@ -327,18 +324,19 @@ export class Admission {
   #welcome(session: Session, connection: Connection<Session>, connack: Buffer, sessionPresent: boolean): void {
     const { metrics, events } = this.#host;
     metrics.counts[Metric.clientConnack]++;
-    if (events.heard['client.connack']) events.emit('client.connack', { client: session, reasonCode: 0 });
+    if (events.heard['client.connack']) events.emit('client.connack', { client: session.client, reasonCode: 0 });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
     connection.send(connack, Metric.packetsConnackSent);
-    session.connackSent();
+    session.lifecycle.connackSent();
     metrics.counts[Metric.clientConnected]++;
-    if (sessionPresent) session.resend();
+    if (sessionPresent) session.delivery.flows.resend();
     this.#host.sessions.connected(session, sessionPresent);
   }
 
   /** An AUTH packet of a connected client [MQTT-4.12.1-1]. */
   reauthenticate(session: Session, packet: AuthPacket): void {
-    const { authMethod } = session;
+    const { client, lifecycle } = session;
+    const { authMethod } = client.agreement;
     const connection = session.connection as Connection<Session>;
     if (authMethod === undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the CONNECT had no authentication method'); // [MQTT-4.12.0-7]
@@ -346,7 +344,7 @@ export class Admission {
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the authentication method differs from that of CONNECT');
     }
     const data = packet.properties.authenticationData;
-    const current = session.auth as Authentication | undefined;
+    const current = lifecycle.auth as Authentication | undefined;
     if (packet.reasonCode === ReasonCode.continueAuthentication) {
       if (current === undefined || current.isWaiting)
         throw new ProtocolError(ReasonCode.protocolError, 'AUTH: there is no challenge to answer');
@@ -355,26 +353,26 @@ export class Admission {
     }
     if (current !== undefined)
       throw new ProtocolError(ReasonCode.protocolError, 'AUTH: a re-authentication is in progress');
-    const isCurrent = () => session.auth === exchange && session.connection === connection;
+    const isCurrent = () => lifecycle.auth === exchange && session.connection === connection;
     const exchange = new Authentication(session, this.#host.hooks, undefined, true, {
       challenge: (challenge) => {
         if (isCurrent()) sendAuth(session, connection, ReasonCode.continueAuthentication, authMethod, challenge);
       },
       approved: (approval) => {
         if (!isCurrent()) return;
-        session.auth = undefined;
-        if (approval.isSuperuser !== undefined) session.isSuperuser = approval.isSuperuser === true;
-        session.send('reauthenticated');
+        lifecycle.exchange(undefined);
+        if (approval.isSuperuser !== undefined) client.exempt(approval.isSuperuser === true);
+        lifecycle.send('reauthenticated');
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
       refused: (refusal) => {
         if (isCurrent())
-          session.close('reauthentication_failed', refusal.reasonCode ?? ReasonCode.notAuthorized, refusal); // [MQTT-4.12.1-2]
+          lifecycle.close('reauthentication_failed', refusal.reasonCode ?? ReasonCode.notAuthorized, refusal); // [MQTT-4.12.1-2]
       },
       waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
     });
-    session.auth = exchange;
-    session.send('reauthenticate');
+    lifecycle.exchange(exchange);
+    lifecycle.send('reauthenticate');
     exchange.begin(data);
   }
 }
@@ -391,32 +389,32 @@ function sendAuth(
   authenticationData: Buffer | undefined
 ): void {
   const packet = encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
-  if (packet.length <= session.maxFrame) connection.send(packet, Metric.packetsAuthSent);
+  const { maxFrame } = session.client.agreement;
+  if (packet.length <= maxFrame) connection.send(packet, Metric.packetsAuthSent);
   else {
-    const why = `the AUTH takes ${packet.length} bytes, but the client accepts at most ${session.maxFrame} (Maximum Packet Size)`;
+    const why = `the AUTH takes ${packet.length} bytes, but the client accepts at most ${maxFrame} (Maximum Packet Size)`;
     session.fail(new ProtocolError(ReasonCode.packetTooLarge, why)); // [MQTT-3.1.2-24]
   }
 }
 
 /** The client id of a session: the user name (option useUsernameAsClientid), that of the CONNECT, or a new one if it is empty [MQTT-3.1.3-6]. */
-function clientIdOf(session: Session, packet: ConnectPacket, sessions: SessionIndex): string {
-  if (usesUsername(session)) return session.username;
+function clientIdOf(zone: Zone, username: string | undefined, packet: ConnectPacket, sessions: SessionIndex): string {
+  if (usesUsername(zone, username)) return username;
   if (packet.clientId !== '') return packet.clientId;
   // MQTT 3.1.1 requires Clean Session with an empty client id; MQTT 3.1 does not allow an empty one.
   if (packet.protocolVersion === 3 || (packet.protocolVersion === 4 && !packet.clean)) return '';
   let name: string;
-  do name = `auto-${newName()}`.slice(0, session.zoneSettings.maxClientidLen);
+  do name = `auto-${newName()}`.slice(0, zone.maxClientidLen);
   while (sessions.get(name) !== undefined); // [MQTT-3.2.2-16]
   return name;
 }
 
-function usesUsername(session: Session): session is Session & { readonly username: string } {
-  const { username, zoneSettings } = session;
-  return zoneSettings.useUsernameAsClientid && username !== undefined && username !== '';
+function usesUsername({ useUsernameAsClientid }: Zone, username: string | undefined): username is string {
+  return useUsernameAsClientid && username !== undefined && username !== '';
 }
 
 /** @throws ProtocolError 0x85 */
-function checkClientId({ clientId, zoneSettings: { maxClientidLen } }: Session): void {
+function checkClientId({ clientId, zoneSettings: { maxClientidLen } }: SessionClient): void {
   if (clientId === '') throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'the client id must not be empty');
   if (Buffer.byteLength(clientId) <= maxClientidLen) return;
   const why = `the client id is longer than ${maxClientidLen} bytes (option maxClientidLen)`;
@@ -430,10 +428,10 @@ function newName(): string {
 }
 
 /** The mount point with client id and user name inserted. A name with a wildcard is refused, because it would match topics of other clients. */
-function mountpointOf(session: Session, template: string | undefined): string {
+function mountpointOf({ clientId, username }: SessionClient, template: string | undefined): string {
   if (template === undefined) return '';
   return template.replace(/%[cu]/g, (placeholder) => {
-    const name = placeholder === '%c' ? session.clientId : (session.username ?? 'undefined');
+    const name = placeholder === '%c' ? clientId : (username ?? 'undefined');
     if (/[+#]/.test(name)) {
       const code = placeholder === '%c' ? ReasonCode.clientIdentifierNotValid : ReasonCode.badUserNameOrPassword;
       throw new ProtocolError(
@@ -464,27 +462,26 @@ function checkWill(session: Session, packet: ConnectPacket): void {
 
 /** Set the keep alive, the session expiry interval and the will of a session from the CONNECT and the limits of the zone. */
 function agree(session: Session, packet: ConnectPacket): void {
-  const { zoneSettings } = session;
+  const { client, lifecycle } = session;
+  const { zoneSettings } = client;
   const { properties = {}, will, protocolVersion } = packet;
-  session.keepalive = protocolVersion === 5 ? keepaliveOf(zoneSettings, packet.keepalive) : packet.keepalive; // [MQTT-3.2.2-22]
+  const keepalive = protocolVersion === 5 ? keepaliveOf(zoneSettings, packet.keepalive) : packet.keepalive; // [MQTT-3.2.2-22]
   if (protocolVersion === 5) {
     const asked = properties.sessionExpiryInterval ?? 0;
-    session.sessionExpiry = Math.min(asked === NEVER ? Infinity : asked, zoneSettings.maxSessionExpiryInterval);
-  } else {
-    session.sessionExpiry = packet.clean ? 0 : zoneSettings.sessionExpiryInterval;
-  }
-  session.will = undefined;
+    client.agreed(keepalive, Math.min(asked === NEVER ? Infinity : asked, zoneSettings.maxSessionExpiryInterval));
+  } else client.agreed(keepalive, packet.clean ? 0 : zoneSettings.sessionExpiryInterval);
+  lifecycle.agreeOnWill(undefined);
   if (will === undefined) return;
   const { willDelayInterval = 0, ...rest } = will.properties ?? {};
   const { maxMessageExpiryInterval: longest } = zoneSettings;
   if (longest !== Infinity) rest.messageExpiryInterval = Math.min(rest.messageExpiryInterval ?? longest, longest);
-  const topic = mountedName(session.ports.rewrites.apply(will.topic, 'publish'), session.mountpoint);
+  const topic = mountedName(session.ports.rewrites.apply(will.topic, 'publish'), client.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(ReasonCode.topicNameInvalid, 'the will topic is too long for its mount point');
-  session.will = {
+  lifecycle.agreeOnWill({
     message: { topic, payload: will.payload, qos: will.qos, retain: will.retain, properties: rest },
     delayMs: willDelayInterval * 1000
-  };
+  });
 }
 
 /** The keep alive of an MQTT 5.0 client. If it differs from the requested one, it is sent as Server Keep Alive [MQTT-3.1.2-21]. */
@@ -495,11 +492,11 @@ function keepaliveOf({ serverKeepalive, maxKeepalive }: Zone, asked: number): nu
 }
 
 /** The bytes of a successful CONNACK. Informative properties are omitted if they do not fit into the packet size [MQTT-3.2.2-19, -20]. */
-function connackFor(session: Session, packet: ConnectPacket, approval: Approval, sessionPresent: boolean): Buffer {
-  const { protocolVersion, maxFrame } = session;
+function connackFor(client: SessionClient, packet: ConnectPacket, approval: Approval, sessionPresent: boolean): Buffer {
+  const { protocolVersion, maxFrame } = client.agreement;
   const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
   if (protocolVersion !== 5) return encodeConnack(connack, protocolVersion);
-  connack.properties = connackProperties(session, packet, approval);
+  connack.properties = connackProperties(client, packet, approval);
   const whole = encodeConnack(connack, 5);
   if (whole.length <= maxFrame) return whole;
   connack.properties = { ...connack.properties, userProperties: undefined, responseInformation: undefined };
@@ -509,30 +506,30 @@ function connackFor(session: Session, packet: ConnectPacket, approval: Approval,
   throw new ProtocolError(ReasonCode.packetTooLarge, why); // [MQTT-3.1.2-24]
 }
 
-function connackProperties(session: Session, packet: ConnectPacket, approval: Approval): Properties {
-  const { zoneSettings } = session;
+function connackProperties(client: SessionClient, packet: ConnectPacket, approval: Approval): Properties {
+  const { zoneSettings, agreement } = client;
   const { properties: asked = {} } = packet;
-  const expiry = session.sessionExpiry === Infinity ? NEVER : session.sessionExpiry;
+  const expiry = client.sessionExpiry === Infinity ? NEVER : client.sessionExpiry;
   const properties: Properties = {};
   if (expiry !== (asked.sessionExpiryInterval ?? 0)) properties.sessionExpiryInterval = expiry;
   if (zoneSettings.receiveMaximum < 65_535) properties.receiveMaximum = zoneSettings.receiveMaximum;
   if (zoneSettings.maxQosAllowed < 2) properties.maximumQoS = zoneSettings.maxQosAllowed as 0 | 1; // [MQTT-3.2.2-9]
   if (!zoneSettings.retainAvailable) properties.retainAvailable = 0;
   properties.maximumPacketSize = zoneSettings.maxPacketSize;
-  if (packet.clientId !== session.clientId && packet.clientId === '')
-    properties.assignedClientIdentifier = session.clientId; // [MQTT-3.1.3-7]
+  if (packet.clientId !== client.clientId && packet.clientId === '')
+    properties.assignedClientIdentifier = client.clientId; // [MQTT-3.1.3-7]
   if (zoneSettings.maxTopicAlias > 0) properties.topicAliasMaximum = zoneSettings.maxTopicAlias;
   if (!zoneSettings.wildcardSubscription) properties.wildcardSubscriptionAvailable = 0;
   if (!zoneSettings.subscriptionIdentifiers) properties.subscriptionIdentifiersAvailable = 0;
   if (!zoneSettings.sharedSubscription) properties.sharedSubscriptionAvailable = 0;
-  if (session.keepalive !== packet.keepalive) properties.serverKeepAlive = session.keepalive; // [MQTT-3.1.2-21]
+  if (client.keepalive !== packet.keepalive) properties.serverKeepAlive = client.keepalive; // [MQTT-3.1.2-21]
   if (asked.requestResponseInformation === 1 && zoneSettings.responseInformation !== undefined) {
     properties.responseInformation = zoneSettings.responseInformation.replace(/%[cu]/g, (name) =>
-      name === '%c' ? session.clientId : (session.username ?? '')
+      name === '%c' ? client.clientId : (client.username ?? '')
     );
   }
-  if (session.authMethod !== undefined) {
-    properties.authenticationMethod = session.authMethod; // [MQTT-4.12.0-5]
+  if (agreement.authMethod !== undefined) {
+    properties.authenticationMethod = agreement.authMethod; // [MQTT-4.12.0-5]
     if (approval.data !== undefined) properties.authenticationData = approval.data;
   }
   if (approval.userProperties !== undefined) properties.userProperties = approval.userProperties;

@@ -109,7 +109,7 @@ export class Connections {
       try {
         connection.destroy();
       } catch (error) {
-        this.#host.announcer.failed(error, 'destroying a stream', connection.session);
+        this.#host.announcer.failed(error, 'destroying a stream', connection.session.client);
       }
       this.all.delete(connection);
     }

@@ -20,9 +20,11 @@ import type { RetainedMessages } from '../retained/retained-messages.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import type { SessionActions } from '../session/actions.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
+import type { Lifecycle } from '../session/lifecycle.ts';
 import type { SessionPorts } from '../session/ports.ts';
 import { sessionMachine } from '../session/session.machine.ts';
-import { Session, type WillState } from '../session/session.ts';
+import { Session } from '../session/session.ts';
+import type { WillState } from '../session/will.ts';
 import type { Ledger, LedgerHost } from '../store/ledger.ts';
 import { Actors, type StartActor } from './actors.ts';
 import { Admission } from './admission.ts';
@@ -74,13 +76,13 @@ export class Engine {
   readonly ledger: Ledger | undefined;
   readonly tables: Tables;
   readonly handOvers: HandOvers;
-  readonly rewrites: SessionPorts['rewrites'];
-  readonly wills: SessionPorts['wills'];
+  readonly rewrites: SessionPorts<Session>['rewrites'];
+  readonly wills: SessionPorts<Session>['wills'];
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
   readonly admission: Admission;
   readonly actors: Actors;
-  readonly sessionPorts: SessionPorts;
+  readonly sessionPorts: SessionPorts<Session>;
   readonly #monitor: SystemMonitor;
   readonly #startSession: StartActor<SessionActions>;
 
@@ -140,7 +142,7 @@ export class Engine {
     this.#startSession = this.actors.logic<SessionActions>(
       sessionMachine,
       'session',
-      (actions, error, action) => (actions as Session).failInternally(error, `the session's ${action}`),
+      (actions, error, action) => (actions as Lifecycle).failed(error, `the session's ${action}`),
       'disconnected'
     );
     this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
@@ -164,7 +166,7 @@ export class Engine {
     // A virtual clock does not measure the process.
     if (this.clock === systemClock) this.#monitor.start(this.time.nowMs);
     this.life.isRunning = true;
-    for (const session of this.sessions.values()) session.rearmOffline();
+    for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
     this.connections.openEarly();
   }
 
@@ -176,7 +178,7 @@ export class Engine {
     this.#monitor.stop();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
-        if (!isClosed) session.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+        if (!isClosed) session.lifecycle.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
       } catch (error) {
         session.failInternally(error, 'closing at the stop');
       }
@@ -208,13 +210,14 @@ export class Engine {
   /** Begin a session in `idle` with a stream. */
   beginSession(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session {
     const session = new Session(this.sessionPorts, zone, stream, transportInfo);
-    session.actor = this.#startSession(session, 'session');
+    session.lifecycle.start(this.#startSession(session.lifecycle, 'session'));
     return session;
   }
 
   /** Create the actor of an offline session again. */
   revive(session: Session): void {
-    if (session.actor === undefined) session.actor = this.#startSession(session, session.clientId, 'disconnected');
+    const { lifecycle, client } = session;
+    if (!lifecycle.hasActor) lifecycle.start(this.#startSession(lifecycle, client.clientId, 'disconnected'));
   }
 
   // ---------------------------------------------------------------------------------------------------------------- wiring
@@ -320,7 +323,7 @@ export class Engine {
     if (this.events.heard['store.recovered']) this.events.emit('store.recovered', {});
   }
 
-  #portsOfSessions(): SessionPorts {
+  #portsOfSessions(): SessionPorts<Session> {
     const { sessions } = this;
     return {
       node: this.node,

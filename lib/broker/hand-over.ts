@@ -160,7 +160,8 @@ export class StoredHandOver {
   }
 
   #give(message: Message, member: Subscription | undefined): void {
-    if (!this.#handOver.give(message, member)) this.#host.announcer.dropped(message, this.#reason, this.#session);
+    if (!this.#handOver.give(message, member))
+      this.#host.announcer.dropped(message, this.#reason, this.#session.client);
   }
 
   /** Resolves when the changes are committed, whether by the first attempt or a later one. */
@@ -192,7 +193,7 @@ export interface HandOversHost extends HandOverHost {
 }
 
 /** Hands messages of sessions that have ended to other members of their share groups. */
-export class HandOvers implements HandOverPort {
+export class HandOvers implements HandOverPort<Session> {
   readonly #host: HandOversHost;
 
   constructor(host: HandOversHost) {
@@ -201,7 +202,7 @@ export class HandOvers implements HandOverPort {
 
   giverFor(session: Session): ((message: Message) => boolean) | undefined {
     // During a stop, the other members in memory disconnect as well.
-    const handOver = session.ending?.reason === 'server_shutting_down' ? undefined : this.#of(session);
+    const handOver = session.lifecycle.ending?.reason === 'server_shutting_down' ? undefined : this.#of(session);
     return handOver && ((message) => handOver.give(message));
   }
 
@@ -213,9 +214,9 @@ export class HandOvers implements HandOverPort {
     return true;
   }
 
-  #of({ subscriptions, mountpoint }: Session): HandOver | undefined {
+  #of({ subscriptions, client }: Session): HandOver | undefined {
     if (subscriptions.shared === 0) return undefined;
     const groupOf = (subscription: Subscription) => this.#host.routing.groupOf(subscription);
-    return new HandOver(subscriptions.values(), mountpoint, groupOf);
+    return new HandOver(subscriptions.values(), client.mountpoint, groupOf);
   }
 }

@@ -13,8 +13,9 @@ import { Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
 import type { HandOverPort, SessionPorts } from '../session/ports.ts';
-import { Session, type WillState } from '../session/session.ts';
+import { Session } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
+import type { WillState } from '../session/will.ts';
 import { type Commits, readAll } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import type { Fold } from '../store/journal.ts';
@@ -54,14 +55,14 @@ export interface PersistenceHost
     StoredHandOversHost {
   readonly life: Life;
   readonly time: TimeReading;
-  readonly sessionPorts: SessionPorts;
+  readonly sessionPorts: SessionPorts<Session>;
   readonly sessions: SessionIndex;
   readonly retained: RetainedMessages;
   readonly retainer: Retainer;
   readonly delayed: DelayedMessages;
   readonly announcer: Announcer;
   readonly ledger: Ledger | undefined;
-  readonly handOvers: HandOverPort;
+  readonly handOvers: HandOverPort<Session>;
   readonly wills: { publish(session: Session, will: WillState): void };
   readonly settings: {
     readonly maxUnwrittenBytes: number;
@@ -168,7 +169,7 @@ export class Persistence {
       sessions.set(record.number, session);
       if (record.disconnectedAt === 0) content.cutOff.push(session);
       else if (record.sessionExpiry === 0) {
-        session.state = 'gone'; // the process ended while its messages were handed over
+        session.lifecycle.restoreEnded();
         content.handingOver.add(session);
       }
     });
@@ -180,28 +181,29 @@ export class Persistence {
           faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
           return;
         }
-        const subscription = new Subscription(session, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
-        content.subscriptions.push(subscription);
-        if (pendingBefore !== undefined) content.pending.push({ subscription, before: pendingBefore });
+        const { delivery } = session;
+        const subscription = new Subscription(delivery, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
+        content.subscriptions.push({ session, subscription });
+        if (pendingBefore !== undefined) content.pending.push({ session, subscription, before: pendingBefore });
       }
     );
     const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, which has messages`);
       else {
-        session.log ??= new SessionLog(session, flow.session, this.ledger);
-        session.log.restore(flow);
+        if (session.log === undefined) session.persistIn(new SessionLog(session, flow.session, this.ledger));
+        session.log?.restore(flow);
         content.partlyPending.set(session, flow.pendingFeeds); // a journal's is newer
       }
     };
     await read(RECORDS.flow, takeFlow);
     for (const entry of fold.entries) if (entry.key[0] === Kind.flow) takeFlow(RECORDS.flow.read(entry, host.time));
-    for (const [number, { log, clientId }] of sessions)
+    for (const [number, { log, client }] of sessions)
       if (log === undefined)
-        faults.add(`the state of messages of session ${number} (client ${JSON.stringify(clientId)}) is missing`);
+        faults.add(`the state of messages of session ${number} (client ${JSON.stringify(client.clientId)}) is missing`);
     await read(RECORDS.will, (record) => {
       const session = this.#restore(record, aliveWallMs, content);
-      session.willRecord = new WillRecord(session, record.number, this.ledger);
+      session.persistWillIn(new WillRecord(session, record.number, this.ledger));
       content.wills.set(record.number, session);
     });
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
@@ -225,10 +227,9 @@ export class Persistence {
       if (content.handingOver.has(session)) continue;
       host.sessions.add(session);
       session.log?.resized();
-      host.sessions.notePersistence(session, session.isPersistent);
+      host.sessions.notePersistence(session, session.client.isPersistent);
     }
-    for (const subscription of subscriptions) {
-      const session = subscription.subscriber as Session;
+    for (const { session, subscription } of subscriptions) {
       if (content.handingOver.has(session)) session.subscriptions.add(subscription);
       else host.sessions.addSubscription(session, subscription, true);
     }
@@ -243,17 +244,16 @@ export class Persistence {
         this.ledger.touch(this.#retained, 64);
       }
     }
-    for (const { subscription, before } of pending) {
-      const session = subscription.subscriber as Session;
+    for (const { session, subscription, before } of pending) {
       if (content.handingOver.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
       host.retained.next = before; // what comes now is not of these
-      session.restoreFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart));
+      session.delivery.addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
     for (const message of delayed) this.#delayed.restore(message.number, message);
     for (const entry of tables) this.tables.restore(entry);
     for (const number of garbage) this.#sweeper.add(number);
-    for (const session of wills.values()) this.#pendingWills.push(() => session.publishWill());
+    for (const session of wills.values()) this.#pendingWills.push(() => session.lifecycle.publishWill());
     for (const number of [...sessions.keys(), ...wills.keys(), ...garbage])
       this.#lastNumber = Math.max(this.#lastNumber, number);
   }
@@ -313,13 +313,10 @@ export class Persistence {
 
   /** A session has begun: persist it, or only its will. */
   sessionBegan(session: Session): void {
-    if (session.isPersistent) {
-      session.log = new SessionLog(session, ++this.#lastNumber, this.ledger);
-      session.log.changed();
-    } else if (session.will !== undefined) {
-      session.willRecord = new WillRecord(session, ++this.#lastNumber, this.ledger);
-      session.willRecord.changed();
-    }
+    if (session.client.isPersistent) session.persistIn(new SessionLog(session, ++this.#lastNumber, this.ledger));
+    else if (session.lifecycle.will !== undefined)
+      session.persistWillIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
+    session.noteChange();
   }
 
   /** A session has ended; its messages go to other members of its share groups. */
@@ -354,12 +351,13 @@ export class Persistence {
 
   /** Persist the will of a session that has ended, for the next start of the broker. */
   persistWill(session: Session): void {
-    if (session.will === undefined) return;
+    if (session.lifecycle.will === undefined) return;
     if (session.willRecord === undefined) {
-      session.willRecord = new WillRecord(session, ++this.#lastNumber, this.ledger);
-      session.willRecord.changed();
+      const record = new WillRecord(session, ++this.#lastNumber, this.ledger);
+      session.persistWillIn(record);
+      record.changed();
     }
-    this.#pendingWills.push(() => session.publishWill());
+    this.#pendingWills.push(() => session.lifecycle.publishWill());
   }
 
   /** Hooks decide on a will. If the process ends or the broker stops first, the next start publishes the will. */
@@ -379,7 +377,7 @@ export class Persistence {
       else if (this.#host.life.isRunning) publishAgain();
       else this.#pendingWills.push(publishAgain);
     });
-    decided.catch((error: unknown) => this.#host.announcer.failed(error, 'publishing a will', session));
+    decided.catch((error: unknown) => this.#host.announcer.failed(error, 'publishing a will', session.client));
   }
 
   sweep(session: number): void {
@@ -396,9 +394,9 @@ export class Persistence {
 /** The content of a store without queued messages. Sessions and wills are listed by their numbers. */
 class Content {
   readonly sessions = new Map<number, Session>();
-  readonly subscriptions: Subscription[] = [];
+  readonly subscriptions: { readonly session: Session; readonly subscription: Subscription }[] = [];
   /** Subscriptions that must still get retained messages, up to a place in the order of these. */
-  readonly pending: { readonly subscription: Subscription; readonly before: number }[] = [];
+  readonly pending: { readonly session: Session; readonly subscription: Subscription; readonly before: number }[] = [];
   /** Of these, the sessions that have some of the messages in flight. */
   readonly partlyPending = new Map<Session, readonly PendingFeed[]>();
   /** Sessions whose messages were being handed over. */

@@ -24,7 +24,9 @@ import type { Zone } from '../records/zone.ts';
 import type { Routing } from '../routing/routing.ts';
 import { type Route, type Subscription, TopicKind } from '../routing/subscription.ts';
 import type { PublishDecision } from '../session/ports.ts';
-import type { Session, WillState } from '../session/session.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionClient } from '../session/session-client.ts';
+import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { type DelayedMessages, parseDelayed } from './features/delayed.ts';
@@ -91,15 +93,15 @@ export class Publishing {
   }
 
   /** Call the deliver hooks, which must answer synchronously. */
-  mayDeliver(message: Message, session: Session): boolean {
+  mayDeliver(message: Message, client: ClientInfo): boolean {
     const { hooks, announcer } = this.#host;
     for (const hook of hooks.deliver) {
-      const answer = hooks.call('deliver', hook, { message, client: session as ClientInfo }, false, session);
+      const answer = hooks.call('deliver', hook, { message, client }, false, client);
       if (answer === false) return false;
       if (typeof answer === 'object' && isThenable(answer)) {
         const text = 'deliver: expected true, false or undefined at once, got a promise';
         const wrong = new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
-        announcer.failed(wrong, 'hook deliver', session);
+        announcer.failed(wrong, 'hook deliver', client);
         return false;
       }
     }
@@ -107,13 +109,17 @@ export class Publishing {
   }
 
   /** Call the authorizePublish hooks, then the publish hooks. Synchronous if all hooks are. */
-  decide(message: Message, route: Route, client: Session | undefined): PublishDecision | Promise<PublishDecision> {
+  decide(
+    message: Message,
+    route: Route,
+    client: SessionClient | undefined
+  ): PublishDecision | Promise<PublishDecision> {
     const { hooks, metrics } = this.#host;
     if (client === undefined || client.isSuperuser) return this.#change(message, route, client, 0);
     const isAllowed = allowsUnmatched(client.zoneSettings, hooks.authorizePublish);
     if (isAllowed && hooks.authorizePublish.length === 0) return this.#change(message, route, client, 0);
     metrics.counts[Metric.clientCheckAcl]++;
-    const question = { client: client as ClientInfo, message: this.#inner(message, route) };
+    const question = { client, message: this.#inner(message, route) };
     const verdict = hooks.first<typeof question, Verdict>(
       'authorizePublish',
       hooks.authorizePublish,
@@ -193,7 +199,7 @@ export class Publishing {
           retain: given.retain ?? retain,
           properties: given.properties ?? boundProperties(message)
         },
-        message.origin as Session | undefined
+        message.origin as SessionClient | undefined
       );
       const isElsewhere = changed.topic !== route.topic;
       return { message: changed, route: isElsewhere ? this.#host.routing.of(changed.topic) : route, reasonCode: 0 };
@@ -204,7 +210,7 @@ export class Publishing {
   }
 
   /** Create a message. @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID */
-  make(input: MessageInput, origin: Session | undefined): Message {
+  make(input: MessageInput, origin: SessionClient | undefined): Message {
     const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a string';
     if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', input.topic, fault);
     this.#host.time.read();
@@ -250,7 +256,7 @@ export class Publishing {
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
       if (host.events.heard['message.publish']) {
-        host.events.emit('message.publish', { message, client: message.origin as Session | undefined });
+        host.events.emit('message.publish', { message, client: message.origin as SessionClient | undefined });
         route = host.routing.freshened(route); // a listener may have changed subscriptions
       }
     }
@@ -306,7 +312,7 @@ export class Publishing {
         subscriber.outboundFastPath === layout &&
         target.ids === undefined &&
         longest <= subscriber.maxFrame &&
-        !(subscriber === (session as unknown) && isNotForSelf(target, session))
+        !(subscriber === session.delivery && isNotForSelf(target, session))
       ) {
         run ??= { buf, start, end, packetIdAt: 0 };
         subscriber.deliverRun(run, bytes, count);
@@ -332,7 +338,7 @@ export class Publishing {
     const { nowMs, wallMs } = this.#host.time;
     const layout = connection.inboundFastPath === 5 ? 5 : 4;
     const messages: Message[] = [];
-    const { maxMessageExpiryInterval } = connection.session.zoneSettings;
+    const { maxMessageExpiryInterval } = connection.session.client.zoneSettings;
     const expiry = maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval;
     for (let at = start; at < end; ) {
       let body = at + 1;
@@ -354,7 +360,7 @@ export class Publishing {
           route.topic,
           0,
           false,
-          connection.session,
+          connection.session.client,
           nowMs,
           wallMs,
           expiry
@@ -366,21 +372,21 @@ export class Publishing {
   }
 
   /** Publish a will with the rights of its client. The hooks run as for any PUBLISH. */
-  will(session: Session, will: WillState): undefined | Promise<boolean> {
+  will({ client }: Session, will: WillState): undefined | Promise<boolean> {
     const host = this.#host;
     let message: Message;
     try {
-      message = this.make(will.message, session);
+      message = this.make(will.message, client);
     } catch (error) {
-      host.announcer.failed(error, 'publishing a will', session);
+      host.announcer.failed(error, 'publishing a will', client);
       return undefined;
     }
     const route = host.routing.of(message.topic);
-    if (route.kind === TopicKind.system && !session.isSuperuser) {
+    if (route.kind === TopicKind.system && !client.isSuperuser) {
       host.announcer.dropped(message, 'not_authorized', undefined);
       return undefined;
     }
-    return this.#settle(this.decide(message, route, session), 'publishing a will', session);
+    return this.#settle(this.decide(message, route, client), 'publishing a will', client);
   }
 
   /**
@@ -390,7 +396,7 @@ export class Publishing {
   #settle(
     decided: PublishDecision | Promise<PublishDecision>,
     during: string,
-    session: Session | undefined
+    client: ClientInfo | undefined
   ): undefined | Promise<boolean> {
     const host = this.#host;
     const finish = (outcome: PublishDecision): boolean => {
@@ -409,7 +415,7 @@ export class Publishing {
       return undefined;
     }
     return decided.then(finish).catch((error: unknown) => {
-      host.announcer.failed(error, during, session);
+      host.announcer.failed(error, during, client);
       return true;
     });
   }
@@ -449,7 +455,7 @@ export class Publishing {
         });
     host.time.read();
     const due = this.retopic(message, topic);
-    const decided = this.#change(due, host.routing.of(topic), message.origin as Session | undefined, 0);
+    const decided = this.#change(due, host.routing.of(topic), message.origin as SessionClient | undefined, 0);
     return this.#settle(decided, 'publishing a delayed message', undefined);
   }
 
@@ -576,7 +582,7 @@ function codeOf({ reasonCode = ReasonCode.notAuthorized }: Refusal): number {
 }
 
 function isNotForSelf(target: Subscription, session: Session): boolean {
-  return target.noLocal || session.zoneSettings.ignoreLoopDeliver;
+  return target.noLocal || session.client.zoneSettings.ignoreLoopDeliver;
 }
 
 function refusedByHook({ message, reasonCode }: PublishDecision): Error {

@@ -88,34 +88,34 @@ export class SessionHandle {
 
   /** The client id. */
   get clientId(): string {
-    return this.#session.clientId;
+    return this.#session.client.clientId;
   }
 
   /** The record of the client, as hooks and events receive it. */
   get client(): ClientInfo {
-    return this.#session;
+    return this.#session.client;
   }
 
   /** The transport of the current or last connection. */
   get transportInfo(): TransportInfo {
-    return this.#session.transportInfo;
+    return this.#session.client.transportInfo;
   }
 
   /** The figures of the session at this moment. */
   figures(): SessionFigures {
     const session = this.#session;
-    const { connection, zoneSettings, log } = session;
+    const { connection, zoneSettings, log, delivery } = session;
     const flows = log?.flows;
     return {
       createdAt: session.createdAt,
       subscriptions: session.subscriptions.size,
       maxSubscriptions: zoneSettings.maxSubscriptions,
-      inflight: flows?.inflight ?? session.inflight?.count ?? 0,
-      maxInflight: session.window,
-      mqueueLen: Math.max(log?.waiting ?? 0, session.backlog?.length ?? 0),
+      inflight: flows?.inflight ?? delivery.flows.inflight?.count ?? 0,
+      maxInflight: session.client.agreement.window,
+      mqueueLen: Math.max(log?.waiting ?? 0, delivery.backlog?.length ?? 0),
       maxMqueue: zoneSettings.maxMqueueLen,
-      mqueueDropped: session.dropped,
-      awaitingRel: flows?.awaitingRel ?? session.awaitingRel?.size ?? 0,
+      mqueueDropped: delivery.dropped,
+      awaitingRel: flows?.awaitingRel ?? session.inbound?.count ?? 0,
       maxAwaitingRel: zoneSettings.maxAwaitingRel,
       recvOct: connection?.receivedBytes ?? 0,
       recvCnt: connection?.receivedChunks ?? 0,
@@ -137,7 +137,7 @@ export class SessionHandle {
 
   /** The subscriptions in order of creation. Those restored from the store come first, ordered by the bytes of their filters. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
-    const { clientId, mountpoint } = this.#session;
+    const { clientId, mountpoint } = this.#session.client;
     for (const {
       filter,
       qos,
@@ -180,9 +180,9 @@ export class SessionHandle {
 
   /** Unsubscribe on behalf of the client. @returns whether the subscription existed @throws BrokerError STORE_FAILED */
   unsubscribe(filter: string): boolean {
-    const { subscriptions, mountpoint } = this.#session;
+    const { subscriptions, client } = this.#session;
     const refusal = this.#refusal;
-    if (refusal !== undefined && subscriptions.get(mounted(filter, mountpoint)) !== undefined) throw refusal;
+    if (refusal !== undefined && subscriptions.get(mounted(filter, client.mountpoint)) !== undefined) throw refusal;
     return this.#subscribing.unsubscribeFor(this.#session, filter);
   }
 
@@ -199,33 +199,34 @@ export class SessionHandle {
    */
   kick(options: KickOptions = {}): void {
     checkKick(options);
-    const session = this.#session;
-    if (session.incoming !== undefined) {
-      session.whenHandedOver = () => this.kick(options);
+    const { lifecycle } = this.#session;
+    if (lifecycle.isChanging) {
+      lifecycle.afterChange(() => this.kick(options));
       return;
     }
     const { reasonCode = ReasonCode.administrativeAction, will = 'publish', reasonString, serverReference } = options;
     const end = options.session !== 'keep';
     const refusal = this.#refusal;
-    if (session.state === 'disconnected') {
-      const hasChanges = end || (will === 'drop' && session.will !== undefined);
+    if (lifecycle.state === 'disconnected') {
+      const hasChanges = end || (will === 'drop' && lifecycle.will !== undefined);
       if (refusal !== undefined && hasChanges) throw refusal;
-      if (will === 'drop') session.dropWill();
-      if (end) session.end('discarded', 'kicked');
+      if (will === 'drop') lifecycle.takeWill();
+      if (end) lifecycle.end('discarded', 'kicked');
     } else {
-      session.close('kicked', reasonCode, { end: end && refusal === undefined, will, reasonString, serverReference });
+      lifecycle.close('kicked', reasonCode, { end: end && refusal === undefined, will, reasonString, serverReference });
       if (end && this.#refusal !== undefined) throw refusal;
     }
   }
 
   /** End the session of a client that is not connected. @throws BrokerError SESSION_RUNNING if the client is connected; STORE_FAILED */
   discard(): void {
-    if (this.#session.state === 'connected' || this.#session.incoming !== undefined) {
+    const { lifecycle } = this.#session;
+    if (lifecycle.state === 'connected' || lifecycle.isChanging) {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; call kick() instead`);
     }
     const refusal = this.#refusal;
     if (refusal !== undefined) throw refusal;
-    this.#session.end('discarded', 'discarded');
+    lifecycle.end('discarded', 'discarded');
   }
 }
 

@@ -6,6 +6,7 @@ import type { Routing } from '../routing/routing.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import { isShared } from '../routing/subscriptions.ts';
 import type { Session } from '../session/session.ts';
+import type { SessionClient } from '../session/session-client.ts';
 
 /** Maximum number of subscriptions of an ended session that are removed in one turn. */
 const FORGET_AT_ONCE = 1_000;
@@ -74,14 +75,14 @@ export class SessionIndex {
   }
 
   /** Whether a client resumes a stored session. While memory is short it may connect, because that sends its queued messages. */
-  isReturning({ cleanStart, clientId }: Session): boolean {
+  isReturning({ cleanStart, clientId }: SessionClient): boolean {
     return !cleanStart && this.get(clientId) !== undefined;
   }
 
   /** Add a session. It replaces the previous session of its client id. */
   add(session: Session): void {
     const { metrics } = this.#host;
-    this.#sessions.set(session.clientId, session);
+    this.#sessions.set(session.client.clientId, session);
     metrics.note('sessions', this.#sessions.size);
     metrics.note('channels', this.#sessions.size);
   }
@@ -89,30 +90,31 @@ export class SessionIndex {
   /** A session has connected or disconnected. */
   changed(session: Session): void {
     const { metrics, notices } = this.#host;
-    const isOnline = session.state === 'connected';
-    this.notePersistence(session, session.isPersistent);
+    const { client, lifecycle } = session;
+    const isOnline = lifecycle.state === 'connected';
+    this.notePersistence(session, client.isPersistent);
     if (isOnline) metrics.note('connections', ++this.#online);
     else {
       this.#online--;
-      if (session.ending !== undefined) notices.disconnected(session, session.ending.reason);
+      if (lifecycle.ending !== undefined) notices.disconnected(client, lifecycle.ending.reason);
     }
   }
 
   /** The CONNACK has been sent to a client. */
-  connected(session: Session, sessionPresent: boolean): void {
+  connected({ client }: Session, sessionPresent: boolean): void {
     const { notices, events } = this.#host;
-    notices.connected(session);
-    if (events.heard['client.connected']) events.emit('client.connected', { client: session, sessionPresent });
+    notices.connected(client);
+    if (events.heard['client.connected']) events.emit('client.connected', { client, sessionPresent });
   }
 
   /** A client has not read for the zone's slowConsumerTimeout. */
   slowConsumer(session: Session): void {
-    this.#host.notices.warn('busy_port', session.clientId, 'does not read what is sent to it');
+    this.#host.notices.warn('busy_port', session.client.clientId, 'does not read what is sent to it');
   }
 
   /** Drop all queued QoS 0 messages, because memory is short. */
   shedQos0(): void {
-    for (const session of this.#sessions.values()) session.backlog?.shed('qos0_msg');
+    for (const session of this.#sessions.values()) session.delivery.backlog?.shed('qos0_msg');
   }
 
   /** Note whether a session is persistent, for `persistentCount`. */
@@ -150,9 +152,10 @@ export class SessionIndex {
    */
   forget(session: Session): void {
     const { metrics, events, routing } = this.#host;
-    session.abortHooks();
-    if (session.clientId === '' || this.#sessions.get(session.clientId) !== session) return;
-    this.#sessions.delete(session.clientId);
+    const { client, lifecycle } = session;
+    lifecycle.abortHooks();
+    if (client.clientId === '' || this.#sessions.get(client.clientId) !== session) return;
+    this.#sessions.delete(client.clientId);
     metrics.counts[Metric.sessionTerminated]++;
     this.notePersistence(session, false);
     if (session.subscriptions.size > 0) this.#subscribers--;
@@ -160,7 +163,7 @@ export class SessionIndex {
       for (const each of session.subscriptions.values()) if (isShared(each.filter)) routing.remove(each);
     this.#removeSlice(session.subscriptions.values());
     if (events.heard['session.terminated'])
-      events.emit('session.terminated', { client: session, reason: session.ending?.reason ?? 'closed' });
+      events.emit('session.terminated', { client, reason: lifecycle.ending?.reason ?? 'closed' });
   }
 
   #removeSlice(left: Iterator<Subscription>): void {

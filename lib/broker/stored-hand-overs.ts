@@ -107,7 +107,7 @@ export class StoredHandOvers extends BaseTimer {
         this.#waiting.add(handOver); // the next start runs it
       else if (ledger.isFailed) this.#runAfterRecovery(handOver, ledger);
       else {
-        host.announcer.failed(error, 'handing messages over', session);
+        host.announcer.failed(error, 'handing messages over', session?.client);
         if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
       }
     }

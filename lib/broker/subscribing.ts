@@ -71,13 +71,13 @@ export class Subscribing {
     const feeds: RetainedFeed[] = [];
     const answer = () => {
       if (session.connection !== connection || connection.isClosed) {
-        session.releaseFeeds(feeds); // there will be no SUBACK
+        releaseFeeds(session, feeds); // there will be no SUBACK
         return;
       }
       const suback = encodeSuback({ cmd: 'suback', messageId, granted }, session.protocolVersion);
       const isGranted = granted.some((code) => code < 0x80);
       this.#whenPersisted(session, connection, isGranted, () => {
-        if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) session.releaseFeeds(feeds);
+        if (this.#answer(session, connection, suback, Metric.packetsSubackSent)) releaseFeeds(session, feeds);
       });
     };
     const next = (at: number): void | Promise<void> => {
@@ -108,7 +108,7 @@ export class Subscribing {
       return;
     }
     if (ledger.isFailed) {
-      session.close('store_failed', ReasonCode.quotaExceeded); // the commit of the changes failed while hooks decided
+      session.lifecycle.close('store_failed', ReasonCode.quotaExceeded); // the commit of the changes failed while hooks decided
       return;
     }
     const count = (this.#waiting.get(connection) ?? 0) + 1;
@@ -121,7 +121,7 @@ export class Subscribing {
           if (session.connection === connection && !connection.isClosed) run();
         },
         () => {
-          if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded);
+          if (session.connection === connection) session.lifecycle.close('store_failed', ReasonCode.quotaExceeded);
         }
       )
       .catch((error: unknown) => session.failInternally(error, 'answering a subscriber'))
@@ -135,8 +135,9 @@ export class Subscribing {
 
   /** Make the subscriptions of the option `autoSubscriptions` for a client that has connected. */
   autoSubscribe(session: Session): void {
+    const { client } = session;
     for (const request of this.#host.settings.autoSubscriptions) {
-      const names = { '%c': session.clientId, '%u': session.username ?? 'undefined' };
+      const names = { '%c': client.clientId, '%u': client.username ?? 'undefined' };
       let isSafe = true;
       const topic = request.topic.replace(/%[cu]/g, (placeholder) => {
         const name = names[placeholder as keyof typeof names];
@@ -146,17 +147,18 @@ export class Subscribing {
       const code = isSafe ? this.subscribeFor(session, { ...request, topic }) : ReasonCode.topicFilterInvalid;
       if (code < 0x80) continue;
       const text = `"${topic}" cannot be subscribed (0x${code.toString(16)})`;
-      this.#host.announcer.failed(new BrokerError('AUTO_SUBSCRIPTION_FAILED', text), 'subscribing at connect', session);
+      this.#host.announcer.failed(new BrokerError('AUTO_SUBSCRIPTION_FAILED', text), 'subscribing at connect', client);
     }
   }
 
   /** Send an answer. @returns false if it exceeds the client's Maximum Packet Size, which ends the connection [MQTT-3.1.2-24] */
   #answer(session: Session, connection: Connection<Session>, packet: Buffer, metric: number): boolean {
-    if (packet.length <= session.maxFrame) {
+    const { maxFrame } = session.client.agreement;
+    if (packet.length <= maxFrame) {
       connection.send(packet, metric);
       return true;
     }
-    const why = `the answer takes ${packet.length} bytes, but the client accepts at most ${session.maxFrame} (Maximum Packet Size)`;
+    const why = `the answer takes ${packet.length} bytes, but the client accepts at most ${maxFrame} (Maximum Packet Size)`;
     session.fail(new ProtocolError(ReasonCode.packetTooLarge, why));
     return false;
   }
@@ -164,7 +166,7 @@ export class Subscribing {
   /** Process no further packets of a connection while hooks decide. */
   #holdWhile(session: Session, connection: Connection<Session>, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
-    session.pauseForHook();
+    connection.pause(Pause.hook);
     decided
       .catch((error: unknown) => session.failInternally(error, during, connection))
       .finally(() => session.resumeAfterHook(connection));
@@ -177,7 +179,7 @@ export class Subscribing {
     feeds: RetainedFeed[]
   ): number | Promise<number> {
     const { hooks, events, metrics } = this.#host;
-    const { connection } = session;
+    const { connection, client } = session;
     const options: SubscriptionOptions = {
       qos: request.qos,
       noLocal: request.noLocal,
@@ -186,22 +188,21 @@ export class Subscribing {
       id: ids?.[0]
     };
     metrics.counts[Metric.clientSubscribe]++;
-    if (events.heard['client.subscribe'])
-      events.emit('client.subscribe', { client: session, filter: request.topic, options });
+    if (events.heard['client.subscribe']) events.emit('client.subscribe', { client, filter: request.topic, options });
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.#check(session, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
-    const isAllowed = session.isSuperuser || allowsUnmatched(session.zoneSettings, hooks.authorizeSubscribe);
-    if (isAllowed && (session.isSuperuser || hooks.authorizeSubscribe.length === 0))
+    const isAllowed = client.isSuperuser || allowsUnmatched(client.zoneSettings, hooks.authorizeSubscribe);
+    if (isAllowed && (client.isSuperuser || hooks.authorizeSubscribe.length === 0))
       return this.#grant(session, filter, request, request.qos, ids, feeds);
     metrics.counts[Metric.clientCheckAcl]++;
-    const question = { client: session, filter, options };
+    const question = { client, filter, options };
     const verdict = hooks.first<typeof question, Verdict | number>(
       'authorizeSubscribe',
       hooks.authorizeSubscribe,
       question,
       ReasonCode.unspecifiedError,
-      session
+      client
     );
     const act = (answer: Verdict | number | undefined): number => {
       const code = this.#codeOf(answer ?? isAllowed, request.qos);
@@ -230,11 +231,10 @@ export class Subscribing {
 
   /** @returns 0 or the reason code that refuses the filter */
   #check(session: Session, filter: string, hasId: boolean): number {
-    const { zoneSettings } = session;
+    const { zoneSettings, mountpoint } = session.client;
     if (checkTopicFilter(filter) !== undefined) return ReasonCode.topicFilterInvalid;
     if (checkTopicFilter(filter, { maxLevels: zoneSettings.maxTopicLevels }) !== undefined)
       return ReasonCode.topicFilterInvalid;
-    const { mountpoint } = session;
     if (mountpoint !== '' && Buffer.byteLength(filter) + Buffer.byteLength(mountpoint) > MAX_TOPIC_BYTES)
       return ReasonCode.topicFilterInvalid;
     const shared = parseSharedFilter(filter);
@@ -247,8 +247,9 @@ export class Subscribing {
   }
 
   #maySubscribeSystem(session: Session): boolean {
-    const { transport, remoteAddress } = session.transportInfo;
-    if (this.#host.settings.sysForRemoteClients || session.isSuperuser) return true;
+    const { transportInfo, isSuperuser } = session.client;
+    const { transport, remoteAddress } = transportInfo;
+    if (this.#host.settings.sysForRemoteClients || isSuperuser) return true;
     if (transport === 'local' || transport === 'unix') return true;
     return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
   }
@@ -264,7 +265,7 @@ export class Subscribing {
     if (session.state === 'gone') return ReasonCode.unspecifiedError; // a listener ended it
     const { zoneSettings } = session;
     const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
-    const stored = mounted(filter, session.mountpoint);
+    const stored = mounted(filter, session.client.mountpoint);
     const known = session.subscriptions.get(stored);
     if (session.log !== undefined && this.#host.ledger?.isFailed)
       return this.#refused(session, ReasonCode.quotaExceeded);
@@ -280,7 +281,7 @@ export class Subscribing {
       // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
       const feed = this.#host.retainer.feedFor(subscription);
       if (feed !== undefined) {
-        session.startFeed(feed); // persisted by the commit of the subscription
+        session.delivery.addFeed(feed, true); // persisted by the commit of the subscription
         feeds.push(feed);
       }
     }
@@ -297,7 +298,7 @@ export class Subscribing {
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
       subscription = new Subscription(
-        session,
+        session.delivery,
         filter,
         options.qos,
         options.noLocal,
@@ -319,8 +320,8 @@ export class Subscribing {
     if (events.heard['session.subscribed']) {
       const { qos, noLocal, retainAsPublished, retainHandling } = options;
       events.emit('session.subscribed', {
-        client: session,
-        filter: unmountedFilter(filter, session.mountpoint),
+        client: session.client,
+        filter: unmountedFilter(filter, session.client.mountpoint),
         options: { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] }
       });
     }
@@ -343,7 +344,7 @@ export class Subscribing {
       if (end < unsubscriptions.length)
         return this.#nextTurn().then(() => (session.connection === connection ? next(end) : undefined));
       if (session.protocolVersion !== 5 && granted.includes(NOT_PERSISTED)) {
-        if (session.connection === connection) session.close('store_failed', ReasonCode.quotaExceeded); // UNSUBACK of MQTT 3.x has no reason codes
+        if (session.connection === connection) session.lifecycle.close('store_failed', ReasonCode.quotaExceeded); // UNSUBACK of MQTT 3.x has no reason codes
         return;
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);
@@ -359,14 +360,15 @@ export class Subscribing {
     const { events, metrics, ledger } = this.#host;
     for (const topic of topics) {
       metrics.counts[Metric.clientUnsubscribe]++;
-      if (events.heard['client.unsubscribe']) events.emit('client.unsubscribe', { client: session, filter: topic });
+      if (events.heard['client.unsubscribe'])
+        events.emit('client.unsubscribe', { client: session.client, filter: topic });
       const fault = checkTopicFilter(topic);
       if (fault !== undefined) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(ReasonCode.topicFilterInvalid);
         continue;
       }
-      const filter = mounted(this.#host.rewrites.apply(topic, 'subscribe'), session.mountpoint);
+      const filter = mounted(this.#host.rewrites.apply(topic, 'subscribe'), session.client.mountpoint);
       if (ledger?.isFailed && mayBePersisted(session, filter)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(NOT_PERSISTED);
@@ -379,11 +381,12 @@ export class Subscribing {
   /** Remove a subscription. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
     const { events } = this.#host;
+    const { client } = session;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;
     this.#host.sessions.removeSubscription(session, subscription);
     if (events.heard['session.unsubscribed'])
-      events.emit('session.unsubscribed', { client: session, filter: unmountedFilter(filter, session.mountpoint) });
+      events.emit('session.unsubscribed', { client, filter: unmountedFilter(filter, client.mountpoint) });
     return true;
   }
 
@@ -409,13 +412,19 @@ export class Subscribing {
       undefined,
       feeds
     );
-    session.releaseFeeds(feeds);
+    releaseFeeds(session, feeds);
     return code;
   }
 
   unsubscribeFor(session: Session, filter: string): boolean {
-    return this.remove(session, mounted(filter, session.mountpoint));
+    return this.remove(session, mounted(filter, session.client.mountpoint));
   }
+}
+
+/** Start to send the retained messages of new subscriptions, after their SUBACK. */
+function releaseFeeds({ delivery }: Session, feeds: readonly RetainedFeed[]): void {
+  for (const feed of feeds) feed.release();
+  if (feeds.length > 0) delivery.pump();
 }
 
 /** Whether a subscription may be in the store, including one that was removed since the last commit. */

@@ -45,7 +45,7 @@ export class Turn {
   /** Whether a connection has arrived since the last turn, and the number of consecutive turns with arrivals. */
   #hasArrival = false;
   #arrivals = 0;
-  #pumping: Session[] = [];
+  #pumping: { continuePump(): void }[] = [];
   #isScheduled = false;
 
   constructor(ports: TurnPorts, onFlushed: () => void) {
@@ -66,9 +66,9 @@ export class Turn {
     this.schedule();
   }
 
-  /** Call this session's `continuePump` in the next turn. */
-  pumpLater(session: Session): void {
-    this.#pumping.push(session);
+  /** Call `continuePump` in the next turn. It does not throw. */
+  pumpLater(delivery: { continuePump(): void }): void {
+    this.#pumping.push(delivery);
     this.schedule();
   }
 
@@ -114,13 +114,7 @@ export class Turn {
     if (pumping.length > 0) {
       this.#pumping = [];
       this.#ports.time.read();
-      for (const session of pumping) {
-        try {
-          session.continuePump();
-        } catch (error) {
-          session.failInternally(error, 'sending what waits');
-        }
-      }
+      for (const delivery of pumping) delivery.continuePump();
     }
     this.#dirty = [];
     for (let at = 0; at < dirty.length; at++) {

@@ -1,5 +1,5 @@
-import type { Session, WillState } from '../session/session.ts';
-import { writeSessionRecord } from '../session/session-record.ts';
+import type { Session } from '../session/session.ts';
+import type { WillState } from '../session/will.ts';
 import { Kind } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
@@ -27,8 +27,8 @@ export class WillRecord implements Durable {
   }
 
   write(draft: Draft): void {
-    const will = this.isOver ? undefined : (this.#will ?? this.#session.will);
-    if (will !== undefined) writeSessionRecord(draft, this.#number, this.#session, Kind.will, will);
+    const will = this.isOver ? undefined : (this.#will ?? this.#session.lifecycle.will);
+    if (will !== undefined) this.#session.writeWill(draft, this.#number, will);
     else draft.key(Kind.will).u48(this.#number).delete();
   }
 

@@ -10,10 +10,11 @@ import { PacketType, type ProtocolVersion } from '../packets/types.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { CountedStream, GatheringStream } from '../records/listener.ts';
 import type { Route } from '../routing/subscription.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { UnwrittenShare } from '../store/unwritten.ts';
 import { isSameTopic } from '../topics/topic.ts';
-import type { AckQueue } from './ack-queue.ts';
-import { type Output, takeOutput, writeOutput } from './output.ts';
+import { AckQueue, type AckSender } from './ack-queue.ts';
+import { markedCopy, type Output, takeOutput, writeOutput } from './output.ts';
 import { Pause } from './pause.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from './ports.ts';
 import type { RateLimits } from './rate-limit.ts';
@@ -55,16 +56,6 @@ const SMALL_PART = 16_384;
 
 const NO_BYTES = Buffer.alloc(0);
 const CONNECTION = Symbol('connection');
-
-/** A topic name that is rewritten or mounted before it is routed. */
-interface MappedTopic {
-  /** The topic name as the client sends it. */
-  readonly bytes: Buffer;
-  /** The topic name that is routed. */
-  readonly topic: string;
-  readonly isRewritten: boolean;
-  route: Route | undefined;
-}
 
 type Attached = Duplex & GatheringStream & CountedStream & { [CONNECTION]?: Connection<ConnectionOwner> };
 
@@ -116,10 +107,6 @@ export class Connection<S extends ConnectionOwner> {
   unwritten: UnwrittenShare | undefined = undefined;
   /** Acknowledgements that wait for a commit. */
   pendingAcks: AckQueue<Connection<S>> | undefined = undefined;
-  /** The last topic that the client published to, if topics are rewritten or mounted. */
-  mappedTopic: MappedTopic | undefined = undefined;
-  /** Topic names by the client's topic alias [MQTT-3.3.2-7]. */
-  topicAliases: string[] | undefined = undefined;
   receivedBytes = 0;
   receivedChunks = 0;
   receivedPackets = 0;
@@ -476,8 +463,32 @@ export class Connection<S extends ConnectionOwner> {
     (this.stream as Attached).packetTaken?.();
   }
 
-  /** The CONNECT has been accepted. */
+  /** Handle packets with these handlers from now on. */
+  use(table: HandlerTable<S>): void {
+    this.table = table;
+  }
+
+  /** A CONNECT of this protocol version is being handled; a refusal is answered in it. */
+  connectReceived(version: ProtocolVersion | undefined): void {
+    this.answerVersion = version;
+  }
+
+  /** Get `answerVersion` for a CONNACK that refuses the client. There is no second one [MQTT-3.2.0-2]. */
+  takeAnswerVersion(): ProtocolVersion | undefined {
+    const version = this.answerVersion;
+    this.answerVersion = undefined;
+    return version;
+  }
+
+  /** The connection belongs to this session from now on. Output waits for `admitted`. */
+  attach(session: S): void {
+    this.session = session;
+    this.isBlocked = true;
+  }
+
+  /** The CONNECT has been accepted, and CONNACK is in the output. */
   admitted(maxPacketSize: number): void {
+    this.isBlocked = false;
     this.isConnackSent = true;
     this.maxPacketSize = maxPacketSize;
     (this.stream as Attached).admitted?.();
@@ -547,6 +558,53 @@ export class Connection<S extends ConnectionOwner> {
     if (this.#outputBytes > EARLY_FLUSH_BYTES) this.flush();
   }
 
+  /** Add a PUBLISH to the output. @param mark see `push` */
+  sendMessage(frame: Frame, mark: number): void {
+    this.push(frame, mark, frame.end - frame.start);
+    this.sentPackets++;
+    this.sentMessages++;
+    this.ports.metrics.counts[Metric.packetsSent]++;
+    if (this.ports.taps.isOpen) this.ports.taps.sent(this, markedCopy(frame, mark));
+  }
+
+  /** Add adjacent QoS 0 frames to the output. */
+  sendRun(run: Frame, bytes: number, count: number): void {
+    this.push(run, -1, bytes);
+    this.sentPackets += count;
+    this.sentMessages += count;
+    this.ports.metrics.counts[Metric.packetsSent] += count;
+  }
+
+  /** Forward runs of QoS 0 frames of this layout without looking at each; 0: none. */
+  useFastPath(layout: 0 | 4 | 5): void {
+    this.inboundFastPath = this.isClosed ? 0 : layout;
+  }
+
+  /** The route of the topic that the client has just published to. */
+  published(route: Route): void {
+    this.route = route.isStale ? undefined : route;
+  }
+
+  /** The acknowledgements that wait for a commit. */
+  queueAcks(ledger: Ledger, sender: AckSender<Connection<S>>): AckQueue<Connection<S>> {
+    return (this.pendingAcks ??= new AckQueue<Connection<S>>(this, ledger, sender));
+  }
+
+  /** Apply these rate limits to what the client sends. */
+  limitRates(rates: RateLimits | undefined): void {
+    this.rates = rates;
+  }
+
+  /** The keep alive does not run while reading is paused. */
+  keepAlive(nowMs: number): void {
+    this.lastReceivedMs = nowMs;
+  }
+
+  /** A PUBLISH has been received. */
+  messageReceived(): void {
+    this.receivedMessages++;
+  }
+
   /** Add an acknowledgement of four bytes to the output. */
   acknowledge(value: number): void {
     let output = this.#output;
@@ -613,8 +671,7 @@ export class Connection<S extends ConnectionOwner> {
     this.isBlocked = true;
     this.#unsent = 0;
     this.checkProgress(this.ports.clock.monotonic());
-    this.session.updateFastPath();
-    this.session.rearm();
+    this.session.blocked();
   }
 
   /**
@@ -639,8 +696,7 @@ export class Connection<S extends ConnectionOwner> {
     if (this.isBlocked) return;
     this.resume(Pause.answers);
     if (this.isClosed) return;
-    this.session.updateFastPath();
-    this.session.pump();
+    this.session.unblocked();
   }
 
   // -------------------------------------------------------------------------------------------------------------------- end

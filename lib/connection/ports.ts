@@ -34,12 +34,10 @@ export interface ConnectionOwner {
   streamFailed(error: Error): DisconnectReason;
   /** The stream has closed. */
   connectionLost(reason: DisconnectReason, reasonCode?: number): void;
-  /** Set the timer of the session to the next time at which something is due. */
-  rearm(): void;
-  /** Decide again whether runs of QoS 0 frames may use the fast path. */
-  updateFastPath(): void;
-  /** Send queued messages, as far as the Receive Maximum and the stream allow. */
-  pump(): void;
+  /** The stream has more unsent bytes than it should: messages wait. */
+  blocked(): void;
+  /** The stream has sent them: send the messages that wait, as far as the Receive Maximum and the stream allow. */
+  unblocked(): void;
 }
 
 /** The parts of the broker that a connection uses. */

@@ -37,11 +37,11 @@ export class PacketTaps {
     this.#onChange();
   }
 
-  received({ session }: { readonly session: ClientInfo }, bytes: Buffer): void {
-    PACKET_RECEIVED.publish({ broker: this.#broker, client: session, bytes } satisfies PacketTap);
+  received({ session }: { readonly session: { readonly client: ClientInfo } }, bytes: Buffer): void {
+    PACKET_RECEIVED.publish({ broker: this.#broker, client: session.client, bytes } satisfies PacketTap);
   }
 
-  sent({ session }: { readonly session: ClientInfo }, bytes: Buffer): void {
-    PACKET_SENT.publish({ broker: this.#broker, client: session, bytes } satisfies PacketTap);
+  sent({ session }: { readonly session: { readonly client: ClientInfo } }, bytes: Buffer): void {
+    PACKET_SENT.publish({ broker: this.#broker, client: session.client, bytes } satisfies PacketTap);
   }
 }

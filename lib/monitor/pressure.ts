@@ -2,7 +2,7 @@ import { BrokerError } from '../base/errors.ts';
 import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { Announcer } from '../events/announcer.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
-import { StoredBacklog } from '../session/log.ts';
+import { StoredBacklog } from '../session/stored-backlog.ts';
 import { TotalBacklog } from '../session/total-backlog.ts';
 import { Memory } from './memory.ts';
 import type { SysNotices } from './sys-notices.ts';

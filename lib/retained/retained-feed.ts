@@ -81,6 +81,16 @@ export class RetainedFeed {
     return feed;
   }
 
+  /** Send nothing until `release`. */
+  defer(): void {
+    this.isDeferred = true;
+  }
+
+  /** The SUBACK of the subscription has been sent, or can no longer be. */
+  release(): void {
+    this.isDeferred = false;
+  }
+
   /**
    * Look up the entries.
    * @returns up to two feeds that replace this one: messages sent at QoS 0 are separate, because they do not wait for send quota
@@ -256,7 +266,7 @@ export class RetainedFeeds {
     this.#asked = new Map();
     for (const feed of this.#loaded) if (feed.needsQuota && feed.waiting > 0) this.ask(feed.unload());
     for (const feed of asked) {
-      feed.isDeferred = false; // its SUBACK can no longer be sent
+      feed.release(); // its SUBACK can no longer be sent
       this.ask(feed);
     }
     this.#loaded = [];

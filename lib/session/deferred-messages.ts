@@ -1,11 +1,11 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Ledger, Waiter } from '../store/ledger.ts';
+import type { OutboundFlows } from './outbound-flows.ts';
 import type { PersistedMessage } from './segment.ts';
-import type { Session } from './session.ts';
 
 /** A message that is sent after a commit. */
-export interface DeferredMessage {
+interface DeferredMessage {
   /** The commit to wait for. */
   ticket: number;
   readonly message: Message;
@@ -17,6 +17,14 @@ export interface DeferredMessage {
   readonly id: number;
 }
 
+/** What `DeferredMessages` asks of the delivery that it belongs to. */
+export interface DeferralOwner {
+  /** No message waits any more. */
+  deferralEnded(): void;
+  /** Send queued messages, as far as possible. */
+  pump(): void;
+}
+
 /** Most deferred QoS 0 messages; more wait in the backlog. QoS 1 and 2 messages are bounded by the number that may be in flight. */
 const MAX_QOS0 = 2_000;
 
@@ -25,11 +33,14 @@ export class DeferredMessages implements Waiter {
   /** Number of QoS 0 messages among them. */
   qos0Count = 0;
   #waiting: DeferredMessage[] = [];
-  readonly #session: Session;
+  #isClosed = false;
+  readonly #owner: DeferralOwner;
+  readonly #flows: OutboundFlows;
   readonly #ledger: Ledger;
 
-  constructor(session: Session, ledger: Ledger) {
-    this.#session = session;
+  constructor(owner: DeferralOwner, flows: OutboundFlows, ledger: Ledger) {
+    this.#owner = owner;
+    this.#flows = flows;
     this.#ledger = ledger;
     ledger.wait(this);
   }
@@ -43,52 +54,76 @@ export class DeferredMessages implements Waiter {
     return this.#waiting.at(-1)?.ticket ?? 0;
   }
 
-  add(deferred: DeferredMessage): void {
-    this.#waiting.push(deferred);
-    if (deferred.qos === 0) this.qos0Count++;
+  /** Send a message after a commit. */
+  add(
+    ticket: number,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): void {
+    this.#waiting.push({ ticket, message, qos, retain, ids, persisted, id });
+    if (qos === 0) this.qos0Count++;
+    this.#flows.deferred(ticket);
+  }
+
+  /** The connection has closed: nothing is sent any more. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   commitSucceeded(settled: number): boolean {
-    const session = this.#session;
     let count = 0;
     for (const deferred of this.#waiting) {
-      if (session.deferred !== this || deferred.ticket > settled) break; // the connection has closed
+      if (this.#isClosed || deferred.ticket > settled) break;
       count++;
-      session.sendDeferred(deferred);
+      this.#send(deferred);
     }
     return this.#setWaiting(this.#waiting.slice(count));
   }
 
   commitFailed(ticket: number): boolean {
-    const session = this.#session;
-    if (session.deferred !== this) return false;
+    if (this.#isClosed) return false;
     const waiting = this.#waiting;
     const { length } = waiting;
     const left = waiting.filter((deferred) => {
       if (deferred.ticket > ticket) return true;
-      if (session.dropDeferred(deferred)) return false;
+      if (this.#drop(deferred)) return false;
       if (deferred.qos !== 1) return true;
-      session.sendDeferred(deferred); // it waited only for the messages before it
+      this.#send(deferred); // it waited only for the messages before it
       return false;
     });
     left.push(...waiting.slice(length)); // a listener has caused them meanwhile
     for (const deferred of left) deferred.ticket = this.#ledger.ticket;
+    if (left.length > 0) this.#flows.deferred(this.#ledger.ticket);
     return this.#setWaiting(left);
   }
 
+  #send({ message, qos, retain, ids, persisted, id }: DeferredMessage): void {
+    const { connection } = this.#flows;
+    if (connection !== undefined) this.#flows.send(connection, message, qos, retain, ids, persisted, id);
+  }
+
+  /** Drop a message whose commit failed. @returns false if the message waits for the next commit instead */
+  #drop({ message, persisted, id }: DeferredMessage): boolean {
+    if (message.ticket <= this.#ledger.settled) return false;
+    if (id > 0) this.#flows.inflight?.free(id);
+    if (persisted !== undefined) this.#flows.log?.finish(persisted);
+    return true;
+  }
+
   #setWaiting(left: DeferredMessage[]): boolean {
-    const session = this.#session;
-    if (session.deferred !== this) return false;
+    if (this.#isClosed) return false;
     const wasFull = this.isFull;
     this.#waiting = left;
     this.qos0Count = left.reduce((count, { qos }) => (qos === 0 ? count + 1 : count), 0);
     if (left.length > 0) {
-      if (wasFull && !this.isFull) session.pump();
+      if (wasFull && !this.isFull) this.#owner.pump();
       return true;
     }
-    session.deferred = undefined;
-    session.updateFastPath();
-    session.pump();
+    this.#owner.deferralEnded();
     return false;
   }
 }

@@ -1,10 +1,14 @@
-import { BySize, Sized } from '../base/by-size.ts';
 import { BrokerError } from '../base/errors.ts';
+import type { WorkCount } from '../base/pending-work.ts';
 import { SeqSet } from '../base/seq-set.ts';
+import type { TimeReading } from '../base/time-reading.ts';
 import type { DropReason } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
+import type { PendingFeed } from '../retained/retained-feed.ts';
+import type { Subscription } from '../routing/subscription.ts';
+import type { Subscriptions } from '../routing/subscriptions.ts';
 import { inStore } from '../store/commits.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
@@ -20,15 +24,56 @@ import {
   inFlightCounts,
   NOTHING_IN_FLIGHT
 } from './in-flight-record.ts';
+import type { InboundFlows } from './inbound-flows.ts';
 import { Inflight, UNSENT } from './inflight.ts';
+import type { Announcements } from './ports.ts';
 import { PersistedMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
-import type { Session } from './session.ts';
-import { writeSessionRecord, writeSubscription } from './session-record.ts';
+import type { SessionClient } from './session-client.ts';
+import { writeSubscription } from './session-record.ts';
+import { type StoredBacklog, StoredQueue } from './stored-backlog.ts';
 
-/** The backlogs of all sessions in the store, ordered by the bytes that wait in each. */
-export class StoredBacklog extends BySize<SessionLog> {
-  /** Bytes of all persisted messages, including those in flight and those that are being handed over. */
-  storedBytes = 0;
+/** The delivery of the session, as its log uses it. */
+export interface LoggedDelivery {
+  readonly flows: {
+    readonly inflight: Inflight | undefined;
+    readonly isOnline: boolean;
+    /** Use these packet ids; their messages follow (`Inflight.restoreMessage`). */
+    restore(inflight: Inflight | undefined): void;
+  };
+  readonly backlog: Backlog | undefined;
+  readonly feeds:
+    | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }
+    | undefined;
+  /** Add a message that was read from the store to the backlog. */
+  queue(persisted: PersistedMessage): void;
+  /** Remove all messages from memory. */
+  unload(): void;
+  /** Send waiting messages. */
+  pump(): void;
+  /** Count and announce a dropped message. */
+  drop(message: Message, reason: DropReason): void;
+}
+
+/** The session, as its log uses it. */
+export interface LogOwner {
+  readonly ports: {
+    readonly time: TimeReading;
+    readonly work: WorkCount;
+    readonly announcer: Announcements;
+    readonly pressure: { readonly storedBacklog: StoredBacklog };
+    /** Deletes the segments of sessions that have ended. @param session number of the session in keys */
+    readonly sweeper: { add(session: number): void };
+  };
+  readonly client: SessionClient;
+  readonly subscriptions: Subscriptions;
+  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
+  readonly inbound: InboundFlows | undefined;
+  readonly delivery: LoggedDelivery;
+  readonly lifecycle: { close(reason: 'store_failed', reasonCode: number): void };
+  ensureInbound(): InboundFlows;
+  /** Write what is persisted of the session, beside its subscriptions and messages. */
+  writeRecord(draft: Draft, number: number): void;
+  failInternally(error: unknown, during: string): void;
 }
 
 /** Approximate size of a message in the store, without its packet. */
@@ -47,11 +92,11 @@ const MAX_PAGE_RECORDS = 1_000;
  * later ones are in the store alone, or wait for a commit. While the client is away all messages are in the store alone. Memory then holds
  * only the content of the flow record: which numbers are done, and which packet ids are in flight.
  */
-export class SessionLog extends Sized implements Durable {
+export class SessionLog extends StoredQueue implements Durable {
   isDirty = false;
   /** Number of the session in keys. */
   readonly number: number;
-  readonly #session: Session;
+  readonly #session: LogOwner;
   readonly #ledger: Ledger;
   /** Messages that are not done. */
   count = 0;
@@ -123,7 +168,7 @@ export class SessionLog extends Sized implements Durable {
   /** The session has been deleted from the store. */
   #isEndCommitted = false;
 
-  constructor(session: Session, number: number, ledger: Ledger) {
+  constructor(session: LogOwner, number: number, ledger: Ledger) {
     super();
     this.#session = session;
     this.number = number;
@@ -139,13 +184,15 @@ export class SessionLog extends Sized implements Durable {
   get waiting(): number {
     return (
       this.count -
-      (this.#offlineInFlight === undefined ? (this.#session.inflight?.unacknowledged ?? 0) : this.#offlineInFlightCount)
+      (this.#offlineInFlight === undefined
+        ? (this.#session.delivery.flows.inflight?.unacknowledged ?? 0)
+        : this.#offlineInFlightCount)
     );
   }
 
   /** Bytes of the messages that are neither done nor in flight. */
   get waitingBytes(): number {
-    const inMemory = this.#session.inflight?.bytes ?? 0;
+    const inMemory = this.#session.delivery.flows.inflight?.bytes ?? 0;
     // while the client returns, some messages in flight are not in memory yet
     const inFlight =
       this.#offlineInFlight !== undefined
@@ -158,9 +205,9 @@ export class SessionLog extends Sized implements Durable {
 
   /** Number of packet ids in flight, and of those that wait for PUBREL. */
   get flows(): { readonly inflight: number; readonly awaitingRel: number } {
-    const { inflight, awaitingRel } = this.#session;
+    const { delivery, inbound } = this.#session;
     if (this.#offlineInFlight === undefined)
-      return { inflight: inflight?.count ?? 0, awaitingRel: awaitingRel?.size ?? 0 };
+      return { inflight: delivery.flows.inflight?.count ?? 0, awaitingRel: inbound?.count ?? 0 };
     return inFlightCounts(this.#offlineInFlight);
   }
 
@@ -171,7 +218,7 @@ export class SessionLog extends Sized implements Durable {
   resized(): void {
     const { storedBacklog } = this.#session.ports.pressure;
     const bytes = this.#isEnded ? 0 : this.bytes;
-    storedBacklog.storedBytes += bytes - this.#countedBytes;
+    storedBacklog.stored(bytes - this.#countedBytes);
     this.#countedBytes = bytes;
     storedBacklog.resize(this, this.#isEnded || this.#handedOver !== undefined ? 0 : this.waitingBytes);
   }
@@ -182,7 +229,7 @@ export class SessionLog extends Sized implements Durable {
   changed(): void {
     this.#isMetaDirty = true;
     // when the client returns, unsent messages must be persisted as sent before they are sent
-    if (this.#session.inflight !== undefined) this.#isFlowDirty = true;
+    if (this.#session.delivery.flows.inflight !== undefined) this.#isFlowDirty = true;
     this.#ledger.promise(this, 64);
   }
 
@@ -213,6 +260,11 @@ export class SessionLog extends Sized implements Durable {
   flowTouched(): void {
     this.#isFlowDirty = true;
     this.#ledger.touch(this, this.#flowCost);
+  }
+
+  /** The commit that contains all changes so far; 0 if they are committed. */
+  get ticket(): number {
+    return this.#ledger.ticketOf(this);
   }
 
   /** Bytes that another change adds to the commit: it has one flow record, however often that has changed. */
@@ -351,10 +403,11 @@ export class SessionLog extends Sized implements Durable {
     const { number } = this;
     if (this.#isMetaDirty) {
       this.#isMetaDirty = false;
-      writeSessionRecord(draft, number, this.#session);
+      this.#session.writeRecord(draft, number);
     }
     if (this.#filters !== undefined) {
-      const { subscriptions, feeds } = this.#session;
+      const { subscriptions, delivery } = this.#session;
+      const { feeds } = delivery;
       for (const filter of this.#filters) {
         const subscription = subscriptions.get(filter);
         writeSubscription(draft, number, filter, subscription, subscription && feeds?.pendingBefore(subscription));
@@ -374,7 +427,7 @@ export class SessionLog extends Sized implements Durable {
     // the segments of a journal begin after those of the store
     const head = journal === undefined ? this.#writingHead : this.#committedHead;
     const inFlight = this.#offlineInFlight ?? this.#loadingInFlight ?? this.#encodeInFlight();
-    const pending = this.#session.feeds?.pending ?? NONE;
+    const pending = this.#session.delivery.feeds?.pending ?? NONE;
     const record = {
       next: this.#next,
       head,
@@ -489,10 +542,10 @@ export class SessionLog extends Sized implements Durable {
   #unload(): void {
     const session = this.#session;
     if (this.#offlineInFlight !== undefined || this.#loading !== undefined || this.#open.length > 0) return;
-    if (session.undecided !== undefined && session.undecided.size > 0) return; // their decisions are still to be written
+    if (session.inbound?.isDeciding) return; // their decisions are still to be written
     this.#offlineInFlight = this.#encodeInFlight();
     this.#offlineInFlightCount = countUnacknowledged(this.#offlineInFlight);
-    this.#offlineInFlightBytes = session.inflight?.bytes ?? 0;
+    this.#offlineInFlightBytes = session.delivery.flows.inflight?.bytes ?? 0;
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
     this.#leaveMemory();
@@ -505,8 +558,8 @@ export class SessionLog extends Sized implements Durable {
     this.#pageFrom = this.#head;
     this.#pagedTo = this.#done.low;
     this.#segments = NONE;
-    this.#session.awaitingRel = undefined;
-    this.#session.unload();
+    this.#session.inbound?.unload();
+    this.#session.delivery.unload();
   }
 
   /** Unload the session again with the next commit, because the client that it was loaded for has not connected. */
@@ -515,8 +568,9 @@ export class SessionLog extends Sized implements Durable {
   }
 
   #encodeInFlight(): Buffer {
-    const { inflight, awaitingRel, undecided, connection } = this.#session;
-    return encodeInFlight(inflight, awaitingRel, undecided, connection === undefined);
+    const { delivery, inbound } = this.#session;
+    const { inflight, isOnline } = delivery.flows;
+    return encodeInFlight(inflight, inbound?.awaitingRel, inbound?.undecided, !isOnline);
   }
 
   /** Restore a flow record at the start of the broker, or a newer one from a journal. Call `resized` afterwards. */
@@ -565,9 +619,11 @@ export class SessionLog extends Sized implements Durable {
       if (seq > 0) wanted.set(seq, id);
     });
     const awaited = awaitedIds(inFlight);
-    session.inflight = inflight.count > 0 ? inflight : undefined;
-    session.awaitingRel = awaited.size > 0 ? awaited : undefined;
-    for (const id of awaited.values()) session.noteRestored(id);
+    const { client, delivery, ports } = session;
+    delivery.flows.restore(inflight.count > 0 ? inflight : undefined);
+    const canExpire = client.zoneSettings.awaitRelTimeout > 0;
+    if (awaited.size > 0) session.ensureInbound().restore(awaited, canExpire ? ports.time.nowMs : undefined);
+    else session.inbound?.unload();
     this.#offlineInFlight = undefined;
     this.#loadingInFlight = inFlight;
     this.#wantedMessages = wanted;
@@ -579,7 +635,7 @@ export class SessionLog extends Sized implements Durable {
 
   /** Start to drop the oldest messages if more wait than the zone allows, or more bytes than `mostBytes`. */
   trim(mostBytes = Infinity): void {
-    const slack = this.#session.zoneSettings.maxMqueueLen >> 6;
+    const slack = this.#session.client.zoneSettings.maxMqueueLen >> 6;
     if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack, mostBytes) <= 0) return;
     const { ports } = this.#session;
     ports.work.begin();
@@ -587,7 +643,7 @@ export class SessionLog extends Sized implements Durable {
     this.#trimming = Promise.resolve()
       .then(() => this.#drop(slack, mostBytes))
       .catch((error: unknown) =>
-        ports.announcer.failed(error, 'dropping messages beyond the queue limits', this.#session)
+        ports.announcer.failed(error, 'dropping messages beyond the queue limits', this.#session.client)
       )
       .finally(() => {
         this.#trimming = undefined;
@@ -608,7 +664,7 @@ export class SessionLog extends Sized implements Durable {
    * are multiplied.
    */
   #excess(slack: number, totalBytes = Infinity): number {
-    const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.zoneSettings;
+    const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.client.zoneSettings;
     const { waiting } = this;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
     if (most > 0 && waiting > most + slack) return waiting - most;
@@ -621,7 +677,8 @@ export class SessionLog extends Sized implements Durable {
   /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
   async #drop(slack: number, mostBytes = Infinity): Promise<void> {
     const session = this.#session;
-    const { backlog } = session;
+    const { zoneSettings } = session.client;
+    const { backlog } = session.delivery;
     if (this.#isEnded || this.#excess(slack, mostBytes) <= 0) return;
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0, mostBytes) > 0)
       backlog.dropOldest(this.#dropReason);
@@ -634,7 +691,7 @@ export class SessionLog extends Sized implements Durable {
       return;
     }
     const drop = this.#dropper(mostBytes, inFlight);
-    const isEnough = () => session.zoneSettings.mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
+    const isEnough = () => zoneSettings.mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
     let isAtHead = true;
     for (
       let from = this.#pageFrom, limit = FIRST_DROP_RECORDS;
@@ -671,7 +728,7 @@ export class SessionLog extends Sized implements Durable {
    * @param inFlight the packet ids in flight, whose messages are not dropped
    */
   #dropper(mostBytes: number, inFlight: Buffer = NOTHING_IN_FLIGHT): Dropper {
-    const { zoneSettings } = this.#session;
+    const { zoneSettings } = this.#session.client;
     const inflight = new Set<number>();
     forEachInFlight(inFlight, (_id, _state, _flags, seq) => inflight.add(seq));
     let inflightBytes = 0;
@@ -710,8 +767,7 @@ export class SessionLog extends Sized implements Durable {
     if (persisted.isDone) return;
     const { message } = persisted;
     this.finish(persisted);
-    this.#session.dropped++;
-    this.#session.ports.announcer.dropped(message, reason, this.#session);
+    this.#session.delivery.drop(message, reason);
   }
 
   /** Reason of the next drop: if the session is within its own limits, the limit on all backlogs. */
@@ -737,7 +793,7 @@ export class SessionLog extends Sized implements Durable {
   #endPage(epoch: number): void {
     if (this.#epoch !== epoch) return;
     this.#isPaging = false;
-    this.#session.pump();
+    this.#session.delivery.pump();
   }
 
   /** A page could not be read. Try again when the store works again; if it has not failed, close the connection. */
@@ -755,8 +811,8 @@ export class SessionLog extends Sized implements Durable {
       return;
     }
     this.#isPaging = false;
-    session.ports.announcer.failed(error, 'reading queued messages from the store', session);
-    if (session.connection !== undefined) session.close('store_failed', ReasonCode.serverUnavailable);
+    session.ports.announcer.failed(error, 'reading queued messages from the store', session.client);
+    if (session.delivery.flows.isOnline) session.lifecycle.close('store_failed', ReasonCode.serverUnavailable);
   }
 
   /** Read one page: records of the store, or at last the messages that are in no segment yet. */
@@ -856,10 +912,10 @@ export class SessionLog extends Sized implements Durable {
   #placeInMemory(persisted: PersistedMessage): void {
     if (persisted.isDone) return;
     const id = this.#wantedMessages?.get(persisted.seq);
-    if (id === undefined) this.#session.queue(persisted);
+    if (id === undefined) this.#session.delivery.queue(persisted);
     else {
       this.#wantedMessages?.delete(persisted.seq);
-      this.#session.inflight?.restoreMessage(id, persisted);
+      this.#session.delivery.flows.inflight?.restoreMessage(id, persisted);
     }
   }
 }

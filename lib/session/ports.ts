@@ -1,16 +1,19 @@
 import type { WorkCount } from '../base/pending-work.ts';
-import type { ConnectionPorts, HandlerTable } from '../connection/ports.ts';
+import type { TimeReading } from '../base/time-reading.ts';
+import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';
 import type { DropReason, Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
-import type { Message } from '../packets/message.ts';
+import type { Metrics } from '../events/metrics.ts';
+import type { Frame, Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { RetainedEntry } from '../retained/retained-feed.ts';
 import type { Route } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
-import type { StoredBacklog } from './log.ts';
-import type { Session, WillState } from './session.ts';
+import type { SessionClient } from './session-client.ts';
+import type { StoredBacklog } from './stored-backlog.ts';
 import type { TotalBacklog } from './total-backlog.ts';
+import type { WillState } from './will.ts';
 
 /** The decision of the hooks on a message: a reason code of 0x80 or above refuses it. */
 export interface PublishDecision {
@@ -19,26 +22,56 @@ export interface PublishDecision {
   readonly reasonCode: number;
 }
 
-/**
- * The parts of the broker that sessions use, by subject.
- *
- * State that a second node would need (routes, ownership of sessions, retained messages) is reached only through these ports.
- */
-export interface SessionPorts extends ConnectionPorts<Session> {
-  /** Name of this node. */
-  readonly node: string;
+/** The part of a connection that the delivery of messages uses. */
+export interface Outlet {
+  /** The stream has more unsent bytes than it should: messages go to the backlog. */
+  readonly isBlocked: boolean;
+  readonly isClosed: boolean;
+  /** Send a PUBLISH. @param mark -1 to send the frame unchanged, else its first byte and packet id (`first << 16 | id`) */
+  sendMessage(frame: Frame, mark: number): void;
+  /** Send adjacent QoS 0 frames. */
+  sendRun(run: Frame, bytes: number, count: number): void;
+  /** Send an acknowledgement of four bytes. */
+  acknowledge(value: number): void;
+  /** Forward runs of QoS 0 frames of this layout unchanged; 0: none. */
+  useFastPath(layout: 0 | 4 | 5): void;
+}
+
+/** The parts of the broker that the delivery of messages uses. */
+export interface DeliveryPorts {
+  readonly time: TimeReading;
+  readonly metrics: Metrics;
   readonly events: Events;
   readonly hooks: HookRegistry;
-  readonly work: WorkCount;
   readonly announcer: Announcements;
   /** Group commit of the store; undefined if the broker has no store. */
   readonly ledger: Ledger | undefined;
-  readonly handlers: SessionHandlers;
-  readonly turn: ConnectionPorts<Session>['turn'] & {
-    /** Call `continuePump` of this session in the next turn. */
-    pumpLater(session: Session): void;
+  readonly turn: {
+    /** Call `continuePump` in the next turn. */
+    pumpLater(delivery: { continuePump(): void }): void;
   };
-  readonly routing: ConnectionPorts<Session>['routing'] & {
+  readonly publishing: {
+    /** Ask the hooks `deliver`. */
+    mayDeliver(message: Message, client: ClientInfo): boolean;
+  };
+  readonly retained: { get(topic: string): RetainedEntry | undefined };
+  readonly pressure: PressurePort;
+}
+
+/**
+ * The parts of the broker that sessions use, by subject. `S` is the session.
+ *
+ * State that a second node would need (routes, ownership of sessions, retained messages) is reached only through these ports.
+ */
+export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts<S>, DeliveryPorts {
+  readonly time: TimeReading;
+  readonly metrics: Metrics;
+  /** Name of this node. */
+  readonly node: string;
+  readonly work: WorkCount;
+  readonly handlers: SessionHandlers<S>;
+  readonly turn: ConnectionPorts<S>['turn'] & DeliveryPorts['turn'];
+  readonly routing: ConnectionPorts<S>['routing'] & {
     /** The route of a topic name. */
     of(topic: string): Route;
     /** The given route if it is still valid, else the current route of its topic. Use it after hooks: subscriptions may have changed. */
@@ -46,39 +79,37 @@ export interface SessionPorts extends ConnectionPorts<Session> {
     /** Whether a subscriber of this route has a persisted session. */
     persistsAny(route: Route): boolean;
   };
-  readonly publishing: ConnectionPorts<Session>['publishing'] & PublishingPort;
+  readonly publishing: ConnectionPorts<S>['publishing'] & PublishingPort;
   readonly rewrites: {
     readonly hasRules: boolean;
     apply(topic: string, kind: 'publish' | 'subscribe'): string;
   };
-  readonly retained: { get(topic: string): RetainedEntry | undefined };
   readonly admission: {
     /** Decide on a CONNECT and answer it. */
-    connect(session: Session, packet: ConnectPacket): void;
+    connect(session: S, packet: ConnectPacket): void;
     /** Handle an AUTH packet of a connected client. */
-    reauthenticate(session: Session, packet: AuthPacket): void;
+    reauthenticate(session: S, packet: AuthPacket): void;
   };
   readonly subscribing: {
-    subscribe(session: Session, packet: SubscribePacket): void;
-    unsubscribe(session: Session, packet: UnsubscribePacket): void;
+    subscribe(session: S, packet: SubscribePacket): void;
+    unsubscribe(session: S, packet: UnsubscribePacket): void;
   };
-  readonly sessions: SessionIndexPort;
+  readonly sessions: SessionIndexPort<S>;
   readonly wills: {
-    publish(session: Session, will: WillState): void;
+    publish(session: S, will: WillState): void;
     /** Persist the will of a session that has ended, for the next start of the broker. */
-    keep(session: Session): void;
+    keep(session: S): void;
   };
-  readonly handOvers: HandOverPort;
+  readonly handOvers: HandOverPort<S>;
   /** Deletes the segments of sessions that have ended. @param session number of the session in keys */
   readonly sweeper: { add(session: number): void };
-  readonly pressure: PressurePort;
 }
 
 /** The handler tables of a session, by state. */
-export interface SessionHandlers {
-  readonly beforeConnect: HandlerTable<Session>;
-  readonly authenticating: HandlerTable<Session>;
-  readonly live: HandlerTable<Session>;
+export interface SessionHandlers<S> {
+  readonly beforeConnect: HandlerTable<S>;
+  readonly authenticating: HandlerTable<S>;
+  readonly live: HandlerTable<S>;
 }
 
 /** Reports of dropped messages and internal errors, as events and in the metrics. */
@@ -92,9 +123,9 @@ export interface PublishingPort {
   /** Hooks or zones may refuse or change published messages: ask `decide`. */
   readonly hasHooks: boolean;
   /** Ask the hooks `authorizePublish` and `publish`. */
-  decide(message: Message, route: Route, session: Session): PublishDecision | Promise<PublishDecision>;
+  decide(message: Message, route: Route, client: SessionClient): PublishDecision | Promise<PublishDecision>;
   /** Ask the hooks `deliver`. */
-  mayDeliver(message: Message, session: Session): boolean;
+  mayDeliver(message: Message, client: ClientInfo): boolean;
   /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
   refuses(message: Message, route: Route): boolean;
   /** Deliver a message to all subscribers of its route. @returns how many accepted it */
@@ -104,27 +135,27 @@ export interface PublishingPort {
 }
 
 /** The index of sessions by client id. */
-export interface SessionIndexPort {
+export interface SessionIndexPort<S> {
   /** Create an actor for an offline session. */
-  revive(session: Session): void;
+  revive(session: S): void;
   /** Remove a session that has ended. */
-  forget(session: Session): void;
+  forget(session: S): void;
   /** The session has connected or disconnected. */
-  changed(session: Session): void;
+  changed(session: S): void;
   /** The client does not read; its connection will be closed. */
-  slowConsumer(session: Session): void;
+  slowConsumer(session: S): void;
 }
 
 /** Hands messages of ended sessions over to other members of their share groups. */
-export interface HandOverPort {
+export interface HandOverPort<S> {
   /**
    * Get a function that gives a message of a session in memory to another member. It returns false if no member takes the message. The
    * subscriptions of the session must no longer be in the index.
    * @returns undefined if there are no other members
    */
-  giverFor(session: Session): ((message: Message) => boolean) | undefined;
+  giverFor(session: S): ((message: Message) => boolean) | undefined;
   /** Start to hand over the messages of a persisted session, and end its log afterwards. @returns false if there is nothing to do */
-  begin(session: Session, reason: DropReason): boolean;
+  begin(session: S, reason: DropReason): boolean;
 }
 
 /** Limits on memory and on space in the store. */

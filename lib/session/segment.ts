@@ -51,6 +51,11 @@ export class PersistedMessage {
     this.seq = seq;
   }
 
+  /** The PUBLISH has been sent. */
+  sent(): void {
+    this.isSent = true;
+  }
+
   /** Mark the message as done: it is neither sent again nor written. */
   finish(): void {
     this.isDone = true;

@@ -1,4 +1,4 @@
-import { Message, type MessageInput } from '../packets/message.ts';
+import { Message, type MessageInput, type Publisher } from '../packets/message.ts';
 import type { ProtocolVersion, QoS, UserProperty } from '../packets/types.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Subscription } from '../routing/subscription.ts';
@@ -6,7 +6,8 @@ import { Kind } from '../store/keys.ts';
 import { type Now, readMessage, writeMessage } from '../store/message-record.ts';
 import { type Draft, RecordReader } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import type { Session, WillState } from './session.ts';
+import { NO_USER_PROPERTIES } from './agreement.ts';
+import type { WillState } from './will.ts';
 
 const USERNAME = 1;
 const BRIDGE = 2;
@@ -16,9 +17,6 @@ const WILL = 16;
 const NO_LOCAL = 4;
 const RETAIN_AS_PUBLISHED = 8;
 const TRANSPORTS: readonly TransportInfo['transport'][] = ['tcp', 'tls', 'ws', 'wss', 'unix', 'stream', 'local'];
-
-/** The user properties of sessions that have none; shared to save memory. */
-export const NO_USER_PROPERTIES: readonly UserProperty[] = [];
 
 /** The persisted properties of a session and its client. */
 export interface SessionRecord {
@@ -51,37 +49,31 @@ export interface SessionRecord {
 /** Write the record of a session under `Kind.session`; or under `Kind.will` if only its will is persisted. */
 export function writeSessionRecord(
   draft: Draft,
-  number: number,
-  session: Session,
-  kind: number = Kind.session,
-  will: WillState | undefined = session.will
+  kind: number,
+  record: SessionRecord,
+  publisher: Publisher,
+  now: Now
 ): void {
-  const { username, transportInfo, userProperties } = session;
-  draft.key(kind).u48(number).value();
+  const { username, userProperties, will } = record;
+  draft.key(kind).u48(record.number).value();
   draft.u8(
     (username === undefined ? 0 : USERNAME) |
-      (session.isBridge ? BRIDGE : 0) |
-      (session.cleanStart ? CLEAN_START : 0) |
-      (session.isSuperuser ? SUPERUSER : 0) |
+      (record.isBridge ? BRIDGE : 0) |
+      (record.cleanStart ? CLEAN_START : 0) |
+      (record.isSuperuser ? SUPERUSER : 0) |
       (will === undefined ? 0 : WILL)
   );
-  draft.text(session.ports.node).text(session.clientId);
+  draft.text(record.node).text(record.clientId);
   if (username !== undefined) draft.text(username);
-  draft.text(session.mountpoint).u8(session.protocolVersion).varint(session.keepalive);
-  // a will that outlives the stop of the broker is restored as after a crash, when the client was still connected
-  const disconnectedAt = session.ending?.will === 'keep' ? undefined : session.disconnectedAt;
-  draft
-    .f64(session.sessionExpiry)
-    .f64(session.createdAt)
-    .f64(disconnectedAt ?? 0);
-  draft.text(session.zone).u8(TRANSPORTS.indexOf(transportInfo.transport));
-  draft.text(transportInfo.listener ?? '').text(transportInfo.remoteAddress ?? '');
+  draft.text(record.mountpoint).u8(record.protocolVersion).varint(record.keepalive);
+  draft.f64(record.sessionExpiry).f64(record.createdAt).f64(record.disconnectedAt);
+  draft.text(record.zone).u8(TRANSPORTS.indexOf(record.transport));
+  draft.text(record.listener).text(record.remoteAddress);
   draft.varint(userProperties.length);
   for (const [name, value] of userProperties) draft.text(name).text(value);
   if (will !== undefined) {
     draft.varint(will.delayMs);
-    const { nowMs, wallMs } = session.ports.time;
-    writeMessage(draft, Message.from(will.message, session.identity, nowMs, wallMs), undefined);
+    writeMessage(draft, Message.from(will.message, publisher, now.nowMs, now.wallMs), undefined);
   }
   draft.put();
 }

@@ -246,8 +246,11 @@ export class TestBroker {
     );
     return [
       ...open.map(
-        ({ session: { clientId } }) =>
-          `client "${clientId}" of broker.connect or broker.stream is still connected; disconnect it`
+        ({
+          session: {
+            client: { clientId }
+          }
+        }) => `client "${clientId}" of broker.connect or broker.stream is still connected; disconnect it`
       ),
       ...handledFiltersOf(this.broker).map(
         (filter) =>

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type AnyActorRef, waitFor } from 'xstate';
+import { engineOf } from '../../lib/broker/broker.ts';
 import { createBroker, type Inspection } from '../../lib/index.ts';
 import { sessionMachine } from '../../lib/machines.ts';
 
@@ -97,12 +98,11 @@ describe('The actors of a broker', () => {
     const faulty = await import('../../lib/client/client.ts').then(({ connectClient }) =>
       connectClient(stream, { clientId: 'faulty', sessionExpiry: 60 })
     );
-    const served = [...broker.sessions].find(({ clientId }) => clientId === 'faulty');
+    const served = engineOf(broker).sessions.get('faulty')?.connection?.stream;
     assert.ok(served);
     const terminated = broker.nextEvent('session.terminated', { where: ({ client }) => client.clientId === 'faulty' });
     // The action `release` ends the stream.
-    const [session] = [served as unknown as { client: { connection: { stream: { end(): void; destroy(): void } } } }];
-    session.client.connection.stream.end = () => {
+    served.end = () => {
       throw new Error('broken');
     };
     await faulty.disconnect();

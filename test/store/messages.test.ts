@@ -332,7 +332,7 @@ describe('Persisted messages', () => {
     const session = engineOf(lives.kit.broker).sessions.get('a');
     assert.ok(session);
     let pumps = 0;
-    session.pump = () => {
+    session.delivery.pump = () => {
       if (++pumps === 1) session.log?.page();
       else throw new Error('out of order');
     };
@@ -340,7 +340,7 @@ describe('Persisted messages', () => {
     await lives.kit.clock.advance('1s');
     assert.equal(client.isConnected, false);
     assert.deepEqual(told, ['sending queued messages: out of order']);
-    Reflect.deleteProperty(session, 'pump');
+    Reflect.deleteProperty(session.delivery, 'pump');
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance('1s');
     assert.deepEqual(texts(), numbers(10));

@@ -183,7 +183,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     await writer.next('pubrec');
     writer.stream.destroy();
     await clock.advance('1s');
-    assert.equal(engineOf(broker).sessions.get('w')?.awaitingRel, undefined);
+    assert.equal(engineOf(broker).sessions.get('w')?.inbound?.awaitingRel, undefined);
     assert.equal(broker.sessions.get('w').figures().awaitingRel, 1);
     const again = await rawClient(broker, options);
     for (const [messageId, code] of [

@@ -1,11 +1,9 @@
 import { ProtocolError } from '../../base/errors.ts';
-import { AckQueue, type AckSender } from '../../connection/ack-queue.ts';
+import type { AckSender } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Metric } from '../../events/metrics.ts';
 import { decodeAck } from '../../packets/decode.ts';
-import type { Message } from '../../packets/message.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
-import type { QoS } from '../../packets/types.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { Awaiting } from '../inflight.ts';
 import type { Session } from '../session.ts';
@@ -50,18 +48,15 @@ export function onPuback(
   end: number
 ): void {
   const id = readAck(session, 'puback', buf, body, end) & 0xffff;
-  const { inflight, ports } = session;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
-  if (inflight === undefined || state !== Awaiting.puback) {
-    ports.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubackMissed : Metric.packetsPubackInuse]++;
+  const { delivery } = session;
+  const state = delivery.flows.stateOf(id);
+  if (state !== Awaiting.puback) {
+    countUnexpected(session, state, Metric.packetsPubackMissed, Metric.packetsPubackInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBACK', id);
     return;
   }
-  session.resending?.delete(id);
-  const persisted = inflight.persistedOf(id);
-  countAcked(session, inflight.free(id), 1);
-  if (persisted !== undefined) session.log?.finish(persisted);
-  if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
+  delivery.flows.acknowledged(id, 1);
+  delivery.pumpWaiting();
 }
 
 export function onPubrec(
@@ -75,31 +70,24 @@ export function onPubrec(
   const ack = readAck(session, 'pubrec', buf, body, end);
   const id = ack & 0xffff;
   const code = ack >>> 16;
-  const { inflight, ports } = session;
+  const { delivery, client } = session;
   const connection = session.connection as Connection<Session>;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
-  if (inflight === undefined || (state !== Awaiting.pubrec && state !== Awaiting.pubcomp)) {
-    ports.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubrecMissed : Metric.packetsPubrecInuse]++;
+  const state = delivery.flows.stateOf(id);
+  if (state !== Awaiting.pubrec && state !== Awaiting.pubcomp) {
+    countUnexpected(session, state, Metric.packetsPubrecMissed, Metric.packetsPubrecInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBREC', id);
     if (code < 0x80) answer(session, connection, PUBREL, id, ReasonCode.packetIdentifierNotFound);
     return;
   }
-  session.resending?.delete(id);
-  const { log } = session;
-  const persisted = inflight.persistedOf(id);
   if (code >= 0x80) {
-    countAcked(session, inflight.free(id), 2); // the flow ends and the packet id is free [MQTT-4.3.3-4]
-    if (persisted !== undefined) log?.finish(persisted);
-    session.pump();
+    delivery.flows.acknowledged(id, 2); // the flow ends and the packet id is free [MQTT-4.3.3-4]
+    delivery.pump();
     return;
   }
-  if (state === Awaiting.pubrec) {
-    countAcked(session, inflight.release(id), 2);
-    if (persisted !== undefined) log?.finish(persisted);
-    log?.flowChanged(); // PUBREL must wait: a PUBLISH resent after PUBREL would be delivered a second time
-  } else ports.metrics.counts[Metric.packetsPubrecInuse]++; // a repeated PUBREC: PUBREL has been sent
-  answer(session, connection, PUBREL, id, 0, ticketOf(session));
-  if (session.zoneSettings.maxInflightBytes > 0) session.pump(); // the bytes of the message no longer count
+  if (state === Awaiting.pubrec) delivery.flows.received(id);
+  else session.ports.metrics.counts[Metric.packetsPubrecInuse]++; // a repeated PUBREC: PUBREL has been sent
+  answer(session, connection, PUBREL, id, 0, session.log?.ticket ?? 0);
+  if (client.zoneSettings.maxInflightBytes > 0) delivery.pump(); // the bytes of the message no longer count
 }
 
 export function onPubrel(
@@ -111,11 +99,12 @@ export function onPubrel(
   end: number
 ): void {
   const id = readAck(session, 'pubrel', buf, body, end) & 0xffff;
-  const isKnown = session.forgetIncoming(id);
+  const isKnown = session.inbound?.forget(id) === true;
+  const { log } = session;
   if (!isKnown) session.ports.metrics.counts[Metric.packetsPubrelMissed]++;
-  else session.log?.flowChanged();
+  else log?.flowChanged();
   const code = isKnown ? 0 : ReasonCode.packetIdentifierNotFound;
-  answer(session, session.connection as Connection<Session>, PUBCOMP, id, code, ticketOf(session)); // [MQTT-4.3.3-11]
+  answer(session, session.connection as Connection<Session>, PUBCOMP, id, code, log?.ticket ?? 0); // [MQTT-4.3.3-11]
 }
 
 export function onPubcomp(
@@ -127,16 +116,20 @@ export function onPubcomp(
   end: number
 ): void {
   const id = readAck(session, 'pubcomp', buf, body, end) & 0xffff;
-  const { inflight, ports } = session;
-  const state = inflight === undefined ? Awaiting.nothing : inflight.acknowledgeable(id);
-  if (inflight === undefined || state !== Awaiting.pubcomp) {
-    ports.metrics.counts[state === Awaiting.nothing ? Metric.packetsPubcompMissed : Metric.packetsPubcompInuse]++;
+  const { delivery } = session;
+  const state = delivery.flows.stateOf(id);
+  if (state !== Awaiting.pubcomp) {
+    countUnexpected(session, state, Metric.packetsPubcompMissed, Metric.packetsPubcompInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBCOMP', id);
     return;
   }
-  inflight.free(id);
-  session.log?.flowTouched();
-  if (session.backlog !== undefined || session.feeds !== undefined || session.resending !== undefined) session.pump();
+  delivery.flows.completed(id);
+  delivery.pumpWaiting();
+}
+
+/** Count an acknowledgement for a packet id that is not in flight, or that waits for another kind of acknowledgement. */
+function countUnexpected(session: Session, state: number, missed: number, inUse: number): void {
+  session.ports.metrics.counts[state === Awaiting.nothing ? missed : inUse]++;
 }
 
 /** The error for a packet id in flight that waits for another kind of acknowledgement [MQTT-3.3.4-1], [MQTT3-4.8.0-1]. */
@@ -151,11 +144,6 @@ const SENT: Readonly<Record<number, number>> = {
   [PUBREL]: Metric.packetsPubrelSent,
   [PUBCOMP]: Metric.packetsPubcompSent
 };
-
-/** The commit that an acknowledgement has to wait for if it promises state of the session; 0 for none. */
-export function ticketOf({ log, ports }: Session): number {
-  return log === undefined ? 0 : (ports.ledger as Ledger).ticketOf(log);
-}
 
 /**
  * Send an acknowledgement, after the commit that it has to wait for.
@@ -174,13 +162,7 @@ export function answer(
   isRepeated = false
 ): void {
   if (ticket > 0 || connection.pendingAcks?.mustQueue(first)) {
-    (connection.pendingAcks ??= new AckQueue(connection, session.ports.ledger as Ledger, SENDER)).add(
-      ticket,
-      first,
-      id,
-      code,
-      isRepeated
-    );
+    connection.queueAcks(session.ports.ledger as Ledger, SENDER).add(ticket, first, id, code, isRepeated);
     return;
   }
   answerNow(session, connection, first, id, code);
@@ -199,7 +181,7 @@ export function refuseTemporarily(
   reason: 'store_failed' | 'quota'
 ): void {
   if (session.protocolVersion === 5) answer(session, connection, first, id, ReasonCode.quotaExceeded);
-  else session.close(reason, reason === 'quota' ? ReasonCode.quotaExceeded : ReasonCode.serverUnavailable);
+  else session.lifecycle.close(reason, reason === 'quota' ? ReasonCode.quotaExceeded : ReasonCode.serverUnavailable);
 }
 
 /** Send an acknowledgement without waiting. */
@@ -224,16 +206,9 @@ const SENDER: AckSender<Connection<Session>> = {
   send: (connection, first, id, code) => answerNow(connection.session, connection, first, id, code),
   refuse: (connection, first, id) => refuseTemporarily(connection.session, connection, first, id, 'store_failed'),
   withdraw: ({ session }, id, isRepeated) => {
-    if (isRepeated) return session.awaitingRel?.has(id) !== true;
-    session.forgetIncoming(id); // if the client sends the message again, it is new
+    if (isRepeated) return session.inbound?.has(id) !== true;
+    session.inbound?.forget(id); // if the client sends the message again, it is new
     session.log?.flowTouched();
     return true;
   }
 };
-
-function countAcked(session: Session, message: Message | undefined, qos: QoS): void {
-  const { ports } = session;
-  ports.metrics.counts[Metric.messagesAcked]++;
-  if (message !== undefined && !message.isSystem && ports.events.heard['message.acked'])
-    ports.events.emit('message.acked', { message, client: session, qos });
-}

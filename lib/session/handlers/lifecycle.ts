@@ -19,13 +19,13 @@ export function onConnect(
   end: number
 ): void {
   const connection = session.connection as Connection<Session>;
-  connection.answerVersion = peekConnectVersion(buf, body, end);
+  connection.connectReceived(peekConnectVersion(buf, body, end));
   try {
     const packet = decodeConnect(buf, body, end);
     connection.packetTaken();
     session.ports.admission.connect(session, packet);
   } catch (error) {
-    if (error instanceof UnsupportedVersion) connection.answerVersion = error.answerAs; // [MQTT-3.1.2-2]
+    if (error instanceof UnsupportedVersion) connection.connectReceived(error.answerAs); // [MQTT-3.1.2-2]
     throw error;
   }
 }
@@ -39,23 +39,27 @@ export function onDisconnect(
   end: number
 ): void {
   const packet = decodeDisconnect(buf, body, end, session.protocolVersion);
+  const { client, lifecycle } = session;
   const expiry = packet.properties?.sessionExpiryInterval;
   if (expiry !== undefined) {
-    if (session.sessionExpiry === 0 && expiry !== 0) {
+    if (client.sessionExpiry === 0 && expiry !== 0) {
       throw new ProtocolError(
         ReasonCode.protocolError,
         'DISCONNECT: the session expiry interval cannot be changed from 0 to another value'
       ); // [MQTT-3.14.2-2]
     }
     const asked = expiry === 0xffff_ffff ? Infinity : expiry;
-    session.sessionExpiry = Math.min(asked, session.zoneSettings.maxSessionExpiryInterval);
+    client.expireAfter(Math.min(asked, client.zoneSettings.maxSessionExpiryInterval));
   }
-  session.disconnectReceived(packet.reasonCode);
+  const { reasonCode } = packet;
+  if (reasonCode === ReasonCode.success)
+    lifecycle.lost({ reason: 'normal', reasonCode, will: 'drop', isAbrupt: false });
+  else lifecycle.lost({ reason: 'disconnect_with_will', reasonCode, will: 'publish', isAbrupt: false });
 }
 
 /** Handle a DISCONNECT before CONNACK: the provisional session ends. */
 export function onDisconnectWhileConnecting(session: Session): void {
-  session.send('closed');
+  session.lifecycle.send('closed');
 }
 
 export function onAuthWhileConnecting(
@@ -72,7 +76,7 @@ export function onAuthWhileConnecting(
       'AUTH is allowed in MQTT 5.0 only; packet type 15 is reserved in earlier versions'
     );
   const packet = decodeAuth(buf, body, end);
-  const { auth } = session;
+  const { auth } = session.lifecycle;
   if (auth === undefined || packet.reasonCode !== ReasonCode.continueAuthentication) {
     throw new ProtocolError(ReasonCode.protocolError, 'AUTH: the broker has sent no authentication challenge'); // [MQTT-4.12.0-7]
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { ProtocolError } from '../../base/errors.ts';
 import { PUBACK, PUBREC } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
+import { Pause } from '../../connection/pause.ts';
 import { pauseForStore } from '../../connection/store-pause.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
@@ -16,7 +17,8 @@ import type { Ledger } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import type { Session } from '../session.ts';
-import { answer, refuseTemporarily, ticketOf } from './acknowledgements.ts';
+import { checkControls, checkLevels } from '../topic-checks.ts';
+import { answer, refuseTemporarily } from './acknowledgements.ts';
 
 const scan = newPublishScan();
 
@@ -29,7 +31,8 @@ export function onPublish(
   body: number,
   end: number
 ): void {
-  const { ports, zoneSettings } = session;
+  const { ports, client } = session;
+  const { zoneSettings } = client;
   const connection = session.connection as Connection<Session>;
   const qos = ((flags >> 1) & 3) as QoS;
   const retain = (flags & 1) !== 0;
@@ -65,7 +68,7 @@ export function onPublish(
       : routeOfAlias(session, connection, buf, topicAt, topicEnd, alias);
 
   const { counts } = ports.metrics;
-  connection.receivedMessages++;
+  connection.messageReceived();
   counts[Metric.messagesReceived]++;
   counts[QOS_RECEIVED[qos]]++;
   if (qos > 0 && !admitFlow(session, connection, qos, id)) return;
@@ -88,58 +91,57 @@ export function onPublish(
     route.topic,
     qos,
     retain,
-    session,
+    client,
     ports.time.nowMs,
     ports.time.wallMs,
     expiry
   );
   const isMapped =
-    session.mountpoint !== '' || (ports.rewrites.hasRules && connection.mappedTopic?.isRewritten === true);
+    client.mountpoint !== '' || (ports.rewrites.hasRules && session.inbound?.mappedTopic?.isRewritten === true);
   if (alias !== 0 || isMapped || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
-  if (route.kind === TopicKind.system && !session.isSuperuser) {
+  if (route.kind === TopicKind.system && !client.isSuperuser) {
     refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
-  if (ports.publishing.hasHooks) {
-    const decided = ports.publishing.decide(message, route, session);
-    if (isThenable(decided)) {
-      const isUndecided = qos === 2 && session.log !== undefined;
-      if (isUndecided) (session.undecided ??= new Set()).add(id);
-      session.pauseForHook();
-      const done = decided
-        .then((outcome) => {
-          if (isUndecided) session.undecided?.delete(id);
-          if (session.connection === connection) {
-            finish(
-              session,
-              connection,
-              outcome.message,
-              ports.routing.freshened(outcome.route),
-              id,
-              qos,
-              outcome.reasonCode
-            );
-          } else {
-            finishWithoutConnection(session, connection, outcome, id, qos, isUndecided);
-          }
-          session.resumeAfterHook(connection);
-        })
-        .catch((error: unknown) => {
-          if (isUndecided) session.undecided?.delete(id);
-          session.failInternally(error, 'continuing after a publish hook', connection);
-        })
-        .then(() => {
-          if (session.deciding === done) session.deciding = undefined;
-        });
-      session.deciding = done;
-      return;
-    }
-    finish(session, connection, decided.message, ports.routing.freshened(decided.route), id, qos, decided.reasonCode);
+  if (!ports.publishing.hasHooks) {
+    finish(session, connection, message, route, id, qos, 0);
     return;
   }
-  finish(session, connection, message, route, id, qos, 0);
+  const decided = ports.publishing.decide(message, route, client);
+  if (isThenable(decided)) finishLater(session, connection, decided, id, qos);
+  else
+    finish(session, connection, decided.message, ports.routing.freshened(decided.route), id, qos, decided.reasonCode);
+}
+
+/** Finish a message when the hooks have decided. Until then, the connection is not read. */
+function finishLater(
+  session: Session,
+  connection: Connection<Session>,
+  decided: Promise<PublishDecision>,
+  id: number,
+  qos: QoS
+): void {
+  const { ports } = session;
+  const inbound = session.ensureInbound();
+  const isUndecided = qos === 2 && session.log !== undefined;
+  if (isUndecided) inbound.hold(id);
+  connection.pause(Pause.hook);
+  const done = decided
+    .then((outcome) => {
+      if (isUndecided) inbound.decided(id);
+      const { message, route, reasonCode } = outcome;
+      if (session.connection === connection)
+        finish(session, connection, message, ports.routing.freshened(route), id, qos, reasonCode);
+      else finishWithoutConnection(session, connection, outcome, id, qos, isUndecided);
+      session.resumeAfterHook(connection);
+    })
+    .catch((error: unknown) => {
+      if (isUndecided) inbound.decided(id);
+      session.failInternally(error, 'continuing after a publish hook', connection);
+    });
+  inbound.wait(done);
 }
 
 /**
@@ -175,7 +177,7 @@ function finish(
 }
 
 /** Route a message, or store it until it is due. @returns the reason code of the acknowledgement */
-function routeOrDelay(ports: SessionPorts, message: Message, route: Route): number {
+function routeOrDelay(ports: SessionPorts<Session>, message: Message, route: Route): number {
   let code = 0;
   if (route.kind === TopicKind.delayed) code = ports.publishing.delay(message);
   else if (ports.publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
@@ -235,14 +237,14 @@ function dropRefused(
 
 /** Free the packet id of an incoming QoS 2 message that is refused. */
 function releaseIncoming(session: Session, id: number): void {
-  session.forgetIncoming(id); // [MQTT-4.3.3-9]
+  session.inbound?.forget(id); // [MQTT-4.3.3-9]
   session.log?.flowTouched();
 }
 
 /**
  * Finish a message whose connection closed while a hook decided. A QoS 2 message must be routed now, since the session has its packet id
  * and will not route a repeated PUBLISH [MQTT-4.3.3-10]. The next connection of the client is not read before that.
- * @param isUndecided its packet id was in `session.undecided`, and is to be persisted now
+ * @param isUndecided its packet id was in `InboundFlows.undecided`, and is to be persisted now
  */
 function finishWithoutConnection(
   session: Session,
@@ -258,7 +260,7 @@ function finishWithoutConnection(
   const isRefused =
     qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, ports.routing.freshened(route));
   if (reasonCode >= 0x80 || isRefused || (isPersisted && ledger.isFailed)) {
-    if (qos === 2) session.forgetIncoming(id);
+    if (qos === 2) session.inbound?.forget(id);
     if (isPersisted) log.flowTouched(); // the session is not unloaded while a packet id is undecided
     if (reasonCode === ReasonCode.serverShuttingDown)
       ports.announcer.dropped(message, 'server_shutting_down', undefined);
@@ -305,7 +307,7 @@ function refuseForbidden(
   acknowledge(session, connection, qos, id, session.protocolVersion === 5 ? reasonCode : 0, 0);
 }
 
-function countRefusal({ metrics }: SessionPorts, code: number): void {
+function countRefusal({ metrics }: SessionPorts<Session>, code: number): void {
   metrics.counts[code === ReasonCode.notAuthorized ? Metric.packetsPublishAuthError : Metric.packetsPublishError]++;
 }
 
@@ -330,10 +332,11 @@ function acknowledge(
  */
 function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, id: number): boolean {
   const { zoneSettings, ports } = session;
-  if (qos === 2 && session.awaitingRel?.has(id)) {
+  const { inbound } = session;
+  if (qos === 2 && inbound?.has(id)) {
     ports.metrics.counts[Metric.packetsPublishInuse]++;
-    session.noteRepeated(id);
-    const ticket = ports.ledger?.isFailed ? 0 : ticketOf(session); // while the store fails, known packet ids are those it has
+    inbound.repeated(id);
+    const ticket = ports.ledger?.isFailed ? 0 : (session.log?.ticket ?? 0); // while the store fails, known packet ids are those it has
     answer(session, connection, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
@@ -344,8 +347,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
     );
   }
   if (qos === 2) {
-    const ids = session.ensureAwaitingRel();
-    if (zoneSettings.maxAwaitingRel > 0 && ids.size >= zoneSettings.maxAwaitingRel) {
+    if (zoneSettings.maxAwaitingRel > 0 && (inbound?.count ?? 0) >= zoneSettings.maxAwaitingRel) {
       ports.metrics.counts[Metric.packetsPublishDropped]++;
       ports.metrics.counts[Metric.messagesQos2Dropped]++;
       if (session.protocolVersion !== 5)
@@ -356,8 +358,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
       answer(session, connection, PUBREC, id, ReasonCode.quotaExceeded); // PUBREC has no reason code 0x93 [MQTT-3.5.2-1]
       return false;
     }
-    ids.add(id);
-    session.noteAwaitingRel(id);
+    session.awaitRel(id);
   }
   return true;
 }
@@ -381,37 +382,32 @@ function routeOf(
   topicEnd: number
 ): Route {
   const { ports } = session;
-  if (session.mountpoint !== '' || ports.rewrites.hasRules)
-    return mappedRoute(session, connection, buf, topicAt, topicEnd);
+  if (session.client.mountpoint !== '' || ports.rewrites.hasRules) return mappedRoute(session, buf, topicAt, topicEnd);
   const known = connection.route;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && ports.routing.isFresh(known))
     return known;
   const route = ports.routing.resolve(buf, topicAt, topicEnd);
   session.checkRoute(route);
-  connection.route = route.isStale ? undefined : route;
+  connection.published(route);
   return route;
 }
 
 /** Get the route of a topic name that is rewritten or mounted. */
-function mappedRoute(
-  session: Session,
-  connection: Connection<Session>,
-  buf: Buffer,
-  topicAt: number,
-  topicEnd: number
-): Route {
-  const { ports } = session;
-  const known = connection.mappedTopic;
+function mappedRoute(session: Session, buf: Buffer, topicAt: number, topicEnd: number): Route {
+  const { ports, client } = session;
+  const inbound = session.ensureInbound();
+  const known = inbound.mappedTopic;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
     if (known.route !== undefined && ports.routing.isFresh(known.route)) return known.route;
     const route = ports.routing.of(known.topic);
-    known.route = route.isStale ? undefined : route;
+    if (!route.isStale || known.route !== undefined)
+      inbound.mapped({ ...known, route: route.isStale ? undefined : route });
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
-  session.checkControls(given, 'topic name');
-  session.checkLevels(levelCount(given));
-  const topic = mountedName(ports.rewrites.apply(given, 'publish'), session.mountpoint);
+  checkControls(client.zoneSettings, given, 'topic name');
+  checkLevels(client.zoneSettings, levelCount(given));
+  const topic = mountedName(ports.rewrites.apply(given, 'publish'), client.mountpoint);
   if (topic === undefined)
     throw new ProtocolError(
       ReasonCode.topicNameInvalid,
@@ -420,7 +416,7 @@ function mappedRoute(
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
-  connection.mappedTopic = { bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
+  inbound.mapped({ bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
   return route;
 }
 
@@ -440,10 +436,10 @@ function routeOfAlias(
   }
   if (topicEnd > topicAt) {
     const route = routeOf(session, connection, buf, topicAt, topicEnd);
-    (connection.topicAliases ??= [])[alias] = route.topic;
+    session.ensureInbound().setAlias(alias, route.topic);
     return route;
   }
-  const topic = alias === 0 ? undefined : connection.topicAliases?.[alias];
+  const topic = alias === 0 ? undefined : session.inbound?.topicOf(alias);
   if (topic === undefined)
     throw new ProtocolError(
       ReasonCode.protocolError,

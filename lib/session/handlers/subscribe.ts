@@ -5,6 +5,7 @@ import { PINGRESP } from '../../packets/encode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import { filterFault } from '../../topics/topic.ts';
 import type { Session } from '../session.ts';
+import { checkControls } from '../topic-checks.ts';
 
 /** Shared by all connections, so that an answer to PINGREQ allocates nothing. */
 const PINGRESP_FRAME = { buf: PINGRESP, start: 0, end: PINGRESP.length, packetIdAt: 0 };
@@ -41,7 +42,7 @@ export function onUnsubscribe(
  * @throws ProtocolError
  */
 function mustBeWellFormed(session: Session, filter: string): void {
-  session.checkControls(filter, 'topic filter');
+  checkControls(session.client.zoneSettings, filter, 'topic filter');
   const fault = filterFault(filter, session.protocolVersion === 5);
   if (fault !== undefined) throw new ProtocolError(ReasonCode.protocolError, fault);
 }

@@ -65,4 +65,8 @@ const LIVE = handlerTable(
 );
 
 /** The handler tables by state. During a re-authentication other packets are handled with the previous permissions [MQTT-4.12.1-2]. */
-export const HANDLERS: SessionHandlers = { beforeConnect: BEFORE_CONNECT, authenticating: AUTHENTICATING, live: LIVE };
+export const HANDLERS: SessionHandlers<Session> = {
+  beforeConnect: BEFORE_CONNECT,
+  authenticating: AUTHENTICATING,
+  live: LIVE
+};

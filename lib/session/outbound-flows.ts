@@ -1,0 +1,437 @@
+import type { DropReason } from '../events/events.ts';
+import { Metric } from '../events/metrics.ts';
+import type { Frame, Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import type { Zone } from '../records/zone.ts';
+import type { Subscriptions } from '../routing/subscriptions.ts';
+import { LARGEST_PACKET } from './agreement.ts';
+import { TopicAliases } from './aliases.ts';
+import { Awaiting, Inflight } from './inflight.ts';
+import type { SessionLog } from './log.ts';
+import type { DeliveryPorts, Outlet } from './ports.ts';
+import type { PersistedMessage } from './segment.ts';
+import type { SessionClient } from './session-client.ts';
+
+/** More bytes than any message has. A small integer, like the sizes that it is compared with. */
+const UNBOUNDED = 0x3fff_ffff;
+
+/** What `OutboundFlows` asks of the delivery that it belongs to. */
+export interface FlowOwner {
+  /** Queue a message. @returns false if it was dropped */
+  enqueue(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined
+  ): boolean;
+  /** Drop a message. @param persisted the message as the store has it */
+  drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void;
+}
+
+/**
+ * The outgoing messages of a session that are being sent or wait for an acknowledgement: packet ids, the Receive Maximum of the client,
+ * topic aliases, and what has to be sent again on a new connection.
+ */
+export class OutboundFlows {
+  readonly #ports: DeliveryPorts;
+  readonly client: SessionClient;
+  readonly subscriptions: Subscriptions;
+  readonly #owner: FlowOwner;
+  /** The connection of the client; undefined while it is away. */
+  connection: Outlet | undefined = undefined;
+  /** The session in the store; undefined if it is in memory alone. */
+  log: SessionLog | undefined = undefined;
+  inflight: Inflight | undefined = undefined;
+  zone: Zone;
+  /** Packet layout of the client: 5 for MQTT 5.0, else 4. */
+  layout: 4 | 5 = 4;
+  /** Bytes of the largest packet that the client accepts. */
+  maxFrame = LARGEST_PACKET;
+  /** Most packet ids in flight: the Receive Maximum of the client, or `maxInflight` if that is smaller. */
+  window = 0;
+  /** The last commit that a message has been deferred for. */
+  lastTicket = 0;
+  /** The session has ended: nothing is delivered to it any more. */
+  isOver = false;
+  /** Outgoing topic aliases; undefined if the client accepts none. */
+  #aliases: TopicAliases | undefined = undefined;
+  /** Packet ids in flight whose message this connection has still to send again, because the send quota is used up [MQTT-4.9.0-2]. */
+  #resending: Set<number> | undefined = undefined;
+
+  constructor(ports: DeliveryPorts, client: SessionClient, subscriptions: Subscriptions, owner: FlowOwner) {
+    this.#ports = ports;
+    this.client = client;
+    this.subscriptions = subscriptions;
+    this.#owner = owner;
+    this.zone = client.zoneSettings;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- connection
+
+  /** The client has connected, with the agreement in `client`. */
+  attach(connection: Outlet): void {
+    const { agreement, zoneSettings } = this.client;
+    this.connection = connection;
+    this.zone = zoneSettings;
+    this.layout = agreement.protocolVersion === 5 ? 5 : 4;
+    this.maxFrame = agreement.maxFrame;
+    this.window = agreement.window;
+    this.#aliases =
+      agreement.topicAliases > 0
+        ? new TopicAliases(agreement.topicAliases, zoneSettings.outboundAliasAfter)
+        : undefined;
+    this.#resending = undefined;
+  }
+
+  detach(): void {
+    this.connection = undefined;
+    this.#aliases = undefined;
+  }
+
+  /** The session is persisted from now on. */
+  persistIn(log: SessionLog): void {
+    this.log = log;
+  }
+
+  /** The session ends. */
+  end(): void {
+    this.isOver = true;
+  }
+
+  /** A message waits for this commit. */
+  deferred(ticket: number): void {
+    this.lastTicket = ticket;
+  }
+
+  /** Use these packet ids from the store; their messages follow (`Inflight.restoreMessage`). */
+  restore(inflight: Inflight | undefined): void {
+    this.inflight = inflight;
+  }
+
+  /** Remove everything from memory. */
+  unload(): void {
+    this.inflight = this.#resending = undefined;
+  }
+
+  /** The client is connected. */
+  get isOnline(): boolean {
+    return this.connection !== undefined;
+  }
+
+  /** Runs of QoS 0 frames need no changes for this client. */
+  get isPlain(): boolean {
+    return this.#aliases === undefined && this.client.mountpoint === '';
+  }
+
+  get isResending(): boolean {
+    return this.#resending !== undefined;
+  }
+
+  /** Most bytes of a QoS 1 or 2 message that may be sent now; 0 if none may. A message larger than `maxInflightBytes` is sent alone. */
+  room(): number {
+    const { inflight } = this;
+    if (inflight === undefined) return UNBOUNDED;
+    if (inflight.count >= this.window) return 0;
+    const { maxInflightBytes } = this.zone;
+    if (maxInflightBytes === 0 || inflight.bytes === 0) return UNBOUNDED;
+    return Math.max(0, maxInflightBytes - inflight.bytes);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- sending
+
+  /** Send one message without waiting for a commit. @param id its packet id; 0 if none is assigned yet @returns false if it was dropped */
+  send(
+    connection: Outlet,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): boolean {
+    const { layout } = this;
+    const ports = this.#ports;
+    const hasPacketId = id > 0;
+    if (ports.hooks.deliver.length > 0 && !message.isSystem) {
+      const taken = this.#askHooks(connection, message, qos, retain, ids, persisted, id);
+      if (taken !== undefined) return taken;
+    }
+    let expirySec = -1;
+    let isAged = false;
+    if (message.expiryInterval >= 0) {
+      const seconds = message.secondsInBroker(ports.time.nowMs);
+      if (message.hasExpired(ports.time.nowMs)) return this.#giveUp(message, 'expired', persisted, id); // [MQTT-3.3.2-5]
+      expirySec = message.expiryInterval - seconds; // [MQTT-3.3.2-6]
+      isAged = seconds > 0;
+    }
+    const isPlain =
+      this.isPlain &&
+      (layout === 4 ||
+        (ids === undefined &&
+          (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.packetIdAt > 0))));
+    let frame: Frame;
+    let mark = -1;
+    if (isPlain) {
+      frame = message.form(layout, qos > 0);
+      if (frame.end - frame.start > this.maxFrame) return this.#giveUp(message, 'too_large', persisted, id); // [MQTT-3.1.2-24, -25]
+      if (qos > 0 && id === 0) id = this.takeId(message, qos, retain, ids, persisted);
+      mark = ((0x30 | (qos << 1) | (retain ? 1 : 0)) << 16) | id;
+    } else {
+      if (qos > 0 && id === 0) id = this.takeId(message, qos, retain, ids, persisted);
+      const packet = this.#encode(message, qos, retain, false, id, ids, expirySec);
+      if (packet === undefined) return this.#giveUp(message, 'too_large', persisted, id);
+      frame = { buf: packet, start: 0, end: packet.length, packetIdAt: 0 };
+    }
+    if (hasPacketId) this.inflight?.markSent(id);
+    connection.sendMessage(frame, mark);
+    this.#count(qos);
+    if (persisted !== undefined) {
+      if (qos === 0) this.log?.finish(persisted);
+      else persisted.sent();
+    }
+    if (ports.events.heard['message.delivered'] && !message.isSystem)
+      ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
+    return true;
+  }
+
+  /** Drop a message that cannot be sent, and free its packet id. @returns false */
+  #giveUp(message: Message, reason: DropReason, persisted: PersistedMessage | undefined, id: number): false {
+    if (id > 0) this.inflight?.free(id);
+    this.#owner.drop(message, reason, persisted);
+    return false;
+  }
+
+  /**
+   * Ask the deliver hooks. They are asked when a message is sent and not when it is queued, so that permissions withdrawn meanwhile count.
+   * @returns undefined if the message may be sent; false if it was dropped; true if it was left to the next connection
+   */
+  #askHooks(
+    connection: Outlet,
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): boolean | undefined {
+    if (!this.#ports.publishing.mayDeliver(message, this.client)) return this.#giveUp(message, 'hook', persisted, id);
+    return this.connection === connection
+      ? undefined
+      : this.#leaveToNextConnection(message, qos, retain, ids, persisted, id);
+  }
+
+  /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
+  #leaveToNextConnection(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined,
+    id: number
+  ): boolean {
+    if (this.isOver) {
+      this.#owner.drop(message, 'session_terminated', persisted);
+      return false;
+    }
+    if (qos === 0) return persisted !== undefined || this.#owner.enqueue(message, qos, retain, ids, persisted);
+    if (id === 0) id = this.takeId(message, qos, retain, ids, persisted);
+    this.inflight?.markUnsent(id); // messages in flight are sent before queued ones
+    return true;
+  }
+
+  #count(qos: QoS): void {
+    const { counts } = this.#ports.metrics;
+    counts[Metric.packetsPublishSent]++;
+    counts[Metric.messagesSent]++;
+    counts[QOS_SENT[qos]]++;
+    counts[Metric.messagesDelivered]++;
+  }
+
+  /** Assign a packet id to a QoS 1 or 2 message. */
+  takeId(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    ids: readonly number[] | undefined,
+    persisted: PersistedMessage | undefined
+  ): number {
+    this.inflight ??= new Inflight();
+    if (persisted !== undefined) this.log?.flowTouched();
+    let resendable: Message | undefined;
+    if (this.client.isPersistent || this.#isNeededUntilAcked) {
+      message.detachFromPublisher();
+      resendable = message;
+    }
+    return this.inflight.take(
+      qos === 1 ? Awaiting.puback : Awaiting.pubrec,
+      resendable,
+      qos | (retain ? 4 : 0),
+      resendable === undefined ? undefined : ids,
+      persisted
+    );
+  }
+
+  /** Messages in flight must be stored until they are acknowledged, even if the session ends with its connection. */
+  get #isNeededUntilAcked(): boolean {
+    const { retryInterval, maxInflightBytes } = this.zone;
+    if (retryInterval > 0 || maxInflightBytes > 0 || this.#ports.events.heard['message.acked']) return true;
+    return this.subscriptions.shared > 0; // handed over to other members of the share group when the session ends
+  }
+
+  /**
+   * Encode a PUBLISH that no other client can share: because of a mount point, a topic alias, subscription identifiers or the expiry.
+   * @returns undefined if the packet is too large for the client
+   */
+  #encode(
+    message: Message,
+    qos: QoS,
+    retain: boolean,
+    dup: boolean,
+    messageId: number,
+    ids: readonly number[] | undefined,
+    expirySec: number
+  ): Buffer | undefined {
+    const { layout } = this;
+    const { mountpoint } = this.client;
+    const topic = mountpoint === '' ? undefined : unmounted(message.topic, mountpoint);
+    const plain = { qos, retain, dup, messageId, subscriptionIds: ids, expirySec, alias: 0, topic };
+    const aliases = this.#aliases;
+    if (aliases !== undefined && layout === 5) {
+      const choice = aliases.choose(message.topic);
+      if (choice !== 0) {
+        const alias = Math.abs(choice);
+        const packet = message.encode(layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
+        if (packet.length <= this.maxFrame) return packet;
+        if (choice < 0) aliases.forget(message.topic); // without the alias the packet is three bytes shorter
+      }
+    }
+    const packet = message.encode(layout, plain);
+    return packet.length <= this.maxFrame ? packet : undefined;
+  }
+
+  // -------------------------------------------------------------------------------------------------------- acknowledgements
+
+  /** The acknowledgement that the client may send for a packet id (`Awaiting`). */
+  stateOf(id: number): number {
+    return this.inflight === undefined ? Awaiting.nothing : this.inflight.acknowledgeable(id);
+  }
+
+  /** A message is acknowledged, or refused by a PUBREC: the flow ends and its packet id is free. */
+  acknowledged(id: number, qos: QoS): void {
+    const inflight = this.inflight as Inflight;
+    this.#resending?.delete(id);
+    const persisted = inflight.persistedOf(id);
+    this.#countAcked(inflight.free(id), qos);
+    if (persisted !== undefined) this.log?.finish(persisted);
+  }
+
+  /** The client has received a QoS 2 message (PUBREC): from now on only PUBREL is sent again. */
+  received(id: number): void {
+    const inflight = this.inflight as Inflight;
+    this.#resending?.delete(id);
+    const persisted = inflight.persistedOf(id);
+    this.#countAcked(inflight.release(id), 2);
+    if (persisted !== undefined) this.log?.finish(persisted);
+    this.log?.flowChanged(); // PUBREL must wait: a PUBLISH resent after PUBREL would be delivered a second time
+  }
+
+  /** A QoS 2 flow is complete (PUBCOMP). */
+  completed(id: number): void {
+    this.inflight?.free(id);
+    this.log?.flowTouched();
+  }
+
+  #countAcked(message: Message | undefined, qos: QoS): void {
+    const { metrics, events } = this.#ports;
+    metrics.counts[Metric.messagesAcked]++;
+    if (message !== undefined && !message.isSystem && events.heard['message.acked'])
+      events.emit('message.acked', { message, client: this.client, qos });
+  }
+
+  // ----------------------------------------------------------------------------------------------------------- sending again
+
+  /**
+   * Send unacknowledged packets again, in order and with DUP [MQTT-4.4.0-1, MQTT-3.3.1-1].
+   * @param before a `mark` of `inflight`: only packets sent before it
+   */
+  resend(before?: number): void {
+    const { connection, inflight } = this;
+    if (connection === undefined || inflight === undefined) return;
+    for (const id of inflight.inOrder(before)) {
+      if (inflight.stateOf(id) === Awaiting.pubcomp) {
+        connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
+        this.#ports.metrics.counts[Metric.packetsPubrelSent]++;
+      } else if (inflight.persistedOf(id)?.isDone) {
+        inflight.free(id); // the message was refused after its packet id was assigned
+      } else {
+        (this.#resending ??= new Set()).add(id);
+      }
+    }
+    this.resendSome();
+  }
+
+  /** Go on sending messages again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
+  resendSome(): void {
+    const { inflight, connection } = this;
+    const resending = this.#resending;
+    if (inflight === undefined || resending === undefined || connection === undefined) return;
+    for (const id of resending) {
+      if (connection.isBlocked || inflight.count - resending.size >= this.window) return;
+      resending.delete(id);
+      const message = inflight.messageOf(id);
+      if (message === undefined) continue;
+      this.#resendOne(connection, inflight, id, message);
+      if (this.connection !== connection) return; // a hook or a listener closed it
+    }
+    this.#resending = undefined;
+  }
+
+  #resendOne(connection: Outlet, inflight: Inflight, id: number, message: Message): void {
+    const ports = this.#ports;
+    const isFirst = !inflight.wasSent(id);
+    if (isFirst) {
+      const reason = this.#refusal(message);
+      if (reason !== undefined) {
+        const refused = inflight.persistedOf(id);
+        inflight.free(id);
+        this.#owner.drop(message, reason, refused);
+        return;
+      }
+      if (this.connection !== connection) return; // a hook closed it
+    }
+    const flags = inflight.flagsOf(id);
+    const qos = (flags & 3) as QoS;
+    const retain = (flags & 4) !== 0;
+    const { expiryInterval } = message;
+    const expirySec = expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - message.secondsInBroker(ports.time.nowMs)); // [MQTT-4.3.3-7]
+    const packet = this.#encode(message, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), expirySec);
+    const persisted = inflight.persistedOf(id);
+    if (packet === undefined) {
+      inflight.free(id);
+      this.#owner.drop(message, 'too_large', persisted);
+      return;
+    }
+    persisted?.sent();
+    inflight.markSent(id);
+    connection.sendMessage({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, -1);
+    this.#count(qos);
+    if (isFirst && !message.isSystem && ports.events.heard['message.delivered'])
+      ports.events.emit('message.delivered', { message, client: this.client, qos, retain });
+  }
+
+  /** Check a message that was never sent. @returns why it must be dropped; undefined if it may be sent */
+  #refusal(message: Message): DropReason | undefined {
+    const ports = this.#ports;
+    const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
+    if (hasHook && !ports.publishing.mayDeliver(message, this.client)) return 'hook';
+    return message.hasExpired(ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
+  }
+}
+
+const QOS_SENT = [Metric.messagesQos0Sent, Metric.messagesQos1Sent, Metric.messagesQos2Sent];
+
+/** Remove the mount point from a topic name. */
+function unmounted(topic: string, mountpoint: string): string {
+  return topic.startsWith(mountpoint) ? topic.slice(mountpoint.length) : topic;
+}

@@ -1,0 +1,104 @@
+import type { DropReason } from '../events/events.ts';
+import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import { handOutQos, type PendingFeed, type RetainedFeed, RetainedFeeds } from '../retained/retained-feed.ts';
+import type { Subscription } from '../routing/subscription.ts';
+import type { OutboundFlows } from './outbound-flows.ts';
+import type { DeliveryPorts, Outlet } from './ports.ts';
+
+/** What `RetainedDelivery` asks of the delivery that it belongs to. */
+export interface FeedOwner {
+  readonly flows: OutboundFlows;
+  readonly backlog: { readonly length: number; readonly qos0Count: number } | undefined;
+  /** Send or queue a retained message. */
+  offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean;
+  drop(message: Message, reason: DropReason): void;
+}
+
+/** Sends the retained messages of new subscriptions, as far as the window and the stream allow. It exists while there are any. */
+export class RetainedDelivery {
+  readonly #feeds: RetainedFeeds;
+  readonly #owner: FeedOwner;
+  readonly #ports: DeliveryPorts;
+
+  constructor(owner: FeedOwner, ports: DeliveryPorts) {
+    this.#owner = owner;
+    this.#ports = ports;
+    this.#feeds = new RetainedFeeds(({ filter }) => owner.flows.log?.subscriptionTouched(filter));
+  }
+
+  get isDone(): boolean {
+    return this.#feeds.isDone;
+  }
+
+  /** The positions of feeds that were sent in part, for the flow record. */
+  get pending(): PendingFeed[] {
+    return this.#feeds.pending;
+  }
+
+  /** See `RetainedFeeds`. */
+  pendingBefore(subscription: Subscription): number | undefined {
+    return this.#feeds.pendingBefore(subscription);
+  }
+
+  ask(feed: RetainedFeed): void {
+    this.#feeds.ask(feed);
+  }
+
+  /** The connection has closed: keep what the next one has to send. */
+  unload(): void {
+    this.#feeds.unload();
+  }
+
+  /** @param left number of messages that may be sent @returns the number that is left of it */
+  pump(connection: Outlet, left: number): number {
+    const owner = this.#owner;
+    const feeds = this.#feeds;
+    while (!feeds.isDone && owner.flows.connection === connection && !connection.isBlocked && left > 0) {
+      if (feeds.mayLoad) {
+        left -= 1 + (this.#load() >> 5);
+        continue;
+      }
+      const { backlog } = owner;
+      const feed = feeds.choose(this.#hasQuota);
+      if (feed === undefined || (backlog !== undefined && backlog.qos0Count > 0)) break;
+      left--;
+      const message = feeds.next(feed);
+      if (message !== undefined) this.#handOut(feed, message);
+    }
+    return left;
+  }
+
+  /** Whether a retained message of QoS 1 or 2 may be sent now. Messages in the backlog are sent first. */
+  get #hasQuota(): boolean {
+    const { backlog, flows } = this.#owner;
+    const isFirst = (backlog?.length ?? 0) === 0 && (flows.log === undefined || flows.log.isCaughtUp);
+    return isFirst && flows.room() > 0;
+  }
+
+  #load(): number {
+    const { subscriptions, zone } = this.#owner.flows;
+    return this.#feeds.load((subscription) => subscriptions.get(subscription.filter) === subscription, zone.upgradeQos);
+  }
+
+  #handOut(feed: RetainedFeed, message: Message): void {
+    const { subscription } = feed;
+    const { zone, client } = this.#owner.flows;
+    if ((subscription.noLocal || zone.ignoreLoopDeliver) && message.clientId === client.clientId) {
+      this.#owner.drop(message, 'no_local'); // [MQTT-3.8.3-3]
+      return;
+    }
+    const qos = handOutQos(message, subscription, zone.upgradeQos);
+    this.#owner.offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
+  }
+
+  /** Send the retained message of a topic ahead of its turn, so that a newer message does not overtake it. */
+  handOutFirst(topic: string): void {
+    const entry = this.#ports.retained.get(topic);
+    if (entry === undefined) return;
+    for (const feed of this.#feeds) {
+      const message = feed.takeAhead(entry);
+      if (message !== undefined) this.#handOut(feed, message);
+    }
+  }
+}

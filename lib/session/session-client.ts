@@ -1,0 +1,151 @@
+import { inspect } from 'node:util';
+import type { Publisher } from '../packets/message.ts';
+import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
+import { type ClientInfo, clientFacts, type TransportInfo } from '../records/client.ts';
+import type { Zone } from '../records/zone.ts';
+import { type Agreement, NO_AGREEMENT, storedAgreement } from './agreement.ts';
+import type { SessionRecord } from './session-record.ts';
+
+/**
+ * The client of a session, as hooks and events receive it and as its messages name their publisher.
+ *
+ * The object stays the same while the session exists; a returning client changes its facts.
+ */
+export class SessionClient implements ClientInfo, Publisher {
+  /** What the last CONNECT has agreed. */
+  agreement: Agreement = NO_AGREEMENT;
+  zoneSettings: Zone;
+  clientId = '';
+  username: string | undefined = undefined;
+  mountpoint = '';
+  /** Seconds; 0 if there is no keep alive. */
+  keepalive = 0;
+  /** Seconds; `Infinity` if the session never expires. */
+  sessionExpiry = 0;
+  isSuperuser = false;
+  transportInfo: TransportInfo;
+  /** Wall-clock milliseconds. */
+  connectedAt: number | undefined = undefined;
+  /** Wall-clock milliseconds. */
+  disconnectedAt: number | undefined = undefined;
+  #identity: Publisher | undefined = undefined;
+
+  constructor(zone: Zone, transportInfo: TransportInfo) {
+    this.zoneSettings = zone;
+    this.transportInfo = transportInfo;
+  }
+
+  get protocolVersion(): ProtocolVersion {
+    return this.agreement.protocolVersion;
+  }
+
+  get cleanStart(): boolean {
+    return this.agreement.cleanStart;
+  }
+
+  get isBridge(): boolean {
+    return this.agreement.isBridge;
+  }
+
+  get userProperties(): readonly UserProperty[] {
+    return this.agreement.userProperties;
+  }
+
+  get zone(): string {
+    return this.zoneSettings.name;
+  }
+
+  /** The session outlives its connection. */
+  get isPersistent(): boolean {
+    return this.sessionExpiry > 0;
+  }
+
+  /** See `Publisher`. */
+  get identity(): Publisher {
+    const { clientId, username } = this;
+    if (this.#identity?.clientId !== clientId || this.#identity.username !== username)
+      this.#identity = { clientId, username };
+    return this.#identity;
+  }
+
+  /** The properties for `JSON.stringify` (and below for `console.log`). */
+  toJSON(): ClientInfo {
+    return clientFacts(this);
+  }
+
+  [inspect.custom](): ClientInfo {
+    return clientFacts(this);
+  }
+
+  /** The facts from the store. @param disconnectedAt wall-clock milliseconds */
+  restore(record: SessionRecord, disconnectedAt: number): void {
+    const { clientId, username, protocolVersion, cleanStart, isBridge, userProperties } = record;
+    this.agreement = storedAgreement(protocolVersion, cleanStart, isBridge, userProperties);
+    this.clientId = clientId;
+    this.username = username;
+    this.mountpoint = record.mountpoint;
+    this.isSuperuser = record.isSuperuser;
+    this.keepalive = record.keepalive;
+    this.sessionExpiry = record.sessionExpiry;
+    this.disconnectedAt = disconnectedAt;
+  }
+
+  /** A CONNECT has been received. */
+  introduced(agreement: Agreement, clientId: string, username: string | undefined): void {
+    this.agreement = agreement;
+    this.clientId = clientId;
+    this.username = username;
+    this.mountpoint = '';
+  }
+
+  /** The broker has decided who the client is. */
+  identified(clientId: string, username: string | undefined): void {
+    this.clientId = clientId;
+    this.username = username;
+  }
+
+  /** All topics of the client get this prefix. */
+  mountAt(mountpoint: string): void {
+    this.mountpoint = mountpoint;
+  }
+
+  /** The hooks have decided whether access control applies to the client. */
+  exempt(isSuperuser: boolean): void {
+    this.isSuperuser = isSuperuser;
+  }
+
+  /** The keep alive and the session expiry interval of the CONNECT are agreed; both in seconds. */
+  agreed(keepalive: number, sessionExpiry: number): void {
+    this.keepalive = keepalive;
+    this.sessionExpiry = sessionExpiry;
+  }
+
+  /** The session shall expire this number of seconds after the connection has closed. */
+  expireAfter(seconds: number): void {
+    this.sessionExpiry = seconds;
+  }
+
+  /** The connection belongs to the session from this time on. @param wallMs wall-clock milliseconds */
+  connected(transportInfo: TransportInfo, wallMs: number): void {
+    this.transportInfo = transportInfo;
+    this.connectedAt = wallMs;
+    this.disconnectedAt = undefined;
+  }
+
+  /** The connection has closed. @param wallMs wall-clock milliseconds */
+  disconnected(wallMs: number): void {
+    this.connectedAt = undefined;
+    this.disconnectedAt = wallMs;
+  }
+
+  /** The client has returned: adopt what its new CONNECT has agreed. */
+  returned(other: SessionClient): void {
+    this.agreement = other.agreement;
+    this.zoneSettings = other.zoneSettings;
+    this.username = other.username;
+    this.mountpoint = other.mountpoint;
+    this.keepalive = other.keepalive;
+    this.sessionExpiry = other.sessionExpiry;
+    this.isSuperuser = other.isSuperuser;
+  }
+}
