@@ -35,7 +35,7 @@ export {
   type Settings
 } from './broker/options.ts';
 export type { Retained } from './broker/retained.ts';
-export type { KickOptions, SessionFigures, SessionHandle, SubscriptionRecord } from './broker/session-handle.ts';
+export type { KickOptions, SessionHandle } from './broker/session-handle.ts';
 export type { Sessions } from './broker/sessions.ts';
 export type { Table } from './broker/tables.ts';
 export { Client, type ClientListener, connectClient } from './client/client.ts';
@@ -109,6 +109,8 @@ export type {
   ListenerHandle,
   ListenerProtocol
 } from './records/listener.ts';
+export type { ConnectionTraffic, SessionCounts, SessionFigures } from './records/session-figures.ts';
+export type { SubscriptionRecord } from './records/subscription-record.ts';
 export { plainAddress, type TlsFacts, verifiedCertificate } from './records/transport-info.ts';
 export { type Given as GivenOptions, ZONE_OPTIONS, type Zone, type ZoneInput } from './records/zone.ts';
 export type { SharedStrategy } from './routing/share-group.ts';

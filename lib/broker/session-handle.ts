@@ -1,55 +1,15 @@
 import { BrokerError, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
-import { SUBSCRIPTION_NAMES, type SubscriptionOptions } from '../events/events.ts';
+import { SUBSCRIPTION_NAMES } from '../events/events.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
+import { recordOf } from '../records/record-table.ts';
+import { FIGURE_FIELDS, type SessionFigures } from '../records/session-figures.ts';
+import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
 import type { Session } from '../session/session.ts';
-import { checkTopicFilter } from '../topics/topic.ts';
+import { checkTopicFilter, mountedFilter } from '../topics/topic.ts';
 import { type AutoSubscription, checkSubscription } from './options.ts';
-import { mounted, type Subscribing, unmountedFilter } from './subscribing.ts';
-
-/** One subscription of one session. */
-export interface SubscriptionRecord {
-  readonly clientId: string;
-  /** The topic filter as the client sees it, without the mount point and including a share prefix. */
-  readonly filter: string;
-  readonly options: SubscriptionOptions;
-}
-
-/**
- * The figures of a session, under their documented names.
- *
- * Figures that begin with `recv` count what the client has sent, those with `send` what was sent to it: `Oct` counts bytes, `Cnt` reads and
- * writes of the stream, `Pkt` packets and `Msg` PUBLISH packets. They belong to the current connection and are 0 without one. For figures
- * that begin with `max`, 0 means unlimited.
- */
-export interface SessionFigures {
-  /** Time at which the session was created, in wall-clock milliseconds. */
-  readonly createdAt: number;
-  readonly subscriptions: number;
-  readonly maxSubscriptions: number;
-  /** Messages sent to the client at QoS 1 or 2 whose acknowledgement is not complete. */
-  readonly inflight: number;
-  readonly maxInflight: number;
-  /** Messages in the backlog. */
-  readonly mqueueLen: number;
-  readonly maxMqueue: number;
-  /** Messages for this session that were dropped, for any reason. */
-  readonly mqueueDropped: number;
-  /** QoS 2 messages from the client for which the PUBREL has not arrived. */
-  readonly awaitingRel: number;
-  readonly maxAwaitingRel: number;
-  readonly recvOct: number;
-  readonly recvCnt: number;
-  readonly recvPkt: number;
-  readonly recvMsg: number;
-  readonly sendOct: number;
-  readonly sendCnt: number;
-  readonly sendPkt: number;
-  readonly sendMsg: number;
-  /** Bytes that are written to the stream and not sent yet. */
-  readonly sendPend: number;
-}
+import type { Subscribing } from './subscribing.ts';
 
 /** Options of `session.kick`. */
 export interface KickOptions {
@@ -103,30 +63,7 @@ export class SessionHandle {
 
   /** The figures of the session at this moment. */
   figures(): SessionFigures {
-    const session = this.#session;
-    const { connection, zoneSettings, log, delivery } = session;
-    const flows = log?.flows;
-    return {
-      createdAt: session.createdAt,
-      subscriptions: session.subscriptions.size,
-      maxSubscriptions: zoneSettings.maxSubscriptions,
-      inflight: flows?.inflight ?? delivery.flows.inflight?.count ?? 0,
-      maxInflight: session.client.agreement.window,
-      mqueueLen: Math.max(log?.waiting ?? 0, delivery.backlog?.length ?? 0),
-      maxMqueue: zoneSettings.maxMqueueLen,
-      mqueueDropped: delivery.dropped,
-      awaitingRel: flows?.awaitingRel ?? session.inbound?.count ?? 0,
-      maxAwaitingRel: zoneSettings.maxAwaitingRel,
-      recvOct: connection?.receivedBytes ?? 0,
-      recvCnt: connection?.receivedChunks ?? 0,
-      recvPkt: connection?.receivedPackets ?? 0,
-      recvMsg: connection?.receivedMessages ?? 0,
-      sendOct: connection?.sentBytes ?? 0,
-      sendCnt: connection?.sentWrites ?? 0,
-      sendPkt: connection?.sentPackets ?? 0,
-      sendMsg: connection?.sentMessages ?? 0,
-      sendPend: connection?.stream.writableLength ?? 0
-    };
+    return recordOf(FIGURE_FIELDS, this.#session, this.#session.ports.node);
   }
 
   /** The error for a change of persisted state that the store cannot take now; undefined: changes are possible. */
@@ -137,21 +74,8 @@ export class SessionHandle {
 
   /** The subscriptions in order of creation. Those restored from the store come first, ordered by the bytes of their filters. */
   *subscriptions(): IterableIterator<SubscriptionRecord> {
-    const { clientId, mountpoint } = this.#session.client;
-    for (const {
-      filter,
-      qos,
-      noLocal,
-      retainAsPublished,
-      retainHandling,
-      ids
-    } of this.#session.subscriptions.values()) {
-      yield {
-        clientId,
-        filter: unmountedFilter(filter, mountpoint),
-        options: { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] }
-      };
-    }
+    const { subscriptions, ports } = this.#session;
+    for (const subscription of subscriptions.values()) yield recordOf(SUBSCRIPTION_FIELDS, subscription, ports.node);
   }
 
   /**
@@ -182,7 +106,8 @@ export class SessionHandle {
   unsubscribe(filter: string): boolean {
     const { subscriptions, client } = this.#session;
     const refusal = this.#refusal;
-    if (refusal !== undefined && subscriptions.get(mounted(filter, client.mountpoint)) !== undefined) throw refusal;
+    if (refusal !== undefined && subscriptions.get(mountedFilter(filter, client.mountpoint)) !== undefined)
+      throw refusal;
     return this.#subscribing.unsubscribeFor(this.#session, filter);
   }
 

@@ -20,7 +20,14 @@ import { Subscription } from '../routing/subscription.ts';
 import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
-import { checkTopicFilter, isWildcard, MAX_TOPIC_BYTES, parseSharedFilter } from '../topics/topic.ts';
+import {
+  checkTopicFilter,
+  isWildcard,
+  MAX_TOPIC_BYTES,
+  mountedFilter,
+  parseSharedFilter,
+  unmountedFilter
+} from '../topics/topic.ts';
 import type { Retainer } from './features/retainer.ts';
 import type { AutoSubscription } from './options.ts';
 import type { SessionIndex } from './session-index.ts';
@@ -265,7 +272,7 @@ export class Subscribing {
     if (session.state === 'gone') return ReasonCode.unspecifiedError; // a listener ended it
     const { zoneSettings } = session;
     const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
-    const stored = mounted(filter, session.client.mountpoint);
+    const stored = mountedFilter(filter, session.client.mountpoint);
     const known = session.subscriptions.get(stored);
     if (session.log !== undefined && this.#host.ledger?.isFailed)
       return this.#refused(session, ReasonCode.quotaExceeded);
@@ -368,7 +375,7 @@ export class Subscribing {
         granted.push(ReasonCode.topicFilterInvalid);
         continue;
       }
-      const filter = mounted(this.#host.rewrites.apply(topic, 'subscribe'), session.client.mountpoint);
+      const filter = mountedFilter(this.#host.rewrites.apply(topic, 'subscribe'), session.client.mountpoint);
       if (ledger?.isFailed && mayBePersisted(session, filter)) {
         metrics.counts[Metric.packetsUnsubscribeError]++;
         granted.push(NOT_PERSISTED);
@@ -417,7 +424,7 @@ export class Subscribing {
   }
 
   unsubscribeFor(session: Session, filter: string): boolean {
-    return this.remove(session, mounted(filter, session.client.mountpoint));
+    return this.remove(session, mountedFilter(filter, session.client.mountpoint));
   }
 }
 
@@ -430,23 +437,4 @@ function releaseFeeds({ delivery }: Session, feeds: readonly RetainedFeed[]): vo
 /** Whether a subscription may be in the store, including one that was removed since the last commit. */
 function mayBePersisted({ log, subscriptions }: Session, filter: string): boolean {
   return log !== undefined && (subscriptions.get(filter) !== undefined || log.isUnwritten(filter));
-}
-
-/** A topic filter with the mount point, which is inserted after a share prefix. */
-export function mounted(filter: string, mountpoint: string): string {
-  if (mountpoint === '') return filter;
-  const at = sharePrefix(filter);
-  return filter.slice(0, at) + mountpoint + filter.slice(at);
-}
-
-/** A stored topic filter without the mount point, as the client knows it. */
-export function unmountedFilter(filter: string, mountpoint: string): string {
-  if (mountpoint === '') return filter;
-  const at = sharePrefix(filter);
-  return filter.startsWith(mountpoint, at) ? filter.slice(0, at) + filter.slice(at + mountpoint.length) : filter;
-}
-
-function sharePrefix(filter: string): number {
-  const shared = parseSharedFilter(filter);
-  return typeof shared === 'object' ? filter.length - shared.filter.length : 0;
 }

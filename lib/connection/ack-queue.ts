@@ -56,6 +56,11 @@ export class AckQueue<C extends AckConnection> implements Waiter {
     this.#ledger = ledger;
   }
 
+  /** Number of acknowledgements that wait. */
+  get length(): number {
+    return this.#tickets.length - this.#head;
+  }
+
   get isEmpty(): boolean {
     return this.#head === this.#tickets.length;
   }

@@ -44,6 +44,8 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   feeds: RetainedDelivery | undefined = undefined;
   /** Number of messages of this session that were dropped. */
   dropped = 0;
+  /** Number of messages that had to wait in the backlog or in the store. */
+  enqueued = 0;
   readonly #ports: DeliveryPorts;
   readonly #owner: DeliveryOwner;
   /** Messages that wait for a commit. */
@@ -136,6 +138,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.flows.zone.mqueuePriorities !== undefined);
     const persisted = log.append(message, qos, retain, ids, isInMemory);
     if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
+    this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
     log.trim();
     return true;
@@ -177,6 +180,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       this.drop(message, 'qos0_msg');
       return false;
     }
+    this.enqueued++;
     message.detachFromPublisher();
     if (qos === 0) this.outboundFastPath = 0;
     return this.#ensureBacklog().push(message, qos, retain, ids, persisted);

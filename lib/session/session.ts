@@ -47,6 +47,8 @@ export class Session implements ConnectionOwner {
   connection: Connection<Session> | undefined = undefined;
   /** Wall-clock milliseconds. */
   createdAt = 0;
+  /** Number of PUBLISH packets that were sent on earlier connections. */
+  delivered = 0;
   /** The persisted will of a session that is not persisted itself. */
   willRecord: { changed(): void } | undefined = undefined;
   #isCountedPersistent = false;
@@ -130,6 +132,7 @@ export class Session implements ConnectionOwner {
 
   /** The connection has closed, or belongs to another session now. */
   detach(): void {
+    this.delivered += this.connection?.sentMessages ?? 0;
     this.connection = undefined;
   }
 

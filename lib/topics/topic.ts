@@ -178,6 +178,25 @@ export function mountedName(name: string, mountpoint: string): string | undefine
   return mounted.length * 3 > MAX_TOPIC_BYTES && Buffer.byteLength(mounted) > MAX_TOPIC_BYTES ? undefined : mounted;
 }
 
+/** A topic filter with a mount point, which is inserted after a share prefix. */
+export function mountedFilter(filter: string, mountpoint: string): string {
+  if (mountpoint === '') return filter;
+  const at = sharePrefixLength(filter);
+  return filter.slice(0, at) + mountpoint + filter.slice(at);
+}
+
+/** A stored topic filter without its mount point, as the client knows it. */
+export function unmountedFilter(filter: string, mountpoint: string): string {
+  if (mountpoint === '') return filter;
+  const at = sharePrefixLength(filter);
+  return filter.startsWith(mountpoint, at) ? filter.slice(0, at) + filter.slice(at + mountpoint.length) : filter;
+}
+
+function sharePrefixLength(filter: string): number {
+  const shared = parseSharedFilter(filter);
+  return typeof shared === 'object' ? filter.length - shared.filter.length : 0;
+}
+
 /** Whether a valid topic filter contains a wildcard. */
 export function isWildcard(filter: string): boolean {
   // "#" can only be the last character [MQTT-4.7.1-1]

@@ -505,13 +505,14 @@ describe('A broker in an app', () => {
       properties: { subscriptionIdentifier: [7] }
     });
     await b.subscribe('x/+', { retainHandling: 2, retainAsPublished: true });
-    const options = { qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0, id: undefined };
+    const { node } = broker.settings;
+    const options = { node, qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0, id: undefined };
     assert.deepEqual(
       [...broker.subscriptions()],
       [
-        { clientId: 'a', filter: 'x/+', options: { ...options, qos: 1, noLocal: true, id: 7 } },
-        { clientId: 'a', filter: '$share/g/y', options: { ...options, id: 7 } },
-        { clientId: 'b', filter: 'x/+', options: { ...options, retainAsPublished: true, retainHandling: 2 } }
+        { ...options, clientId: 'a', filter: 'x/+', qos: 1, noLocal: true, id: 7 },
+        { ...options, clientId: 'a', filter: '$share/g/y', id: 7 },
+        { ...options, clientId: 'b', filter: 'x/+', retainAsPublished: true, retainHandling: 2 }
       ]
     );
     assert.equal(broker.sessions.get('a').transportInfo.transport, 'local');

@@ -318,9 +318,10 @@ describe('Subscriptions made at connect', () => {
     await using broker = await startBroker({ autoSubscriptions: given });
     await rawClient(broker, { clientId: 'c' });
     const options = { qos: 0, noLocal: true, retainAsPublished: true, retainHandling: 2, id: undefined };
+    const { node } = broker.settings;
     assert.deepEqual(
-      [...broker.sessions.get('c').subscriptions()].map((subscription) => subscription.options),
-      [options, options]
+      [...broker.sessions.get('c').subscriptions()],
+      ['a', 'b'].map((filter) => ({ node, clientId: 'c', filter, ...options }))
     );
   });
 

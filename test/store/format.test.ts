@@ -70,7 +70,7 @@ describe('A store of format 1 with records of version 1', () => {
     assert.deepEqual(await payloads(reader), texts);
     const subscriptions = broker.sessions.get('reader').subscriptions();
     assert.deepEqual(
-      [...subscriptions].map(({ filter, options: { qos, noLocal, retainAsPublished, retainHandling } }) => [
+      [...subscriptions].map(({ filter, qos, noLocal, retainAsPublished, retainHandling }) => [
         filter,
         qos,
         noLocal,

@@ -168,8 +168,8 @@ class OldFolderCheck {
       for (const [at, { hasProperties }] of queue.entries())
         if (hasProperties) assert.deepEqual(propertiesOf(messages[at]), properties);
       assert.ok([...again, ...messages].every((one) => one.properties?.subscriptionIdentifier?.[0] === 7));
-      const [{ filter, options }] = [...this.#broker.sessions.get(clientId).subscriptions()];
-      const { qos, noLocal, retainAsPublished, retainHandling } = options;
+      const [record] = [...this.#broker.sessions.get(clientId).subscriptions()];
+      const { filter, qos, noLocal, retainAsPublished, retainHandling } = record;
       assert.deepEqual([filter, qos, noLocal, retainAsPublished, retainHandling], ['q/#', 2, true, true, 1]);
     }
   }

@@ -1,0 +1,33 @@
+/** The interfaces that give fields of records other names: revisions of the management interface, webhooks, and rules. */
+export const DIALECTS = ['later', 'earlier', 'webhook', 'rule'] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
+/** Units of fields. `ms`: wall-clock milliseconds since 1970. */
+export type FieldUnit = 'ms' | 's' | 'bytes' | 'packets' | 'messages' | 'filters' | 'ids' | 'reads' | 'writes';
+
+/** A field of a record: where its value comes from, its unit, and its name in each dialect that has it. */
+export interface Field<Source, Value> extends Partial<Readonly<Record<Dialect, string>>> {
+  /** Read the value. @param node name of the node that answers */
+  readonly from: (source: Source, node: string) => Value;
+  readonly unit?: FieldUnit;
+}
+
+/** The fields of the record `R`, in the order in which they are listed. */
+export type RecordTable<Source, R> = { readonly [N in keyof R]-?: Field<Source, R[N]> };
+
+/** Build a record. @param node name of the node that answers */
+export function recordOf<Source, R>(table: RecordTable<Source, R>, source: Source, node: string): R {
+  const record: Partial<Record<keyof R, unknown>> = {};
+  for (const name in table) record[name] = table[name].from(source, node);
+  return record as R;
+}
+
+/** The names of a table's fields by their names in a dialect. Fields that the dialect does not have are omitted. */
+export function namesIn<R>(table: RecordTable<never, R>, dialect: Dialect): Map<string, keyof R> {
+  const names = new Map<string, keyof R>();
+  for (const name in table) {
+    const theirs = table[name][dialect];
+    if (theirs !== undefined) names.set(theirs, name);
+  }
+  return names;
+}

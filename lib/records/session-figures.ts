@@ -1,0 +1,202 @@
+import type { RecordTable } from './record-table.ts';
+import type { Zone } from './zone.ts';
+
+/** What the figures of a connection are read from. */
+export interface TrafficSource {
+  readonly receivedBytes: number;
+  readonly receivedChunks: number;
+  readonly receivedPackets: number;
+  readonly receivedMessages: number;
+  readonly sentBytes: number;
+  readonly sentWrites: number;
+  readonly sentPackets: number;
+  readonly sentMessages: number;
+  readonly stream: { readonly writableLength: number };
+  /** Acknowledgements that wait for a commit. */
+  readonly pendingAcks: { readonly length: number } | undefined;
+}
+
+/** What the figures of a session are read from. A session has it. */
+export interface FiguresSource {
+  readonly createdAt: number;
+  /** PUBLISH packets sent on earlier connections. */
+  readonly delivered: number;
+  readonly connection: TrafficSource | undefined;
+  readonly zoneSettings: Zone;
+  readonly client: { readonly agreement: { readonly window: number } };
+  readonly subscriptions: { readonly size: number };
+  readonly inbound: { readonly count: number } | undefined;
+  readonly delivery: {
+    readonly flows: { readonly inflight: { readonly count: number; readonly bytes: number } | undefined };
+    readonly backlog: { readonly length: number; readonly bytes: number } | undefined;
+    readonly dropped: number;
+    readonly enqueued: number;
+  };
+  /** The session in the store; undefined if it is in memory alone. */
+  readonly log:
+    | { readonly waiting: number; readonly flows: { readonly inflight: number; readonly awaitingRel: number } }
+    | undefined;
+}
+
+/**
+ * The traffic of a connection; all 0 for a session without one.
+ *
+ * Figures that begin with `recv` count what the client has sent, those with `send` what was sent to it: `Oct` counts bytes, `Cnt` reads and
+ * writes of the stream, `Pkt` packets and `Msg` PUBLISH packets.
+ */
+export interface ConnectionTraffic {
+  readonly recvOct: number;
+  readonly recvCnt: number;
+  readonly recvPkt: number;
+  readonly recvMsg: number;
+  readonly sendOct: number;
+  readonly sendCnt: number;
+  readonly sendPkt: number;
+  readonly sendMsg: number;
+  /** Bytes that are written to the stream and not sent yet. */
+  readonly sendPend: number;
+}
+
+/** The counts and limits of a session. For those that begin with `max`, 0 means unlimited. */
+export interface SessionCounts {
+  /** Time at which the session was created, in wall-clock milliseconds. */
+  readonly createdAt: number;
+  readonly subscriptions: number;
+  readonly maxSubscriptions: number;
+  /** Messages sent to the client at QoS 1 or 2 whose acknowledgement is not complete. */
+  readonly inflight: number;
+  readonly maxInflight: number;
+  /** Messages in the backlog. */
+  readonly mqueueLen: number;
+  readonly maxMqueue: number;
+  /** Messages for this session that were dropped, for any reason. */
+  readonly mqueueDropped: number;
+  /** QoS 2 messages from the client for which the PUBREL has not arrived. */
+  readonly awaitingRel: number;
+  readonly maxAwaitingRel: number;
+  /** PUBLISH packets sent to the client on all its connections, since the session was created or read from the store. */
+  readonly deliverMsg: number;
+  /** Messages that had to wait in the backlog, since the session was created or read from the store. */
+  readonly enqueueMsg: number;
+}
+
+/** The figures of a session and of its connection, under their documented names. */
+export type SessionFigures = SessionCounts & ConnectionTraffic;
+
+export const TRAFFIC_FIELDS: RecordTable<FiguresSource, ConnectionTraffic> = {
+  recvOct: {
+    from: ({ connection }) => connection?.receivedBytes ?? 0,
+    unit: 'bytes',
+    later: 'recv_oct',
+    earlier: 'recv_oct'
+  },
+  recvCnt: {
+    from: ({ connection }) => connection?.receivedChunks ?? 0,
+    unit: 'reads',
+    later: 'recv_cnt',
+    earlier: 'recv_cnt'
+  },
+  recvPkt: {
+    from: ({ connection }) => connection?.receivedPackets ?? 0,
+    unit: 'packets',
+    later: 'recv_pkt',
+    earlier: 'recv_pkt'
+  },
+  recvMsg: {
+    from: ({ connection }) => connection?.receivedMessages ?? 0,
+    unit: 'messages',
+    later: 'recv_msg',
+    earlier: 'recv_msg'
+  },
+  sendOct: {
+    from: ({ connection }) => connection?.sentBytes ?? 0,
+    unit: 'bytes',
+    later: 'send_oct',
+    earlier: 'send_oct'
+  },
+  sendCnt: {
+    from: ({ connection }) => connection?.sentWrites ?? 0,
+    unit: 'writes',
+    later: 'send_cnt',
+    earlier: 'send_cnt'
+  },
+  sendPkt: {
+    from: ({ connection }) => connection?.sentPackets ?? 0,
+    unit: 'packets',
+    later: 'send_pkt',
+    earlier: 'send_pkt'
+  },
+  sendMsg: {
+    from: ({ connection }) => connection?.sentMessages ?? 0,
+    unit: 'messages',
+    later: 'send_msg',
+    earlier: 'send_msg'
+  },
+  sendPend: { from: ({ connection }) => connection?.stream.writableLength ?? 0, unit: 'bytes', earlier: 'send_pend' }
+};
+
+export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
+  createdAt: { from: ({ createdAt }) => createdAt, unit: 'ms', later: 'created_at', earlier: 'created_at' },
+  subscriptions: {
+    from: ({ subscriptions }) => subscriptions.size,
+    unit: 'filters',
+    later: 'subscriptions_cnt',
+    earlier: 'subscriptions_count'
+  },
+  maxSubscriptions: {
+    from: ({ zoneSettings }) => zoneSettings.maxSubscriptions,
+    unit: 'filters',
+    later: 'max_subscriptions',
+    earlier: 'max_subscriptions'
+  },
+  inflight: {
+    from: ({ log, delivery }) => log?.flows.inflight ?? delivery.flows.inflight?.count ?? 0,
+    unit: 'messages',
+    later: 'inflight',
+    earlier: 'inflight_len'
+  },
+  maxInflight: {
+    from: ({ client }) => client.agreement.window,
+    unit: 'messages',
+    later: 'max_inflight',
+    earlier: 'max_inflight'
+  },
+  mqueueLen: {
+    from: ({ log, delivery }) => Math.max(log?.waiting ?? 0, delivery.backlog?.length ?? 0),
+    unit: 'messages',
+    later: 'mqueue_len',
+    earlier: 'mqueue_len'
+  },
+  maxMqueue: {
+    from: ({ zoneSettings }) => zoneSettings.maxMqueueLen,
+    unit: 'messages',
+    later: 'max_mqueue',
+    earlier: 'max_mqueue'
+  },
+  mqueueDropped: {
+    from: ({ delivery }) => delivery.dropped,
+    unit: 'messages',
+    later: 'mqueue_dropped',
+    earlier: 'mqueue_dropped'
+  },
+  awaitingRel: {
+    from: ({ log, inbound }) => log?.flows.awaitingRel ?? inbound?.count ?? 0,
+    unit: 'ids',
+    later: 'awaiting_rel',
+    earlier: 'awaiting_rel_len'
+  },
+  maxAwaitingRel: {
+    from: ({ zoneSettings }) => zoneSettings.maxAwaitingRel,
+    unit: 'ids',
+    later: 'max_awaiting_rel',
+    earlier: 'max_awaiting_rel'
+  },
+  deliverMsg: {
+    from: ({ delivered, connection }) => delivered + (connection?.sentMessages ?? 0),
+    unit: 'messages',
+    earlier: 'deliver_msg'
+  },
+  enqueueMsg: { from: ({ delivery }) => delivery.enqueued, unit: 'messages', earlier: 'enqueue_msg' }
+};
+
+export const FIGURE_FIELDS: RecordTable<FiguresSource, SessionFigures> = { ...COUNT_FIELDS, ...TRAFFIC_FIELDS };

@@ -1,0 +1,202 @@
+import type { ProtocolVersion } from '../packets/types.ts';
+import type { ClientInfo } from './client.ts';
+import type { RecordTable } from './record-table.ts';
+import {
+  COUNT_FIELDS,
+  type ConnectionTraffic,
+  type FiguresSource,
+  type SessionCounts,
+  TRAFFIC_FIELDS
+} from './session-figures.ts';
+import { plainAddress } from './transport-info.ts';
+
+/** What the records of a session are read from. A session has it. */
+export interface SessionSource extends FiguresSource {
+  readonly client: FiguresSource['client'] & ClientInfo;
+  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
+}
+
+/** Fields that the records of a client, a connection and a session have in common. */
+interface CommonFields {
+  /** Name of the node that has the session. */
+  readonly node: string;
+  readonly clientId: string;
+  /** Undefined if the client sent none. */
+  readonly username: string | undefined;
+  /** Whether the last CONNECT asked for a new session. */
+  readonly cleanStart: boolean;
+  /** Packets of the client that the broker has received and that wait for the store. */
+  readonly mailboxLen: number;
+  /** Bytes of the messages and the output that are in memory for the client. */
+  readonly heapSize: number;
+  /** Packets that this connection has received and sent. */
+  readonly reductions: number;
+}
+
+/** Fields of a connection, or of the last one if the client is not connected. */
+interface ConnectionFields {
+  /** `MQTT`; `MQIsdp` in MQTT 3.1. */
+  readonly protocolName: string;
+  readonly protocolVersion: ProtocolVersion;
+  /** Undefined if the transport has no addresses. */
+  readonly ipAddress: string | undefined;
+  /** Undefined if the transport has no ports. */
+  readonly port: number | undefined;
+  /** How the bytes travel; see `TransportInfo`. */
+  readonly transport: string;
+  /** Subject of the verified client certificate; undefined if there is none. */
+  readonly certificate: string | undefined;
+  readonly isBridge: boolean;
+  readonly isConnected: boolean;
+  /** Wall-clock milliseconds; undefined while disconnected. */
+  readonly connectedAt: number | undefined;
+  /** Wall-clock milliseconds; undefined while connected. */
+  readonly disconnectedAt: number | undefined;
+  readonly zone: string;
+  readonly mountpoint: string;
+  /** Seconds; 0: off. */
+  readonly keepalive: number;
+}
+
+/** Fields of a session. */
+interface SessionFields {
+  /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */
+  readonly sessionExpiry: number;
+  /** `local` while the client is connected; otherwise undefined. */
+  readonly binding: 'local' | undefined;
+}
+
+/** A client: its connection, or the last one, and its session. */
+export interface ClientRecord extends CommonFields, ConnectionFields, ConnectionTraffic, SessionFields, SessionCounts {}
+/** The connection of a client. */
+export interface ConnectionRecord extends CommonFields, ConnectionFields, ConnectionTraffic {}
+/** The session of a client, connected or not. */
+export interface SessionRecord extends CommonFields, SessionFields, SessionCounts {}
+
+const COMMON_FIELDS: RecordTable<SessionSource, CommonFields> = {
+  node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
+  clientId: {
+    from: ({ client }) => client.clientId,
+    later: 'clientid',
+    earlier: 'client_id',
+    webhook: 'clientid',
+    rule: 'clientid'
+  },
+  username: {
+    from: ({ client }) => client.username,
+    later: 'username',
+    earlier: 'username',
+    webhook: 'username',
+    rule: 'username'
+  },
+  cleanStart: {
+    from: ({ client }) => client.cleanStart,
+    later: 'clean_start',
+    earlier: 'clean_start',
+    rule: 'clean_start'
+  },
+  // The last three name properties of a process that serves one client. These are what comes closest to them.
+  mailboxLen: {
+    from: ({ connection }) => connection?.pendingAcks?.length ?? 0,
+    unit: 'packets',
+    later: 'mailbox_len',
+    earlier: 'mailbox_len'
+  },
+  heapSize: {
+    from: ({ delivery: { backlog, flows }, connection }) =>
+      (backlog?.bytes ?? 0) + (flows.inflight?.bytes ?? 0) + (connection?.stream.writableLength ?? 0),
+    unit: 'bytes',
+    later: 'heap_size',
+    earlier: 'heap_size'
+  },
+  reductions: {
+    from: ({ connection }) => (connection === undefined ? 0 : connection.receivedPackets + connection.sentPackets),
+    unit: 'packets',
+    later: 'reductions',
+    earlier: 'reductions'
+  }
+};
+
+const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFields> = {
+  protocolName: {
+    from: ({ client }) => (client.protocolVersion === 3 ? 'MQIsdp' : 'MQTT'),
+    later: 'proto_name',
+    earlier: 'proto_name',
+    rule: 'proto_name'
+  },
+  protocolVersion: {
+    from: ({ client }) => client.protocolVersion,
+    later: 'proto_ver',
+    earlier: 'proto_ver',
+    webhook: 'proto_ver',
+    rule: 'proto_ver'
+  },
+  ipAddress: {
+    from: ({ client }) => plainAddress(client.transportInfo.remoteAddress),
+    later: 'ip_address',
+    earlier: 'ipaddress',
+    webhook: 'ipaddress',
+    rule: 'peerhost'
+  },
+  port: { from: ({ client }) => client.transportInfo.remotePort, later: 'port', earlier: 'port' },
+  transport: { from: ({ client }) => client.transportInfo.transport, earlier: 'conn_mod' },
+  certificate: { from: ({ client }) => client.transportInfo.certificate?.subject, earlier: 'peercert' },
+  isBridge: { from: ({ client }) => client.isBridge, later: 'is_bridge', earlier: 'is_bridge', rule: 'is_bridge' },
+  isConnected: { from: ({ state }) => state === 'connected', later: 'connected' },
+  connectedAt: {
+    from: ({ client }) => client.connectedAt,
+    unit: 'ms',
+    later: 'connected_at',
+    earlier: 'connected_at',
+    webhook: 'connected_at',
+    rule: 'connected_at'
+  },
+  disconnectedAt: {
+    from: ({ client }) => client.disconnectedAt,
+    unit: 'ms',
+    later: 'disconnected_at',
+    rule: 'disconnected_at'
+  },
+  zone: { from: ({ client }) => client.zone, later: 'zone', earlier: 'zone' },
+  mountpoint: { from: ({ client }) => client.mountpoint, later: 'mountpoint', rule: 'mountpoint' },
+  keepalive: {
+    from: ({ client }) => client.keepalive,
+    unit: 's',
+    later: 'keepalive',
+    earlier: 'keepalive',
+    webhook: 'keepalive',
+    rule: 'keepalive'
+  }
+};
+
+const SESSION_ONLY: RecordTable<SessionSource, SessionFields> = {
+  sessionExpiry: {
+    from: ({ client }) => client.sessionExpiry,
+    unit: 's',
+    later: 'expiry_interval',
+    earlier: 'expiry_interval',
+    rule: 'expiry_interval'
+  },
+  binding: { from: ({ state }) => (state === 'connected' ? 'local' : undefined), earlier: 'binding' }
+};
+
+/** The column `earlier` applies to the tables of connections and sessions: the earlier revision has no record of a client. */
+export const CLIENT_FIELDS: RecordTable<SessionSource, ClientRecord> = {
+  ...COMMON_FIELDS,
+  ...CONNECTION_ONLY,
+  ...TRAFFIC_FIELDS,
+  ...SESSION_ONLY,
+  ...COUNT_FIELDS
+};
+
+export const CONNECTION_FIELDS: RecordTable<SessionSource, ConnectionRecord> = {
+  ...COMMON_FIELDS,
+  ...CONNECTION_ONLY,
+  ...TRAFFIC_FIELDS
+};
+
+export const SESSION_FIELDS: RecordTable<SessionSource, SessionRecord> = {
+  ...COMMON_FIELDS,
+  ...SESSION_ONLY,
+  ...COUNT_FIELDS
+};

@@ -1,0 +1,55 @@
+import type { QoS } from '../packets/types.ts';
+import { unmountedFilter } from '../topics/topic.ts';
+import type { RecordTable } from './record-table.ts';
+
+/** One subscription of one session. */
+export interface SubscriptionRecord {
+  /** Name of the node that has the session. */
+  readonly node: string;
+  readonly clientId: string;
+  /** The topic filter as the client sees it, without the mount point and including a share prefix. */
+  readonly filter: string;
+  readonly qos: QoS;
+  /** No Local: the client does not receive messages that it published itself. */
+  readonly noLocal: boolean;
+  /** Retain As Published: messages keep the retain flag with which they were published. */
+  readonly retainAsPublished: boolean;
+  /** Retain Handling: retained messages are sent at every subscribe (0), for new subscriptions only (1), or never (2). */
+  readonly retainHandling: 0 | 1 | 2;
+  /** Subscription Identifier; undefined if the subscription has none. */
+  readonly id: number | undefined;
+}
+
+/** What the record of a subscription is read from. */
+export interface SubscriptionSource {
+  readonly subscriber: { readonly clientId: string; readonly mountpoint: string };
+  readonly filter: string;
+  readonly qos: QoS;
+  readonly noLocal: boolean;
+  readonly retainAsPublished: boolean;
+  readonly retainHandling: 0 | 1 | 2;
+  readonly ids: readonly number[] | undefined;
+}
+
+export const SUBSCRIPTION_FIELDS: RecordTable<SubscriptionSource, SubscriptionRecord> = {
+  node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
+  clientId: {
+    from: ({ subscriber }) => subscriber.clientId,
+    later: 'clientid',
+    earlier: 'client_id',
+    webhook: 'clientid',
+    rule: 'clientid'
+  },
+  filter: {
+    from: ({ subscriber, filter }) => unmountedFilter(filter, subscriber.mountpoint),
+    later: 'topic',
+    earlier: 'topic',
+    webhook: 'topic',
+    rule: 'topic'
+  },
+  qos: { from: ({ qos }) => qos, later: 'qos', earlier: 'qos', webhook: 'qos', rule: 'qos' },
+  noLocal: { from: ({ noLocal }) => noLocal },
+  retainAsPublished: { from: ({ retainAsPublished }) => retainAsPublished },
+  retainHandling: { from: ({ retainHandling }) => retainHandling },
+  id: { from: ({ ids }) => ids?.[0] }
+};
