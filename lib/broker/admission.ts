@@ -30,6 +30,7 @@ import { checkControls } from '../session/topic-checks.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
+import type { ClientIdClaims } from './claims.ts';
 import type { Persistence } from './persistence.ts';
 import type { SessionIndex } from './session-index.ts';
 
@@ -47,6 +48,7 @@ export interface AdmissionHost {
   readonly announcer: Announcements;
   readonly pressure: { readonly isShedding: boolean; readonly isSpaceLow: boolean };
   readonly sessions: SessionIndex;
+  readonly claims: ClientIdClaims;
   readonly ledger: Ledger | undefined;
   readonly persistence: Persistence | undefined;
   readonly wills: { publish(session: Session, will: WillState): void };
@@ -54,10 +56,10 @@ export interface AdmissionHost {
 }
 
 /**
- * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks are.
+ * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks and the claim of the client id are.
  *
- * Hooks may decide on several CONNECTs at the same time, also with the same client id. Each client is admitted in one synchronous step when the
- * hooks approve it, so the client that is approved last owns the session.
+ * Hooks may decide on several CONNECTs at the same time, also with the same client id. Each client gets its session in one synchronous step
+ * after the hooks have approved it and its client id is claimed, so the last one owns the session.
  */
 export class Admission {
   readonly #host: AdmissionHost;
@@ -183,11 +185,10 @@ export class Admission {
     session.lifecycle.close('not_authorized', refusal.reasonCode, refusal);
   }
 
+  /** Identify a client that the hooks have approved, and claim its client id. */
   #admit(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
-    const host = this.#host;
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
-    host.time.read(); // queued messages may have expired while the hooks decided
     if (approval.username !== undefined) {
       const isClientId = usesUsername(client.zoneSettings, approval.username);
       client.identified(isClientId ? approval.username : client.clientId, approval.username);
@@ -196,6 +197,37 @@ export class Admission {
     }
     client.exempt(approval.isSuperuser === true); // truthy values such as 'false' grant no rights
     agree(session, packet);
+    const claim = this.#host.claims.claim(client.clientId);
+    if (claim === undefined) this.#enter(session, connection, packet, approval);
+    else this.#enterAfter(claim, session, connection, packet, approval);
+  }
+
+  #enterAfter(
+    claim: Promise<void>,
+    session: Session,
+    connection: Connection<Session>,
+    packet: ConnectPacket,
+    approval: Approval
+  ): void {
+    const proceed = (refusal?: { readonly error: unknown }) => {
+      if (!isWaiting(session, connection)) return;
+      if (refusal !== undefined) throw refusal.error;
+      this.#enter(session, connection, packet, approval);
+    };
+    connection.pause(Pause.hook);
+    claim
+      .then(
+        () => this.#guard(session, proceed),
+        (error: unknown) => this.#guard(session, () => proceed({ error }))
+      )
+      .finally(() => connection.session.resumeAfterHook(connection));
+  }
+
+  /** Begin or resume the session of a client whose client id belongs to this node: one synchronous step. */
+  #enter(session: Session, connection: Connection<Session>, packet: ConnectPacket, approval: Approval): void {
+    const host = this.#host;
+    const { client, lifecycle } = session;
+    host.time.read(); // queued messages may have expired while a hook decided, or while the session was read
     const stored = host.sessions.get(client.clientId);
     if (host.pressure.isShedding && !host.sessions.isReturning(client))
       throw new ProtocolError(ReasonCode.serverBusy, 'the broker is short of memory (option memoryHighWatermark)');
@@ -222,7 +254,7 @@ export class Admission {
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
       this.#after(loading, connection, () => {
-        if (isWaiting(session, connection)) this.#admit(session, connection, packet, approval);
+        if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
         else stored?.log?.unloadSoon();
       });
       return;

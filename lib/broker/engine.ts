@@ -28,6 +28,7 @@ import type { WillState } from '../session/will.ts';
 import type { Ledger, LedgerHost } from '../store/ledger.ts';
 import { Actors, type StartActor } from './actors.ts';
 import { Admission } from './admission.ts';
+import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
 import { Retainer } from './features/retainer.ts';
@@ -80,6 +81,8 @@ export class Engine {
   readonly wills: SessionPorts<Session>['wills'];
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
+  /** A cluster replaces it. */
+  claims: ClientIdClaims = LOCAL_CLAIMS;
   readonly admission: Admission;
   readonly actors: Actors;
   readonly sessionPorts: SessionPorts<Session>;
