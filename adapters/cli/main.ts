@@ -1,9 +1,18 @@
 #!/usr/bin/env node
 import { fstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runCommand } from './commands.ts';
-import { readFileUpTo } from './config-text.ts';
-import { collectWhenIdle } from './idle-collector.ts';
+
+/** Time in milliseconds that a stopped broker waits for the reader of its output. */
+const LAST_OUTPUT_MS = 1_000;
+
+const isBroker = process.argv[2] === 'serve';
+// Loading the modules takes some 200 ms, in which SIGHUP would end the process. This listener stays until the process ends.
+if (isBroker) process.on('SIGHUP', () => {});
+const [{ runCommand }, { readFileUpTo }, { collectWhenIdle }] = await Promise.all([
+  import('./commands.ts'),
+  import('./config-text.ts'),
+  import('./idle-collector.ts')
+]);
 
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
@@ -25,7 +34,10 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   },
   onHangup(listener) {
     process.on('SIGHUP', listener);
-    return () => process.on('SIGHUP', () => {}).off('SIGHUP', listener);
+    return () => process.off('SIGHUP', listener);
   },
   exit: (code) => process.exit(code)
 });
+
+// Lines that nobody reads would keep the process alive for ever. The other commands wait for their reader, as in `embermq sub | less`.
+if (isBroker) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();

@@ -22,6 +22,11 @@ const PATIENCE_MS = 20_000;
 const withProc = { skip: !existsSync('/proc/self') && 'no /proc here' };
 const FREE = [...PORTS, '--memory'];
 
+/** A URL that imports `code` as a module. */
+function moduleUrl(code: string): string {
+  return `data:text/javascript,${encodeURIComponent(code)}`;
+}
+
 /** Whether a process handles SIGHUP (signal 1). */
 function catchesHangup(pid: number): boolean {
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
@@ -300,6 +305,33 @@ describe('serve in a separate process', () => {
     assert.equal(await command.end(), 0);
     assert.match(command.stderr, /SIGHUP: there are no TLS listeners/);
     await client.endAsync(true);
+  });
+
+  it('keeps running when SIGHUP arrives while its modules are being loaded', async () => {
+    const load = `export function load(url, context, next) {
+      if (url.endsWith('/cli/commands.ts')) process.kill(process.pid, 'SIGHUP');
+      return next(url, context);
+    }`;
+    const script = `import { register } from 'node:module'; register(${JSON.stringify(moduleUrl(load))});`;
+    command = new CommandProcess(['serve', ...FREE], { NODE_OPTIONS: `--import=${moduleUrl(script)}` });
+    await command.ready();
+    command.child.kill('SIGTERM');
+    assert.equal(await command.end(), 0);
+  });
+
+  it('ends at SIGTERM although nobody reads standard error, whose buffers are full', async () => {
+    command = new CommandProcess(['serve', ...FREE, '--verbose']);
+    const { child } = command;
+    const { mqtt } = await command.ready();
+    child.stderr?.pause();
+    for (let n = 0; n < 100; n++) {
+      const clientId = String(n).padStart(4000, '0'); // two lines of 4 KB each: more than a pipe and the stream behind it hold
+      const client = await connectAsync(`mqtt://127.0.0.1:${mqtt}`, { clientId, reconnectPeriod: 0 });
+      await client.endAsync();
+    }
+    const exit = once(child, 'exit', { signal: AbortSignal.timeout(PATIENCE_MS) });
+    child.kill('SIGTERM');
+    assert.deepEqual(await exit, [0, null]);
   });
 
   it('prints its own process id, whatever program started it', async () => {
