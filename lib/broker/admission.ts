@@ -93,6 +93,7 @@ export class Admission {
     checkControls(zoneSettings, packet.clientId, 'client id');
     checkControls(zoneSettings, packet.username, 'user name');
     checkControls(zoneSettings, packet.will?.topic, 'will topic');
+    checkControls(zoneSettings, packet.will?.properties?.responseTopic, 'response topic of the will');
     checkClientId(client);
     client.mountAt(mountpointOf(client, connection.transportInfo.mountpoint ?? zoneSettings.mountpoint));
     checkWill(session, packet);

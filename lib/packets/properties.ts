@@ -227,6 +227,9 @@ export interface PublishScan {
   messageExpiryInterval: number;
   /** 0 or 1; -1 for none. */
   payloadFormatIndicator: number;
+  /** Where the Response Topic stands in the buffer; both 0 for none. */
+  responseTopicAt: number;
+  responseTopicEnd: number;
   /** Bit mask of the properties that the last scan found; 0 after an empty block. */
   seen: number;
 }
@@ -237,6 +240,8 @@ export function newPublishScan(): PublishScan {
     topicAlias: 0,
     messageExpiryInterval: -1,
     payloadFormatIndicator: -1,
+    responseTopicAt: 0,
+    responseTopicEnd: 0,
     seen: 0
   };
 }
@@ -285,6 +290,8 @@ export function scanPublishProperties(buf: Buffer, start: number, end: number, s
         const topic = at + 2;
         at = scanString(buf, at, end);
         if (at > end || at === topic || hasWildcard(buf, topic, at)) throw blockFault(buf, start, end);
+        scan.responseTopicAt = topic;
+        scan.responseTopicEnd = at;
         break;
       }
       case 0x09:
@@ -324,6 +331,8 @@ function clearScan(scan: PublishScan): void {
   scan.topicAlias = 0;
   scan.messageExpiryInterval = -1;
   scan.payloadFormatIndicator = -1;
+  scan.responseTopicAt = 0;
+  scan.responseTopicEnd = 0;
   scan.seen = 0;
 }
 

@@ -139,7 +139,7 @@ export const ZONE_OPTIONS = {
   controlCharacters: row(
     'choice',
     'refuse' as 'refuse' | 'allow',
-    'Whether control characters and non-characters (MQTT 5.0, section 1.5.4) in topic names, topic filters, client ids and user names are refused as malformed (0x81) or allowed.',
+    'Whether control characters and non-characters (MQTT 5.0, section 1.5.4) in topic names, response topics, topic filters, client ids and user names are refused as malformed (0x81) or allowed.',
     { choices: ['refuse', 'allow'] }
   ),
   maxTopicLevels: row('integer', 256, 'Maximum number of levels of a topic name or filter; 0: unlimited.', {

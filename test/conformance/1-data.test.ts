@@ -335,7 +335,34 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     });
   }
 
-  it('accepts them where the zone allows them, but does not deliver them to a zone that refuses them', async () => {
+  it('refuses them (0x81) in response topics, which a client that answers would publish to', async () => {
+    await using broker = await startBroker({ zones: { open: { controlCharacters: 'allow' } } });
+    const reader = await rawClient(broker);
+    await granted(reader, 1, 'ask');
+    for (const text of CONTROLS) {
+      const properties = { responseTopic: `r/${text}` };
+      for (const flow of [{}, { qos: 1, messageId: 1 } as const]) {
+        const client = await rawClient(broker);
+        client.send(publish('ask', 'x', { ...flow, properties }));
+        await client.refused(0x81);
+      }
+      const willed = await rawClient(broker, { connect: false });
+      const will = { topic: 'w', payload: Buffer.alloc(0), qos: 0, retain: false, properties } as const;
+      willed.send(connectPacket({ will }));
+      const [connack] = await willed.closed();
+      assert.equal(connack?.cmd === 'connack' && connack.reasonCode, 0x81);
+    }
+    for (const [zone, text] of [
+      ['open', CONTROLS[0]],
+      ['external', PLAIN[3]]
+    ]) {
+      const client = await rawClient(broker, { meta: { zone } });
+      client.send(publish('ask', zone, { properties: { responseTopic: `r/${text}` } }));
+      assert.deepEqual(await payloads(reader), [zone]);
+    }
+  });
+
+  it('accepts them where the zone allows them, and refuses them from clients of other zones', async () => {
     await using broker = await startBroker({ zones: { open: { controlCharacters: 'allow' } } });
     const open = await rawClient(broker, { clientId: 'o\u0001', username: '\u0085', meta: { zone: 'open' } });
     for (const text of CONTROLS) {

@@ -58,6 +58,8 @@ export function onPublish(
     scanPublishProperties(buf, propertiesAt, at, scan);
     expiry = scan.messageExpiryInterval;
     alias = scan.topicAlias;
+    if (scan.responseTopicEnd > 0)
+      checkControls(zoneSettings, buf.toString('utf8', scan.responseTopicAt, scan.responseTopicEnd), 'response topic');
     isBadPayload =
       zoneSettings.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end));
   }
