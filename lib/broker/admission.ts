@@ -255,8 +255,11 @@ export class Admission {
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
       this.#after(loading, connection, () => {
-        if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
-        else stored?.log?.unloadSoon();
+        try {
+          if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
+        } finally {
+          if (stored?.state === 'disconnected') stored.log?.unloadSoon();
+        }
       });
       return;
     }

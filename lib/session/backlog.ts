@@ -131,10 +131,10 @@ export class Backlog extends Shortenable {
 
   /** Move all messages to a new backlog with other limits and priorities. */
   withLimits(limits: BacklogLimits): Backlog {
-    const acknowledgedHead = new Backlog(limits, this.#onDrop, this.#total);
+    const backlog = new Backlog(limits, this.#onDrop, this.#total);
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      acknowledgedHead.push(queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
-    return acknowledgedHead;
+      backlog.push(queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
+    return backlog;
   }
 
   /** Drop all messages, except those that `giveAway` accepts. */

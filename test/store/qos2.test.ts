@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { ClientSession } from '../../lib/client/session.ts';
-import { rawClient } from '../support/raw-client.ts';
+import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { publish } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
@@ -194,5 +194,24 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
       const { reasonCode } = await again.next('pubcomp');
       assert.equal(reasonCode, code);
     }
+  });
+
+  it('leaves nothing in memory of a session whose client is refused after it was read', async () => {
+    await using lives = await new Lives().begin();
+    const { broker, clock } = lives.kit;
+    const options = { clientId: 'w', clean: false } as const;
+    const writer = await rawClient(broker, { ...options, properties: { sessionExpiryInterval: 3_600 } });
+    writer.send(publish('t', '', { qos: 2, messageId: 1 }));
+    await writer.next('pubrec');
+    writer.stream.destroy();
+    await clock.advance('1s');
+    const again = await rawClient(broker, { ...options, connect: false });
+    // the CONNACK is larger
+    again.send(connectPacket({ ...options, properties: { sessionExpiryInterval: 3_600, maximumPacketSize: 4 } }));
+    await again.closed();
+    assert.equal(broker.sessions.get('w').state, 'disconnected');
+    await clock.advance('1s');
+    assert.equal(engineOf(broker).sessions.get('w')?.inbound?.awaitingRel, undefined);
+    assert.equal(broker.sessions.get('w').figures().awaitingRel, 1);
   });
 });
