@@ -203,7 +203,7 @@ export class Persistence {
         faults.add(`the state of messages of session ${number} (client ${JSON.stringify(client.clientId)}) is missing`);
     await read(RECORDS.will, (record) => {
       const session = this.#restore(record, aliveWallMs, content);
-      session.persistWillIn(new WillRecord(session, record.number, this.ledger));
+      session.lifecycle.will?.restored(new WillRecord(session, record.number, this.ledger));
       content.wills.set(record.number, session);
     });
     await read(RECORDS.garbage, (number) => content.garbage.push(number));
@@ -313,10 +313,12 @@ export class Persistence {
 
   /** A session has begun: persist it, or only its will. */
   sessionBegan(session: Session): void {
-    if (session.client.isPersistent) session.persistIn(new SessionLog(session, ++this.#lastNumber, this.ledger));
-    else if (session.lifecycle.will !== undefined)
-      session.persistWillIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
-    session.noteChange();
+    const { client, lifecycle } = session;
+    if (client.isPersistent) {
+      const log = new SessionLog(session, ++this.#lastNumber, this.ledger);
+      session.persistIn(log);
+      log.changed();
+    } else lifecycle.will?.persistIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
   }
 
   /** A session has ended; its messages go to other members of its share groups. */
@@ -351,12 +353,9 @@ export class Persistence {
 
   /** Persist the will of a session that has ended, for the next start of the broker. */
   persistWill(session: Session): void {
-    if (session.lifecycle.will === undefined) return;
-    if (session.willRecord === undefined) {
-      const record = new WillRecord(session, ++this.#lastNumber, this.ledger);
-      session.persistWillIn(record);
-      record.changed();
-    }
+    const { will } = session.lifecycle;
+    if (will === undefined) return;
+    if (!will.isPersisted) will.persistIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
     this.#pendingWills.push(() => session.lifecycle.publishWill());
   }
 

@@ -9,6 +9,9 @@ export const NO_USER_PROPERTIES: readonly UserProperty[] = [];
 
 /** What a CONNECT packet declares, within the limits of the zone. The value is immutable, and clients of one kind share it. */
 export interface Agreement {
+  readonly zone: Zone;
+  /** Packet layout of the client: 5 for MQTT 5.0, else 4. */
+  readonly layout: 4 | 5;
   readonly protocolVersion: ProtocolVersion;
   readonly cleanStart: boolean;
   /** The client declared itself a bridge. */
@@ -24,26 +27,26 @@ export interface Agreement {
   readonly userProperties: readonly UserProperty[];
 }
 
-/** The agreement before CONNECT. */
-export const NO_AGREEMENT: Agreement = {
-  protocolVersion: 4,
-  cleanStart: true,
-  isBridge: false,
-  authMethod: undefined,
-  maxFrame: LARGEST_PACKET,
-  window: 0,
-  topicAliases: 0,
-  userProperties: NO_USER_PROPERTIES
-};
+/** The agreements before CONNECT. */
+const BEFORE_CONNECT = new WeakMap<Zone, Agreement>();
 
 /** The agreement with the previous client, which the next one often has as well. */
-let latest = NO_AGREEMENT;
+let latest: Agreement | undefined;
+
+/** The agreement before CONNECT. */
+export function noAgreement(zone: Zone): Agreement {
+  let agreement = BEFORE_CONNECT.get(zone);
+  if (agreement === undefined) BEFORE_CONNECT.set(zone, (agreement = withoutConnection(zone, 4, true, false)));
+  return agreement;
+}
 
 /** The agreement that follows from a CONNECT packet. */
 export function agreementOf(packet: ConnectPacket, zone: Zone): Agreement {
   const { properties = {} } = packet;
   const receiveMaximum = properties.receiveMaximum ?? 65_535;
   return shared({
+    zone,
+    layout: packet.protocolVersion === 5 ? 5 : 4,
     protocolVersion: packet.protocolVersion,
     cleanStart: packet.clean,
     isBridge: packet.bridge,
@@ -57,12 +60,25 @@ export function agreementOf(packet: ConnectPacket, zone: Zone): Agreement {
 
 /** The agreement of a session in the store. What concerns its connection is agreed when the client returns. */
 export function storedAgreement(
+  zone: Zone,
   protocolVersion: ProtocolVersion,
   cleanStart: boolean,
   isBridge: boolean,
   userProperties: readonly UserProperty[]
 ): Agreement {
-  return shared({
+  return shared(withoutConnection(zone, protocolVersion, cleanStart, isBridge, userProperties));
+}
+
+function withoutConnection(
+  zone: Zone,
+  protocolVersion: ProtocolVersion,
+  cleanStart: boolean,
+  isBridge: boolean,
+  userProperties = NO_USER_PROPERTIES
+): Agreement {
+  return {
+    zone,
+    layout: protocolVersion === 5 ? 5 : 4,
     protocolVersion,
     cleanStart,
     isBridge,
@@ -71,20 +87,16 @@ export function storedAgreement(
     window: 0,
     topicAliases: 0,
     userProperties
-  });
+  };
 }
 
 /** The given agreement, or the latest one if that is equal: most clients of a broker are of one kind, and memory counts. */
 function shared(agreement: Agreement): Agreement {
-  const isSame =
-    agreement.protocolVersion === latest.protocolVersion &&
-    agreement.cleanStart === latest.cleanStart &&
-    agreement.isBridge === latest.isBridge &&
-    agreement.authMethod === latest.authMethod &&
-    agreement.maxFrame === latest.maxFrame &&
-    agreement.window === latest.window &&
-    agreement.topicAliases === latest.topicAliases &&
-    agreement.userProperties === latest.userProperties;
-  if (!isSame) latest = agreement;
+  if (latest === undefined || !isSame(agreement, latest)) latest = agreement;
   return latest;
+}
+
+function isSame(one: Agreement, other: Agreement): boolean {
+  for (const name in one) if (one[name as keyof Agreement] !== other[name as keyof Agreement]) return false;
+  return true;
 }

@@ -66,7 +66,6 @@ export class DeferredMessages implements Waiter {
   ): void {
     this.#waiting.push({ ticket, message, qos, retain, ids, persisted, id });
     if (qos === 0) this.qos0Count++;
-    this.#flows.deferred(ticket);
   }
 
   /** The connection has closed: nothing is sent any more. */
@@ -97,7 +96,6 @@ export class DeferredMessages implements Waiter {
     });
     left.push(...waiting.slice(length)); // a listener has caused them meanwhile
     for (const deferred of left) deferred.ticket = this.#ledger.ticket;
-    if (left.length > 0) this.#flows.deferred(this.#ledger.ticket);
     return this.#setWaiting(left);
   }
 

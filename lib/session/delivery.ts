@@ -46,16 +46,14 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   dropped = 0;
   /** Number of messages that had to wait in the backlog or in the store. */
   enqueued = 0;
-  readonly #ports: DeliveryPorts;
   readonly #owner: DeliveryOwner;
   /** Messages that wait for a commit. */
   #deferred: DeferredMessages | undefined = undefined;
   #isPumpScheduled = false;
 
   constructor(ports: DeliveryPorts, owner: DeliveryOwner) {
-    this.#ports = ports;
     this.#owner = owner;
-    this.flows = new OutboundFlows(ports, owner.client, owner.subscriptions, this);
+    this.flows = new OutboundFlows(ports, owner.client, this);
   }
 
   // ------------------------------------------------------------------------------------------------------------- subscriber
@@ -77,7 +75,16 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   }
 
   get maxFrame(): number {
-    return this.flows.maxFrame;
+    return this.flows.agreement.maxFrame;
+  }
+
+  get subscriptions(): Subscriptions {
+    return this.#owner.subscriptions;
+  }
+
+  /** The commit that the last deferred message waits for; 0 if none waits. */
+  get lastTicket(): number {
+    return this.#deferred?.lastTicket ?? 0;
   }
 
   get hasRoom(): boolean {
@@ -86,7 +93,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   }
 
   deliverRun(run: Frame, bytes: number, count: number): void {
-    const { counts } = this.#ports.metrics;
+    const { counts } = this.flows.ports.metrics;
     (this.flows.connection as Outlet).sendRun(run, bytes, count);
     counts[Metric.packetsPublishSent] += count;
     counts[Metric.messagesSent] += count;
@@ -147,7 +154,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   /** Whether the backlog has room for more persisted messages, which can wait in the store. */
   #hasRoomInBacklog(most: number): boolean {
     const length = this.backlog?.length ?? 0;
-    return length === 0 || (length < most && !this.#ports.pressure.totalBacklog.isNearlyFull);
+    return length === 0 || (length < most && !this.flows.ports.pressure.totalBacklog.isNearlyFull);
   }
 
   #offerNow(
@@ -188,7 +195,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   #refusesQos0(): boolean {
     const { connection, log } = this.flows;
-    const { pressure } = this.#ports;
+    const { pressure } = this.flows.ports;
     if (connection === undefined && !this.flows.zone.mqueueStoreQos0) return true;
     return pressure.isShedding || (pressure.isSpaceLow && log !== undefined);
   }
@@ -197,7 +204,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     return (this.backlog ??= new Backlog(
       this.flows.zone,
       (message, reason, persisted) => this.drop(message, reason, persisted),
-      this.#ports.pressure.totalBacklog
+      this.flows.ports.pressure.totalBacklog
     ));
   }
 
@@ -210,7 +217,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     ids: readonly number[] | undefined,
     persisted: PersistedMessage | undefined
   ): boolean {
-    const { ledger } = this.#ports;
+    const { ledger } = this.flows.ports;
     if (ledger !== undefined && this.#mustDefer(ledger, message, qos, persisted)) {
       if (qos === 0 && this.#deferred?.isFull) return this.enqueue(message, qos, retain, ids, persisted);
       return this.#defer(ledger, message, qos, retain, ids, persisted);
@@ -220,7 +227,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   /** Whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
   #isRefused({ isDeferred, ticket }: Message): boolean {
-    return isDeferred && this.#ports.ledger?.hasRefused(ticket) === true;
+    return isDeferred && this.flows.ports.ledger?.hasRefused(ticket) === true;
   }
 
   /**
@@ -267,7 +274,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void {
     this.dropped++;
     if (persisted !== undefined) this.flows.log?.finish(persisted);
-    this.#ports.announcer.dropped(message, reason, this.flows.client);
+    this.flows.ports.announcer.dropped(message, reason, this.flows.client);
   }
 
   // -------------------------------------------------------------------------------------------------------- send what waits
@@ -294,7 +301,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     if (flows.connection !== connection) return; // a listener closed it
     if (left <= 0) {
       this.#isPumpScheduled = true;
-      this.#ports.turn.pumpLater(this);
+      this.flows.ports.turn.pumpLater(this);
     } else if (this.outboundFastPath === 0 && this.feeds === undefined) this.updateFastPath();
   }
 
@@ -336,7 +343,8 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   /** Decide whether runs of QoS 0 frames of this client, and to this client, may be forwarded unchanged. */
   updateFastPath(): void {
     const { flows } = this;
-    const { connection, layout } = flows;
+    const { connection } = flows;
+    const { layout } = flows.agreement;
     if (connection === undefined) {
       this.outboundFastPath = 0;
       return;
@@ -358,7 +366,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
    * @param isNew the feed belongs to a new subscription; it waits until `RetainedFeed.release`
    */
   addFeed(feed: RetainedFeed, isNew: boolean): void {
-    this.feeds ??= new RetainedDelivery(this, this.#ports);
+    this.feeds ??= new RetainedDelivery(this, this.flows.ports);
     this.feeds.ask(feed);
     if (!isNew) return;
     feed.defer();

@@ -37,6 +37,14 @@ export interface AuthExchange {
   abort(reason: Error): void;
 }
 
+/** Another connection takes the session over. */
+interface Takeover {
+  /** The provisional session that has the connection until `admit`. */
+  incoming: Session | undefined;
+  /** An action that was requested meanwhile; it runs afterwards. */
+  whenDone: (() => void) | undefined;
+}
+
 const CLOSED: Ending = { reason: 'closed', reasonCode: ReasonCode.unspecifiedError, will: 'publish', isAbrupt: true };
 
 /**
@@ -56,10 +64,7 @@ export class Lifecycle implements SessionActions {
   #actor: { send(event: SessionEvent): void } | undefined = undefined;
   /** What decides on the CONNECT, and is aborted when the connection closes. */
   #decision: { abort(reason: Error): void } | undefined = undefined;
-  /** The provisional session whose connection this session takes over at the next `admit`. */
-  #incoming: Session | undefined = undefined;
-  /** An action that was requested while another connection was taking over; it runs after that. */
-  #whenHandedOver: (() => void) | undefined = undefined;
+  #takeover: Takeover | undefined = undefined;
 
   constructor(session: Session) {
     this.#session = session;
@@ -100,7 +105,7 @@ export class Lifecycle implements SessionActions {
   admit(): void {
     const session = this.#session;
     const { ports, client, delivery, inbound } = session;
-    if (this.#incoming !== undefined) this.#takeFrom(this.#incoming);
+    if (this.#takeover?.incoming !== undefined) this.#takeFrom(this.#takeover, this.#takeover.incoming);
     const connection = this.#connection;
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     this.state = 'connected';
@@ -112,8 +117,8 @@ export class Lifecycle implements SessionActions {
   }
 
   /** Take over the connection of a provisional session, and what its CONNECT has negotiated. */
-  #takeFrom(other: Session): void {
-    this.#incoming = undefined;
+  #takeFrom(takeover: Takeover, other: Session): void {
+    takeover.incoming = undefined;
     this.#session.takeConnection(other);
     this.will = other.lifecycle.will; // a reconnect deletes a delayed will [MQTT-3.1.3-9]
   }
@@ -202,7 +207,7 @@ export class Lifecycle implements SessionActions {
 
   /** The connection of this provisional session takes over; `resume` follows. */
   yieldTo(incoming: Session): void {
-    this.#incoming = incoming;
+    this.#takeover = { incoming, whenDone: undefined };
   }
 
   /** The client is back with another connection. @returns the will of the previous one, to publish after the CONNACK */
@@ -215,19 +220,19 @@ export class Lifecycle implements SessionActions {
 
   /** Another connection is taking this session over. */
   get isChanging(): boolean {
-    return this.#incoming !== undefined;
+    return this.#takeover?.incoming !== undefined;
   }
 
   /** Run this when the connection that is taking over has taken over. */
   afterChange(run: () => void): void {
-    this.#whenHandedOver = run;
+    if (this.#takeover !== undefined) this.#takeover.whenDone = run;
   }
 
   /** The connection has taken over. */
   handedOver(): void {
-    const run = this.#whenHandedOver;
-    this.#whenHandedOver = undefined;
-    run?.();
+    const whenDone = this.#takeover?.whenDone;
+    this.#takeover = undefined;
+    whenDone?.();
   }
 
   /**
@@ -365,7 +370,8 @@ export class Lifecycle implements SessionActions {
     const { will } = this;
     if (will === undefined) return undefined;
     this.will = undefined;
-    this.#session.noteChange(); // the same commit deletes the will and persists the message
+    this.#session.log?.changed(); // the same commit deletes the will and persists the message
+    will.taken();
     return will;
   }
 

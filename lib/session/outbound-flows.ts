@@ -4,7 +4,7 @@ import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
-import { LARGEST_PACKET } from './agreement.ts';
+import type { Agreement } from './agreement.ts';
 import { TopicAliases } from './aliases.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 import type { SessionLog } from './log.ts';
@@ -17,6 +17,7 @@ const UNBOUNDED = 0x3fff_ffff;
 
 /** What `OutboundFlows` asks of the delivery that it belongs to. */
 export interface FlowOwner {
+  readonly subscriptions: Subscriptions;
   /** Queue a message. @returns false if it was dropped */
   enqueue(
     message: Message,
@@ -34,24 +35,17 @@ export interface FlowOwner {
  * topic aliases, and what has to be sent again on a new connection.
  */
 export class OutboundFlows {
-  readonly #ports: DeliveryPorts;
+  readonly ports: DeliveryPorts;
   readonly client: SessionClient;
-  readonly subscriptions: Subscriptions;
   readonly #owner: FlowOwner;
   /** The connection of the client; undefined while it is away. */
   connection: Outlet | undefined = undefined;
   /** The session in the store; undefined if it is in memory alone. */
   log: SessionLog | undefined = undefined;
   inflight: Inflight | undefined = undefined;
+  /** The agreement of the last connection, and its zone. */
+  agreement: Agreement;
   zone: Zone;
-  /** Packet layout of the client: 5 for MQTT 5.0, else 4. */
-  layout: 4 | 5 = 4;
-  /** Bytes of the largest packet that the client accepts. */
-  maxFrame = LARGEST_PACKET;
-  /** Most packet ids in flight: the Receive Maximum of the client, or `maxInflight` if that is smaller. */
-  window = 0;
-  /** The last commit that a message has been deferred for. */
-  lastTicket = 0;
   /** The session has ended: nothing is delivered to it any more. */
   isOver = false;
   /** Outgoing topic aliases; undefined if the client accepts none. */
@@ -59,11 +53,11 @@ export class OutboundFlows {
   /** Packet ids in flight whose message this connection has still to send again, because the send quota is used up [MQTT-4.9.0-2]. */
   #resending: Set<number> | undefined = undefined;
 
-  constructor(ports: DeliveryPorts, client: SessionClient, subscriptions: Subscriptions, owner: FlowOwner) {
-    this.#ports = ports;
+  constructor(ports: DeliveryPorts, client: SessionClient, owner: FlowOwner) {
+    this.ports = ports;
     this.client = client;
-    this.subscriptions = subscriptions;
     this.#owner = owner;
+    this.agreement = client.agreement;
     this.zone = client.zoneSettings;
   }
 
@@ -71,16 +65,12 @@ export class OutboundFlows {
 
   /** The client has connected, with the agreement in `client`. */
   attach(connection: Outlet): void {
-    const { agreement, zoneSettings } = this.client;
+    const { agreement } = this.client;
+    const { topicAliases, zone } = agreement;
     this.connection = connection;
-    this.zone = zoneSettings;
-    this.layout = agreement.protocolVersion === 5 ? 5 : 4;
-    this.maxFrame = agreement.maxFrame;
-    this.window = agreement.window;
-    this.#aliases =
-      agreement.topicAliases > 0
-        ? new TopicAliases(agreement.topicAliases, zoneSettings.outboundAliasAfter)
-        : undefined;
+    this.agreement = agreement;
+    this.zone = zone;
+    this.#aliases = topicAliases > 0 ? new TopicAliases(topicAliases, zone.outboundAliasAfter) : undefined;
     this.#resending = undefined;
   }
 
@@ -97,11 +87,6 @@ export class OutboundFlows {
   /** The session ends. */
   end(): void {
     this.isOver = true;
-  }
-
-  /** A message waits for this commit. */
-  deferred(ticket: number): void {
-    this.lastTicket = ticket;
   }
 
   /** Use these packet ids from the store; their messages follow (`Inflight.restoreMessage`). */
@@ -132,7 +117,7 @@ export class OutboundFlows {
   room(): number {
     const { inflight } = this;
     if (inflight === undefined) return UNBOUNDED;
-    if (inflight.count >= this.window) return 0;
+    if (inflight.count >= this.agreement.window) return 0;
     const { maxInflightBytes } = this.zone;
     if (maxInflightBytes === 0 || inflight.bytes === 0) return UNBOUNDED;
     return Math.max(0, maxInflightBytes - inflight.bytes);
@@ -150,8 +135,8 @@ export class OutboundFlows {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
-    const { layout } = this;
-    const ports = this.#ports;
+    const { ports } = this;
+    const { layout, maxFrame } = this.agreement;
     const hasPacketId = id > 0;
     if (ports.hooks.deliver.length > 0 && !message.isSystem) {
       const taken = this.#askHooks(connection, message, qos, retain, ids, persisted, id);
@@ -174,7 +159,7 @@ export class OutboundFlows {
     let mark = -1;
     if (isPlain) {
       frame = message.form(layout, qos > 0);
-      if (frame.end - frame.start > this.maxFrame) return this.#giveUp(message, 'too_large', persisted, id); // [MQTT-3.1.2-24, -25]
+      if (frame.end - frame.start > maxFrame) return this.#giveUp(message, 'too_large', persisted, id); // [MQTT-3.1.2-24, -25]
       if (qos > 0 && id === 0) id = this.takeId(message, qos, retain, ids, persisted);
       mark = ((0x30 | (qos << 1) | (retain ? 1 : 0)) << 16) | id;
     } else {
@@ -215,7 +200,7 @@ export class OutboundFlows {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean | undefined {
-    if (!this.#ports.publishing.mayDeliver(message, this.client)) return this.#giveUp(message, 'hook', persisted, id);
+    if (!this.ports.publishing.mayDeliver(message, this.client)) return this.#giveUp(message, 'hook', persisted, id);
     return this.connection === connection
       ? undefined
       : this.#leaveToNextConnection(message, qos, retain, ids, persisted, id);
@@ -241,7 +226,7 @@ export class OutboundFlows {
   }
 
   #count(qos: QoS): void {
-    const { counts } = this.#ports.metrics;
+    const { counts } = this.ports.metrics;
     counts[Metric.packetsPublishSent]++;
     counts[Metric.messagesSent]++;
     counts[QOS_SENT[qos]]++;
@@ -275,8 +260,8 @@ export class OutboundFlows {
   /** Messages in flight must be stored until they are acknowledged, even if the session ends with its connection. */
   get #isNeededUntilAcked(): boolean {
     const { retryInterval, maxInflightBytes } = this.zone;
-    if (retryInterval > 0 || maxInflightBytes > 0 || this.#ports.events.heard['message.acked']) return true;
-    return this.subscriptions.shared > 0; // handed over to other members of the share group when the session ends
+    if (retryInterval > 0 || maxInflightBytes > 0 || this.ports.events.heard['message.acked']) return true;
+    return this.#owner.subscriptions.shared > 0; // handed over to other members of the share group when the session ends
   }
 
   /**
@@ -292,7 +277,7 @@ export class OutboundFlows {
     ids: readonly number[] | undefined,
     expirySec: number
   ): Buffer | undefined {
-    const { layout } = this;
+    const { layout, maxFrame } = this.agreement;
     const { mountpoint } = this.client;
     const topic = mountpoint === '' ? undefined : unmounted(message.topic, mountpoint);
     const plain = { qos, retain, dup, messageId, subscriptionIds: ids, expirySec, alias: 0, topic };
@@ -302,12 +287,12 @@ export class OutboundFlows {
       if (choice !== 0) {
         const alias = Math.abs(choice);
         const packet = message.encode(layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
-        if (packet.length <= this.maxFrame) return packet;
+        if (packet.length <= maxFrame) return packet;
         if (choice < 0) aliases.forget(message.topic); // without the alias the packet is three bytes shorter
       }
     }
     const packet = message.encode(layout, plain);
-    return packet.length <= this.maxFrame ? packet : undefined;
+    return packet.length <= maxFrame ? packet : undefined;
   }
 
   // -------------------------------------------------------------------------------------------------------- acknowledgements
@@ -343,7 +328,7 @@ export class OutboundFlows {
   }
 
   #countAcked(message: Message | undefined, qos: QoS): void {
-    const { metrics, events } = this.#ports;
+    const { metrics, events } = this.ports;
     metrics.counts[Metric.messagesAcked]++;
     if (message !== undefined && !message.isSystem && events.heard['message.acked'])
       events.emit('message.acked', { message, client: this.client, qos });
@@ -361,7 +346,7 @@ export class OutboundFlows {
     for (const id of inflight.inOrder(before)) {
       if (inflight.stateOf(id) === Awaiting.pubcomp) {
         connection.acknowledge(((0x62 << 24) | (2 << 16) | id) >>> 0);
-        this.#ports.metrics.counts[Metric.packetsPubrelSent]++;
+        this.ports.metrics.counts[Metric.packetsPubrelSent]++;
       } else if (inflight.persistedOf(id)?.isDone) {
         inflight.free(id); // the message was refused after its packet id was assigned
       } else {
@@ -377,7 +362,7 @@ export class OutboundFlows {
     const resending = this.#resending;
     if (inflight === undefined || resending === undefined || connection === undefined) return;
     for (const id of resending) {
-      if (connection.isBlocked || inflight.count - resending.size >= this.window) return;
+      if (connection.isBlocked || inflight.count - resending.size >= this.agreement.window) return;
       resending.delete(id);
       const message = inflight.messageOf(id);
       if (message === undefined) continue;
@@ -388,7 +373,7 @@ export class OutboundFlows {
   }
 
   #resendOne(connection: Outlet, inflight: Inflight, id: number, message: Message): void {
-    const ports = this.#ports;
+    const { ports } = this;
     const isFirst = !inflight.wasSent(id);
     if (isFirst) {
       const reason = this.#refusal(message);
@@ -422,7 +407,7 @@ export class OutboundFlows {
 
   /** Check a message that was never sent. @returns why it must be dropped; undefined if it may be sent */
   #refusal(message: Message): DropReason | undefined {
-    const ports = this.#ports;
+    const { ports } = this;
     const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
     if (hasHook && !ports.publishing.mayDeliver(message, this.client)) return 'hook';
     return message.hasExpired(ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]

@@ -3,12 +3,14 @@ import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { handOutQos, type PendingFeed, type RetainedFeed, RetainedFeeds } from '../retained/retained-feed.ts';
 import type { Subscription } from '../routing/subscription.ts';
+import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
 import type { DeliveryPorts, Outlet } from './ports.ts';
 
 /** What `RetainedDelivery` asks of the delivery that it belongs to. */
 export interface FeedOwner {
   readonly flows: OutboundFlows;
+  readonly subscriptions: Subscriptions;
   readonly backlog: { readonly length: number; readonly qos0Count: number } | undefined;
   /** Send or queue a retained message. */
   offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean;
@@ -77,8 +79,11 @@ export class RetainedDelivery {
   }
 
   #load(): number {
-    const { subscriptions, zone } = this.#owner.flows;
-    return this.#feeds.load((subscription) => subscriptions.get(subscription.filter) === subscription, zone.upgradeQos);
+    const { subscriptions, flows } = this.#owner;
+    return this.#feeds.load(
+      (subscription) => subscriptions.get(subscription.filter) === subscription,
+      flows.zone.upgradeQos
+    );
   }
 
   #handOut(feed: RetainedFeed, message: Message): void {

@@ -3,7 +3,7 @@ import type { Publisher } from '../packets/message.ts';
 import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
 import { type ClientInfo, clientFacts, type TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import { type Agreement, NO_AGREEMENT, storedAgreement } from './agreement.ts';
+import { type Agreement, noAgreement, storedAgreement } from './agreement.ts';
 import type { SessionRecord } from './session-record.ts';
 
 /**
@@ -13,8 +13,7 @@ import type { SessionRecord } from './session-record.ts';
  */
 export class SessionClient implements ClientInfo, Publisher {
   /** What the last CONNECT has agreed. */
-  agreement: Agreement = NO_AGREEMENT;
-  zoneSettings: Zone;
+  agreement: Agreement;
   clientId = '';
   username: string | undefined = undefined;
   mountpoint = '';
@@ -31,7 +30,7 @@ export class SessionClient implements ClientInfo, Publisher {
   #identity: Publisher | undefined = undefined;
 
   constructor(zone: Zone, transportInfo: TransportInfo) {
-    this.zoneSettings = zone;
+    this.agreement = noAgreement(zone);
     this.transportInfo = transportInfo;
   }
 
@@ -51,8 +50,12 @@ export class SessionClient implements ClientInfo, Publisher {
     return this.agreement.userProperties;
   }
 
+  get zoneSettings(): Zone {
+    return this.agreement.zone;
+  }
+
   get zone(): string {
-    return this.zoneSettings.name;
+    return this.agreement.zone.name;
   }
 
   /** The session outlives its connection. */
@@ -80,7 +83,7 @@ export class SessionClient implements ClientInfo, Publisher {
   /** The facts from the store. @param disconnectedAt wall-clock milliseconds */
   restore(record: SessionRecord, disconnectedAt: number): void {
     const { clientId, username, protocolVersion, cleanStart, isBridge, userProperties } = record;
-    this.agreement = storedAgreement(protocolVersion, cleanStart, isBridge, userProperties);
+    this.agreement = storedAgreement(this.agreement.zone, protocolVersion, cleanStart, isBridge, userProperties);
     this.clientId = clientId;
     this.username = username;
     this.mountpoint = record.mountpoint;
@@ -141,7 +144,6 @@ export class SessionClient implements ClientInfo, Publisher {
   /** The client has returned: adopt what its new CONNECT has agreed. */
   returned(other: SessionClient): void {
     this.agreement = other.agreement;
-    this.zoneSettings = other.zoneSettings;
     this.username = other.username;
     this.mountpoint = other.mountpoint;
     this.keepalive = other.keepalive;

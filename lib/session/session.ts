@@ -49,8 +49,6 @@ export class Session implements ConnectionOwner {
   createdAt = 0;
   /** Number of PUBLISH packets that were sent on earlier connections. */
   delivered = 0;
-  /** The persisted will of a session that is not persisted itself. */
-  willRecord: { changed(): void } | undefined = undefined;
   #isCountedPersistent = false;
 
   /** @param stream undefined for a session from the store; call `restore` then */
@@ -217,17 +215,6 @@ export class Session implements ConnectionOwner {
   /** Persist the session from now on. */
   persistIn(log: SessionLog): void {
     this.delivery.flows.persistIn(log);
-  }
-
-  /** Persist only the will of the session. */
-  persistWillIn(record: { changed(): void }): void {
-    this.willRecord = record;
-  }
-
-  /** Write the record of the session, or of its will, with the next commit. */
-  noteChange(): void {
-    this.log?.changed();
-    this.willRecord?.changed();
   }
 
   /** What is persisted of the session, beside its subscriptions and messages. @param number number of the record */

@@ -26,7 +26,7 @@ export interface TimerOwner {
   readonly ports: DeliveryPorts & { readonly clock: Clock; readonly wheel: TimingWheel };
   readonly client: SessionClient;
   readonly connection: WatchedConnection | undefined;
-  readonly delivery: { readonly flows: OutboundFlows };
+  readonly delivery: { readonly flows: OutboundFlows; readonly lastTicket: number };
   readonly inbound: InboundFlows | undefined;
   readonly lifecycle: {
     readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
@@ -52,8 +52,8 @@ interface Retry {
 /** Everything that becomes due in the life of a session, on one timer of the wheel. */
 export class SessionTimers extends BaseTimer {
   readonly #session: TimerOwner;
-  /** Before CONNACK: when the client must have been accepted. While the client is away: when the session expires. */
-  #deadlineMs = Infinity;
+  /** Before CONNACK: when the client must have been accepted. While the client is away: when the session expires. Else undefined. */
+  #deadline: number | undefined = undefined;
   #retry: Retry | undefined = undefined;
 
   constructor(session: TimerOwner) {
@@ -64,12 +64,13 @@ export class SessionTimers extends BaseTimer {
   /** Wait for the CONNECT of a connection that was accepted at this time. */
   awaitConnect(acceptedMs: number): void {
     const { connectTimeout, idleTimeout } = this.#session.client.zoneSettings;
-    this.#deadlineMs = acceptedMs + connectTimeout;
+    this.#deadline = acceptedMs + connectTimeout;
     this.#session.ports.wheel.armAt(this, Math.min(this.#deadlineMs, acceptedMs + idleTimeout));
   }
 
   /** The client has connected. */
   connected(nowMs: number): void {
+    this.#deadline = undefined;
     this.#beginRetry(nowMs);
     this.rearm();
   }
@@ -81,7 +82,7 @@ export class SessionTimers extends BaseTimer {
   /** The client is away. @param isWillKept the broker stops: the will is published after its next start */
   awaitExpiry(nowMs: number, isWillKept: boolean): void {
     const { client, lifecycle, ports } = this.#session;
-    this.#deadlineMs = nowMs + client.sessionExpiry * 1000;
+    this.#deadline = nowMs + client.sessionExpiry * 1000;
     const { will } = lifecycle;
     will?.delayFrom(nowMs);
     if (isWillKept) return;
@@ -93,13 +94,13 @@ export class SessionTimers extends BaseTimer {
   /** The client is back. */
   cancelExpiry(): void {
     this.disarm();
-    this.#deadlineMs = Infinity;
+    this.#deadline = undefined;
     this.#session.lifecycle.will?.wait();
   }
 
   /** Set when a session from the store expires; monotonic milliseconds. */
   restore(expiresMs: number): void {
-    this.#deadlineMs = expiresMs;
+    this.#deadline = expiresMs;
   }
 
   /** After the start of the broker: handle what is due, and set the timer for the rest. */
@@ -137,6 +138,10 @@ export class SessionTimers extends BaseTimer {
     });
   }
 
+  get #deadlineMs(): number {
+    return this.#deadline ?? Infinity;
+  }
+
   get #willDueMs(): number {
     return this.#session.lifecycle.will?.dueMs ?? Infinity;
   }
@@ -150,9 +155,9 @@ export class SessionTimers extends BaseTimer {
   #beginRetry(nowMs: number): void {
     const { client, delivery } = this.#session;
     const { retryInterval } = client.zoneSettings;
-    const { inflight, log, lastTicket } = delivery.flows;
+    const { inflight, log } = delivery.flows;
     const isOn = retryInterval > 0 && client.protocolVersion !== 5;
-    const ticket = Math.max(log?.ticket ?? 0, lastTicket);
+    const ticket = Math.max(log?.ticket ?? 0, delivery.lastTicket);
     this.#retry = isOn ? { dueMs: nowMs + retryInterval, mark: inflight?.mark ?? 0, ticket } : undefined;
   }
 
