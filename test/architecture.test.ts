@@ -29,6 +29,29 @@ const NARROWER: Readonly<Record<string, readonly string[]>> = {
   client: ['packets', 'topics', 'events', 'base']
 };
 
+/** Most lines and public members of a class, and most lines of a function. */
+const LIMITS = { lines: 400, members: 25, functionLines: 80 };
+
+/** What is larger than `LIMITS`, and how large it may be. This list may only shrink. */
+const LARGE: Readonly<Record<string, number>> = {
+  'lib/broker/broker.ts Broker, public members': 33,
+  'lib/broker/engine.ts Engine, public members': 39,
+  'lib/broker/publishing.ts Publishing, lines': 496,
+  'lib/client/client.ts Client, lines': 674,
+  'lib/connection/connection.ts Connection, lines': 730,
+  'lib/connection/connection.ts Connection, public members': 60,
+  'lib/connection/connection.ts Connection #parse, lines': 135,
+  'lib/packets/message.ts Message, public members': 32,
+  'lib/session/delivery.ts Delivery, public members': 30,
+  'lib/session/lifecycle.ts Lifecycle, public members': 36,
+  'lib/session/log.ts SessionLog, lines': 827,
+  'lib/session/log.ts SessionLog, public members': 34,
+  'lib/session/outbound-flows.ts OutboundFlows, public members': 26,
+  'lib/session/session-client.ts SessionClient, public members': 29,
+  'lib/session/session.ts Session, public members': 34,
+  'lib/store/ledger.ts Ledger, lines': 531
+};
+
 /** Files that may re-export. */
 const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/testing/index.ts'];
 
@@ -93,6 +116,51 @@ function circles(): string[][] {
   for (const file of sources) if (!order.has(file)) visit(file);
   return found.sort();
 }
+
+/** Sizes of the classes and functions of a file: lines and public members by class, lines by function. */
+function sizesOf(file: string): [name: string, size: number, limit: number][] {
+  const source = ts.createSourceFile(file, texts.get(file) as string, ts.ScriptTarget.Latest, true);
+  const lineAt = (position: number) => source.getLineAndCharacterOfPosition(position).line;
+  const linesOf = (node: ts.Node) => lineAt(node.getEnd()) - lineAt(node.getStart()) + 1;
+  const found: [string, number, number][] = [];
+  const visit = (node: ts.Node, within: string): void => {
+    const { name } = node as { name?: ts.Node };
+    const path = name === undefined ? within : `${within} ${name.getText()}`;
+    if (ts.isClassDeclaration(node)) {
+      found.push([`${path}, lines`, linesOf(node), LIMITS.lines]);
+      found.push([`${path}, public members`, publicMembers(node).size, LIMITS.members]);
+    } else if (ts.isFunctionLike(node)) found.push([`${path}, lines`, linesOf(node), LIMITS.functionLines]);
+    ts.forEachChild(node, (child) => visit(child, path));
+  };
+  visit(source, file);
+  return found;
+}
+
+/** A getter and setter count once; constructors, static and internal members and those of symbols do not count. */
+function publicMembers({ members }: ts.ClassDeclaration): Set<string> {
+  const isPublic = (member: ts.ClassElement) =>
+    member.name !== undefined &&
+    ts.isIdentifier(member.name) &&
+    !(
+      ts.getCombinedModifierFlags(member) &
+      (ts.ModifierFlags.Private | ts.ModifierFlags.Protected | ts.ModifierFlags.Static)
+    );
+  return new Set(members.filter(isPublic).map((member) => (member.name as ts.Identifier).text));
+}
+
+describe('sizes', () => {
+  it('of classes and functions are within the limits, except those that are listed', () => {
+    const sizes = sources
+      .filter((file) => ['lib', 'adapters'].includes(treeOf(file)))
+      .flatMap(sizesOf)
+      .filter(([, size, limit]) => size > limit);
+    const found = Object.fromEntries(sizes);
+    const grown = sizes.filter(([name, size]) => size > (LARGE[name] ?? 0)).map(([name, size]) => `${name}: ${size}`);
+    assert.deepEqual(grown, [], 'make them smaller');
+    const isOver = (name: string) => found[name] === undefined;
+    assert.deepEqual(Object.keys(LARGE).filter(isOver), [], 'remove them from the list');
+  });
+});
 
 describe('import directions', () => {
   it('reads the imports of all sources', () => {

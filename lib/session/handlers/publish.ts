@@ -81,9 +81,7 @@ export function onPublish(
   }
 
   const givenExpiry = expiry;
-  if (expiry < 0 && route.topic !== '' && zoneSettings.maxMessageExpiryInterval !== Infinity)
-    expiry = zoneSettings.maxMessageExpiryInterval;
-  else if (expiry > zoneSettings.maxMessageExpiryInterval) expiry = zoneSettings.maxMessageExpiryInterval;
+  expiry = limitedExpiry(expiry, route, zoneSettings.maxMessageExpiryInterval);
   const layout = session.protocolVersion === 5 ? 5 : 4;
   let message = new Message(
     { buf, start, end, packetIdAt: qos === 0 ? 0 : topicEnd },
@@ -103,18 +101,37 @@ export function onPublish(
   if (alias !== 0 || isMapped || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
+  decide(session, connection, message, route, id, qos);
+}
+
+/** The message expiry interval within the limit of the zone, in seconds. -1: the message does not expire. */
+function limitedExpiry(expiry: number, route: Route, limit: number): number {
+  if (expiry < 0) return route.topic !== '' && limit !== Infinity ? limit : expiry;
+  return expiry > limit ? limit : expiry;
+}
+
+/** Decide whether the client may publish a message, and finish it. */
+function decide(
+  session: Session,
+  connection: Connection<Session>,
+  message: Message,
+  route: Route,
+  id: number,
+  qos: QoS
+): void {
+  const { client, ports } = session;
+  const { publishing, routing } = ports;
   if (route.kind === TopicKind.system && !client.isSuperuser) {
     refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
-  if (!ports.publishing.hasHooks) {
+  if (!publishing.hasHooks) {
     finish(session, connection, message, route, id, qos, 0);
     return;
   }
-  const decided = ports.publishing.decide(message, route, client);
+  const decided = publishing.decide(message, route, client);
   if (isThenable(decided)) finishLater(session, connection, decided, id, qos);
-  else
-    finish(session, connection, decided.message, ports.routing.freshened(decided.route), id, qos, decided.reasonCode);
+  else finish(session, connection, decided.message, routing.freshened(decided.route), id, qos, decided.reasonCode);
 }
 
 /** Finish a message when the hooks have decided. Until then, the connection is not read. */
