@@ -39,7 +39,6 @@ const NEVER = 0xffff_ffff;
 
 /** The parts of the broker that `Admission` uses. */
 export interface AdmissionHost {
-  readonly node: string;
   readonly clock: Clock;
   readonly time: TimeReading;
   readonly metrics: Metrics;
@@ -322,8 +321,7 @@ export class Admission {
       if (stored.state === 'connected') stored.lifecycle.close('discarded', ReasonCode.sessionTakenOver, { end: true });
       else stored.lifecycle.end('discarded', 'discarded');
     }
-    session.began(host.clock.now());
-    host.sessions.add(session);
+    host.sessions.add(session, host.clock.now());
     host.persistence?.sessionBegan(session);
     session.lifecycle.send('accepted');
     metrics.counts[Metric.sessionCreated]++;

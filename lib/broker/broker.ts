@@ -15,9 +15,9 @@ import type { Alarm } from '../monitor/sys.ts';
 import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { ListenerHandle } from '../records/listener.ts';
-import type { SubscriptionRecord } from '../records/subscription-record.ts';
 import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
 import type { Zone } from '../records/zone.ts';
+import type { Directory } from '../routing/directory.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { AppSubscriptions } from './app-subscriptions.ts';
 import { Engine } from './engine.ts';
@@ -56,6 +56,8 @@ export class Broker {
   readonly sessions: Sessions;
   /** The retained messages. */
   readonly retained: Retained;
+  /** Lists clients, sessions, subscriptions, routes and retained messages page by page, and looks them up. */
+  readonly directory: Directory;
   readonly #engine: Engine;
   readonly #lifecycle: Lifecycle;
   readonly #subscriptions: AppSubscriptions;
@@ -78,7 +80,8 @@ export class Broker {
     this.metrics = this.#engine.metrics;
     this.work = this.#engine.work;
     this.sessions = new Sessions(this.#engine);
-    this.retained = new Retained(this.#engine.retained);
+    this.retained = new Retained(this.#engine);
+    this.directory = this.#engine.directory;
     this.#subscriptions = new AppSubscriptions(this.#engine);
     this.#lifecycle = new Lifecycle(this.#engine, () => this.#subscriptions.endMessages());
   }
@@ -327,16 +330,6 @@ export class Broker {
    */
   table<V = unknown>(name: string): Table<V> {
     return this.#engine.tables.table(name) as Table<V>;
-  }
-
-  /** All subscriptions of all sessions, session by session. */
-  *subscriptions(): IterableIterator<SubscriptionRecord> {
-    for (const session of this.sessions) yield* session.subscriptions();
-  }
-
-  /** The topic filters that have subscriptions, without share prefixes, and the node of the subscribers. */
-  *routes(): IterableIterator<{ readonly topic: string; readonly node: string }> {
-    for (const topic of this.#engine.routing.filters()) yield { topic, node: this.settings.node };
   }
 
   // --------------------------------------------------------------------------------------------------------- events and hooks

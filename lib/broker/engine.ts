@@ -17,6 +17,7 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { RetainedMessages } from '../retained/retained-messages.ts';
+import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import type { SessionActions } from '../session/actions.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
@@ -52,7 +53,6 @@ const STORE_ALARM = 'store_failed';
  */
 export class Engine {
   readonly settings: Settings;
-  readonly node: string;
   readonly clock: Clock;
   readonly time: TimeReading;
   readonly work = new WorkCount();
@@ -79,6 +79,7 @@ export class Engine {
   readonly handOvers: HandOvers;
   readonly rewrites: SessionPorts<Session>['rewrites'];
   readonly wills: SessionPorts<Session>['wills'];
+  readonly directory: Directory;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
   /** A cluster replaces it. */
@@ -92,7 +93,6 @@ export class Engine {
   /** @param broker the `Broker` named in messages of the diagnostics channels */
   constructor(settings: Settings, broker: object) {
     this.settings = settings;
-    this.node = settings.node;
     this.clock = settings.clock;
     this.time = new TimeReading(this.clock);
     this.wheel = new TimingWheel(
@@ -138,6 +138,13 @@ export class Engine {
       publish: (session, will) => this.#publishWill(session, will),
       keep: (session) => this.persistence?.persistWill(session)
     };
+    this.directory = new Directory({
+      node: settings.node,
+      sessions: this.sessions,
+      routing: this.routing,
+      retained: this.retained,
+      pause: () => new Promise((resolve) => this.turn.later(resolve))
+    });
     this.publishing = new Publishing(this);
     this.subscribing = new Subscribing(this);
     this.admission = new Admission(this);
@@ -329,7 +336,7 @@ export class Engine {
   #portsOfSessions(): SessionPorts<Session> {
     const { sessions } = this;
     return {
-      node: this.node,
+      node: this.settings.node,
       clock: this.clock,
       time: this.time,
       wheel: this.wheel,

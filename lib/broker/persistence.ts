@@ -225,7 +225,7 @@ export class Persistence {
     }
     for (const session of sessions.values()) {
       if (content.handingOver.has(session)) continue;
-      host.sessions.add(session);
+      host.sessions.add(session, session.createdAt);
       session.log?.resized();
       host.sessions.notePersistence(session, session.client.isPersistent);
     }

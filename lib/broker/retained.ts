@@ -1,28 +1,41 @@
 import { InvalidInput } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { RetainedMessages } from '../retained/retained-messages.ts';
+import type { Directory, Page, RetainedRecord } from '../routing/directory.ts';
+import type { RetainedQuery } from '../routing/directory-queries.ts';
 import { checkTopicName } from '../topics/topic.ts';
 import { checkFilter } from './app-subscriptions.ts';
 
+/** The parts of the broker that `Retained` uses. */
+export interface RetainedFacetHost {
+  readonly retained: RetainedMessages;
+  readonly directory: Directory;
+}
+
 /** The retained messages of the broker: `broker.retained`. To retain or delete one, publish with `retain` (with an empty payload: delete). */
 export class Retained {
-  readonly #messages: RetainedMessages;
+  readonly #host: RetainedFacetHost;
 
   /** @internal */
-  constructor(messages: RetainedMessages) {
-    this.#messages = messages;
+  constructor(host: RetainedFacetHost) {
+    this.#host = host;
   }
 
   /** Number of retained messages, including those of `$SYS`. */
   get count(): number {
-    return this.#messages.count;
+    return this.#host.retained.count;
   }
 
   /** The retained message of a topic name; undefined if there is none. @throws InvalidInput TOPIC_NAME_INVALID */
   get(topic: string): Message | undefined {
     const fault = typeof topic === 'string' ? checkTopicName(topic) : 'the topic name must be a string';
     if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', topic, fault);
-    return this.#messages.match(topic)[0]?.message;
+    return this.#host.retained.lookUp(topic)?.message;
+  }
+
+  /** A page of the list of retained messages, without their payloads: `broker.directory.retained`. */
+  list(query?: RetainedQuery): Promise<Page<RetainedRecord>> {
+    return this.#host.directory.retained(query);
   }
 
   /** The retained messages that match a topic filter or topic name, oldest first. @throws InvalidInput TOPIC_FILTER_INVALID */
@@ -32,6 +45,6 @@ export class Retained {
   }
 
   async *#iterate(filter: string): AsyncIterableIterator<Message> {
-    for (const entry of this.#messages.match(filter)) if (entry.isLive) yield entry.message;
+    for (const entry of this.#host.retained.match(filter)) if (entry.isLive) yield entry.message;
   }
 }

@@ -1,3 +1,4 @@
+import { Roster } from '../base/roster.ts';
 import { TextMap } from '../base/text-map.ts';
 import type { Events } from '../events/events.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
@@ -25,9 +26,11 @@ export interface SessionIndexHost {
 export class SessionIndex {
   readonly #host: SessionIndexHost;
   readonly #sessions = new TextMap<Session>();
+  readonly #roster = new Roster<Session>();
   #online = 0;
   #persistent = 0;
   #subscribers = 0;
+  #subscriptions = 0;
 
   constructor(host: SessionIndexHost) {
     this.#host = host;
@@ -50,6 +53,16 @@ export class SessionIndex {
   /** Number of sessions with subscriptions. */
   get subscriberCount(): number {
     return this.#subscribers;
+  }
+
+  /** Number of subscriptions of all sessions. */
+  get subscriptionCount(): number {
+    return this.#subscriptions;
+  }
+
+  /** Get the sessions that follow a number, in order of creation. @param most maximum number of sessions, at least 1 */
+  after(number: number, most: number): Session[] {
+    return this.#roster.after(number, most);
   }
 
   get(clientId: string): Session | undefined {
@@ -79,10 +92,14 @@ export class SessionIndex {
     return !cleanStart && this.get(clientId) !== undefined;
   }
 
-  /** Add a session. It replaces the previous session of its client id. */
-  add(session: Session): void {
+  /** Add a session. It replaces the previous session of its client id. @param createdAt wall-clock milliseconds */
+  add(session: Session, createdAt: number): void {
     const { metrics } = this.#host;
+    const previous = this.#sessions.get(session.client.clientId);
+    if (previous !== undefined) this.#roster.delete(previous);
     this.#sessions.set(session.client.clientId, session);
+    session.listed(this.#roster.nextNumber(), createdAt);
+    this.#roster.add(session);
     metrics.note('sessions', this.#sessions.size);
     metrics.note('channels', this.#sessions.size);
   }
@@ -128,6 +145,7 @@ export class SessionIndex {
   addSubscription(session: Session, subscription: Subscription, isRestored = false): void {
     const { routing, metrics } = this.#host;
     session.subscriptions.add(subscription);
+    this.#subscriptions++;
     if (!isRestored) session.log?.subscribed(subscription.filter);
     routing.add(subscription);
     if (session.subscriptions.size === 1) metrics.note('subscribers', ++this.#subscribers);
@@ -141,6 +159,7 @@ export class SessionIndex {
   /** Remove a subscription from a session and from the routing. */
   removeSubscription(session: Session, subscription: Subscription): void {
     session.subscriptions.delete(subscription.filter);
+    this.#subscriptions--;
     session.log?.subscribed(subscription.filter);
     this.#host.routing.remove(subscription);
     if (session.subscriptions.size === 0) this.#subscribers--;
@@ -156,6 +175,8 @@ export class SessionIndex {
     lifecycle.abortHooks();
     if (client.clientId === '' || this.#sessions.get(client.clientId) !== session) return;
     this.#sessions.delete(client.clientId);
+    this.#roster.delete(session);
+    this.#subscriptions -= session.subscriptions.size;
     metrics.counts[Metric.sessionTerminated]++;
     this.notePersistence(session, false);
     if (session.subscriptions.size > 0) this.#subscribers--;

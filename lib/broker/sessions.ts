@@ -1,4 +1,7 @@
 import { NotFound } from '../base/errors.ts';
+import type { SessionRecord } from '../records/session-records.ts';
+import type { Directory, Page } from '../routing/directory.ts';
+import type { ClientQuery } from '../routing/directory-queries.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { type KickOptions, SessionHandle } from './session-handle.ts';
 import type { SessionIndex } from './session-index.ts';
@@ -7,6 +10,7 @@ import type { Subscribing } from './subscribing.ts';
 /** The parts of the broker that `Sessions` uses. */
 export interface SessionsHost {
   readonly sessions: SessionIndex;
+  readonly directory: Directory;
   readonly subscribing: Subscribing;
   readonly ledger: Ledger | undefined;
 }
@@ -39,7 +43,12 @@ export class Sessions implements Iterable<SessionHandle> {
     return new SessionHandle(session, subscribing);
   }
 
-  /** All sessions, connected or not, in order of creation. */
+  /** A page of the list of sessions: `broker.directory.sessions`. */
+  list(query?: ClientQuery): Promise<Page<SessionRecord>> {
+    return this.#host.directory.sessions(query);
+  }
+
+  /** All sessions, connected or not, in order of creation. To list many, use `list`. */
   *[Symbol.iterator](): IterableIterator<SessionHandle> {
     const { sessions, subscribing } = this.#host;
     for (const session of sessions.values()) yield new SessionHandle(session, subscribing);

@@ -17,7 +17,7 @@ export interface SessionSource extends FiguresSource {
 }
 
 /** Fields that the records of a client, a connection and a session have in common. */
-interface CommonFields {
+export interface CommonFacts {
   /** Name of the node that has the session. */
   readonly node: string;
   readonly clientId: string;
@@ -34,7 +34,7 @@ interface CommonFields {
 }
 
 /** Fields of a connection, or of the last one if the client is not connected. */
-interface ConnectionFields {
+export interface ConnectionFacts {
   /** `MQTT`; `MQIsdp` in MQTT 3.1. */
   readonly protocolName: string;
   readonly protocolVersion: ProtocolVersion;
@@ -59,7 +59,7 @@ interface ConnectionFields {
 }
 
 /** Fields of a session. */
-interface SessionFields {
+export interface SessionFacts {
   /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */
   readonly sessionExpiry: number;
   /** `local` while the client is connected; otherwise undefined. */
@@ -67,13 +67,13 @@ interface SessionFields {
 }
 
 /** A client: its connection, or the last one, and its session. */
-export interface ClientRecord extends CommonFields, ConnectionFields, ConnectionTraffic, SessionFields, SessionCounts {}
+export interface ClientRecord extends CommonFacts, ConnectionFacts, ConnectionTraffic, SessionFacts, SessionCounts {}
 /** The connection of a client. */
-export interface ConnectionRecord extends CommonFields, ConnectionFields, ConnectionTraffic {}
+export interface ConnectionRecord extends CommonFacts, ConnectionFacts, ConnectionTraffic {}
 /** The session of a client, connected or not. */
-export interface SessionRecord extends CommonFields, SessionFields, SessionCounts {}
+export interface SessionRecord extends CommonFacts, SessionFacts, SessionCounts {}
 
-const COMMON_FIELDS: RecordTable<SessionSource, CommonFields> = {
+const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
   node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
   clientId: {
     from: ({ client }) => client.clientId,
@@ -117,7 +117,7 @@ const COMMON_FIELDS: RecordTable<SessionSource, CommonFields> = {
   }
 };
 
-const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFields> = {
+const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFacts> = {
   protocolName: {
     from: ({ client }) => (client.protocolVersion === 3 ? 'MQIsdp' : 'MQTT'),
     later: 'proto_name',
@@ -169,7 +169,7 @@ const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFields> = {
   }
 };
 
-const SESSION_ONLY: RecordTable<SessionSource, SessionFields> = {
+const SESSION_ONLY: RecordTable<SessionSource, SessionFacts> = {
   sessionExpiry: {
     from: ({ client }) => client.sessionExpiry,
     unit: 's',

@@ -101,6 +101,18 @@ export class RetainedMessages {
     return entry !== undefined && this.#isAlive(entry) ? entry : undefined;
   }
 
+  /** As `get`, for callers that are not in the path of a packet: the time is read first. */
+  lookUp(topic: string): RetainedEntry<Message> | undefined {
+    this.#host.time.read();
+    return this.get(topic);
+  }
+
+  /** All retained messages, in no particular order. They may change during the iteration. */
+  *entries(): Generator<RetainedEntry<Message>, void, undefined> {
+    this.#host.time.read();
+    for (const entry of this.#store) if (this.#isAlive(entry)) yield entry;
+  }
+
   /** `seq` of the next message to be retained. */
   get next(): number {
     return this.#store.next;

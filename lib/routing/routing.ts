@@ -127,6 +127,11 @@ export class Routing {
     return this.#index.filters();
   }
 
+  /** Tell whether a topic filter has subscriptions. @param filter without a share prefix */
+  hasFilter(filter: string): boolean {
+    return this.#index.has(filter);
+  }
+
   /** Tell whether messages to any subscriber of a route are persisted. */
   persistsAny({ targets, groups }: Route): boolean {
     return targets.some(({ subscriber }) => subscriber.isPersisted) || groups.some(({ mayPersist }) => mayPersist);

@@ -47,6 +47,8 @@ export class Session implements ConnectionOwner {
   connection: Connection<Session> | undefined = undefined;
   /** Wall-clock milliseconds. */
   createdAt = 0;
+  /** Place among all sessions in order of creation; 0: not among them yet. */
+  number = 0;
   /** Number of PUBLISH packets that were sent on earlier connections. */
   delivered = 0;
   #isCountedPersistent = false;
@@ -106,11 +108,6 @@ export class Session implements ConnectionOwner {
     return (this.inbound ??= new InboundFlows());
   }
 
-  /** Number of messages of this connection that the broker has not acknowledged, for the Receive Maximum [MQTT-3.3.4-7]. */
-  get inboundUnacknowledged(): number {
-    return (this.inbound?.unacknowledged ?? 0) + (this.connection?.pendingAcks?.pubacks ?? 0);
-  }
-
   /** An incoming QoS 2 packet id waits for PUBREL. */
   awaitRel(id: number): void {
     const { awaitRelTimeout } = this.client.zoneSettings;
@@ -126,6 +123,12 @@ export class Session implements ConnectionOwner {
     this.connection = other.connection;
     other.detach();
     this.client.returned(other.client);
+  }
+
+  /** The session has its place among all sessions. @param createdAt wall-clock milliseconds */
+  listed(number: number, createdAt: number): void {
+    this.number = number;
+    this.createdAt = createdAt;
   }
 
   /** The connection has closed, or belongs to another session now. */
@@ -206,11 +209,6 @@ export class Session implements ConnectionOwner {
   }
 
   // --------------------------------------------------------------------------------------------------------------- the store
-
-  /** The session has begun. @param wallMs wall-clock milliseconds */
-  began(wallMs: number): void {
-    this.createdAt = wallMs;
-  }
 
   /** Persist the session from now on. */
   persistIn(log: SessionLog): void {

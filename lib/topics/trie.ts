@@ -102,26 +102,31 @@ export class FilterIndex<T extends NonNullable<unknown>> {
    */
   *filters(): Generator<string, void, undefined> {
     yield* this.#exact.keys();
-    const prefixes = [''];
-    const levels = [this.#root];
-    while (levels.length > 0) {
-      const level = levels.pop()!;
-      const prefix = prefixes.pop()!;
-      if (level.endValues !== undefined) yield prefix.slice(0, -1);
-      if (level.hashValues !== undefined) yield `${prefix}#`;
-      if (level.plusChild !== undefined) {
-        levels.push(level.plusChild);
-        prefixes.push(`${prefix}+/`);
+    if (this.#root.hashValues !== undefined) yield '#';
+    const path = [childrenOf(this.#root, '')];
+    while (path.length > 0) {
+      const { value } = path[path.length - 1].next();
+      if (value === undefined) {
+        path.pop();
+        continue;
       }
-      if (level.first !== undefined) {
-        levels.push(level.first);
-        prefixes.push(`${prefix}${level.firstLabel}/`);
-      }
-      level.others?.forEach((child, label) => {
-        levels.push(child);
-        prefixes.push(`${prefix}${label}/`);
-      });
+      const [level, filter] = value;
+      if (level.endValues !== undefined) yield filter;
+      if (level.hashValues !== undefined) yield `${filter}/#`;
+      if (countBelow(level) > 0) path.push(childrenOf(level, `${filter}/`));
     }
+  }
+
+  /** Whether a filter has values. */
+  has(filter: string): boolean {
+    if (!isWildcard(filter)) return this.#exact.has(filter);
+    let level: Level<T> | undefined = this.#root;
+    for (const label of filter.split('/')) {
+      if (label === '#') return level.hashValues !== undefined;
+      level = label === '+' ? level.plusChild : level.child(label);
+      if (level === undefined) return false;
+    }
+    return level.endValues !== undefined;
   }
 
   #matchWildcards(topic: string, into: T[]): void {
@@ -275,6 +280,14 @@ export class FilterIndex<T extends NonNullable<unknown>> {
     slot.values = values.toSpliced(at, 1);
     return slot;
   }
+}
+
+/** The children of a level, one by one, with their filters. @param prefix filter of the level and a slash */
+function* childrenOf<T>(level: Level<T>, prefix: string): Generator<[Level<T>, string], undefined, undefined> {
+  if (level.plusChild !== undefined) yield [level.plusChild, `${prefix}+`];
+  if (level.first !== undefined) yield [level.first, `${prefix}${level.firstLabel}`];
+  for (const label of level.others?.keys() ?? []) yield [level.others?.get(label) as Level<T>, `${prefix}${label}`];
+  return undefined;
 }
 
 function countBelow<T>(level: Level<T>): number {

@@ -78,6 +78,7 @@ describe('FilterIndex', () => {
         values?.delete(value);
         if (isLast) slow.delete(filter);
       }
+      assert.equal(index.has(filter), slow.has(filter), filter);
       if (step % 50 !== 0) continue;
       const topic = randomName(source);
       const expected = [...slow].flatMap(([filter, values]) => (slowMatches(filter, topic) ? [...values] : []));
@@ -121,6 +122,26 @@ describe('FilterIndex', () => {
       index.add('x/+', 0);
     }
     assert.equal(index.filterCount, 1);
+  });
+
+  it('lists a filter exactly once if it exists throughout the iteration, whatever else is added and removed', () => {
+    const source = randomSource('FilterIndex filters');
+    for (let round = 0; round < 50; round++) {
+      const index = new FilterIndex<number>();
+      const stay = new Set<string>();
+      for (let count = 0; count < 40; count++) stay.add(randomFilter(source));
+      for (const filter of stay) index.add(filter, 0);
+      const listed = new Map<string, number>();
+      for (const filter of index.filters()) {
+        listed.set(filter, (listed.get(filter) ?? 0) + 1);
+        const other = randomFilter(source);
+        if (stay.has(other)) continue;
+        if (source.below(2) === 0) index.add(other, 0);
+        else index.delete(other, 0);
+        if (listed.size > 1_000) break; // filters are added faster than they are listed
+      }
+      for (const filter of stay) assert.equal(listed.get(filter), 1, filter);
+    }
   });
 
   it('adds and deletes 100,000 values of one filter in bounded time', () => {

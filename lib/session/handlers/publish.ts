@@ -359,7 +359,9 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
     answer(session, connection, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
-  if (session.protocolVersion === 5 && session.inboundUnacknowledged >= zoneSettings.receiveMaximum) {
+  const unacknowledged = (inbound?.unacknowledged ?? 0) + (connection.pendingAcks?.pubacks ?? 0);
+  if (session.protocolVersion === 5 && unacknowledged >= zoneSettings.receiveMaximum) {
+    // [MQTT-3.3.4-7]
     throw new ProtocolError(
       ReasonCode.receiveMaximumExceeded,
       `the client has more than ${zoneSettings.receiveMaximum} unacknowledged messages (option receiveMaximum)`

@@ -1,0 +1,57 @@
+/** Selects the items with the smallest keys from any number of items, in memory for as many as are wanted. */
+export class Smallest<T> {
+  readonly #count: number;
+  readonly #keyOf: (item: T) => string;
+  /** A binary heap: the first item has the greatest key. */
+  readonly #heap: T[] = [];
+
+  /** @param count number of wanted items, at least 1 */
+  constructor(count: number, keyOf: (item: T) => string) {
+    this.#count = count;
+    this.#keyOf = keyOf;
+  }
+
+  offer(item: T): void {
+    const heap = this.#heap;
+    if (heap.length < this.#count) {
+      heap.push(item);
+      this.#rise(heap.length - 1);
+    } else if (this.#keyOf(item) < this.#keyOf(heap[0])) {
+      heap[0] = item;
+      this.#sink();
+    }
+  }
+
+  /** The selected items in ascending order of their keys. */
+  sorted(): T[] {
+    const keyOf = this.#keyOf;
+    return this.#heap.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  }
+
+  #rise(at: number): void {
+    const heap = this.#heap;
+    const item = heap[at];
+    const key = this.#keyOf(item);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (this.#keyOf(heap[parent]) >= key) break;
+      heap[at] = heap[parent];
+      at = parent;
+    }
+    heap[at] = item;
+  }
+
+  #sink(): void {
+    const heap = this.#heap;
+    const item = heap[0];
+    const key = this.#keyOf(item);
+    let at = 0;
+    for (let child = 1; child < heap.length; child = 2 * at + 1) {
+      if (child + 1 < heap.length && this.#keyOf(heap[child + 1]) > this.#keyOf(heap[child])) child++;
+      if (this.#keyOf(heap[child]) <= key) break;
+      heap[at] = heap[child];
+      at = child;
+    }
+    heap[at] = item;
+  }
+}

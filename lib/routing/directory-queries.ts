@@ -1,0 +1,139 @@
+import { InvalidInput } from '../base/errors.ts';
+import { checkNames, checkObject } from '../base/options-table.ts';
+import type { ProtocolVersion, QoS } from '../packets/types.ts';
+import type { Field } from '../records/record-table.ts';
+import { CLIENT_FIELDS, type SessionSource } from '../records/session-records.ts';
+import { SUBSCRIPTION_FIELDS, type SubscriptionSource } from '../records/subscription-record.ts';
+import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
+
+const DEFAULT_LIMIT = 1_000;
+const MAX_LIMIT = 10_000;
+const PAGE_NAMES: readonly (keyof PageQuery)[] = ['cursor', 'limit'];
+
+/** The part of a list that is wanted. */
+export interface PageQuery {
+  /** The `cursor` of the page before. Default: the list begins. */
+  readonly cursor?: string | undefined;
+  /** Maximum number of entries, from 1 to 10,000. Default 1,000. */
+  readonly limit?: number | undefined;
+}
+
+/** A query for clients or sessions. An entry is listed if it satisfies all given conditions. */
+export interface ClientQuery extends PageQuery {
+  readonly clientId?: string;
+  readonly username?: string;
+  readonly zone?: string;
+  readonly ipAddress?: string;
+  readonly isConnected?: boolean;
+  readonly protocolVersion?: ProtocolVersion;
+  /** A part of the client id. */
+  readonly clientIdContains?: string;
+  /** A part of the user name. */
+  readonly usernameContains?: string;
+}
+
+/** A query for subscriptions. An entry is listed if it satisfies all given conditions. */
+export interface SubscriptionQuery extends PageQuery {
+  readonly clientId?: string;
+  readonly qos?: QoS;
+  /** The topic filter, without a share prefix. */
+  readonly filter?: string;
+  /** A topic filter that covers the one of the subscription; the share prefix of the latter does not count. */
+  readonly coveredBy?: string;
+  /** Name of the share group; `$queue` for `$queue/...`. */
+  readonly group?: string;
+}
+
+/** A query for retained messages. */
+export interface RetainedQuery extends PageQuery {
+  /** A topic filter that matches the topic. */
+  readonly filter?: string;
+}
+
+/** Whether an entry satisfies a condition with the given value; a row for each condition. */
+export type Conditions<Source, Query> = {
+  readonly [N in Exclude<keyof Query, keyof PageQuery>]-?: (source: Source, wanted: NonNullable<Query[N]>) => boolean;
+};
+
+export const CLIENT_CONDITIONS: Conditions<SessionSource, ClientQuery> = {
+  clientId: equals(CLIENT_FIELDS.clientId),
+  username: equals(CLIENT_FIELDS.username),
+  zone: equals(CLIENT_FIELDS.zone),
+  ipAddress: equals(CLIENT_FIELDS.ipAddress),
+  isConnected: equals(CLIENT_FIELDS.isConnected),
+  protocolVersion: equals(CLIENT_FIELDS.protocolVersion),
+  clientIdContains: contains(CLIENT_FIELDS.clientId),
+  usernameContains: contains(CLIENT_FIELDS.username)
+};
+
+export const SUBSCRIPTION_CONDITIONS: Conditions<SubscriptionSource, SubscriptionQuery> = {
+  clientId: equals(SUBSCRIPTION_FIELDS.clientId),
+  qos: equals(SUBSCRIPTION_FIELDS.qos),
+  filter: (source, wanted) => plainFilter(source) === wanted,
+  coveredBy: (source, wanted) => covers(wanted, plainFilter(source)),
+  group: (source, wanted) => groupOf(source) === wanted
+};
+
+export const RETAINED_CONDITIONS: Conditions<{ readonly topic: string }, RetainedQuery> = {
+  filter: ({ topic }, wanted) => matches(wanted, topic)
+};
+
+/** Conditions whose value must be a topic filter. */
+const FILTER_CONDITIONS = ['filter', 'coveredBy'];
+
+function equals<S, V>({ from }: Field<S, V>): (source: S, wanted: NonNullable<V>) => boolean {
+  return (source, wanted) => from(source, '') === wanted;
+}
+
+/** An absent string contains the empty string. */
+function contains<S>({ from }: Field<S, string | undefined>): (source: S, wanted: string) => boolean {
+  return (source, wanted) => (from(source, '') ?? '').includes(wanted);
+}
+
+/** The topic filter as the client sees it, without a share prefix. */
+function plainFilter(source: SubscriptionSource): string {
+  const filter = SUBSCRIPTION_FIELDS.filter.from(source, '');
+  const shared = parseSharedFilter(filter);
+  return typeof shared === 'object' ? shared.filter : filter;
+}
+
+function groupOf({ filter }: SubscriptionSource): string | undefined {
+  const shared = parseSharedFilter(filter);
+  return typeof shared === 'object' ? shared.group : undefined;
+}
+
+/** A query that was checked. */
+export interface Request<Source> {
+  readonly cursor: string | undefined;
+  readonly limit: number;
+  /** Whether an entry satisfies all conditions. */
+  isWanted(source: Source): boolean;
+}
+
+/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID, TOPIC_FILTER_INVALID */
+export function readQuery<Source, Query extends PageQuery>(
+  query: Query,
+  conditions: Conditions<Source, Query>
+): Request<Source> {
+  checkObject(query, 'query');
+  checkNames(query, [...PAGE_NAMES, ...Object.keys(conditions)], 'list');
+  const { cursor, limit = DEFAULT_LIMIT, ...given } = query;
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
+    throw new InvalidInput('OPTION_INVALID', 'limit', `an integer from 1 to ${MAX_LIMIT}`, limit);
+  if (cursor !== undefined && typeof cursor !== 'string') throw invalidCursor(cursor);
+  const checks = Object.entries(given).filter(([, wanted]) => wanted !== undefined);
+  for (const [name, wanted] of checks) if (FILTER_CONDITIONS.includes(name)) checkFilter(name, wanted);
+  const rows = conditions as Readonly<Record<string, (source: Source, wanted: unknown) => boolean>>;
+  return { cursor, limit, isWanted: (source) => checks.every(([name, wanted]) => rows[name](source, wanted)) };
+}
+
+/** The error for a cursor that no page had. */
+export function invalidCursor(cursor: unknown): InvalidInput {
+  return new InvalidInput('CURSOR_INVALID', 'cursor', 'the cursor of a page of this list', cursor);
+}
+
+/** @throws InvalidInput TOPIC_FILTER_INVALID */
+function checkFilter(name: string, filter: unknown): void {
+  const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a string';
+  if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', name, 'a topic filter', filter, fault);
+}

@@ -1,0 +1,356 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createBroker } from '../../lib/index.ts';
+import { Directory, type DirectoryPorts, type ListedSession, type Page } from '../../lib/routing/directory.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { randomSource } from '../topics/slow-matcher.ts';
+
+const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
+
+/** Reads a list to its end. @param between called after each page */
+async function all<R>(
+  list: (query: { cursor?: string; limit: number }) => Promise<Page<R>>,
+  limit: number,
+  between: () => unknown = () => undefined
+): Promise<R[]> {
+  const found: R[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await list({ cursor, limit });
+    assert.ok(page.entries.length <= limit);
+    found.push(...page.entries);
+    cursor = page.cursor;
+    if (cursor === undefined) return found;
+    await between();
+  }
+}
+
+/** Ports with this many sessions and nothing else. It records how many sessions and keys are read in each turn. */
+function manySessions(count: number, filters: readonly string[] = []) {
+  const reads = [0];
+  const read = () => void reads[reads.length - 1]++;
+  const sessions = Array.from({ length: count }, (_, at) => {
+    const client = {
+      clientId: `c${at}`,
+      get username() {
+        read();
+        return at % 1_000 === 0 ? 'rare' : undefined;
+      },
+      transportInfo: {},
+      agreement: {}
+    };
+    return {
+      number: at + 1,
+      client,
+      state: 'connected',
+      zoneSettings: {},
+      subscriptions: { size: 0, values: () => [] },
+      delivery: { flows: {} }
+    } as unknown as ListedSession;
+  });
+  const ports: DirectoryPorts = {
+    node: 'n',
+    sessions: {
+      count,
+      subscriptionCount: 0,
+      get: () => undefined,
+      after: (number, most) => sessions.slice(number, number + most)
+    },
+    routing: {
+      filterCount: filters.length,
+      *filters() {
+        for (const filter of filters) {
+          read();
+          yield filter;
+        }
+      },
+      hasFilter: () => false
+    },
+    retained: { count: 0, lookUp: () => undefined, entries: () => [] },
+    pause: () => {
+      reads.push(0);
+      return Promise.resolve();
+    }
+  };
+  return { directory: new Directory(ports), reads };
+}
+
+describe('The directory', () => {
+  it('lists and looks up clients, with the name of the node', async () => {
+    await using broker = await createBroker({ ...QUIET, node: 'n@here' }).start();
+    const { directory } = broker;
+    const away = await broker.connect({ clientId: 'away', username: 'u', sessionExpiry: 60 });
+    await broker.connect({ clientId: 'here' });
+    const gone = broker.nextEvent('client.disconnected');
+    await away.disconnect();
+    await gone;
+    const { node, entries, cursor, count } = await directory.clients();
+    assert.deepEqual([node, cursor, count], ['n@here', undefined, 2]);
+    assert.deepEqual(
+      entries.map(({ node, clientId, username, isConnected }) => [node, clientId, username, isConnected]),
+      [
+        ['n@here', 'away', 'u', false],
+        ['n@here', 'here', undefined, true]
+      ]
+    );
+    assert.deepEqual(await directory.client('away'), entries[0]);
+    assert.equal(await directory.client('nobody'), undefined);
+    const sessions = await broker.sessions.list();
+    assert.deepEqual(
+      sessions.entries.map(({ clientId, binding, subscriptions }) => [clientId, binding, subscriptions]),
+      [
+        ['away', undefined, 0],
+        ['here', 'local', 0]
+      ]
+    );
+    assert.deepEqual(await directory.session('here'), sessions.entries[1]);
+    assert.equal(await directory.session('nobody'), undefined);
+  });
+
+  it('lists the clients that satisfy all conditions', async () => {
+    await using broker = await createBroker({ ...QUIET, zones: { inner: {} } }).start();
+    const at = (remoteAddress: string, zone = 'external') => ({ transportInfo: { remoteAddress, zone } });
+    await broker.connect({ clientId: 'one', username: 'ann', protocolVersion: 4, ...at('192.0.2.1') });
+    await broker.connect({ clientId: 'two', username: 'bob', ...at('::ffff:192.0.2.2', 'inner') });
+    await broker.connect({ clientId: 'three', sessionExpiry: 60, ...at('192.0.2.2') });
+    const gone = broker.nextEvent('client.disconnected');
+    await broker.sessions.kick('three', { session: 'keep' });
+    await gone;
+    for (const [query, expected] of [
+      [{ clientId: 'two' }, ['two']],
+      [{ clientId: 'two', username: 'ann' }, []],
+      [{ clientId: 'nobody' }, []],
+      [{ username: 'ann' }, ['one']],
+      [{ zone: 'inner' }, ['two']],
+      [{ ipAddress: '192.0.2.2' }, ['two', 'three']],
+      [{ isConnected: false }, ['three']],
+      [{ isConnected: true }, ['one', 'two']],
+      [{ protocolVersion: 4 }, ['one']],
+      [{ clientIdContains: 'o' }, ['one', 'two']],
+      [{ clientIdContains: 'o', usernameContains: 'b' }, ['two']],
+      [{ usernameContains: '' }, ['one', 'two', 'three']],
+      [{ username: undefined }, ['one', 'two', 'three']]
+    ] as const) {
+      const { entries, count } = await broker.directory.clients(query);
+      assert.deepEqual(
+        entries.map(({ clientId }) => clientId),
+        expected,
+        JSON.stringify(query)
+      );
+      assert.equal(count, 3);
+    }
+  });
+
+  it('lists each session that stays exactly once, while others come and go between the pages', async () => {
+    const source = randomSource('Directory sessions');
+    await using broker = await createBroker(QUIET).start();
+    const options = (clientId: string) => ({ clientId, sessionExpiry: 60, clean: false });
+    for (let count = 0; count < 60; count++) await broker.connect(options(`${count % 2 ? 'stays' : 'goes'}${count}`));
+    let added = 0;
+    const listed = await all(
+      (query) => broker.directory.sessions(query),
+      7,
+      async () => {
+        const leaving = [...broker.sessions].filter(({ clientId }) => clientId.startsWith('goes'));
+        for (let count = 0; count < 5 && leaving.length > 0; count++)
+          await broker.sessions.kick(leaving.splice(source.below(leaving.length), 1)[0].clientId);
+        if (added++ < 10) await broker.connect(options(`new${added}`));
+        await broker.connect(options('stays1')); // a takeover does not change the place of the session
+      }
+    );
+    const ids = listed.map(({ clientId }) => clientId);
+    assert.deepEqual(
+      ids.filter((clientId) => clientId.startsWith('stays')),
+      Array.from({ length: 30 }, (_, at) => `stays${2 * at + 1}`)
+    );
+    assert.equal(new Set(ids).size, ids.length);
+    assert.ok(ids.includes('new1'));
+  });
+
+  it('lists subscriptions session by session, in the order of their filters', async () => {
+    await using broker = await createBroker(QUIET).start();
+    const [a, b] = [await broker.connect({ clientId: 'a' }), await broker.connect({ clientId: 'b' })];
+    await broker.connect({ clientId: 'none' });
+    await a.subscribe(['z', '$share/g/y', 'x/+']);
+    await b.subscribe([{ topic: 'x/+', qos: 1 }, '$queue/q/#']);
+    broker.subscribe('of/the/app', () => undefined);
+    for (const limit of [1, 2, 3, 5, 100]) {
+      const listed = await all((query) => broker.directory.subscriptions(query), limit);
+      assert.deepEqual(
+        listed.map(({ clientId, filter, qos }) => `${clientId} ${filter} ${qos}`),
+        ['a $share/g/y 0', 'a x/+ 0', 'a z 0', 'b $queue/q/# 0', 'b x/+ 1']
+      );
+    }
+    for (const [query, expected] of [
+      [{ clientId: 'b' }, ['b $queue/q/#', 'b x/+']],
+      [{ qos: 1 }, ['b x/+']],
+      [{ filter: 'x/+' }, ['a x/+', 'b x/+']],
+      [{ filter: 'y' }, ['a $share/g/y']],
+      [{ coveredBy: 'x/#' }, ['a x/+', 'b x/+']],
+      [{ coveredBy: '+' }, ['a $share/g/y', 'a z']],
+      [{ group: 'g' }, ['a $share/g/y']],
+      [{ group: '$queue' }, ['b $queue/q/#']],
+      [{ group: 'g', clientId: 'b' }, []]
+    ] as const) {
+      const { entries, count } = await broker.directory.subscriptions(query);
+      assert.deepEqual(
+        entries.map(({ clientId, filter }) => `${clientId} ${filter}`),
+        expected,
+        JSON.stringify(query)
+      );
+      assert.equal(count, 5);
+    }
+  });
+
+  it('counts the subscriptions of sessions, and no longer those of ended ones', async () => {
+    await using broker = await createBroker(QUIET).start();
+    const count = async () => (await broker.directory.subscriptions({ limit: 1 })).count;
+    const a = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
+    await a.subscribe(['x', 'y', '$share/g/z']);
+    await (await broker.connect({ clientId: 'b' })).subscribe(['x']);
+    assert.equal(await count(), 4);
+    await a.unsubscribe('x');
+    assert.equal(await count(), 3);
+    await broker.sessions.kick('a');
+    assert.equal(await count(), 1);
+    await broker.sessions.kick('b');
+    assert.equal(await count(), 0);
+  });
+
+  it('lists each subscription that stays exactly once, although the last one of a page is removed', async () => {
+    const source = randomSource('Directory subscriptions');
+    await using broker = await createBroker(QUIET).start();
+    const client = await broker.connect({ clientId: 'c' });
+    const filters = Array.from({ length: 100 }, (_, at) => `${at % 2 ? 'stays' : 'goes'}/${source.below(1_000)}/${at}`);
+    await client.subscribe(filters);
+    const session = broker.sessions.get('c');
+    let last = '';
+    const listed = await all(
+      async (query) => {
+        const page = await broker.directory.subscriptions(query);
+        last = page.entries.at(-1)?.filter ?? '';
+        return page;
+      },
+      3,
+      () => {
+        if (last.startsWith('goes')) session.unsubscribe(last);
+        session.subscribe(`new/${source.below(1_000)}`);
+      }
+    );
+    const stay = filters.filter((filter) => filter.startsWith('stays')).sort();
+    assert.deepEqual(
+      listed.map(({ filter }) => filter).filter((filter) => filter.startsWith('stays')),
+      stay
+    );
+  });
+
+  it('lists each route that stays exactly once, in order, and looks one up', async () => {
+    const source = randomSource('Directory routes');
+    await using broker = await createBroker({ ...QUIET, node: 'n' }).start();
+    const stay = new Set(
+      Array.from({ length: 80 }, () => `r/${source.pick(['+', '#', 'a/#', 'b', source.below(50)])}`)
+    );
+    stay.add('$share/g/shared/+');
+    for (const filter of stay) broker.subscribe(filter, () => undefined);
+    const listed = await all(
+      (query) => broker.directory.routes(query),
+      4,
+      () => {
+        const end = broker.subscribe(`s/${source.below(20)}`, () => undefined);
+        if (source.below(2) === 0) end();
+      }
+    );
+    const expected = [...stay].map((filter) => filter.replace('$share/g/', '')).sort();
+    assert.deepEqual(
+      listed.filter(({ topic }) => expected.includes(topic)),
+      expected.map((topic) => ({ topic, node: 'n' }))
+    );
+    assert.deepEqual(await broker.directory.route('r/+'), stay.has('r/+') ? { topic: 'r/+', node: 'n' } : undefined);
+    assert.deepEqual(await broker.directory.route('shared/+'), { topic: 'shared/+', node: 'n' });
+    for (const none of ['r', 'nothing', 'nothing/+', 'shared/#', 'r/+/+', '#'])
+      assert.equal(await broker.directory.route(none), undefined, none);
+  });
+
+  it('lists each retained message that stays exactly once, although it is replaced, and looks one up', async () => {
+    const source = randomSource('Directory retained');
+    await using broker = await createBroker({ ...QUIET, node: 'n' }).start();
+    const client = await broker.connect({ clientId: 'c' });
+    const topics = Array.from({ length: 50 }, (_, at) => `r/${at}`);
+    for (const topic of topics) await client.publish(topic, 'four', { qos: 1, retain: true });
+    const listed = await all(
+      (query) => broker.retained.list({ filter: 'r/+', ...query }),
+      4,
+      async () => {
+        for (let count = 0; count < 5; count++) await broker.publish(source.pick(topics), 'longer', { retain: true });
+        await broker.publish(`s/${source.below(20)}`, 'x', { retain: true });
+      }
+    );
+    assert.deepEqual(
+      listed.map(({ topic }) => topic),
+      topics.toSorted()
+    );
+    await client.publish('r/0', 'four', { qos: 1, retain: true });
+    const record = { node: 'n', topic: 'r/0', qos: 1, payloadBytes: 4, clientId: 'c' };
+    assert.deepEqual(await broker.directory.retainedMessage('r/0'), record);
+    await broker.publish('r/0', 'xy', { retain: true });
+    assert.deepEqual((await broker.directory.retained({ filter: 'r/0' })).entries, [
+      { ...record, qos: 0, payloadBytes: 2, clientId: undefined }
+    ]);
+    assert.equal(await broker.directory.retainedMessage('none'), undefined);
+  });
+
+  it('does not list a retained message that has expired', async () => {
+    await using kit = await createTestBroker({ ...QUIET, timerResolution: 10_000 });
+    const { broker, clock } = kit;
+    await broker.publish('a', 'x', { retain: true, properties: { messageExpiryInterval: 5 } });
+    assert.equal((await broker.retained.list({ filter: 'a' })).entries.length, 1);
+    await clock.advance(5_500);
+    assert.equal(broker.retained.count, 1, 'its timer has not rung yet');
+    assert.equal((await broker.retained.list({ filter: 'a' })).entries.length, 0);
+    assert.equal(await broker.directory.retainedMessage('a'), undefined);
+  });
+
+  it('refuses unknown conditions, limits out of range, and cursors and filters that are invalid', async () => {
+    await using broker = await createBroker(QUIET).start();
+    const { directory } = broker;
+    for (const [ask, code] of [
+      [directory.clients({ user: 'a' } as object), 'OPTION_UNKNOWN'],
+      [directory.clients(5 as never), 'OPTION_INVALID'],
+      [directory.routes({ filter: 'a' } as object), 'OPTION_UNKNOWN'],
+      [directory.sessions({ limit: 0 }), 'OPTION_INVALID'],
+      [directory.retained({ limit: 10_001 }), 'OPTION_INVALID'],
+      [directory.retained({ limit: 1.5 }), 'OPTION_INVALID'],
+      [directory.clients({ cursor: 'x' }), 'CURSOR_INVALID'],
+      [directory.subscriptions({ cursor: 5 as never }), 'CURSOR_INVALID'],
+      [directory.subscriptions({ coveredBy: 'a/#/b' }), 'TOPIC_FILTER_INVALID'],
+      [directory.retained({ filter: '' }), 'TOPIC_FILTER_INVALID']
+    ] as const)
+      await assert.rejects(ask, { code });
+  });
+
+  it('walks 100,000 sessions in slices, one for each turn, whether it lists all or searches for some', async () => {
+    const { directory, reads } = manySessions(100_000);
+    const listed = await all((query) => directory.clients(query), 10_000);
+    assert.equal(listed.length, 100_000);
+    assert.ok(Math.max(...reads) <= 500, `${Math.max(...reads)} in one turn`);
+    reads.splice(0, reads.length, 0);
+    await all((query) => directory.clients(query), 100);
+    assert.ok(reads.length > 1_000, 'each page takes a turn, however small it is');
+    reads.splice(0, reads.length, 0);
+    const rare = await directory.clients({ username: 'rare' });
+    assert.deepEqual([rare.entries.length, rare.cursor], [100, undefined]);
+    assert.ok(reads.length >= 200);
+    assert.ok(Math.max(...reads) <= 600, `${Math.max(...reads)} in one turn`);
+  });
+
+  it('walks 100,000 routes in slices, one for each turn', async () => {
+    const filters = Array.from({ length: 100_000 }, (_, at) => `f/${(at * 7_919) % 100_000}`);
+    const { directory, reads } = manySessions(0, filters);
+    const { entries, cursor } = await directory.routes({ limit: 3 });
+    assert.deepEqual(
+      entries.map(({ topic }) => topic),
+      ['f/0', 'f/1', 'f/10']
+    );
+    assert.equal(cursor, 'f/10');
+    assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
+  });
+});
