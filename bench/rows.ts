@@ -1,5 +1,5 @@
 import type { Task } from './load/task.ts';
-import type { BrokerName, Durability } from './support/brokers.ts';
+import type { BrokerName, Durability, Observer } from './support/brokers.ts';
 
 /** A figure of a row: its `key` in the outcome, and its goal. Lower values are better. */
 export interface Figure {
@@ -32,6 +32,8 @@ export interface Row {
   readonly figures: readonly Figure[];
   /** For `v5` rows: the same row over 3.1.1. For `store` rows: the same row without a store. */
   readonly sameAs?: string;
+  /** What embermq observes: an authorizePublish hook whose answers may be kept, or a listener on topics that are not published to. */
+  readonly observer?: Observer;
 }
 
 const BROKERS: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto'];
@@ -121,6 +123,18 @@ const ROWS_V5: readonly Row[] = ROWS_V4.map((same) => ({
   sameAs: same.name
 }));
 
+/** Rows with a hook or a listener that leaves QoS 0 messages on the fast path. */
+const ROWS_OBSERVED: readonly Row[] = (['hook', 'listener'] as const).flatMap((observer) =>
+  ROWS_V4.filter(({ name }) => /^pairs100 q0 64B/.test(name)).map((same) => ({
+    ...same,
+    name: `${same.name} ${observer}`,
+    brokers: ['embermq'] as const,
+    figures: [{ key: 'cpuUs', label: 'message', unit: 'us' }] as const,
+    sameAs: same.name,
+    observer
+  }))
+);
+
 const WITH_STORES: readonly BrokerName[] = ['embermq', 'aedes'];
 
 /** Rows with a store that persists messages, and with a store that has nothing to persist. */
@@ -163,7 +177,11 @@ const ROWS_STORED: readonly Row[] = [
 
 /** All rows. Rows to be compared follow each other. */
 export const ROWS: readonly Row[] = [
-  ...ROWS_V4.flatMap((same, at) => [same, ROWS_V5[at], ...ROWS_STORED.filter(({ sameAs }) => sameAs === same.name)]),
+  ...ROWS_V4.flatMap((same, at) => [
+    same,
+    ROWS_V5[at],
+    ...[...ROWS_STORED, ...ROWS_OBSERVED].filter(({ sameAs }) => sameAs === same.name)
+  ]),
   ...ROWS_STORED.filter(({ sameAs }) => sameAs === undefined),
   ...ROWS_FLOOD
 ];

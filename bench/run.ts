@@ -112,7 +112,7 @@ async function measureAll(
 async function measureOne(kind: BrokerKind, row: Row, repetition: number): Promise<Sample> {
   const sample = { row: row.name, broker: kind.name, repetition };
   try {
-    return { ...sample, outcome: await measure(kind, row.task, cores, row.store) };
+    return { ...sample, outcome: await measure(kind, row.task, cores, row.store, row.observer) };
   } catch (error) {
     return { ...sample, error: (error as Error).message };
   }

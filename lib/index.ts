@@ -22,6 +22,7 @@ export {
   type Values as OptionValues
 } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
+export type { Access } from './broker/access.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { RewriteKind, RewriteRule } from './broker/features/rewrite.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/handler-subscriber.ts';
@@ -61,6 +62,7 @@ export type {
   Challenge,
   Hook,
   HookName,
+  HookOptions,
   Hooks,
   NoOpinion,
   Refusal,

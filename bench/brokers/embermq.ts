@@ -10,10 +10,13 @@ import { listen } from 'embermq/net';
  * limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto, because fan-in at QoS 1 has 2,000 messages for
  * one subscriber in flight.
  *
+ * `observer` beside the options adds a hook or a listener, as `Row.observer` says.
+ *
  *     node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store]
  *         [FOLDER for a CPU profile, from the start of listening until SIGTERM]
  */
 const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.slice(2);
+const { observer, ...settings } = JSON.parse(more) as BrokerOptions & { observer?: 'hook' | 'listener' };
 const options: BrokerOptions = {
   allowAnonymous: true,
   publishLimit: { amount: 1e9, perMs: 1000 },
@@ -24,11 +27,13 @@ const options: BrokerOptions = {
   sysInterval: '10s',
   sysHeartbeat: '5s',
   ...(durability === 'none' ? {} : { store: levelStore(folder, { durability: durability as 'process' | 'power' }) }),
-  ...JSON.parse(more)
+  ...settings
 };
 const broker = createBroker(options);
 // An idle listener: this event does not occur while messages flow.
 broker.on('session.discarded', () => {});
+if (observer === 'hook') broker.hook('authorizePublish', () => true, { cache: 'route' });
+if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));

@@ -7,6 +7,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 /** Whether a store survives only the end of the process, or also loss of power. */
 export type Durability = 'process' | 'power';
 
+/** What embermq observes while it is measured, see `Row.observer`. */
+export type Observer = 'hook' | 'listener';
+
 export type BrokerName = 'embermq' | 'aedes' | 'mosquitto' | 'min' | 'raw';
 
 /** A broker that can be measured. */
@@ -16,9 +19,10 @@ export interface BrokerKind {
   /**
    * The command that starts the broker in the foreground on 127.0.0.1:`port`. `folder` is a new folder for it.
    * @param store if set, the broker uses a store in that folder
+   * @param observer of embermq, see `Row.observer`
    * @throws Error if the broker has no store
    */
-  command(port: number, folder: string, store?: Durability): readonly string[];
+  command(port: number, folder: string, store?: Durability, observer?: Observer): readonly string[];
 }
 
 /** A broker that was not found, and how to install it. */
@@ -60,11 +64,11 @@ export function findBroker(
   switch (name) {
     case 'embermq': {
       const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-      return kind(name, commit(version), (port, folder, store) => [
+      return kind(name, commit(version), (port, folder, store, observer) => [
         process.execPath,
         program('brokers/embermq.js'),
         String(port),
-        options,
+        JSON.stringify({ ...JSON.parse(options), observer }),
         store ?? 'none',
         join(folder, 'data'),
         ...(profiles === undefined ? [] : [profiles])

@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Task } from '../load/task.ts';
-import { type BrokerKind, type Durability, findProgram, program } from './brokers.ts';
+import { type BrokerKind, type Durability, findProgram, type Observer, program } from './brokers.ts';
 
 /** The cores that broker and load generator are pinned to; undefined if they cannot be pinned. */
 export interface Cores {
@@ -44,11 +44,12 @@ export async function measure(
   kind: BrokerKind,
   task: Omit<Task, 'port' | 'pid'>,
   cores: Cores | undefined,
-  store?: Durability
+  store?: Durability,
+  observer?: Observer
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-bench-'));
   const port = await freePort();
-  const broker = start(pinned(kind.command(port, folder, store), cores?.broker));
+  const broker = start(pinned(kind.command(port, folder, store, observer), cores?.broker));
   try {
     await listening(broker, port);
     // Let the broker finish its work for the connection above, so that it is not measured.

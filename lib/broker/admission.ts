@@ -396,6 +396,7 @@ export class Admission {
         if (!isCurrent()) return;
         lifecycle.exchange(undefined);
         if (approval.isSuperuser !== undefined) client.exempt(approval.isSuperuser === true);
+        connection.forgetVerdicts();
         lifecycle.send('reauthenticated');
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },

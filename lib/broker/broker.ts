@@ -9,7 +9,7 @@ import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/events.ts';
-import type { Hook, HookName } from '../events/hooks.ts';
+import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { Alarm } from '../monitor/sys.ts';
 import { type Message, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
@@ -19,7 +19,8 @@ import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Directory } from '../routing/directory.ts';
 import { checkMountpoint } from '../topics/topic.ts';
-import { AppSubscriptions } from './app-subscriptions.ts';
+import { Access } from './access.ts';
+import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
 import { Engine } from './engine.ts';
 import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
 import { Lifecycle, notStarted, type StopOptions } from './lifecycle.ts';
@@ -52,6 +53,8 @@ export class Broker {
   readonly metrics: Metrics;
   /** Counts asynchronous work in progress inside the broker. The virtual clock of the test kit waits until it is done. */
   readonly work: WorkCount;
+  /** What clients may do. */
+  readonly access: Access;
   /** The sessions, connected or not. */
   readonly sessions: Sessions;
   /** The retained messages. */
@@ -79,6 +82,7 @@ export class Broker {
     this.clock = this.#engine.clock;
     this.metrics = this.#engine.metrics;
     this.work = this.#engine.work;
+    this.access = new Access(this.#engine);
     this.sessions = new Sessions(this.#engine);
     this.retained = new Retained(this.#engine);
     this.directory = this.#engine.directory;
@@ -335,12 +339,21 @@ export class Broker {
   // --------------------------------------------------------------------------------------------------------- events and hooks
 
   /**
-   * Add a listener for an event. What the listener throws or rejects with becomes an `error` event.
-   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID
+   * Add a listener for an event. What the listener throws or rejects with becomes an `error` event. Adding it again has no effect.
+   * @param options.filter for `message.publish`, `message.delivered`, `message.acked` and `message.dropped`: call the listener only for
+   *   topics that match this topic filter. QoS 0 messages of other topics stay on the fast path
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID, TOPIC_FILTER_INVALID, OPTION_INVALID for a filter on another event
    */
-  on<E extends EventName>(event: E, listener: (event: BrokerEvents[E]) => unknown): this {
+  on<E extends EventName>(
+    event: E,
+    listener: (event: BrokerEvents[E]) => unknown,
+    options: { readonly filter?: string | undefined } = {}
+  ): this {
     checkEvent(event, listener);
-    this.#engine.events.on(event, listener);
+    checkObject(options, 'options');
+    const { filter } = options;
+    if (filter !== undefined) checkEventFilter(event, filter);
+    this.#engine.events.on(event, listener, filter);
     return this;
   }
 
@@ -375,12 +388,13 @@ export class Broker {
 
   /**
    * Register a hook. It runs after the hooks of this name that are registered already, or with `isFirst` before them.
+   * @param options.cache `'route'`, for authorizePublish: the answer depends on client and topic alone
    * @returns a function that removes the hook
-   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID
+   * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID, OPTION_INVALID
    */
-  hook<N extends HookName>(name: N, hook: Hook<N>, options: { readonly isFirst?: boolean } = {}): () => void {
+  hook<N extends HookName>(name: N, hook: Hook<N>, options: HookOptions = {}): () => void {
     checkObject(options, 'options');
-    return this.#engine.hook(name, hook, options.isFirst);
+    return this.#engine.hook(name, hook, options);
   }
 
   /**
@@ -406,6 +420,24 @@ export function createBroker(options: BrokerOptions = {}): Broker {
 }
 
 /** @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID */
+const EVENTS_WITH_TOPIC: readonly EventName[] = [
+  'message.publish',
+  'message.delivered',
+  'message.acked',
+  'message.dropped'
+];
+
+function checkEventFilter(event: EventName, filter: string): void {
+  if (!EVENTS_WITH_TOPIC.includes(event))
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      'filter',
+      `undefined for other events than ${EVENTS_WITH_TOPIC.join(', ')}`,
+      filter
+    );
+  checkFilter(filter);
+}
+
 function checkEvent(event: EventName, listener: unknown): void {
   if (!EVENT_NAMES.includes(event)) throw unknownName('EVENT_UNKNOWN', 'event', event, EVENT_NAMES);
   if (typeof listener !== 'function') throw new InvalidInput('HANDLER_INVALID', event, 'a function', listener);

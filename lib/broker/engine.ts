@@ -6,7 +6,7 @@ import { TimeReading } from '../base/time-reading.ts';
 import { TimingWheel } from '../base/timing-wheel.ts';
 import { Announcer } from '../events/announcer.ts';
 import { Events } from '../events/events.ts';
-import { type Hook, type HookName, HookRegistry } from '../events/hooks.ts';
+import { type Hook, type HookName, type HookOptions, HookRegistry } from '../events/hooks.ts';
 import { Metrics } from '../events/metrics.ts';
 import { PacketTaps } from '../monitor/packet-taps.ts';
 import { Pressure } from '../monitor/pressure.ts';
@@ -102,7 +102,7 @@ export class Engine {
       (run) => this.turn.later(run) // after the poll phase, in which sockets are read
     );
     const watch = () => this.publishing?.watch();
-    this.events = new Events(watch);
+    this.events = new Events(watch, (filter) => this.routing.observe(filter));
     this.metrics = new Metrics(this.#gauges());
     this.announcer = new Announcer(this.events, this.metrics);
     this.hooks = new HookRegistry(
@@ -208,12 +208,16 @@ export class Engine {
   }
 
   /** Register a hook. @returns a function that removes it */
-  hook<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
-    const remove = this.hooks.add(name, hook, isFirst);
-    this.publishing.watch();
+  hook<N extends HookName>(name: N, hook: Hook<N>, options?: HookOptions): () => void {
+    const remove = this.hooks.add(name, hook, options);
+    const changed = () => {
+      this.publishing.watch();
+      for (const connection of this.connections.all) connection.forgetVerdicts();
+    };
+    changed();
     return () => {
       remove();
-      this.publishing.watch();
+      changed();
     };
   }
 

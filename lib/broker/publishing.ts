@@ -3,6 +3,7 @@ import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/er
 import type { TimeReading } from '../base/time-reading.ts';
 import type { Connection } from '../connection/connection.ts';
 import { pauseForStore } from '../connection/store-pause.ts';
+import type { Verdicts } from '../connection/verdicts.ts';
 import type { Announcer } from '../events/announcer.ts';
 import type { DropReason, Events } from '../events/events.ts';
 import {
@@ -71,6 +72,8 @@ export class Publishing {
   #waiting: (() => void)[] = [];
   /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   readonly #hasDenyingZone: boolean;
+  /** The answers of all authorizePublish hooks depend on client and topic alone, so each is asked once for a connection and topic. */
+  #keepsVerdicts = true;
 
   constructor(host: PublishingHost) {
     this.#host = host;
@@ -80,14 +83,15 @@ export class Publishing {
   /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners or taps. */
   watch(): void {
     const { hooks, events, taps, rewrites } = this.#host;
-    const { heard } = events;
     this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
+    this.#keepsVerdicts = hooks.authorizePublish.every((hook) => hooks.isCached(hook));
     this.isFastPathOpen =
-      !this.hasHooks &&
+      this.#keepsVerdicts &&
+      hooks.publish.length === 0 &&
       hooks.deliver.length === 0 &&
-      !heard['message.publish'] &&
-      !heard['message.delivered'] &&
-      !heard['message.dropped'] &&
+      !events.hearsAll('message.publish') &&
+      !events.hearsAll('message.delivered') &&
+      !events.hearsAll('message.dropped') &&
       !taps.isOpen &&
       !rewrites.hasRules;
   }
@@ -108,16 +112,27 @@ export class Publishing {
     return true;
   }
 
-  /** Call the authorizePublish hooks, then the publish hooks. Synchronous if all hooks are. */
+  /**
+   * Call the authorizePublish hooks, then the publish hooks. Synchronous if all hooks are.
+   * @param connection the connection of the client, which keeps the verdict; undefined for messages that no connection publishes
+   */
   decide(
     message: Message,
     route: Route,
-    client: SessionClient | undefined
+    client: SessionClient | undefined,
+    connection?: { readonly verdicts: Verdicts }
   ): PublishDecision | Promise<PublishDecision> {
     const { hooks, metrics } = this.#host;
-    if (client === undefined || client.isSuperuser) return this.#change(message, route, client, 0);
+    if (client === undefined) return this.#change(message, route, client, 0);
+    const verdicts = this.#keepsVerdicts ? connection?.verdicts : undefined;
+    const known = verdicts?.get(route.topic);
+    if (known !== undefined)
+      return known === 0 ? this.#change(message, route, client, 0) : { message, route, reasonCode: known };
     const isAllowed = allowsUnmatched(client.zoneSettings, hooks.authorizePublish);
-    if (isAllowed && hooks.authorizePublish.length === 0) return this.#change(message, route, client, 0);
+    if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
+      verdicts?.set(route.topic, 0);
+      return this.#change(message, route, client, 0);
+    }
     metrics.counts[Metric.clientCheckAcl]++;
     const question = { client, message: this.#inner(message, route) };
     const verdict = hooks.first<typeof question, Verdict>(
@@ -129,6 +144,7 @@ export class Publishing {
     );
     const act = (answer: Verdict | undefined) => {
       const code = refusalCode(answer ?? isAllowed);
+      if (answer !== FAILED) verdicts?.set(route.topic, code);
       return code === 0 ? this.#change(message, route, client, 0) : { message, route, reasonCode: code };
     };
     if (!isThenable(verdict)) return act(verdict);
@@ -255,7 +271,7 @@ export class Publishing {
     }
     if (!message.isSystem) {
       counts[Metric.messagesPublish]++;
-      if (host.events.heard['message.publish']) {
+      if (host.events.heard['message.publish'] && (route.isObserved || host.events.hearsAll('message.publish'))) {
         host.events.emit('message.publish', { message, client: message.origin as SessionClient | undefined });
         route = host.routing.freshened(route); // a listener may have changed subscriptions
       }

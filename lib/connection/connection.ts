@@ -19,6 +19,7 @@ import { Pause } from './pause.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from './ports.ts';
 import type { RateLimits } from './rate-limit.ts';
 import { RECEIVED } from './received.ts';
+import { Verdicts } from './verdicts.ts';
 
 /** While one of these pauses is set, received bytes are stored but not parsed. */
 const UNREAD = Pause.hook | Pause.turn;
@@ -131,6 +132,9 @@ export class Connection<S extends ConnectionOwner> {
   #pendingHooks = 0;
   /** Why the stream ended, if it did so while bytes were unread. */
   #streamEnd: { readonly reason: DisconnectReason; readonly reasonCode: number | undefined } | undefined = undefined;
+  /** The route of the last run of the fast path, if it is in the table of routes. Set only while the client may publish to its topic. */
+  #runRoute: Route | undefined = undefined;
+  #verdicts: Verdicts | undefined = undefined;
   #output: Output | undefined = undefined;
   #outputBytes = 0;
   /** Unsent bytes of the stream, and of its socket if it has one, when progress was last checked. */
@@ -381,7 +385,7 @@ export class Connection<S extends ConnectionOwner> {
             topicEnd > topicAt &&
             (this.inboundFastPath === 4 ? topicEnd <= end : topicEnd < end && chunk[topicEnd] === 0)
           ) {
-            let route = this.route;
+            let route = this.#runRoute;
             if (
               route === undefined ||
               !isSameTopic(route.bytes, chunk, topicAt, topicEnd) ||
@@ -396,8 +400,11 @@ export class Connection<S extends ConnectionOwner> {
               route = ports.routing.resolve(chunk, topicAt, topicEnd);
               this.session.checkRoute(route);
               this.route = route.isStale ? undefined : route;
+              const mayRun = route.isForRuns && (!ports.publishing.hasHooks || this.#verdicts?.get(route.topic) === 0);
+              this.#runRoute = mayRun ? this.route : undefined;
+              if (!mayRun) route = undefined;
             }
-            if (route.kind === 0) {
+            if (route !== undefined) {
               if (run === undefined) {
                 run = route;
                 runStart = at;
@@ -578,6 +585,17 @@ export class Connection<S extends ConnectionOwner> {
   /** Forward runs of QoS 0 frames of this layout without looking at each; 0: none. */
   useFastPath(layout: 0 | 4 | 5): void {
     this.inboundFastPath = this.isClosed ? 0 : layout;
+  }
+
+  /** What the hooks have decided about the topics of the client. */
+  get verdicts(): Verdicts {
+    return (this.#verdicts ??= new Verdicts());
+  }
+
+  /** Ask the hooks again about all topics. */
+  forgetVerdicts(): void {
+    this.#verdicts = undefined;
+    this.#runRoute = undefined;
   }
 
   /** The route of the topic that the client has just published to. */

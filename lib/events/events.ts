@@ -2,6 +2,7 @@ import { EventEmitter } from 'eventemitter3';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
+import { matches } from '../topics/topic.ts';
 
 /** The options with which a subscription was granted. */
 export interface SubscriptionOptions {
@@ -167,6 +168,8 @@ export const EVENT_NAMES: readonly EventName[] = [
 interface Registration {
   isOnce: boolean;
   readonly guarded: (value: unknown) => void;
+  /** Ends the observation of the topic filter; undefined: the listener is called for all topics. */
+  readonly endObservation: (() => void) | undefined;
 }
 
 /**
@@ -184,15 +187,29 @@ export class Events {
   readonly #registrations = new Map<EventName, Map<unknown, Registration>>();
   readonly #warned = new Set<EventName>();
   readonly #onHeard: () => void;
+  readonly #observe: (filter: string) => () => void;
+  readonly #heardForAllTopics = new Set<EventName>();
 
-  /** @param onHeard called after `heard` may have changed */
-  constructor(onHeard: () => void = () => undefined) {
+  /**
+   * @param onHeard called after `heard` may have changed
+   * @param observe called with the topic filter of a listener; the function that it returns is called when the listener is removed
+   */
+  constructor(onHeard: () => void = () => undefined, observe: (filter: string) => () => void = () => () => undefined) {
     this.#onHeard = onHeard;
+    this.#observe = observe;
   }
 
-  /** Add a listener. Adding the same listener to the same event again has no effect. */
-  on<E extends EventName>(event: E, listener: Listener<E>): void {
-    this.#add(event, listener, false);
+  /**
+   * Add a listener. Adding the same listener to the same event again has no effect.
+   * @param filter for events with a message: call the listener only for the topics that match this topic filter
+   */
+  on<E extends EventName>(event: E, listener: Listener<E>, filter?: string): void {
+    this.#add(event, listener, false, filter);
+  }
+
+  /** Whether a listener hears an event for all topics. */
+  hearsAll(event: EventName): boolean {
+    return this.#heardForAllTopics.has(event);
   }
 
   /** Add a listener that is removed when it is called. */
@@ -206,8 +223,8 @@ export class Events {
     if (registration === undefined) return;
     this.#registrations.get(event)?.delete(listener);
     this.#emitter.off(event, registration.guarded);
-    this.heard[event] = this.#emitter.listenerCount(event) > 0;
-    this.#onHeard();
+    registration.endObservation?.();
+    this.#heardChanged(event);
   }
 
   /**
@@ -248,7 +265,15 @@ export class Events {
     if (this.heard[event]) this.#emitter.emit(event, value);
   }
 
-  #add<E extends EventName>(event: E, listener: Listener<E>, isOnce: boolean): void {
+  #heardChanged(event: EventName): void {
+    this.heard[event] = this.#emitter.listenerCount(event) > 0;
+    const registrations = [...(this.#registrations.get(event)?.values() ?? [])];
+    if (registrations.some(({ endObservation }) => endObservation === undefined)) this.#heardForAllTopics.add(event);
+    else this.#heardForAllTopics.delete(event);
+    this.#onHeard();
+  }
+
+  #add<E extends EventName>(event: E, listener: Listener<E>, isOnce: boolean, filter?: string): void {
     const known = this.#registrations.get(event) ?? new Map<unknown, Registration>();
     this.#registrations.set(event, known);
     const earlier = known.get(listener);
@@ -257,6 +282,7 @@ export class Events {
       return;
     }
     const guarded = (value: unknown) => {
+      if (filter !== undefined && !matches(filter, (value as { message: { topic: string } }).message.topic)) return;
       if (registration.isOnce) this.off(event, listener);
       try {
         const result = listener(value as BrokerEvents[E]);
@@ -267,11 +293,11 @@ export class Events {
         this.#failed(event, error);
       }
     };
-    const registration: Registration = { isOnce, guarded };
+    const endObservation = filter === undefined ? undefined : this.#observe(filter);
+    const registration: Registration = { isOnce, guarded, endObservation };
     known.set(listener, registration);
     this.#emitter.on(event, guarded);
-    this.heard[event] = true;
-    this.#onHeard();
+    this.#heardChanged(event);
   }
 
   #failed(event: EventName, error: unknown): void {

@@ -145,6 +145,18 @@ export type HookName = keyof Hooks;
 /** The function of one hook, as `broker.hook` takes it. */
 export type Hook<N extends HookName> = Required<Hooks>[N];
 
+/** How `broker.hook` registers a function. */
+export interface HookOptions {
+  /** Call the function before those that are registered already. Default: after them. */
+  readonly isFirst?: boolean;
+  /**
+   * For `authorizePublish`: the answer depends on client and topic alone, not on the payload, QoS or other properties of the message. The
+   * broker then asks once for each connection and topic (it keeps up to 256 topics), and QoS 0 messages stay on the fast path if all
+   * authorizePublish hooks are registered so. `broker.access.invalidate` makes it ask again.
+   */
+  readonly cache?: 'route' | undefined;
+}
+
 /** Names of all hooks, in the order in which they run. */
 const HOOK_NAMES: readonly HookName[] = [
   'preConnect',
@@ -167,6 +179,8 @@ export class HookRegistry {
   readonly #timeoutMs: number;
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
   readonly #work: WorkCount | undefined;
+  /** The functions whose answers may be kept. */
+  readonly #cached = new WeakSet<object>();
 
   /** @param work counts the calls of hooks that have not been answered yet */
   constructor(
@@ -183,19 +197,29 @@ export class HookRegistry {
 
   /**
    * Register a function for a hook.
-   * @param isFirst true: call it before the functions that are already registered
    * @returns a function that removes the hook
-   * @throws InvalidInput HOOK_UNKNOWN, with a suggestion, if there is no such hook; HOOK_INVALID if `hook` is not a function
+   * @throws InvalidInput HOOK_UNKNOWN, with a suggestion, if there is no such hook; HOOK_INVALID if `hook` is not a function; OPTION_INVALID
    */
-  add<N extends HookName>(name: N, hook: Hook<N>, isFirst = false): () => void {
+  add<N extends HookName>(name: N, hook: Hook<N>, { isFirst = false, cache }: HookOptions = {}): () => void {
     if (!HOOK_NAMES.includes(name)) throw unknownName('HOOK_UNKNOWN', 'hook', name, HOOK_NAMES);
     if (typeof hook !== 'function') throw new InvalidInput('HOOK_INVALID', name, 'a function', hook);
     const own = ((request: never) => (hook as (request: never) => unknown)(request)) as unknown as Hook<N>;
+    if (cache !== undefined) {
+      if (cache !== 'route') throw new InvalidInput('OPTION_INVALID', 'cache', "'route' or undefined", cache);
+      if (name !== 'authorizePublish')
+        throw new InvalidInput('OPTION_INVALID', 'cache', 'undefined for other hooks than authorizePublish', cache);
+      this.#cached.add(own);
+    }
     const others = this[name] as readonly Hook<N>[];
     (this[name] as readonly Hook<N>[]) = isFirst ? [own, ...others] : [...others, own];
     return () => {
       (this[name] as readonly Hook<N>[]) = (this[name] as readonly Hook<N>[]).filter((other) => other !== own);
     };
+  }
+
+  /** Whether the answers of a registered function may be kept (option `cache`). */
+  isCached(hook: object): boolean {
+    return this.#cached.has(hook);
   }
 
   /**

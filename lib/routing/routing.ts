@@ -7,6 +7,7 @@ import {
   isSameTopic,
   isWildcard,
   levelCount,
+  matches,
   parseSharedFilter,
   type SharedFilter
 } from '../topics/topic.ts';
@@ -109,6 +110,8 @@ export class Routing {
   readonly #seen = new Int32Array(MARKS);
   readonly #settings: SharedSettings;
   #found: Routed[] = [];
+  /** Topic filters whose topics are observed. */
+  #observed: readonly { readonly filter: string }[] = [];
   /** Incremented by each change of subscriptions. */
   #version = 0;
 
@@ -311,11 +314,15 @@ export class Routing {
       } else if (mayReach(routed.subscriber.mountpoint, routed.filter, topic)) targets.push(routed);
     }
     found.length = 0;
+    const kind = kindOf(topic);
+    const isObserved = this.#isObserved(topic);
     const merged = targets.length > 1 ? mergeBySubscriber(targets) : targets;
     return {
       topic,
       bytes: NO_BYTES,
-      kind: kindOf(topic),
+      kind,
+      isObserved,
+      isForRuns: kind === TopicKind.ordinary && !isObserved,
       levels: levelCount(topic),
       hasControls: !isPlain && controlIn(topic) !== undefined,
       targets: merged.length === 0 ? NO_TARGETS : merged,
@@ -326,6 +333,25 @@ export class Routing {
       weight: 1 + merged.length + (groups?.length ?? 0),
       place: -1
     };
+  }
+
+  /**
+   * Mark the routes of the topics that match a filter as observed, so that listeners see their single messages.
+   * @returns a function that ends it
+   */
+  observe(filter: string): () => void {
+    const own = { filter };
+    this.#observed = [...this.#observed, own];
+    this.changed(filter);
+    return () => {
+      this.#observed = this.#observed.filter((other) => other !== own);
+      this.changed(filter);
+    };
+  }
+
+  #isObserved(topic: string): boolean {
+    for (const { filter } of this.#observed) if (matches(filter, topic)) return true;
+    return false;
   }
 
   #countSystem(filter: string, by: number): void {

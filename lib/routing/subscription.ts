@@ -131,6 +131,10 @@ export interface Route {
   readonly bytes: Buffer;
   /** A `TopicKind`. */
   readonly kind: number;
+  /** A filter of `Routing.observe` matches the topic. */
+  readonly isObserved: boolean;
+  /** Runs of frames of the topic may be forwarded unchanged: it is an ordinary topic, and not observed. */
+  readonly isForRuns: boolean;
   /** Number of levels of the topic. */
   readonly levels: number;
   /** True if the topic contains control characters or non-characters, which a zone may refuse. */

@@ -1,6 +1,7 @@
 import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';
+import type { Verdicts } from '../connection/verdicts.ts';
 import type { DropReason, Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
@@ -123,7 +124,12 @@ export interface PublishingPort {
   /** Hooks or zones may refuse or change published messages: ask `decide`. */
   readonly hasHooks: boolean;
   /** Ask the hooks `authorizePublish` and `publish`. */
-  decide(message: Message, route: Route, client: SessionClient): PublishDecision | Promise<PublishDecision>;
+  decide(
+    message: Message,
+    route: Route,
+    client: SessionClient,
+    connection: { readonly verdicts: Verdicts }
+  ): PublishDecision | Promise<PublishDecision>;
   /** Ask the hooks `deliver`. */
   mayDeliver(message: Message, client: ClientInfo): boolean;
   /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */

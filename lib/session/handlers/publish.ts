@@ -129,7 +129,7 @@ function decide(
     finish(session, connection, message, route, id, qos, 0);
     return;
   }
-  const decided = publishing.decide(message, route, client);
+  const decided = publishing.decide(message, route, client, connection);
   if (isThenable(decided)) finishLater(session, connection, decided, id, qos);
   else finish(session, connection, decided.message, routing.freshened(decided.route), id, qos, decided.reasonCode);
 }
