@@ -123,7 +123,8 @@ export abstract class Peer {
       return;
     }
     const wasSure = this.isSessionSure && !clean;
-    const sinceMs = world.aheadMs - this.#lastAheadMs;
+    const beforeMs = this.#lastAheadMs;
+    const sinceMs = world.aheadMs - beforeMs;
     const isOver = sinceMs >= options.expirySec * 1000;
     const mayBeThere = Math.min(sinceMs, world.aheadMs - this.#triedBeforeMs) < options.expirySec * 1000;
     if (sessionPresent && (clean || !mayBeThere))
@@ -134,7 +135,9 @@ export abstract class Peer {
     this.wantsCleanStart = options.expirySec === 0;
     this.#lastAheadMs = world.aheadMs;
     this.isOnline = true;
-    if (!sessionPresent && !clean) this.forgotten();
+    // the previous session had expired at a CONNECT whose CONNACK did not arrive: this is the session that began then
+    const isNew = sessionPresent && this.#triedBeforeMs - beforeMs >= options.expirySec * 1000;
+    if ((!sessionPresent || isNew) && !clean) this.forgotten();
     this.welcomed(sessionPresent);
   }
 
