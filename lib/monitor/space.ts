@@ -218,8 +218,8 @@ export class Space extends BaseTimer {
 
   /**
    * Measure the size of the store.
-   * @param kept bytes kept now, with those of the commit in progress. The store may not have these yet; if they were not added, the store
-   *   would seem to compress the rest, and the queues would be allowed too little space
+   * @param kept bytes kept now, with the retained and delayed messages of the commit in progress. The store may not have these yet; if that
+   *   commit were not added, the store would seem to compress the rest, and the queues would be allowed too little space
    */
   async #measure(kept: number): Promise<{ readonly size: number; readonly ratio: number }> {
     const inProgress = this.#host.ledger?.bytesInProgress ?? 0;

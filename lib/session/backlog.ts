@@ -59,7 +59,10 @@ export class Backlog extends Shortenable {
     this.#total = total;
   }
 
-  /** Add a message, and drop messages beyond the limits. @returns false if the added message itself was dropped */
+  /**
+   * Add a message, and drop messages beyond the limits, at most as much as the message takes: the rest is left to `trim`.
+   * @returns false if the added message itself was dropped
+   */
   push(
     message: Message,
     qos: QoS,
@@ -72,22 +75,42 @@ export class Backlog extends Shortenable {
     if (maxMqueueLen > 0 && level.length >= maxMqueueLen) this.#drop(level, 'queue_full');
     const queued = this.#append(level, message, qos, retain, ids, persisted);
     let isKept = true;
-    if (maxMqueueBytes > 0)
-      while (this.bytes > maxMqueueBytes && this.length > 0)
-        if (this.#drop(this.#lowest(), 'queue_full') === queued) isKept = false;
+    if (maxMqueueBytes > 0) {
+      let excess = Math.min(this.bytes - maxMqueueBytes, message.bytes);
+      while (excess > 0 && this.length > 0) {
+        const dropped = this.#drop(this.#lowest(), 'queue_full') as Queued;
+        excess -= dropped.message.bytes;
+        if (dropped === queued) isKept = false;
+      }
+    }
     this.#total?.shorten();
     return isKept;
   }
 
-  /** Add a message without checking the limits of this backlog, because it has been within them before. */
-  restore(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted?: PersistedMessage
-  ): void {
+  /**
+   * Add a persisted message without checking the limits of this backlog: `trim` does that when the message is committed.
+   * @returns true, because the message is not dropped
+   */
+  add(persisted: PersistedMessage): true {
+    const { message, qos, retain, ids } = persisted;
     this.#append(this.#levelOf(message.topic), message, qos, retain, ids, persisted);
+    this.#total?.shorten();
+    return true;
+  }
+
+  /**
+   * Drop messages beyond the limits.
+   * @param pending number of messages, here or elsewhere, that are not committed and for which none is dropped
+   * @param pendingBytes their bytes
+   */
+  trim(pending: number, pendingBytes: number): void {
+    const { maxMqueueLen, maxMqueueBytes } = this.#limits;
+    if (maxMqueueLen > 0 && this.length - pending > maxMqueueLen)
+      for (const level of this.#levels)
+        for (let excess = level.length - pending - maxMqueueLen; excess > 0; excess--) this.#drop(level, 'queue_full');
+    if (maxMqueueBytes === 0) return;
+    let excess = this.bytes - pendingBytes - maxMqueueBytes;
+    while (excess > 0 && this.length > 0) excess -= (this.#drop(this.#lowest(), 'queue_full') as Queued).message.bytes;
   }
 
   #append(
@@ -132,8 +155,11 @@ export class Backlog extends Shortenable {
   /** Move all messages to a new backlog with other limits and priorities. */
   withLimits(limits: BacklogLimits): Backlog {
     const backlog = new Backlog(limits, this.#onDrop, this.#total);
-    for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true))
-      backlog.push(queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
+    for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true)) {
+      const { message, qos, retain, ids, persisted } = queued;
+      if (persisted === undefined) backlog.push(message, qos, retain, ids);
+      else if (!persisted.isDone) backlog.add(persisted);
+    }
     return backlog;
   }
 
@@ -168,20 +194,17 @@ export class Backlog extends Shortenable {
     while (this.shift(true) !== undefined);
   }
 
-  /** Remove all QoS 0 messages that are not persisted, so that the caller can persist them. */
-  takeUnpersisted(): Queued[] {
+  /** Remove the messages for which `isTaken` returns true. */
+  take(isTaken: (queued: Queued) => boolean): Queued[] {
     const taken: Queued[] = [];
-    for (const level of this.#levels) {
-      const stay: Queued[] = [];
-      for (let queued = level.unacknowledged.shift(); queued !== undefined; queued = level.unacknowledged.shift()) {
-        if (queued.persisted !== undefined) stay.push(queued);
-        else {
-          this.#removed(level, queued);
-          taken.push(queued);
-        }
+    for (const level of this.#levels)
+      for (const fifo of [level.unacknowledged, level.acknowledged]) {
+        const stay: Queued[] = [];
+        for (let queued = fifo.shift(); queued !== undefined; queued = fifo.shift())
+          (isTaken(queued) ? taken : stay).push(queued);
+        for (const queued of stay) fifo.push(queued);
       }
-      for (const queued of stay) level.unacknowledged.push(queued);
-    }
+    for (const queued of taken) this.#removed(this.#levelOf(queued.message.topic), queued);
     return taken;
   }
 

@@ -6,7 +6,7 @@ import type { RetainedFeed } from '../retained/retained-feed.ts';
 import type { Subscriber, Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { Ledger } from '../store/ledger.ts';
-import { Backlog } from './backlog.ts';
+import { Backlog, type Queued } from './backlog.ts';
 import { type DeferralOwner, DeferredMessages } from './deferred-messages.ts';
 import type { SessionLog } from './log.ts';
 import { type FlowOwner, OutboundFlows } from './outbound-flows.ts';
@@ -147,7 +147,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
-    log.trim();
+    if (this.flows.ports.ledger?.isFailed) log.trim(); // there may be no commit for long
     return true;
   }
 
@@ -190,6 +190,9 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     this.enqueued++;
     message.detachFromPublisher();
     if (qos === 0) this.outboundFastPath = 0;
+    // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
+    const isLimited = persisted === undefined || this.flows.ports.ledger?.isFailed === true;
+    if (!isLimited) return this.#ensureBacklog().add(persisted);
     return this.#ensureBacklog().push(message, qos, retain, ids, persisted);
   }
 
@@ -394,17 +397,14 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     this.#deferred?.close();
     this.#deferred = undefined;
     if (log === undefined) return;
-    for (const { message, qos, retain, ids } of this.backlog?.takeUnpersisted() ?? [])
+    for (const { message, qos, retain, ids } of this.backlog?.take(isUnpersisted) ?? [])
       if (!this.#isRefused(message)) log.append(message, qos, retain, ids, false);
     log.detached();
   }
 
   /** Add a message that was read from the store to the backlog. */
   queue(persisted: PersistedMessage): void {
-    const backlog = this.#ensureBacklog();
-    const { message, qos, retain, ids } = persisted;
-    if (this.flows.zone.mqueuePriorities === undefined) backlog.restore(message, qos, retain, ids, persisted);
-    else backlog.push(message, qos, retain, ids, persisted);
+    this.#ensureBacklog().add(persisted);
   }
 
   /** Remove all messages from memory without dropping them, because they are in the store. */
@@ -433,4 +433,9 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     this.feeds = undefined;
     this.unload();
   }
+}
+
+/** Whether a message of a persistent session is in memory only. */
+function isUnpersisted({ qos, persisted }: Queued): boolean {
+  return qos === 0 && persisted === undefined;
 }

@@ -14,7 +14,8 @@ import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
-import { Backlog } from './backlog.ts';
+import type { Backlog } from './backlog.ts';
+import { Dropper } from './dropper.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import {
   awaitedIds,
@@ -98,16 +99,12 @@ export class SessionLog extends StoredQueue implements Durable {
   readonly number: number;
   readonly #session: LogOwner;
   readonly #ledger: Ledger;
-  /** Messages that are not done. */
-  count = 0;
-  /** Bytes of these messages. */
-  bytes = 0;
-  /** Number of QoS 0 messages among them. */
-  qos0Count = 0;
   /** The bytes of this session that `StoredBacklog.storedBytes` includes. */
   #countedBytes = 0;
   /** Number of the next message. */
   #next = 1;
+  /** The value of `#next` at the last write. */
+  #writtenTo = 1;
   /** Messages with a lower number are in memory or done. */
   #pagedTo = 1;
   /** Numbers of messages that are done. */
@@ -182,16 +179,25 @@ export class SessionLog extends StoredQueue implements Durable {
 
   /** Number of messages that are neither done nor in flight. */
   get waiting(): number {
-    return (
-      this.count -
-      (this.#offlineInFlight === undefined
-        ? (this.#session.delivery.flows.inflight?.unacknowledged ?? 0)
-        : this.#offlineInFlightCount)
-    );
+    return this.count - this.#unacknowledged;
   }
 
-  /** Bytes of the messages that are neither done nor in flight. */
-  get waitingBytes(): number {
+  get #unacknowledged(): number {
+    return this.#offlineInFlight === undefined
+      ? (this.#session.delivery.flows.inflight?.unacknowledged ?? 0)
+      : this.#offlineInFlightCount;
+  }
+
+  /**
+   * Number of messages that the limits apply to: those that are committed, because nothing may be dropped for a message that can still be
+   * refused. While the store fails, messages that can be refused are not accepted, and the limits apply to all others.
+   */
+  get #limited(): number {
+    return (this.#ledger.isFailed ? this.count : this.settledCount) - this.#unacknowledged;
+  }
+
+  /** Bytes of the messages that the limits apply to. */
+  get limitedBytes(): number {
     const inMemory = this.#session.delivery.flows.inflight?.bytes ?? 0;
     // while the client returns, some messages in flight are not in memory yet
     const inFlight =
@@ -200,7 +206,8 @@ export class SessionLog extends StoredQueue implements Durable {
         : this.#loadingInFlight === undefined
           ? inMemory
           : Math.max(inMemory, this.#offlineInFlightBytes);
-    return this.waiting > 0 ? Math.max(0, this.bytes - inFlight) : 0;
+    const bytes = this.#ledger.isFailed ? this.bytes : this.settledBytes;
+    return this.#limited > 0 ? Math.max(0, bytes - inFlight) : 0;
   }
 
   /** Number of packet ids in flight, and of those that wait for PUBREL. */
@@ -212,15 +219,15 @@ export class SessionLog extends StoredQueue implements Durable {
   }
 
   /**
-   * Report the current bytes to the `StoredBacklog`. It orders the sessions by their waiting bytes, as messages in flight cannot be
-   * dropped. Each commit calls this for the logs that it writes, which is as often as the limit is checked.
+   * Report the committed bytes to the `StoredBacklog`. It orders the sessions by their waiting bytes, as messages in flight cannot be
+   * dropped. Each commit calls this for the logs that it has written, which is as often as the limit is checked.
    */
   resized(): void {
     const { storedBacklog } = this.#session.ports.pressure;
-    const bytes = this.#isEnded ? 0 : this.bytes;
+    const bytes = this.#isEnded ? 0 : this.settledBytes;
     storedBacklog.stored(bytes - this.#countedBytes);
     this.#countedBytes = bytes;
-    storedBacklog.resize(this, this.#isEnded || this.#handedOver !== undefined ? 0 : this.waitingBytes);
+    storedBacklog.resize(this, this.#isEnded || this.#handedOver !== undefined ? 0 : this.limitedBytes);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- changes
@@ -286,10 +293,8 @@ export class SessionLog extends StoredQueue implements Durable {
     message.detachFromPublisher();
     const persisted = new PersistedMessage(message, qos, retain, ids, this.#next++);
     if (isInMemory) this.#pagedTo = this.#pageFrom = this.#next;
-    if (qos === 0) this.qos0Count++;
     this.#open = appended(this.#open, persisted);
-    this.count++;
-    this.bytes += message.bytes;
+    this.added(persisted);
     // while the store fails, messages that are done must not accumulate
     if (this.#open.length > 2 * this.count + 64) this.#open = this.#takeOpen();
     this.#isFlowDirty = true;
@@ -303,10 +308,7 @@ export class SessionLog extends StoredQueue implements Durable {
   finish(persisted: PersistedMessage): void {
     // the number is checked, too: a message may have been read twice, or its record discarded as damaged
     if (persisted.isDone || this.#isEnded || this.#done.has(persisted.seq)) return;
-    this.count--;
-    if (persisted.qos === 0) this.qos0Count--;
-    this.bytes -= persisted.message.bytes;
-    if (this.count === 0) this.bytes = this.qos0Count = 0; // the bytes of damaged records are unknown
+    this.removed(persisted);
     persisted.finish();
     this.#done.add(persisted.seq);
     const { segment } = persisted;
@@ -399,7 +401,7 @@ export class SessionLog extends StoredQueue implements Durable {
       if (this.#isEndInCommit) this.#writeEnd(draft);
       return;
     }
-    this.resized();
+    this.#writtenTo = this.#next;
     const { number } = this;
     if (this.#isMetaDirty) {
       this.#isMetaDirty = false;
@@ -486,10 +488,14 @@ export class SessionLog extends StoredQueue implements Durable {
       return;
     }
     this.#writingFilters = undefined;
+    this.settle(this.#writing, this.#writtenTo);
     if (this.#isFolding) this.#folded();
     else for (const persisted of this.#writing) this.#unfolded = appended(this.#unfolded, persisted);
     this.#writing = NONE;
     if (this.#session.state === 'disconnected' && !this.isDirty) this.#unload();
+    this.resized();
+    this.#trimBacklog();
+    this.trim();
   }
 
   #folded(): void {
@@ -524,6 +530,7 @@ export class SessionLog extends StoredQueue implements Durable {
     for (const persisted of [...this.#writing, ...this.#open])
       if (!persisted.isDone && persisted.message.ticket > this.#ledger.settled && !persisted.isSent)
         this.finish(persisted);
+    this.#session.delivery.backlog?.take(({ persisted }) => persisted?.isDone === true);
     this.#open = [...this.#writing, ...this.#open].filter((persisted) => !persisted.isDone);
     this.#writing = NONE;
     this.#deletingSegments = NONE;
@@ -574,12 +581,11 @@ export class SessionLog extends StoredQueue implements Durable {
   }
 
   /** Restore a flow record at the start of the broker, or a newer one from a journal. Call `resized` afterwards. */
-  restore({ next, head, count, bytes, qos0Count, done, inFlight }: FlowRecord): void {
+  restore(record: FlowRecord): void {
+    const { next, head, done, inFlight } = record;
+    this.restoreCounts(record);
     this.#next = next;
     this.#pageFrom = this.#committedHead = head;
-    this.count = count;
-    this.bytes = bytes;
-    this.qos0Count = qos0Count;
     this.#done = done;
     // segments from the head on may all be done, but not deleted yet
     this.#pagedTo = Math.min(head, done.low);
@@ -633,7 +639,10 @@ export class SessionLog extends StoredQueue implements Durable {
     for (const id of wanted.values()) inflight.free(id); // the message is lost; the error was reported
   }
 
-  /** Start to drop the oldest messages if more wait than the zone allows, or more bytes than `mostBytes`. */
+  /**
+   * Start to drop the oldest messages if more wait than the zone allows, or more bytes than `mostBytes`. Each commit calls this, and not the
+   * arrival of a message: a message that is refused displaces nothing.
+   */
   trim(mostBytes = Infinity): void {
     const slack = this.#session.client.zoneSettings.maxMqueueLen >> 6;
     if (this.#trimming !== undefined || this.#loading !== undefined || this.#excess(slack, mostBytes) <= 0) return;
@@ -651,7 +660,7 @@ export class SessionLog extends StoredQueue implements Durable {
       });
   }
 
-  /** Drop the oldest messages of the lowest priority until at most `mostBytes` wait, as far as that is possible now. */
+  /** Drop the oldest messages of the lowest priority until `limitedBytes` is at most `mostBytes`, as far as that is possible now. */
   async shorten(mostBytes: number): Promise<void> {
     while (this.#trimming !== undefined) await this.#trimming;
     this.trim(mostBytes);
@@ -665,13 +674,13 @@ export class SessionLog extends StoredQueue implements Durable {
    */
   #excess(slack: number, totalBytes = Infinity): number {
     const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#session.client.zoneSettings;
-    const { waiting } = this;
+    const count = this.#limited;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
-    if (most > 0 && waiting > most + slack) return waiting - most;
-    const { waitingBytes } = this;
-    if (waitingBytes > totalBytes) return 1;
+    if (most > 0 && count > most + slack) return count - most;
+    const { limitedBytes } = this;
+    if (limitedBytes > totalBytes) return 1;
     const mostBytes = mqueuePriorities === undefined ? maxMqueueBytes : maxMqueueBytes * 2;
-    return mostBytes > 0 && waitingBytes > mostBytes ? 1 : 0;
+    return mostBytes > 0 && limitedBytes > mostBytes ? 1 : 0;
   }
 
   /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
@@ -680,14 +689,16 @@ export class SessionLog extends StoredQueue implements Durable {
     const { zoneSettings } = session.client;
     const { backlog } = session.delivery;
     if (this.#isEnded || this.#excess(slack, mostBytes) <= 0) return;
+    if (this.#ledger.isFailed) {
+      this.#dropUnwritten(this.#dropper(mostBytes, this.#offlineInFlight)); // the messages of the store cannot be read
+      return;
+    }
     while (backlog !== undefined && backlog.length > 0 && this.#excess(0, mostBytes) > 0)
       backlog.dropOldest(this.#dropReason);
     const inFlight = this.#offlineInFlight;
     if (inFlight === undefined) {
       if (session.state !== 'connected' || this.#excess(slack, mostBytes) <= 0) return;
-      // messages are paged into memory, where the backlog drops them
-      if (this.#ledger.isFailed) this.#dropUnwritten(this.#dropper(mostBytes));
-      else this.page();
+      this.page(); // messages are paged into memory, where the backlog drops them
       return;
     }
     const drop = this.#dropper(mostBytes, inFlight);
@@ -699,7 +710,6 @@ export class SessionLog extends StoredQueue implements Durable {
       limit = Math.min(limit * 2, MAX_DROP_RECORDS)
     ) {
       const unwritten = this.#unwritten;
-      // if the store fails, its messages cannot be read
       if (from >= unwritten || this.#ledger.isFailed) {
         this.#dropUnwritten(drop);
         return;
@@ -723,42 +733,27 @@ export class SessionLog extends StoredQueue implements Durable {
     }
   }
 
-  /**
-   * Create a `Dropper`. With priorities it drops the same messages as a backlog in memory would.
-   * @param inFlight the packet ids in flight, whose messages are not dropped
-   */
+  /** @param inFlight the packet ids in flight */
   #dropper(mostBytes: number, inFlight: Buffer = NOTHING_IN_FLIGHT): Dropper {
-    const { zoneSettings } = this.#session.client;
-    const inflight = new Set<number>();
-    forEachInFlight(inFlight, (_id, _state, _flags, seq) => inflight.add(seq));
-    let inflightBytes = 0;
-    const drop = (_message: Message, reason: DropReason, persisted: PersistedMessage | undefined) =>
-      this.#dropOne(persisted as PersistedMessage, reason);
-    const bounds = zoneSettings.mqueuePriorities === undefined ? undefined : new Backlog(zoneSettings, drop);
-    return {
-      take: (messages) => {
-        for (const persisted of messages) {
-          if (persisted.isDone) continue;
-          if (inflight.has(persisted.seq)) {
-            inflightBytes += persisted.message.bytes;
-            this.#offlineInFlightBytes = Math.max(this.#offlineInFlightBytes, inflightBytes);
-            continue;
-          }
-          if (bounds !== undefined)
-            bounds.push(persisted.message, persisted.qos, persisted.retain, persisted.ids, persisted);
-          else if (this.#excess(0, mostBytes) > 0) this.#dropOne(persisted, this.#dropReason);
-        }
-      },
-      end: () => {
-        while (bounds !== undefined && bounds.length > 0 && this.waitingBytes > mostBytes)
-          bounds.dropOldest('total_queue_full');
+    const queue = {
+      isTooLong: () => this.#excess(0, mostBytes) > 0,
+      isTooLarge: () => this.limitedBytes > mostBytes,
+      drop: (persisted: PersistedMessage, reason = this.#dropReason) => this.#dropOne(persisted, reason),
+      foundInFlight: (bytes: number) => {
+        this.#offlineInFlightBytes = Math.max(this.#offlineInFlightBytes, bytes);
       }
     };
+    return new Dropper(queue, this.#session.client.zoneSettings, inFlight);
   }
 
-  /** Drop messages that are in no segment yet. Those below `pageFrom` are in memory, and are left to the session. */
+  /**
+   * Drop messages that are in no segment yet. Those below `pageFrom` are in memory, and are left to the session. Usually they are committed;
+   * while the store fails, they are those that are not.
+   */
   #dropUnwritten(drop: Dropper): void {
-    drop.take([...this.#unfolded, ...this.#writing, ...this.#open].filter(({ seq }) => seq >= this.#pageFrom));
+    const { isFailed } = this.#ledger;
+    const unwritten = [...this.#unfolded, ...this.#writing, ...this.#open];
+    drop.take(unwritten.filter(({ seq }) => seq >= this.#pageFrom && seq >= this.settledTo === isFailed));
     drop.end();
     this.#open = this.#takeOpen(); // forget the dropped messages now: the next commit may be late
   }
@@ -773,6 +768,11 @@ export class SessionLog extends StoredQueue implements Durable {
   /** Reason of the next drop: if the session is within its own limits, the limit on all backlogs. */
   get #dropReason(): DropReason {
     return this.#excess(0) > 0 ? 'queue_full' : 'total_queue_full';
+  }
+
+  /** Drop messages in memory beyond the limits of the session, except for messages that are not committed. */
+  #trimBacklog(): void {
+    this.#session.delivery.backlog?.trim(this.count - this.settledCount, this.bytes - this.settledBytes);
   }
 
   /** Read the next page of messages into memory, unless one is being read. */
@@ -823,6 +823,7 @@ export class SessionLog extends StoredQueue implements Durable {
       for (const persisted of [...this.#unfolded, ...this.#writing, ...this.#open])
         if (persisted.seq >= this.#pageFrom) this.#placeInMemory(persisted);
       this.#pagedTo = this.#pageFrom = this.#next;
+      this.#trimBacklog();
       return;
     }
     const from = numberKey(Kind.segment, this.number, this.#pageFrom);
@@ -842,6 +843,7 @@ export class SessionLog extends StoredQueue implements Durable {
     if (entries.length < limit) this.#pagedTo = this.#pageFrom = unwritten;
     if (bytes < SMALL_PAGE_BYTES) this.#pageRecords = Math.min(limit * 2, MAX_PAGE_RECORDS);
     else if (bytes > LARGE_PAGE_BYTES) this.#pageRecords = Math.max(limit >> 1, 1);
+    this.#trimBacklog();
   }
 
   /** Number of the first message that is in no segment of the store. */
@@ -873,8 +875,7 @@ export class SessionLog extends StoredQueue implements Durable {
     for (const [first, behind] of this.#done.gapsBelow(to)) if (behind > from) lost += behind - Math.max(first, from);
     this.#done.addRange(from, to);
     this.#emptySegments = appended(this.#emptySegments, from);
-    this.count -= lost;
-    if (this.count === 0) this.bytes = this.qos0Count = 0;
+    this.lost(lost);
     this.resized();
     this.flowTouched();
     if (lost === 0) return; // all of its messages were done, or the loss was reported before
@@ -918,14 +919,6 @@ export class SessionLog extends StoredQueue implements Durable {
       this.#session.delivery.flows.inflight?.restoreMessage(id, persisted);
     }
   }
-}
-
-/** Drops messages beyond the limits. */
-interface Dropper {
-  /** Add messages, the oldest first. */
-  take(messages: readonly PersistedMessage[]): void;
-  /** All messages have been added: with priorities, drop those beyond the limit of bytes now. */
-  end(): void;
 }
 
 /** The empty list, shared by all sessions: separate arrays would be a tenth of the memory of an offline session. */

@@ -420,7 +420,6 @@ export class Ledger {
 
   #commitEnded(error: unknown): void {
     this.#host.wheel.disarm(this.#slow);
-    this.#host.written(this.#draft.batch.bytes);
     this.#isBusy = false;
     this.unwritten.ended();
     const written = this.#written;
@@ -432,6 +431,7 @@ export class Ledger {
       for (const item of written) this.#guard(() => item.committed());
       this.#notify((waiter) => waiter.commitSucceeded(this.settled));
     } else this.#fail(error, written);
+    this.#host.written(this.#draft.batch.bytes);
     // the waiters may have made changes
     if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
     else if (this.#dirty.length > 0 && this.#lazy.dueMs === Infinity && !this.isFailed)

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
 import { Backlog, type BacklogLimits } from '../../lib/session/backlog.ts';
+import { PersistedMessage } from '../../lib/session/segment.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 const message = (topic: string, qos: QoS = 1, payload = '') => Message.from({ topic, qos, payload }, undefined, 0, 0);
@@ -159,6 +160,30 @@ describe('Backlog', () => {
     backlog.clear('session_terminated');
     assert.deepEqual(drops, ['a session_terminated', 'b session_terminated']);
     assert.equal(backlog.bytes, 0);
+  });
+
+  it('drops nothing for a persisted message until it is trimmed, and then only for committed messages', () => {
+    for (const limits of [{ maxMqueueLen: 2 }, { maxMqueueBytes: 2 * message('a').bytes }]) {
+      const { backlog, drops } = backlogOf(limits);
+      const topics = ['a', 'b', 'c', 'd', 'e'];
+      for (const [at, topic] of topics.entries())
+        backlog.add(new PersistedMessage(message(topic), 1, false, undefined, at + 1));
+      assert.deepEqual(drops, []);
+      backlog.trim(2, 2 * message('a').bytes);
+      assert.deepEqual(drops, ['a queue_full']);
+      push(backlog, 'x');
+      assert.deepEqual(drops, ['a queue_full', 'b queue_full'], 'a message that is not persisted displaces one');
+      backlog.trim(0, 0);
+      assert.deepEqual(drain(backlog), ['e', 'x']);
+    }
+  });
+
+  it('drops for persisted messages the oldest of each priority beyond its number', () => {
+    const { backlog, drops } = backlogOf({ maxMqueueLen: 2, mqueuePriorities: PRIORITIES });
+    for (const [at, topic] of ['high', 'low', 'low', 'low', 'high'].entries())
+      backlog.add(new PersistedMessage(message(topic, 1, `${at}`), 1, false, undefined, at + 1));
+    backlog.trim(0, 0);
+    assert.deepEqual(drops, ['low1 queue_full']);
   });
 
   it('behaves like a sorted list', () => {
