@@ -49,12 +49,15 @@ export * from './client/options.ts';
 export type { ClientSession, Outgoing } from './client/session.ts';
 export {
   type BrokerEvents,
-  type DisconnectReason,
-  type DropReason,
   EVENT_NAMES,
+  EVENTS,
+  type EventFields,
   type EventName,
-  type SubscriptionOptions
-} from './events/events.ts';
+  type EventRow,
+  type EventValue,
+  type FieldTypes
+} from './events/catalogue.ts';
+export type { DisconnectReason, DropReason, SubscriptionOptions } from './events/events.ts';
 export type {
   Approval,
   AuthenticateRequest,
@@ -77,8 +80,10 @@ export {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from './events/metrics.ts';
+export { DISCONNECT_REASONS, type DisconnectRow, DROP_REASONS, type DropRow } from './events/reasons.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
 export type { Alarm } from './monitor/sys.ts';
+export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
 export { decodePacket } from './packets/decode-packet.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
-import { asError, EVENT_NAMES, Events } from '../lib/events/events.ts';
+import { EVENT_NAMES } from '../lib/events/catalogue.ts';
+import { asError, Events } from '../lib/events/events.ts';
 import { clientInfo } from './support/client-info.ts';
 
 const client = clientInfo();
@@ -104,8 +105,8 @@ describe('Events', () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
-    events.emit('error', { error: new Error('x'), during: 'a test' });
-    events.emit('error', { error: new Error('y'), during: 'a test' });
+    events.emit('error', { error: new Error('x'), during: 'a test', client: undefined });
+    events.emit('error', { error: new Error('y'), during: 'a test', client: undefined });
     assert.match(((await warned) as Error[])[0].message, /the error listener is broken/);
     await new Promise(setImmediate);
     process.off('warning', note);
@@ -124,7 +125,7 @@ describe('Events', () => {
   });
 
   it('emits nothing for errors without a listener', () => {
-    new Events().emit('error', { error: new Error('x'), during: 'a test' });
+    new Events().emit('error', { error: new Error('x'), during: 'a test', client: undefined });
   });
 
   it('waits for the next event, and removes its listener afterwards', async () => {

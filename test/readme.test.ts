@@ -5,12 +5,30 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
-import { BROKER_OPTIONS, EVENT_NAMES, type OptionRow, type OptionTable, ZONE_OPTIONS } from '../lib/index.ts';
+import {
+  BROKER_OPTIONS,
+  DISCONNECT_REASONS,
+  DROP_REASONS,
+  type DropRow,
+  EVENTS,
+  type EventRow,
+  type OptionRow,
+  type OptionTable,
+  reasonName,
+  ZONE_OPTIONS
+} from '../lib/index.ts';
 
 const root = join(import.meta.dirname, '..');
 const path = join(root, 'README.md');
 const readme = readFileSync(path, 'utf8');
-const tables = { zone: ZONE_OPTIONS, broker: BROKER_OPTIONS } as Readonly<Record<string, OptionTable>>;
+/** The tables of the README, by the names in its marks. */
+const tables: Readonly<Record<string, () => string>> = {
+  events,
+  'disconnect reasons': disconnectReasons,
+  'drop reasons': dropReasons,
+  'zone options': () => options(ZONE_OPTIONS),
+  'broker options': () => options(BROKER_OPTIONS)
+};
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -21,11 +39,55 @@ const IN_WORDS: Readonly<Record<string, string>> = {
   maxTotalMqueueStoreBytes: 'a third of the space available to the store'
 };
 
-function markdown(table: OptionTable): string {
-  const rows = Object.entries(table).map(([name, row]) => {
-    return `| \`${name}\` | ${IN_WORDS[name] ?? shown(row)} | ${range(row)} | ${row.about.replaceAll('|', '\\|')} |`;
+function markdown(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(heads), `|${heads.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
+}
+
+function options(table: OptionTable): string {
+  const rows = Object.entries(table).map(([name, row]) => [
+    code(name),
+    IN_WORDS[name] ?? shown(row),
+    range(row),
+    row.about
+  ]);
+  return markdown(['option', 'default', 'values', 'what it is for'], rows);
+}
+
+function events(): string {
+  const rows = Object.entries<EventRow>(EVENTS).map(([name, { about, fields, notice }]) => {
+    const values = Object.entries(fields).map(([field, type]) => code(`${field}: ${type}`));
+    const topic = notice?.replace(/[{}]/g, (brace) => (brace === '{' ? '<' : '>'));
+    const also = topic === undefined ? '' : ` Also published to ${code(`$SYS/brokers/<node>/${topic}`)}.`;
+    return [code(name), about + also, values.join(', ')];
   });
-  return ['| option | default | values | what it is for |', '|---|---|---|---|', ...rows].join('\n');
+  return markdown(['event', 'what has happened', 'value'], rows);
+}
+
+function disconnectReasons(): string {
+  const rows = Object.entries(DISCONNECT_REASONS).map(([name, { about, reasonCode }]) => [
+    code(name),
+    about,
+    shownCode(reasonCode)
+  ]);
+  return markdown(['reason', 'what has happened', 'reason code'], rows);
+}
+
+function dropReasons(): string {
+  const rows = Object.entries<DropRow>(DROP_REASONS).map(([name, { about, reasonCode }]) => [
+    code(name),
+    about,
+    reasonCode === undefined ? '' : shownCode(reasonCode)
+  ]);
+  return markdown(['reason', 'why', 'reason code for the publisher'], rows);
+}
+
+function shownCode(reasonCode: number): string {
+  return `0x${reasonCode.toString(16).toUpperCase().padStart(2, '0')} ${reasonName(reasonCode)}`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
 }
 
 function shown({ default: value, kind, unit }: OptionRow): string {
@@ -57,9 +119,9 @@ function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
 
 function withTables(text: string): string {
   return Object.entries(tables).reduce((changed, [name, table]) => {
-    const [begin, end] = [`<!-- ${name} options: begin -->\n`, `<!-- ${name} options: end -->`];
+    const [begin, end] = [`<!-- ${name}: begin -->\n`, `<!-- ${name}: end -->`];
     const [head, rest] = changed.split(begin);
-    return `${head}${begin}\n${markdown(table)}\n\n${end}${rest.split(end)[1]}`;
+    return `${head}${begin}\n${table()}\n\n${end}${rest.split(end)[1]}`;
   }, text);
 }
 
@@ -70,17 +132,10 @@ function linesOnlyIn(text: string, other: string): string[] {
 }
 
 describe('README', () => {
-  it('lists every option with default, values and purpose (UPDATE_README=1 writes the tables)', () => {
+  it('lists every option, event and reason as its table in lib (UPDATE_README=1 writes the tables)', () => {
     const right = withTables(readme);
     if (process.env.UPDATE_README === '1') writeFileSync(path, right);
     else assert.deepEqual(linesOnlyIn(readme, right), linesOnlyIn(right, readme));
-  });
-
-  it('names every event', () => {
-    assert.deepEqual(
-      EVENT_NAMES.filter((name) => !readme.includes(`\`${name}\``)),
-      []
-    );
   });
 
   it('begins with a program that runs', async () => {

@@ -8,7 +8,7 @@ import type { WorkCount } from '../base/pending-work.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import type { ClientOptions } from '../client/options.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/events.ts';
+import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalogue.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { Alarm } from '../monitor/sys.ts';

@@ -16,6 +16,7 @@ import {
   type Verdict
 } from '../events/hooks.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
+import { DROP_REASONS } from '../events/reasons.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -438,19 +439,20 @@ export class Publishing {
 
   /** Delay a message to `$delayed/<seconds>/<topic>`. @returns a reason code */
   delay(message: Message): number {
-    const code = this.#addDelayed(message);
-    if (code !== ReasonCode.noMatchingSubscribers) this.#host.announcer.dropped(message, NOT_DELAYED[code], undefined);
-    return code;
+    const refusal = this.#addDelayed(message);
+    if (refusal === undefined) return ReasonCode.noMatchingSubscribers;
+    this.#host.announcer.dropped(message, refusal, undefined);
+    return DROP_REASONS[refusal].reasonCode;
   }
 
-  #addDelayed(message: Message): keyof typeof NOT_DELAYED | typeof ReasonCode.noMatchingSubscribers {
+  /** @returns why the message cannot be delayed */
+  #addDelayed(message: Message): 'topic_invalid' | 'not_authorized' | 'quota' | undefined {
     const { settings, clock, delayed } = this.#host;
     const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
-    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return ReasonCode.topicNameInvalid;
-    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return ReasonCode.notAuthorized;
-    if (this.#host.pressure.isSpaceLow) return ReasonCode.quotaExceeded;
-    const isAdded = delayed.add(message, delay.topic, delay.delayMs) === 'added';
-    return isAdded ? ReasonCode.noMatchingSubscribers : ReasonCode.quotaExceeded;
+    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return 'topic_invalid';
+    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return 'not_authorized';
+    if (this.#host.pressure.isSpaceLow) return 'quota';
+    return delayed.add(message, delay.topic, delay.delayMs) === 'added' ? undefined : 'quota';
   }
 
   /** Publish a delayed message after its delay. It was authorized when it was accepted; the publish hooks run now. */
@@ -572,13 +574,6 @@ export class Publishing {
     this.route(message, this.#host.routing.of(topic));
   }
 }
-
-/** Drop reasons for messages that cannot be delayed, by reason code. */
-const NOT_DELAYED = {
-  [ReasonCode.topicNameInvalid]: 'topic_invalid',
-  [ReasonCode.notAuthorized]: 'not_authorized',
-  [ReasonCode.quotaExceeded]: 'quota'
-} as const;
 
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
 

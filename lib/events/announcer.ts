@@ -2,7 +2,8 @@ import { BrokerError, ProtocolError, StateError } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { asError, type DropReason, type Events } from './events.ts';
-import { Metric, type Metrics } from './metrics.ts';
+import { COUNTERS, type CounterName, type Metrics } from './metrics.ts';
+import { DROP_REASONS, type DropRow } from './reasons.ts';
 
 /** Maximum number of process warnings for errors without a listener, because clients can cause any number of errors. */
 const MAX_WARNINGS = 10;
@@ -25,11 +26,8 @@ export class Announcer {
   dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
     if (message.isSystem) return;
     const { counts } = this.#metrics;
-    if (client !== undefined) counts[Metric.deliveryDropped]++;
-    else if (reason !== 'not_retained') counts[Metric.messagesDropped]++;
-    const counter = client === undefined && reason === 'expired' ? Metric.messagesDroppedExpired : DROPPED[reason];
-    if (counter !== undefined) counts[counter]++;
-    if (reason === 'expired') counts[Metric.messagesExpired]++;
+    const { one, all } = COUNTED[reason];
+    for (const index of client === undefined ? all : one) counts[index]++;
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
   }
 
@@ -37,8 +35,7 @@ export class Announcer {
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
     const error = asError(thrown);
     if (error instanceof StateError && error.code === 'STORE_CLOSED') return; // the broker stopped during a read
-    if (this.#events.heard.error)
-      this.#events.emit('error', client === undefined ? { error, during } : { error, during, client });
+    if (this.#events.heard.error) this.#events.emit('error', { error, during, client });
     else if (!(thrown instanceof ProtocolError) && this.#warnings < MAX_WARNINGS) {
       const isLast = ++this.#warnings === MAX_WARNINGS;
       const hint = `listen to the broker's error event${isLast ? '; further errors are not reported' : ''}`;
@@ -47,15 +44,14 @@ export class Announcer {
   }
 }
 
-const DROPPED: Partial<Record<DropReason, number>> = {
-  no_subscribers: Metric.messagesDroppedNoSubscribers,
-  expired: Metric.deliveryDroppedExpired,
-  queue_full: Metric.deliveryDroppedQueueFull,
-  total_queue_full: Metric.deliveryDroppedQueueFull,
-  qos0_msg: Metric.deliveryDroppedQos0Msg,
-  too_large: Metric.deliveryDroppedTooLarge,
-  no_local: Metric.deliveryDroppedNoLocal,
-  hook: Metric.deliveryDroppedHook,
-  slow_consumer: Metric.deliveryDroppedSlowConsumer,
-  not_retained: Metric.messagesNotRetained
-};
+/** The indexes of the counters of each reason, for a drop for one receiver and for all receivers. */
+const COUNTED = Object.fromEntries(
+  Object.entries<DropRow>(DROP_REASONS).map(([reason, { delivery, message }]) => [
+    reason,
+    { one: indexes(delivery ?? ['delivery.dropped']), all: indexes(message ?? ['messages.dropped']) }
+  ])
+) as Readonly<Record<DropReason, { one: number[]; all: number[] }>>;
+
+function indexes(names: readonly CounterName[]): number[] {
+  return names.map((name) => COUNTERS.indexOf(name));
+}

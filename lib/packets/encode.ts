@@ -1,6 +1,6 @@
 import { InvalidInput } from '../base/errors.ts';
+import { REFUSALS_BY_CODE } from './connect-refusals.ts';
 import { propertiesLength, writeProperties } from './properties.ts';
-import { connackReturnCode } from './reason-codes.ts';
 import {
   type AckPacket,
   type AuthPacket,
@@ -74,7 +74,7 @@ const NOTHING = Buffer.alloc(0);
 export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): Buffer {
   const sessionPresent = packet.sessionPresent && packet.reasonCode === 0 ? 1 : 0; // [MQTT-3.2.2-6]
   if (version !== 5) {
-    const code = packet.reasonCode <= 5 ? packet.reasonCode : connackReturnCode(packet.reasonCode);
+    const code = packet.reasonCode <= 5 ? packet.reasonCode : REFUSALS_BY_CODE.get(packet.reasonCode)?.returnCode;
     if (code === undefined) return NOTHING;
     // MQTT 3.1 reserves this byte.
     return Buffer.from([PacketType.connack << 4, 2, version === 3 ? 0 : sessionPresent, code]);

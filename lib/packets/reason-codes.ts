@@ -53,34 +53,3 @@ const NAMES = new Map<number, string>(
 export function reasonName(code: number): string {
   return NAMES.get(code) ?? `reason code 0x${code.toString(16)}`;
 }
-
-/**
- * The CONNACK return code of MQTT 3.1 and 3.1.1 for an MQTT 5.0 reason code.
- * @returns undefined if no return code fits; the connection is then closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1]
- */
-export function connackReturnCode(reasonCode: number): number | undefined {
-  switch (reasonCode) {
-    case ReasonCode.success:
-      return 0;
-    case ReasonCode.unsupportedProtocolVersion:
-      return 1;
-    case ReasonCode.clientIdentifierNotValid:
-      return 2;
-    case ReasonCode.serverUnavailable:
-    case ReasonCode.serverBusy:
-    case ReasonCode.serverShuttingDown:
-    case ReasonCode.useAnotherServer:
-    case ReasonCode.serverMoved:
-    case ReasonCode.connectionRateExceeded:
-    case ReasonCode.quotaExceeded:
-      return 3;
-    case ReasonCode.badUserNameOrPassword:
-      return 4;
-    case ReasonCode.notAuthorized:
-    case ReasonCode.banned:
-    case ReasonCode.badAuthenticationMethod:
-      return 5;
-    default:
-      return undefined;
-  }
-}

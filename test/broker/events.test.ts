@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { type BrokerEvents, EVENT_NAMES, type EventName } from '../../lib/events/events.ts';
+import { type BrokerEvents, EVENT_NAMES, type EventName } from '../../lib/events/catalogue.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import {

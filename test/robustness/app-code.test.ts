@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
-import { EVENT_NAMES } from '../../lib/events/events.ts';
+import { EVENT_NAMES } from '../../lib/events/catalogue.ts';
 import type { Hooks } from '../../lib/events/hooks.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { Peer, turns } from '../fuzz/wire.ts';

@@ -1,0 +1,161 @@
+import type { Message } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { DisconnectReason, DropReason, SubscriptionOptions } from './events.ts';
+
+/** The types of the fields of events, by their names in the catalogue. */
+export interface FieldTypes {
+  readonly ClientInfo: ClientInfo;
+  readonly 'ClientInfo | undefined': ClientInfo | undefined;
+  readonly SubscriptionOptions: SubscriptionOptions;
+  readonly Message: Message;
+  readonly QoS: QoS;
+  readonly DisconnectReason: DisconnectReason;
+  readonly DropReason: DropReason;
+  readonly Error: Error;
+  readonly boolean: boolean;
+  readonly number: number;
+  readonly string: string;
+}
+
+/** The fields of an event, with the names of their types. */
+export type EventFields = { readonly [field: string]: keyof FieldTypes };
+
+/** An event of the catalogue. The columns name the event elsewhere; undefined: the event does not exist there. */
+export interface EventRow<F extends EventFields = EventFields, N extends string | undefined = string | undefined> {
+  /** What has happened, for people. */
+  readonly about: string;
+  /** The fields of the value that listeners receive. */
+  readonly fields: F;
+  /** `$SYS` topic of the notice, below `$SYS/brokers/<node>/`. `{clientid}` is replaced by the client id. */
+  readonly notice: N;
+  /** `action` of the webhook request. */
+  readonly action: string | undefined;
+  /** Topics of the event in the FROM clause of rules. */
+  readonly ruleTopics: readonly string[];
+}
+
+/** The value that listeners of an event receive. */
+export type EventValue<F extends EventFields> = { readonly [field in keyof F]: FieldTypes[F[field]] };
+
+/**
+ * All events of a broker, in the order in which they are documented. The types of events, the `$SYS` notices and the table of the README
+ * follow from these rows.
+ */
+export const EVENTS = {
+  'client.connect': row(
+    'A well-formed CONNECT has arrived; no hook has been called yet.',
+    { client: 'ClientInfo' },
+    { action: 'client_connect' }
+  ),
+  'client.connack': row(
+    'A CONNACK is about to be sent.',
+    { client: 'ClientInfo', reasonCode: 'number' },
+    { action: 'client_connack', ruleTopics: ['$events/client_connack'] }
+  ),
+  'client.connected': row(
+    'A successful CONNACK has been sent, followed by the messages in flight. `sessionPresent`: an existing session was resumed.',
+    { client: 'ClientInfo', sessionPresent: 'boolean' },
+    {
+      notice: 'clients/{clientid}/connected',
+      action: 'client_connected',
+      ruleTopics: ['$events/client_connected']
+    }
+  ),
+  'client.disconnected': row(
+    'The connection of an accepted client has ended. `reasonCode`: that of the DISCONNECT sent or received, 0x80 if there was none.',
+    { client: 'ClientInfo', reason: 'DisconnectReason', reasonCode: 'number' },
+    {
+      notice: 'clients/{clientid}/disconnected',
+      action: 'client_disconnected',
+      ruleTopics: ['$events/client_disconnected']
+    }
+  ),
+  'client.subscribe': row(
+    'A SUBSCRIBE has arrived; one event for each topic filter, before the filter is authorized.',
+    { client: 'ClientInfo', filter: 'string', options: 'SubscriptionOptions' },
+    { action: 'client_subscribe' }
+  ),
+  'client.unsubscribe': row(
+    'An UNSUBSCRIBE has arrived; one event for each topic filter.',
+    { client: 'ClientInfo', filter: 'string' },
+    { action: 'client_unsubscribe' }
+  ),
+  'session.created': row('A session has begun; the CONNACK to its client follows.', { client: 'ClientInfo' }),
+  'session.resumed': row('A new connection has resumed an existing session.', { client: 'ClientInfo' }),
+  'session.takenover': row('Another connection with the same client id has taken over the session.', {
+    client: 'ClientInfo'
+  }),
+  'session.discarded': row('A Clean Start has ended the previous session of the client id.', { client: 'ClientInfo' }),
+  'session.subscribed': row(
+    'A subscription was made or changed: by SUBSCRIBE, by the application, or automatically at connect.',
+    { client: 'ClientInfo', filter: 'string', options: 'SubscriptionOptions' },
+    { action: 'session_subscribed', ruleTopics: ['$events/session_subscribed'] }
+  ),
+  'session.unsubscribed': row(
+    'A subscription was removed. Not emitted for subscriptions that end with their session.',
+    { client: 'ClientInfo', filter: 'string' },
+    { action: 'session_unsubscribe', ruleTopics: ['$events/session_unsubscribed'] } // as documented, unlike its siblings
+  ),
+  'session.terminated': row(
+    'A session has ended, together with its connection or after it.',
+    { client: 'ClientInfo', reason: 'DisconnectReason' },
+    { action: 'session_terminated' }
+  ),
+  'message.publish': row(
+    'A message was accepted and is about to be routed. `client` is undefined for messages from the application and from the broker.',
+    { message: 'Message', client: 'ClientInfo | undefined' },
+    { action: 'message_publish', ruleTopics: ['$events/message_publish'] }
+  ),
+  'message.delivered': row(
+    'A message was handed to the connection of a receiver. `qos` and `retain` are those of the packet sent.',
+    { message: 'Message', client: 'ClientInfo', qos: 'QoS', retain: 'boolean' },
+    { action: 'message_delivered', ruleTopics: ['$events/message_delivered'] }
+  ),
+  'message.acked': row(
+    'A receiver has acknowledged a message (PUBACK, or PUBREC for QoS 2).',
+    { message: 'Message', client: 'ClientInfo', qos: 'QoS' },
+    { action: 'message_acked', ruleTopics: ['$events/message_acked'] }
+  ),
+  'message.dropped': row(
+    'A message was dropped. `client` is the receiver that does not get it; undefined if no receiver gets it.',
+    { message: 'Message', reason: 'DropReason', client: 'ClientInfo | undefined' },
+    // the second one for the drop for one receiver
+    { action: 'message_dropped', ruleTopics: ['$events/message_dropped', '$events/delivery_dropped'] }
+  ),
+  'store.failed': row(
+    'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
+    { error: 'Error' }
+  ),
+  'store.recovered': row('The store can be written again after `store.failed`.', {}),
+  error: row(
+    'An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed.',
+    { error: 'Error', during: 'string', client: 'ClientInfo | undefined' }
+  )
+} as const satisfies Readonly<Record<string, EventRow>>;
+
+/** Name of an event, as `broker.on` takes it. */
+export type EventName = keyof typeof EVENTS;
+
+/** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
+export type BrokerEvents = { readonly [E in EventName]: EventValue<(typeof EVENTS)[E]['fields']> };
+
+/** The events with a `$SYS` notice. */
+export type NoticeName = { [E in EventName]: (typeof EVENTS)[E]['notice'] extends string ? E : never }[EventName];
+
+/** Names of all events, in the order in which they are documented. */
+export const EVENT_NAMES = Object.keys(EVENTS) as readonly EventName[];
+
+function row<const F extends EventFields, N extends string | undefined = undefined>(
+  about: string,
+  fields: F,
+  columns: { readonly notice?: N; readonly action?: string; readonly ruleTopics?: readonly string[] } = {}
+): EventRow<F, N> {
+  return {
+    about,
+    fields,
+    notice: columns.notice as N,
+    action: columns.action,
+    ruleTopics: columns.ruleTopics ?? []
+  };
+}

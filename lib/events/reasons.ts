@@ -1,0 +1,177 @@
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { CounterName } from './metrics.ts';
+
+/** A row of `DISCONNECT_REASONS`. */
+export interface DisconnectRow {
+  /** What has happened, for people. */
+  readonly about: string;
+  /** The reason code of the CONNACK or DISCONNECT, unless a hook, an operator or the client has chosen another one. */
+  readonly reasonCode: number;
+  /** The reason codes of protocol errors that end a connection for this reason; those of no row are `protocol_error`. */
+  readonly errors?: readonly number[];
+}
+
+/** A row of `DROP_REASONS`. */
+export interface DropRow {
+  /** Why the message was dropped, for people. */
+  readonly about: string;
+  /** The reason code of the acknowledgement to the publisher; undefined if the drop is not reported to it. */
+  readonly reasonCode?: number;
+  /** The counters of a drop for one receiver; default `delivery.dropped`. */
+  readonly delivery?: readonly CounterName[];
+  /** The counters of a drop for all receivers; default `messages.dropped`. */
+  readonly message?: readonly CounterName[];
+}
+
+/**
+ * Why a connection or a session ended. Most names are the documented ones of the management interface; where there is none, embermq has its
+ * own.
+ */
+export const DISCONNECT_REASONS = {
+  normal: { about: 'The client sent DISCONNECT.', reasonCode: ReasonCode.success },
+  disconnect_with_will: {
+    about: 'The client sent DISCONNECT with a reason code other than 0x00, so its will is published.',
+    reasonCode: ReasonCode.disconnectWithWill
+  },
+  closed: { about: 'The client closed the connection without DISCONNECT.', reasonCode: ReasonCode.unspecifiedError },
+  keepalive_timeout: {
+    about: 'The client sent nothing for longer than its keep alive allows.',
+    reasonCode: ReasonCode.keepAliveTimeout,
+    errors: [ReasonCode.keepAliveTimeout]
+  },
+  connect_timeout: {
+    about: 'The client was not accepted within `connectTimeout`.',
+    reasonCode: ReasonCode.keepAliveTimeout
+  },
+  idle_timeout: { about: 'The client sent nothing within `idleTimeout`.', reasonCode: ReasonCode.keepAliveTimeout },
+  protocol_error: {
+    about: 'The client violated the protocol or exceeded a limit.',
+    reasonCode: ReasonCode.protocolError
+  },
+  kicked: {
+    about: 'The application or an operator disconnected the client.',
+    reasonCode: ReasonCode.administrativeAction
+  },
+  discarded: {
+    about: 'A connection with the same client id and Clean Start, or the application, ended the session.',
+    reasonCode: ReasonCode.sessionTakenOver
+  },
+  takeovered: {
+    about: 'Another connection with the same client id took over the session.',
+    reasonCode: ReasonCode.sessionTakenOver
+  },
+  expired: {
+    about: 'The session expiry interval passed after the disconnect.',
+    reasonCode: ReasonCode.unspecifiedError
+  },
+  not_authorized: {
+    about: 'The client has no right to connect, or to do what it attempted.',
+    reasonCode: ReasonCode.notAuthorized,
+    errors: [ReasonCode.notAuthorized, ReasonCode.badUserNameOrPassword]
+  },
+  packet_too_large: {
+    about: 'A packet is larger than the receiver accepts.',
+    reasonCode: ReasonCode.packetTooLarge,
+    errors: [ReasonCode.packetTooLarge]
+  },
+  quota: {
+    about:
+      'More than `maxHeldBytes` of packets waited for a hook, or there was no room to queue a message of an MQTT 3.x client.',
+    reasonCode: ReasonCode.quotaExceeded
+  },
+  slow_consumer: {
+    about: 'The client did not read for `slowConsumerTimeout`.',
+    reasonCode: ReasonCode.quotaExceeded
+  },
+  store_failed: {
+    about: 'A request of the client could not be persisted.',
+    reasonCode: ReasonCode.serverUnavailable
+  },
+  server_shutting_down: { about: 'The broker stopped.', reasonCode: ReasonCode.serverShuttingDown },
+  reauthentication_failed: {
+    about: 'The re-authentication of the client was refused.',
+    reasonCode: ReasonCode.notAuthorized
+  },
+  internal_error: {
+    about: 'An internal error occurred, which the event `error` reports.',
+    reasonCode: ReasonCode.implementationSpecificError
+  },
+  stream_error: {
+    about: 'The stream of the connection failed, for example because the connection was reset.',
+    reasonCode: ReasonCode.unspecifiedError
+  }
+} as const satisfies Record<string, DisconnectRow>;
+
+/** Why a message was dropped, for one receiver or for all. */
+export const DROP_REASONS = {
+  no_subscribers: {
+    about: 'No subscription matches the topic.',
+    reasonCode: ReasonCode.noMatchingSubscribers,
+    message: ['messages.dropped', 'messages.dropped.no_subscribers']
+  },
+  expired: {
+    about: 'The Message Expiry Interval has passed.',
+    delivery: ['delivery.dropped', 'delivery.dropped.expired', 'messages.expired'],
+    message: ['messages.dropped', 'messages.dropped.expired', 'messages.expired']
+  },
+  queue_full: {
+    about: 'The backlog of the session, or the buffer of `broker.messages`, reached its limit.',
+    delivery: ['delivery.dropped', 'delivery.dropped.queue_full'],
+    message: ['messages.dropped', 'delivery.dropped.queue_full']
+  },
+  total_queue_full: {
+    about: 'The backlogs of all sessions together reached their limit.',
+    delivery: ['delivery.dropped', 'delivery.dropped.queue_full']
+  },
+  qos0_msg: {
+    about: 'The QoS 0 message would have to wait, and is not queued (`mqueueStoreQos0`, or memory is short).',
+    delivery: ['delivery.dropped', 'delivery.dropped.qos0_msg']
+  },
+  too_large: {
+    about: 'The packet would be larger than the receiver accepts.',
+    delivery: ['delivery.dropped', 'delivery.dropped.too_large']
+  },
+  no_local: {
+    about: 'The receiver published the message itself and subscribed with No Local.',
+    delivery: ['delivery.dropped', 'delivery.dropped.no_local']
+  },
+  hook: { about: 'A `deliver` hook refused the message.', delivery: ['delivery.dropped', 'delivery.dropped.hook'] },
+  topic_invalid: {
+    about: 'The topic `$delayed/...` is not valid, or delayed messages are disabled.',
+    reasonCode: ReasonCode.topicNameInvalid
+  },
+  not_authorized: { about: 'The publisher has no right to publish it.', reasonCode: ReasonCode.notAuthorized },
+  slow_consumer: {
+    about: 'The connection of the receiver was closed because it did not read.',
+    delivery: ['delivery.dropped', 'delivery.dropped.slow_consumer']
+  },
+  session_terminated: { about: 'The session of the receiver ended.' },
+  not_retained: {
+    about:
+      'The message was delivered but not retained, because of `maxRetainedMessages`, `maxRetainedBytes`, `maxRetainedPayloadSize` or the space of the store.',
+    message: ['messages.not_retained']
+  },
+  quota: {
+    about: 'There was no room to queue the message, so no receiver got it; or too many messages are delayed.',
+    reasonCode: ReasonCode.quotaExceeded
+  },
+  store_failed: {
+    about: 'The message would have to be persisted, and the store has failed.',
+    reasonCode: ReasonCode.quotaExceeded
+  },
+  server_shutting_down: {
+    about: 'The broker stopped while the message was delayed or a hook was deciding about it.'
+  }
+} as const satisfies Record<string, DropRow>;
+
+/** The reason for which a protocol error with this reason code ends a connection. */
+export function disconnectReasonOf(reasonCode: number): keyof typeof DISCONNECT_REASONS {
+  return BY_ERROR.get(reasonCode) ?? 'protocol_error';
+}
+
+const BY_ERROR = new Map(
+  (Object.keys(DISCONNECT_REASONS) as (keyof typeof DISCONNECT_REASONS)[]).flatMap((name) => {
+    const { errors = [] }: DisconnectRow = DISCONNECT_REASONS[name];
+    return errors.map((code) => [code, name] as const);
+  })
+);

@@ -1,0 +1,91 @@
+import { ReasonCode } from './reason-codes.ts';
+
+/** A row of `CONNECT_REFUSALS`. */
+export interface ConnectRefusalRow {
+  /** Why the client is refused, for people. */
+  readonly about: string;
+  /** Reason code of the CONNACK of MQTT 5.0. */
+  readonly reasonCode: number;
+  /** Return code of the CONNACK of MQTT 3.1 and 3.1.1; undefined: the connection is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1]. */
+  readonly returnCode?: 1 | 2 | 3 | 4 | 5;
+  /** The client is not accepted as who it says it is: counted as `packets.connack.auth_error` beside `packets.connack.error`. */
+  readonly isAuthError?: true;
+}
+
+/** Why a CONNECT is refused: all reason codes of CONNACK above 0x80 [MQTT-3.2.2-8], by their documented names. */
+export const CONNECT_REFUSALS = {
+  unspecified_error: { reasonCode: ReasonCode.unspecifiedError, about: 'No other reason code fits.' },
+  malformed_packet: { reasonCode: ReasonCode.malformedPacket, about: 'The CONNECT cannot be decoded.' },
+  protocol_error: { reasonCode: ReasonCode.protocolError, about: 'The CONNECT violates the specification.' },
+  implementation_specific_error: {
+    reasonCode: ReasonCode.implementationSpecificError,
+    about: 'The broker or a hook failed.'
+  },
+  unsupported_protocol_version: {
+    reasonCode: ReasonCode.unsupportedProtocolVersion,
+    returnCode: 1,
+    about: 'The protocol version is not accepted (option `protocolVersions`).'
+  },
+  client_identifier_not_valid: {
+    reasonCode: ReasonCode.clientIdentifierNotValid,
+    returnCode: 2,
+    about: 'The client id is empty, too long, or not allowed in a mount point.'
+  },
+  bad_username_or_password: {
+    reasonCode: ReasonCode.badUserNameOrPassword,
+    returnCode: 4,
+    isAuthError: true,
+    about: 'The user name or the password is wrong.'
+  },
+  not_authorized: {
+    reasonCode: ReasonCode.notAuthorized,
+    returnCode: 5,
+    isAuthError: true,
+    about: 'The client may not connect.'
+  },
+  server_unavailable: {
+    reasonCode: ReasonCode.serverUnavailable,
+    returnCode: 3,
+    about: 'The broker stops, or the session cannot be persisted.'
+  },
+  server_busy: { reasonCode: ReasonCode.serverBusy, returnCode: 3, about: 'The broker is short of memory.' },
+  banned: { reasonCode: ReasonCode.banned, returnCode: 5, isAuthError: true, about: 'The client is banned.' },
+  bad_authentication_method: {
+    reasonCode: ReasonCode.badAuthenticationMethod,
+    returnCode: 5,
+    isAuthError: true,
+    about: 'The authentication method is not supported.'
+  },
+  topic_name_invalid: { reasonCode: ReasonCode.topicNameInvalid, about: 'The will topic is not accepted.' },
+  packet_too_large: {
+    reasonCode: ReasonCode.packetTooLarge,
+    about: 'The CONNECT is larger than `maxConnectSize`, or its answer too large.'
+  },
+  quota_exceeded: {
+    reasonCode: ReasonCode.quotaExceeded,
+    returnCode: 3,
+    about: 'A limit of sessions or of space is reached.'
+  },
+  payload_format_invalid: {
+    reasonCode: ReasonCode.payloadFormatInvalid,
+    about: 'The will payload is declared as UTF-8 but is not.'
+  },
+  retain_not_supported: { reasonCode: ReasonCode.retainNotSupported, about: 'Retained wills are not supported.' },
+  qos_not_supported: { reasonCode: ReasonCode.qosNotSupported, about: 'The QoS of the will is not supported.' },
+  use_another_server: {
+    reasonCode: ReasonCode.useAnotherServer,
+    returnCode: 3,
+    about: 'A hook names another server for the time being.'
+  },
+  server_moved: { reasonCode: ReasonCode.serverMoved, returnCode: 3, about: 'A hook names another server.' },
+  connection_rate_exceeded: {
+    reasonCode: ReasonCode.connectionRateExceeded,
+    returnCode: 3,
+    about: 'Connections arrive too fast.'
+  }
+} as const satisfies Readonly<Record<string, ConnectRefusalRow>>;
+
+/** The rows by reason code. */
+export const REFUSALS_BY_CODE: ReadonlyMap<number, ConnectRefusalRow> = new Map(
+  Object.values<ConnectRefusalRow>(CONNECT_REFUSALS).map((row) => [row.reasonCode, row])
+);

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { EVENT_NAMES, EVENTS, type EventRow } from '../lib/events/catalogue.ts';
+
+/** Returns the events with a value in a column, as pairs of name and value. */
+function column<C extends 'action' | 'notice'>(name: C): [string, EventRow[C]][] {
+  return EVENT_NAMES.flatMap((event) => {
+    const value = (EVENTS[event] as EventRow)[name];
+    return value === undefined ? [] : [[event, value] as [string, EventRow[C]]];
+  });
+}
+
+describe('The catalogue of events', () => {
+  it('has the documented thirteen events of webhooks with their action values', () => {
+    assert.deepEqual(
+      new Map(column('action')),
+      new Map([
+        ['client.connect', 'client_connect'],
+        ['client.connack', 'client_connack'],
+        ['client.connected', 'client_connected'],
+        ['client.disconnected', 'client_disconnected'],
+        ['client.subscribe', 'client_subscribe'],
+        ['client.unsubscribe', 'client_unsubscribe'],
+        ['session.subscribed', 'session_subscribed'],
+        ['session.unsubscribed', 'session_unsubscribe'],
+        ['session.terminated', 'session_terminated'],
+        ['message.publish', 'message_publish'],
+        ['message.delivered', 'message_delivered'],
+        ['message.acked', 'message_acked'],
+        ['message.dropped', 'message_dropped']
+      ])
+    );
+  });
+
+  it('has the documented topics of the events of rules', () => {
+    const topics = EVENT_NAMES.flatMap((name) => (EVENTS[name] as EventRow).ruleTopics);
+    assert.deepEqual(
+      topics.sort(),
+      [
+        ...['message_publish', 'message_delivered', 'message_acked', 'message_dropped', 'delivery_dropped'],
+        ...['client_connack', 'client_connected', 'client_disconnected', 'session_subscribed', 'session_unsubscribed']
+      ]
+        .map((name) => `$events/${name}`)
+        .sort()
+    );
+  });
+
+  it('has the documented topics of notices under $SYS', () => {
+    assert.deepEqual(column('notice'), [
+      ['client.connected', 'clients/{clientid}/connected'],
+      ['client.disconnected', 'clients/{clientid}/disconnected']
+    ]);
+  });
+
+  it('explains every event in sentences', () => {
+    for (const name of EVENT_NAMES) assert.match(EVENTS[name].about, /^[A-Z].*\.$/);
+  });
+});
