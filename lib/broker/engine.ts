@@ -32,6 +32,7 @@ import { Admission } from './admission.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
+import { Presence } from './features/presence.ts';
 import { Retainer } from './features/retainer.ts';
 import { compileRewrite } from './features/rewrite.ts';
 import { HandOvers } from './hand-over.ts';
@@ -64,6 +65,7 @@ export class Engine {
   readonly hooks: HookRegistry;
   readonly taps: PacketTaps;
   readonly notices: SysNotices;
+  readonly presence: Presence;
   readonly turn: Turn;
   readonly routing: Routing;
   readonly pressure: Pressure;
@@ -113,6 +115,8 @@ export class Engine {
     );
     this.taps = new PacketTaps(broker, watch);
     this.notices = new SysNotices(() => this.clock.now());
+    this.presence = new Presence(this);
+    this.presence.start();
     this.turn = new Turn(this, () => this.ledger?.turnEnded());
     this.routing = new Routing(this.#sharedSettings(), settings.routeCacheTargets);
     this.pressure = new Pressure({

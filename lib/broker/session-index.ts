@@ -106,21 +106,16 @@ export class SessionIndex {
 
   /** A session has connected or disconnected. */
   changed(session: Session): void {
-    const { metrics, notices } = this.#host;
+    const { metrics } = this.#host;
     const { client, lifecycle } = session;
-    const isOnline = lifecycle.state === 'connected';
     this.notePersistence(session, client.isPersistent);
-    if (isOnline) metrics.note('connections', ++this.#online);
-    else {
-      this.#online--;
-      if (lifecycle.ending !== undefined) notices.disconnected(client, lifecycle.ending.reason);
-    }
+    if (lifecycle.state === 'connected') metrics.note('connections', ++this.#online);
+    else this.#online--;
   }
 
   /** The CONNACK has been sent to a client. */
   connected({ client }: Session, sessionPresent: boolean): void {
-    const { notices, events } = this.#host;
-    notices.connected(client);
+    const { events } = this.#host;
     if (events.heard['client.connected']) events.emit('client.connected', { client, sessionPresent });
   }
 

@@ -1,16 +1,28 @@
-import type { DisconnectReason } from '../events/events.ts';
+import type { BrokerEvents, NoticeName } from '../events/catalogue.ts';
 import type { ClientInfo } from '../records/client.ts';
 
 /** The session expiry interval that means "never" [MQTT-3.1.2.11.2]. */
 const NEVER_SEC = 0xffff_ffff;
 
+/** Creates the payload of a `$SYS` notice. @param nowMs milliseconds since 1970 */
+export type NoticeOf<E extends NoticeName> = (event: BrokerEvents[E], nowMs: number) => object;
+
 /**
- * The presence message of a client that has connected, with the documented field names.
- *
- * Absent strings are given as `"undefined"`; times are milliseconds since 1970.
- * @param connack the reason code of the CONNACK
+ * The payload of the `$SYS` notice of each event that has one, with the documented field names. Absent strings are given as `"undefined"`;
+ * times are milliseconds since 1970.
  */
-export function connectedNotice(client: ClientInfo, connack: number, nowMs: number): Readonly<Record<string, unknown>> {
+export const NOTICES: { readonly [E in NoticeName]: NoticeOf<E> } = {
+  'client.connected': ({ client }, nowMs) => connected(client, nowMs),
+  'client.disconnected': ({ client, reason }, nowMs) => ({
+    clientid: client.clientId,
+    username: orUndefined(client.username),
+    reason,
+    disconnected_at: client.disconnectedAt ?? nowMs,
+    ts: nowMs
+  })
+};
+
+function connected(client: ClientInfo, nowMs: number): object {
   const { transportInfo, protocolVersion, sessionExpiry } = client;
   return {
     clientid: client.clientId,
@@ -20,25 +32,10 @@ export function connectedNotice(client: ClientInfo, connack: number, nowMs: numb
     proto_name: protocolVersion === 3 ? 'MQIsdp' : 'MQTT',
     proto_ver: protocolVersion,
     keepalive: client.keepalive,
-    connack,
+    connack: 0,
     clean_start: client.cleanStart,
     expiry_interval: Math.min(sessionExpiry, NEVER_SEC),
     connected_at: client.connectedAt ?? nowMs,
-    ts: nowMs
-  };
-}
-
-/** The presence message of a client that has disconnected; see `connectedNotice`. */
-export function disconnectedNotice(
-  client: ClientInfo,
-  reason: DisconnectReason,
-  nowMs: number
-): Readonly<Record<string, unknown>> {
-  return {
-    clientid: client.clientId,
-    username: orUndefined(client.username),
-    reason,
-    disconnected_at: client.disconnectedAt ?? nowMs,
     ts: nowMs
   };
 }

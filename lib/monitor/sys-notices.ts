@@ -1,8 +1,8 @@
-import type { DisconnectReason } from '../events/events.ts';
+import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Alarm, SysTopics, WarningKind } from './sys.ts';
 
-/** Publishes alarms, warnings and the presence of clients under `$SYS`. Before the first start of the broker, it does nothing. */
+/** Publishes alarms, warnings and notices about clients under `$SYS`. Before the first start of the broker, it does nothing. */
 export class SysNotices {
   #sys: SysTopics | undefined;
   readonly #wallMs: () => number;
@@ -31,11 +31,8 @@ export class SysNotices {
     this.#sys?.warn(kind, subject, text);
   }
 
-  connected(client: ClientInfo): void {
-    this.#sys?.connected(client);
-  }
-
-  disconnected(client: ClientInfo, reason: DisconnectReason): void {
-    this.#sys?.disconnected(client, reason);
+  /** Publish a notice about a client. See `SysTopics`. */
+  aboutClient(suffix: string, client: ClientInfo, payload: () => string, qos: QoS): void {
+    this.#sys?.aboutClient(suffix, client, payload, qos);
   }
 }

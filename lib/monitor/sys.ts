@@ -1,11 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { DisconnectReason } from '../events/events.ts';
 import { COUNTERS, type CounterName, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
-import { connectedNotice, disconnectedNotice } from './presence.ts';
 
 /** The payload of `$SYS/brokers/<node>/sysdescr`. */
 export const SYSTEM_DESCRIPTION = 'EmberMQ Broker';
@@ -68,7 +66,6 @@ export interface SysSettings {
     readonly sysInterval: number;
     readonly sysHeartbeat: number;
     readonly sysDottedTopics: boolean;
-    readonly presenceQos: QoS;
   };
   /** Publish a message of the broker itself. */
   readonly publish: (topic: string, payload: string, options: { readonly qos: QoS; readonly retain: boolean }) => void;
@@ -89,7 +86,7 @@ interface Figure {
 }
 
 /**
- * Publishes the topics under `$SYS/brokers`: figures at intervals; presence of clients, alarms and warnings immediately.
+ * Publishes the topics under `$SYS/brokers`: figures at intervals; notices about clients, alarms and warnings immediately.
  *
  * The node list, the version and the description are retained. They are published at the start, so that new subscribers receive them
  * immediately, and at intervals if they have changed or have subscribers. All other messages are published only if they have subscribers.
@@ -143,13 +140,20 @@ export class SysTopics {
     this.#tick.stop();
   }
 
-  /** Publish that a client has connected or, with a `reasonCode` of 0x80 or above, that it was refused. */
-  connected(client: ClientInfo, reasonCode = 0): void {
-    this.#publishPresence(client, 'connected', (nowMs) => connectedNotice(client, reasonCode, nowMs));
-  }
-
-  disconnected(client: ClientInfo, reason: DisconnectReason): void {
-    this.#publishPresence(client, 'disconnected', (nowMs) => disconnectedNotice(client, reason, nowMs));
+  /**
+   * Publish a notice about a client.
+   * @param suffix the topic below that of the node, with `{clientid}`
+   * @param payload called if the topic has subscribers
+   */
+  aboutClient(suffix: string, client: ClientInfo, payload: () => string, qos: QoS): void {
+    if (!this.#isHeard()) return;
+    // Not specified: wildcard characters, which a client id may contain, are percent-encoded in the topic name.
+    const id = client.clientId.replace(/[+#]/g, encodeURIComponent);
+    this.#publishNow(
+      suffix.replace('{clientid}', () => id),
+      payload,
+      qos
+    );
   }
 
   /** Publish that an alarm has been raised or cleared. */
@@ -187,13 +191,6 @@ export class SysTopics {
       this.#published.set(topic, text);
       publish(topic, text, { qos: 0, retain: true });
     }
-  }
-
-  #publishPresence(client: ClientInfo, change: string, notice: (nowMs: number) => object): void {
-    // Not specified: wildcard characters, which a client id may contain, are percent-encoded in the topic name.
-    const id = client.clientId.replace(/[+#]/g, encodeURIComponent);
-    const suffix = `clients/${id}/${change}`;
-    this.#publishNow(suffix, () => JSON.stringify(notice(this.#given.clock.now())), this.#given.settings.presenceQos);
   }
 
   #publishNow(suffix: string, text: () => string, qos: QoS = 0): void {

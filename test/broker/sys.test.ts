@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { TimingWheel } from '../../lib/base/timing-wheel.ts';
+import { Presence } from '../../lib/broker/features/presence.ts';
+import { EVENT_NAMES, EVENTS } from '../../lib/events/catalogue.ts';
+import { type DisconnectReason, Events } from '../../lib/events/events.ts';
 import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../../lib/events/metrics.ts';
+import { NOTICES } from '../../lib/monitor/presence.ts';
 import { dateTimeText, SYSTEM_DESCRIPTION, type SysSettings, SysTopics, uptimeText } from '../../lib/monitor/sys.ts';
+import type { QoS } from '../../lib/packets/types.ts';
+import type { ClientInfo } from '../../lib/records/client.ts';
 import { matches } from '../../lib/topics/topic.ts';
 import { clientInfo } from '../support/client-info.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -20,7 +26,7 @@ interface Published {
 }
 
 /** Creates SysTopics with subscribers of the given filters, and records what they receive. */
-const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}) => {
+const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}, presenceQos: QoS = 1) => {
   const clock = new ManualClock(START);
   const wheel = new TimingWheel(clock, 100, (error) => assert.fail(error as Error));
   const gauges = Object.fromEntries([...GAUGES, ...PLAIN_GAUGES].map((name, at) => [name, at + 10]));
@@ -32,7 +38,7 @@ const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}
   let published: Published[] = [];
   const asked: string[] = [];
   const nodes = ['n1@host'];
-  const settings = { sysInterval: MINUTE_MS, sysHeartbeat: 30_000, sysDottedTopics: false, presenceQos: 1 as const };
+  const settings = { sysInterval: MINUTE_MS, sysHeartbeat: 30_000, sysDottedTopics: false };
   const sys = new SysTopics({
     node: 'n1@host',
     version: '1.2.3',
@@ -49,6 +55,12 @@ const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}
     nodes: () => nodes,
     startedAtMs: 0
   });
+  const events = new Events();
+  const presence = new Presence({ clock, events, notices: sys, settings: { presenceQos } });
+  presence.start();
+  const connected = (client: ClientInfo) => events.emit('client.connected', { client, sessionPresent: false });
+  const disconnected = (client: ClientInfo, reason: DisconnectReason) =>
+    events.emit('client.disconnected', { client, reason, reasonCode: 0x80 });
   /** Returns what was published since the last call. */
   const take = () => {
     const taken = published;
@@ -56,7 +68,7 @@ const setUp = (filters: string[], changes: Partial<SysSettings['settings']> = {}
     return taken;
   };
   const texts = () => Object.fromEntries(take().map(({ topic, payload }) => [topic.replace(PREFIX, ''), payload]));
-  return { clock, wheel, metrics, gauges, nodes, filters, asked, sys, take, texts };
+  return { clock, wheel, metrics, gauges, nodes, filters, asked, sys, presence, connected, disconnected, take, texts };
 };
 
 describe('SysTopics periods', () => {
@@ -251,7 +263,7 @@ describe('SysTopics figures', () => {
   });
 });
 
-describe('SysTopics presence', () => {
+describe('Presence', () => {
   const client = clientInfo({
     clientId: 'dev/1',
     username: 'ann',
@@ -263,9 +275,9 @@ describe('SysTopics presence', () => {
   });
 
   it('reports at once that a client has connected', () => {
-    const { sys, take, clock } = setUp(['$SYS/brokers/+/clients/#']);
+    const { connected, take, clock } = setUp(['$SYS/brokers/+/clients/#']);
     clock.advance(1);
-    sys.connected(client);
+    connected(client);
     const [{ topic, payload, qos, retain }] = take();
     assert.deepEqual({ topic, qos, retain }, { topic: `${PREFIX}clients/dev/1/connected`, qos: 1, retain: false });
     assert.deepEqual(JSON.parse(payload), {
@@ -285,8 +297,8 @@ describe('SysTopics presence', () => {
   });
 
   it('reports at once that a client has disconnected, and why', () => {
-    const { sys, take } = setUp(['$SYS/brokers/+/clients/#'], { presenceQos: 2 });
-    sys.disconnected(client, 'keepalive_timeout');
+    const { disconnected, take } = setUp(['$SYS/brokers/+/clients/#'], {}, 2);
+    disconnected(client, 'keepalive_timeout');
     const [{ topic, payload, qos }] = take();
     assert.deepEqual({ topic, qos }, { topic: `${PREFIX}clients/dev/1/disconnected`, qos: 2 });
     assert.deepEqual(JSON.parse(payload), {
@@ -299,53 +311,69 @@ describe('SysTopics presence', () => {
   });
 
   it('has strings for absent values, and the words of older versions', () => {
-    const { sys, texts } = setUp(['$SYS/#']);
+    const { connected, texts } = setUp(['$SYS/#']);
     const local = clientInfo({ protocolVersion: 3, transportInfo: { transport: 'local' } });
-    sys.connected(local, 0x87);
+    connected(local);
     const notice = JSON.parse(texts()['clients/c1/connected']);
     assert.equal(notice.username, 'undefined');
     assert.equal(notice.ipaddress, 'undefined');
     assert.equal(notice.sockport, 0);
     assert.equal(notice.proto_name, 'MQIsdp');
-    assert.equal(notice.connack, 0x87);
     assert.equal(notice.connected_at, START);
   });
 
   it('writes an IPv4 address as such, even from an IPv6 socket', () => {
-    const { sys, texts } = setUp(['$SYS/#']);
+    const { connected, texts } = setUp(['$SYS/#']);
     for (const [remoteAddress, shown] of [
       ['::ffff:192.0.2.7', '192.0.2.7'],
       ['2001:db8::1', '2001:db8::1'],
       ['::ffff:1', '::ffff:1']
     ]) {
-      sys.connected(clientInfo({ transportInfo: { transport: 'tcp', remoteAddress } }));
+      connected(clientInfo({ transportInfo: { transport: 'tcp', remoteAddress } }));
       assert.equal(JSON.parse(texts()['clients/c1/connected']).ipaddress, shown);
     }
   });
 
   it('escapes wildcards in a client id so that the topic remains a topic name', () => {
-    const { sys, take } = setUp(['$SYS/brokers/+/clients/+/connected']);
-    sys.connected(clientInfo({ clientId: '+#' }));
+    const { connected, take } = setUp(['$SYS/brokers/+/clients/+/connected']);
+    connected(clientInfo({ clientId: '+#' }));
     const [{ topic, payload }] = take();
     assert.equal(topic, `${PREFIX}clients/%2B%23/connected`);
     assert.equal(JSON.parse(payload).clientid, '+#');
   });
 
   it('omits a client id that cannot be part of a topic name', () => {
-    const { sys, take } = setUp(['$SYS/#']);
-    sys.connected(clientInfo({ clientId: 'x'.repeat(65_535) }));
-    sys.disconnected(clientInfo({ clientId: 'a\0b' }), 'normal');
+    const { connected, disconnected, take } = setUp(['$SYS/#']);
+    connected(clientInfo({ clientId: 'x'.repeat(65_535) }));
+    disconnected(clientInfo({ clientId: 'a\0b' }), 'normal');
     assert.deepEqual(take(), []);
   });
 
   it('creates nothing if nobody is subscribed for that client', () => {
-    const { sys, take, asked } = setUp([`${PREFIX}clients/other/#`]);
-    sys.connected(client);
+    const { connected, take, asked } = setUp([`${PREFIX}clients/other/#`]);
+    connected(client);
     assert.deepEqual(take(), []);
     assert.deepEqual(asked, [`${PREFIX}clients/dev/1/connected`]);
     const silent = setUp([]);
-    silent.sys.connected(client);
+    silent.connected(client);
     assert.deepEqual(silent.asked, []);
+  });
+  it('has a payload for each event with a notice', () => {
+    assert.deepEqual(
+      EVENT_NAMES.filter((name) => EVENTS[name].notice !== undefined),
+      Object.keys(NOTICES)
+    );
+  });
+
+  it('publishes nothing while it is stopped', () => {
+    const { presence, connected, disconnected, take } = setUp(['$SYS/#']);
+    presence.stop();
+    connected(client);
+    disconnected(client, 'normal');
+    assert.deepEqual(take(), []);
+    presence.start();
+    connected(client);
+    assert.equal(take().length, 1);
   });
 });
 
