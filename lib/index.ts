@@ -57,7 +57,6 @@ export {
   type EventValue,
   type FieldTypes
 } from './events/catalogue.ts';
-export type { DisconnectReason, DropReason, SubscriptionOptions } from './events/events.ts';
 export type {
   Approval,
   AuthenticateRequest,
@@ -80,7 +79,15 @@ export {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from './events/metrics.ts';
-export { DISCONNECT_REASONS, type DisconnectRow, DROP_REASONS, type DropRow } from './events/reasons.ts';
+export {
+  DISCONNECT_REASONS,
+  type DisconnectReason,
+  type DisconnectRow,
+  DROP_REASONS,
+  type DropReason,
+  type DropRow
+} from './events/reasons.ts';
+export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
 export type { Alarm } from './monitor/sys.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';

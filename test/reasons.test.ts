@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Announcer } from '../lib/events/announcer.ts';
-import { type DropReason, Events } from '../lib/events/events.ts';
+import { Events } from '../lib/events/events.ts';
 import { COUNTERS, GAUGES, type GaugeReaders, Metrics, PLAIN_GAUGES } from '../lib/events/metrics.ts';
+import type { DropReason } from '../lib/events/reasons.ts';
 import {
   DISCONNECT_REASONS,
   type DisconnectRow,

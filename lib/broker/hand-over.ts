@@ -1,5 +1,5 @@
 import type { WorkCount } from '../base/pending-work.ts';
-import type { DropReason } from '../events/events.ts';
+import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
 import type { SessionLog } from '../session/log.ts';

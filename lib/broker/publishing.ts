@@ -5,7 +5,7 @@ import type { Connection } from '../connection/connection.ts';
 import { pauseForStore } from '../connection/store-pause.ts';
 import type { Verdicts } from '../connection/verdicts.ts';
 import type { Announcer } from '../events/announcer.ts';
-import type { DropReason, Events } from '../events/events.ts';
+import type { Events } from '../events/events.ts';
 import {
   allowsUnmatched,
   type Hook,
@@ -16,6 +16,7 @@ import {
   type Verdict
 } from '../events/hooks.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
+import type { DropReason } from '../events/reasons.ts';
 import { DROP_REASONS } from '../events/reasons.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { type Frame, Message, type MessageInput } from '../packets/message.ts';

@@ -1,6 +1,6 @@
 import { BrokerError, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
-import { SUBSCRIPTION_NAMES } from '../events/events.ts';
+import { SUBSCRIPTION_NAMES } from '../events/subscription-options.ts';
 import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import { recordOf } from '../records/record-table.ts';

@@ -1,7 +1,7 @@
 import { BrokerError, ProtocolError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
-import type { Events, SubscriptionOptions } from '../events/events.ts';
+import type { Events } from '../events/events.ts';
 import {
   allowsUnmatched,
   type HookRegistry,
@@ -11,6 +11,7 @@ import {
   type Verdict
 } from '../events/hooks.ts';
 import { Metric, type Metrics } from '../events/metrics.ts';
+import type { SubscriptionOptions } from '../events/subscription-options.ts';
 import { encodeSuback, encodeUnsuback } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS, SubscribePacket, SubscriptionRequest, UnsubscribePacket } from '../packets/types.ts';

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { ProtocolError } from '../base/errors.ts';
-import type { DisconnectReason } from '../events/events.ts';
 import { asError } from '../events/events.ts';
 import { Metric } from '../events/metrics.ts';
+import type { DisconnectReason } from '../events/reasons.ts';
 import { checkFlags, peekConnectVersion } from '../packets/decode.ts';
 import type { Frame } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';

@@ -1,8 +1,9 @@
 import { BrokerError, ProtocolError, StateError } from '../base/errors.ts';
 import type { Message } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
-import { asError, type DropReason, type Events } from './events.ts';
+import { asError, type Events } from './events.ts';
 import { COUNTERS, type CounterName, type Metrics } from './metrics.ts';
+import type { DropReason } from './reasons.ts';
 import { DROP_REASONS, type DropRow } from './reasons.ts';
 
 /** Maximum number of process warnings for errors without a listener, because clients can cause any number of errors. */

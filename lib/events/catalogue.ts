@@ -1,7 +1,8 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
-import type { DisconnectReason, DropReason, SubscriptionOptions } from './events.ts';
+import type { DisconnectReason, DropReason } from './reasons.ts';
+import type { SubscriptionOptions } from './subscription-options.ts';
 
 /** The types of the fields of events, by their names in the catalogue. */
 export interface FieldTypes {

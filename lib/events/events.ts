@@ -1,30 +1,6 @@
 import { EventEmitter } from 'eventemitter3';
-import type { QoS } from '../packets/types.ts';
 import { matches } from '../topics/topic.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from './catalogue.ts';
-import type { DISCONNECT_REASONS, DROP_REASONS } from './reasons.ts';
-
-/** The options with which a subscription was granted. */
-export interface SubscriptionOptions {
-  readonly qos: QoS;
-  /** No Local: the client does not receive messages that it published itself. */
-  readonly noLocal: boolean;
-  /** Retain As Published: messages keep the retain flag with which they were published. */
-  readonly retainAsPublished: boolean;
-  /** Retain Handling: retained messages are sent at every subscribe (0), for new subscriptions only (1), or never (2). */
-  readonly retainHandling: 0 | 1 | 2;
-  /** Subscription Identifier; undefined if the subscription has none. */
-  readonly id?: number;
-}
-
-/** Names of the options that an application may set for a subscription. */
-export const SUBSCRIPTION_NAMES: readonly string[] = ['qos', 'noLocal', 'retainAsPublished', 'retainHandling'];
-
-/** Why a message was dropped, for one receiver or for all. */
-export type DropReason = keyof typeof DROP_REASONS;
-
-/** Why a connection or a session ended. */
-export type DisconnectReason = keyof typeof DISCONNECT_REASONS;
 
 type Listener<E extends EventName> = (event: BrokerEvents[E]) => unknown;
 

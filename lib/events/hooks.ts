@@ -9,7 +9,7 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnectPacket, UserProperty } from '../packets/types.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import type { SubscriptionOptions } from './events.ts';
+import type { SubscriptionOptions } from './subscription-options.ts';
 
 /** A value or a promise of it. */
 export type Awaitable<T> = T | PromiseLike<T>;

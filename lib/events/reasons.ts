@@ -164,13 +164,19 @@ export const DROP_REASONS = {
   }
 } as const satisfies Record<string, DropRow>;
 
+/** Why a connection or a session ended. */
+export type DisconnectReason = keyof typeof DISCONNECT_REASONS;
+
+/** Why a message was dropped, for one receiver or for all. */
+export type DropReason = keyof typeof DROP_REASONS;
+
 /** The reason for which a protocol error with this reason code ends a connection. */
-export function disconnectReasonOf(reasonCode: number): keyof typeof DISCONNECT_REASONS {
+export function disconnectReasonOf(reasonCode: number): DisconnectReason {
   return BY_ERROR.get(reasonCode) ?? 'protocol_error';
 }
 
 const BY_ERROR = new Map(
-  (Object.keys(DISCONNECT_REASONS) as (keyof typeof DISCONNECT_REASONS)[]).flatMap((name) => {
+  (Object.keys(DISCONNECT_REASONS) as DisconnectReason[]).flatMap((name) => {
     const { errors = [] }: DisconnectRow = DISCONNECT_REASONS[name];
     return errors.map((code) => [code, name] as const);
   })

@@ -1,4 +1,4 @@
-import type { DropReason } from '../events/events.ts';
+import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { PersistedMessage } from './segment.ts';

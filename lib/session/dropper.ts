@@ -1,4 +1,4 @@
-import type { DropReason } from '../events/events.ts';
+import type { DropReason } from '../events/reasons.ts';
 import { Backlog, type BacklogLimits } from './backlog.ts';
 import { forEachInFlight } from './in-flight-record.ts';
 import type { PersistedMessage } from './segment.ts';

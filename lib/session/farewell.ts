@@ -1,4 +1,4 @@
-import type { DisconnectReason } from '../events/events.ts';
+import type { DisconnectReason } from '../events/reasons.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';

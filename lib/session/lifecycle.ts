@@ -1,7 +1,7 @@
 import { StateError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
-import type { DisconnectReason } from '../events/events.ts';
 import { Metric } from '../events/metrics.ts';
+import type { DisconnectReason } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { CountedStream } from '../records/listener.ts';
 import type { SessionActions, SessionEvent } from './actions.ts';

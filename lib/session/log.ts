@@ -2,7 +2,7 @@ import { BrokerError } from '../base/errors.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 import { SeqSet } from '../base/seq-set.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import type { DropReason } from '../events/events.ts';
+import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';

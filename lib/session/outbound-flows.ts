@@ -1,5 +1,5 @@
-import type { DropReason } from '../events/events.ts';
 import { Metric } from '../events/metrics.ts';
+import type { DropReason } from '../events/reasons.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';

@@ -1,5 +1,5 @@
 import { BySize, Sized } from '../base/by-size.ts';
-import type { DropReason } from '../events/events.ts';
+import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 
 /** Approximate memory of an entry of a backlog, without the message. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DisconnectReason } from '../../lib/events/events.ts';
+import type { DisconnectReason } from '../../lib/events/reasons.ts';
 import { VirtualClock } from '../../lib/testing/clock.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { granted, publish, startBroker, turns, withResolvers } from '../support/wire.ts';

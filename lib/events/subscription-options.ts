@@ -1,0 +1,17 @@
+import type { QoS } from '../packets/types.ts';
+
+/** The options with which a subscription was granted. */
+export interface SubscriptionOptions {
+  readonly qos: QoS;
+  /** No Local: the client does not receive messages that it published itself. */
+  readonly noLocal: boolean;
+  /** Retain As Published: messages keep the retain flag with which they were published. */
+  readonly retainAsPublished: boolean;
+  /** Retain Handling: retained messages are sent at every subscribe (0), for new subscriptions only (1), or never (2). */
+  readonly retainHandling: 0 | 1 | 2;
+  /** Subscription Identifier; undefined if the subscription has none. */
+  readonly id?: number;
+}
+
+/** Names of the options that an application may set for a subscription. */
+export const SUBSCRIPTION_NAMES: readonly string[] = ['qos', 'noLocal', 'retainAsPublished', 'retainHandling'];
