@@ -182,7 +182,7 @@ export class Admission {
 
   #refuse(session: Session, given: Partial<Refusal>): void {
     const refusal = readRefusal(given, ReasonCode.notAuthorized);
-    session.lifecycle.close('not_authorized', refusal.reasonCode, refusal);
+    session.lifecycle.close('not_authorized', refusal);
   }
 
   /** Identify a client that the hooks have approved, and claim its client id. */
@@ -305,7 +305,7 @@ export class Admission {
             this.#host.announcer.failed(error, 'reading a session from the store', connection.session.client);
           const { lifecycle } = connection.session;
           if (isNew && lifecycle.state === 'disconnected') lifecycle.end('discarded', 'store_failed');
-          else lifecycle.close('store_failed', ReasonCode.serverUnavailable, { end: isNew });
+          else lifecycle.close('store_failed', { end: isNew });
         }
       )
       .finally(() => connection.session.resumeAfterHook(connection));
@@ -318,7 +318,7 @@ export class Admission {
     if (stored !== undefined) {
       metrics.counts[Metric.sessionDiscarded]++;
       if (events.heard['session.discarded']) events.emit('session.discarded', { client: stored.client });
-      if (stored.state === 'connected') stored.lifecycle.close('discarded', ReasonCode.sessionTakenOver, { end: true });
+      if (stored.state === 'connected') stored.lifecycle.close('discarded', { end: true });
       else stored.lifecycle.end('discarded', 'discarded');
     }
     host.sessions.add(session, host.clock.now());
@@ -401,8 +401,7 @@ export class Admission {
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
       refused: (refusal) => {
-        if (isCurrent())
-          lifecycle.close('reauthentication_failed', refusal.reasonCode ?? ReasonCode.notAuthorized, refusal); // [MQTT-4.12.1-2]
+        if (isCurrent()) lifecycle.close('reauthentication_failed', refusal); // [MQTT-4.12.1-2]
       },
       waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
     });

@@ -13,7 +13,6 @@ import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
-import { ReasonCode } from '../packets/reason-codes.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { RetainedMessages } from '../retained/retained-messages.ts';
@@ -192,7 +191,7 @@ export class Engine {
     this.#monitor.stop();
     for (const { session, isClosed } of [...this.connections.all]) {
       try {
-        if (!isClosed) session.lifecycle.close('server_shutting_down', ReasonCode.serverShuttingDown, { will });
+        if (!isClosed) session.lifecycle.close('server_shutting_down', { will });
       } catch (error) {
         session.failInternally(error, 'closing at the stop');
       }

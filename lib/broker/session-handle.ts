@@ -1,7 +1,7 @@
 import { BrokerError, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { SUBSCRIPTION_NAMES } from '../events/subscription-options.ts';
-import { ReasonCode, reasonName } from '../packets/reason-codes.ts';
+import { reasonName } from '../packets/reason-codes.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import { recordOf } from '../records/record-table.ts';
 import { FIGURE_FIELDS, type SessionFigures } from '../records/session-figures.ts';
@@ -129,7 +129,7 @@ export class SessionHandle {
       lifecycle.afterChange(() => this.kick(options));
       return;
     }
-    const { reasonCode = ReasonCode.administrativeAction, will = 'publish', reasonString, serverReference } = options;
+    const { reasonCode, will = 'publish', reasonString, serverReference } = options;
     const end = options.session !== 'keep';
     const refusal = this.#refusal;
     if (lifecycle.state === 'disconnected') {
@@ -138,7 +138,7 @@ export class SessionHandle {
       if (will === 'drop') lifecycle.takeWill();
       if (end) lifecycle.end('discarded', 'kicked');
     } else {
-      lifecycle.close('kicked', reasonCode, { end: end && refusal === undefined, will, reasonString, serverReference });
+      lifecycle.close('kicked', { reasonCode, end: end && refusal === undefined, will, reasonString, serverReference });
       if (end && this.#refusal !== undefined) throw refusal;
     }
   }

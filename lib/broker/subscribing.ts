@@ -116,7 +116,7 @@ export class Subscribing {
       return;
     }
     if (ledger.isFailed) {
-      session.lifecycle.close('store_failed', ReasonCode.quotaExceeded); // the commit of the changes failed while hooks decided
+      session.lifecycle.close('store_failed', { reasonCode: ReasonCode.quotaExceeded }); // the commit of the changes failed while hooks decided
       return;
     }
     const count = (this.#waiting.get(connection) ?? 0) + 1;
@@ -129,7 +129,8 @@ export class Subscribing {
           if (session.connection === connection && !connection.isClosed) run();
         },
         () => {
-          if (session.connection === connection) session.lifecycle.close('store_failed', ReasonCode.quotaExceeded);
+          if (session.connection === connection)
+            session.lifecycle.close('store_failed', { reasonCode: ReasonCode.quotaExceeded });
         }
       )
       .catch((error: unknown) => session.failInternally(error, 'answering a subscriber'))
@@ -352,7 +353,8 @@ export class Subscribing {
       if (end < unsubscriptions.length)
         return this.#nextTurn().then(() => (session.connection === connection ? next(end) : undefined));
       if (session.protocolVersion !== 5 && granted.includes(NOT_PERSISTED)) {
-        if (session.connection === connection) session.lifecycle.close('store_failed', ReasonCode.quotaExceeded); // UNSUBACK of MQTT 3.x has no reason codes
+        if (session.connection === connection)
+          session.lifecycle.close('store_failed', { reasonCode: ReasonCode.quotaExceeded }); // UNSUBACK of MQTT 3.x has no reason codes
         return;
       }
       const unsuback = encodeUnsuback({ cmd: 'unsuback', messageId, granted }, session.protocolVersion);

@@ -1,5 +1,5 @@
-import type { DisconnectReason } from '../events/reasons.ts';
 import { isAllowedCode } from '../packets/allowed-codes.ts';
+import { REFUSALS_BY_CODE } from '../packets/connect-refusals.ts';
 import { encodeConnack, encodeDisconnect } from '../packets/encode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Properties, ProtocolVersion } from '../packets/types.ts';
@@ -10,13 +10,10 @@ export interface Farewell {
   readonly serverReference?: string | undefined;
 }
 
-/** Reason codes by which a client learns that its credentials are not accepted. */
-export const AUTH_CODES: ReadonlySet<number> = new Set([
-  ReasonCode.badUserNameOrPassword,
-  ReasonCode.notAuthorized,
-  ReasonCode.badAuthenticationMethod,
-  ReasonCode.banned
-]);
+/** Whether a reason code says that the credentials of a client are not accepted. */
+export function isAuthError(reasonCode: number): boolean {
+  return REFUSALS_BY_CODE.get(reasonCode)?.isAuthError === true;
+}
 
 /** Encode a CONNACK that refuses a client. Its properties are omitted if they do not fit. @returns undefined if it does not fit at all */
 export function refusal(
@@ -55,20 +52,5 @@ export function connackCode(code: number): number {
 /** Map a reason code to one that DISCONNECT of a server has [MQTT-3.14.2-1]. */
 export function disconnectCode(code: number): number {
   if (isAllowedCode('disconnectFromServer', code)) return code;
-  return AUTH_CODES.has(code) ? ReasonCode.notAuthorized : ReasonCode.unspecifiedError;
-}
-
-/** The reason of a disconnect that a protocol error has caused. */
-export function reasonOf(reasonCode: number): DisconnectReason {
-  switch (reasonCode) {
-    case ReasonCode.packetTooLarge:
-      return 'packet_too_large';
-    case ReasonCode.notAuthorized:
-    case ReasonCode.badUserNameOrPassword:
-      return 'not_authorized';
-    case ReasonCode.keepAliveTimeout:
-      return 'keepalive_timeout';
-    default:
-      return 'protocol_error';
-  }
+  return isAuthError(code) ? ReasonCode.notAuthorized : ReasonCode.unspecifiedError;
 }

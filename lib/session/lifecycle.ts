@@ -1,11 +1,11 @@
 import { StateError } from '../base/errors.ts';
 import type { Connection } from '../connection/connection.ts';
 import { Metric } from '../events/metrics.ts';
-import type { DisconnectReason } from '../events/reasons.ts';
+import { DISCONNECT_REASONS, type DisconnectReason } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { CountedStream } from '../records/listener.ts';
 import type { SessionActions, SessionEvent } from './actions.ts';
-import { AUTH_CODES, connackCode, disconnectCode, disconnection, type Farewell, refusal } from './farewell.ts';
+import { connackCode, disconnectCode, disconnection, type Farewell, isAuthError, refusal } from './farewell.ts';
 import type { Session } from './session.ts';
 import { Will, type WillState } from './will.ts';
 
@@ -21,6 +21,8 @@ export interface Ending {
 
 /** Options of `Lifecycle.close`. */
 export interface CloseOptions extends Farewell {
+  /** Default: that of the reason (`DISCONNECT_REASONS`). */
+  readonly reasonCode?: number | undefined;
   /** End the session as well. */
   readonly end?: boolean;
   /** See `Ending`; default `publish`. */
@@ -271,13 +273,14 @@ export class Lifecycle implements SessionActions {
   /** The client does not read for longer than it may. */
   tooSlow(): void {
     this.#session.ports.sessions.slowConsumer(this.#session);
-    this.close('slow_consumer', ReasonCode.quotaExceeded, { isAbrupt: true });
+    this.close('slow_consumer', { isAbrupt: true });
   }
 
   /** Close the connection, with CONNACK or DISCONNECT if the protocol version has them. */
-  close(reason: DisconnectReason, reasonCode: number, options: CloseOptions = {}): void {
+  close(reason: DisconnectReason, options: CloseOptions = {}): void {
     const { connection, client } = this.#session;
     const { will = 'publish', isAbrupt = false } = options;
+    let { reasonCode = DISCONNECT_REASONS[reason].reasonCode } = options;
     if (connection?.isConnackSent) reasonCode = disconnectCode(reasonCode);
     if (options.end) client.expireAfter(0);
     if (connection !== undefined && !connection.isClosed) {
@@ -300,7 +303,7 @@ export class Lifecycle implements SessionActions {
     if (version === undefined) return; // the CONNECT was not readable, or a CONNACK has been sent [MQTT-3.2.0-2]
     const code = connackCode(reasonCode);
     counts[Metric.packetsConnackError]++;
-    if (AUTH_CODES.has(reasonCode)) counts[Metric.packetsConnackAuthError]++;
+    if (isAuthError(reasonCode)) counts[Metric.packetsConnackAuthError]++;
     counts[Metric.clientConnack]++;
     const packet = refusal(code, version, farewell, client.agreement.maxFrame);
     if (packet !== undefined) connection.send(packet, Metric.packetsConnackSent);

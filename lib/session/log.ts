@@ -4,7 +4,6 @@ import { SeqSet } from '../base/seq-set.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
-import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import type { PendingFeed } from '../retained/retained-feed.ts';
 import type { Subscription } from '../routing/subscription.ts';
@@ -70,7 +69,7 @@ export interface LogOwner {
   readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
   readonly inbound: InboundFlows | undefined;
   readonly delivery: LoggedDelivery;
-  readonly lifecycle: { close(reason: 'store_failed', reasonCode: number): void };
+  readonly lifecycle: { close(reason: 'store_failed'): void };
   ensureInbound(): InboundFlows;
   /** Write what is persisted of the session, beside its subscriptions and messages. */
   writeRecord(draft: Draft, number: number): void;
@@ -812,7 +811,7 @@ export class SessionLog extends StoredQueue implements Durable {
     }
     this.#isPaging = false;
     session.ports.announcer.failed(error, 'reading queued messages from the store', session.client);
-    if (session.delivery.flows.isOnline) session.lifecycle.close('store_failed', ReasonCode.serverUnavailable);
+    if (session.delivery.flows.isOnline) session.lifecycle.close('store_failed');
   }
 
   /** Read one page: records of the store, or at last the messages that are in no segment yet. */

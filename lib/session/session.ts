@@ -4,7 +4,7 @@ import { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
 import type { ConnectionOwner } from '../connection/ports.ts';
 import { asError } from '../events/events.ts';
-import type { DisconnectReason } from '../events/reasons.ts';
+import { type DisconnectReason, disconnectReasonOf } from '../events/reasons.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
 import type { TransportInfo } from '../records/client.ts';
@@ -14,7 +14,6 @@ import { Subscriptions } from '../routing/subscriptions.ts';
 import { Kind } from '../store/keys.ts';
 import type { Draft } from '../store/record.ts';
 import { Delivery } from './delivery.ts';
-import { reasonOf } from './farewell.ts';
 import { InboundFlows } from './inbound-flows.ts';
 import { Lifecycle } from './lifecycle.ts';
 import type { SessionLog } from './log.ts';
@@ -145,10 +144,10 @@ export class Session implements ConnectionOwner {
   }
 
   /** Close the connection after a protocol error or an exceeded limit, with an answer if the protocol version has one. */
-  fail(error: ProtocolError, reason: DisconnectReason = reasonOf(error.reasonCode)): void {
+  fail(error: ProtocolError, reason: DisconnectReason = disconnectReasonOf(error.reasonCode)): void {
     const { connection } = this;
     if (connection === undefined || connection.isClosed) return;
-    this.lifecycle.close(reason, error.reasonCode, { reasonString: error.message });
+    this.lifecycle.close(reason, { reasonCode: error.reasonCode, reasonString: error.message });
   }
 
   /**
@@ -166,7 +165,7 @@ export class Session implements ConnectionOwner {
       return;
     }
     try {
-      this.lifecycle.close('internal_error', ReasonCode.implementationSpecificError);
+      this.lifecycle.close('internal_error');
     } catch (second) {
       announcer.failed(second, 'closing', this.client);
       connection.destroy();
@@ -179,7 +178,7 @@ export class Session implements ConnectionOwner {
    * @returns the reason for which the connection ends
    */
   streamFailed(error: Error): DisconnectReason {
-    if (error instanceof ProtocolError) return reasonOf(error.reasonCode);
+    if (error instanceof ProtocolError) return disconnectReasonOf(error.reasonCode);
     const { code = '' } = error as NodeJS.ErrnoException;
     if (this.client.transportInfo.listener === undefined && !PEER_GONE_CODES.has(code))
       this.ports.announcer.failed(error, 'stream', this.client);

@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { Metric } from '../events/metrics.ts';
-import { ReasonCode } from '../packets/reason-codes.ts';
 import type { InboundFlows } from './inbound-flows.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
 import type { DeliveryPorts } from './ports.ts';
@@ -34,7 +33,7 @@ export interface TimerOwner {
     publishWill(): void;
     /** The client does not read. */
     tooSlow(): void;
-    close(reason: 'connect_timeout' | 'idle_timeout' | 'keepalive_timeout', reasonCode: number): void;
+    close(reason: 'connect_timeout' | 'idle_timeout' | 'keepalive_timeout'): void;
     end(event: 'expired', reason: 'expired'): void;
   };
 }
@@ -178,8 +177,8 @@ export class SessionTimers extends BaseTimer {
 
   #ringBeforeConnack(nowMs: number): void {
     const { ports, lifecycle, connection } = this.#session;
-    if (nowMs >= this.#deadlineMs) lifecycle.close('connect_timeout', ReasonCode.keepAliveTimeout);
-    else if (connection?.receivedBytes === 0) lifecycle.close('idle_timeout', ReasonCode.keepAliveTimeout);
+    if (nowMs >= this.#deadlineMs) lifecycle.close('connect_timeout');
+    else if (connection?.receivedBytes === 0) lifecycle.close('idle_timeout');
     else ports.wheel.armAt(this, this.#deadlineMs);
   }
 
@@ -198,7 +197,7 @@ export class SessionTimers extends BaseTimer {
     const { slowConsumerTimeout } = client.zoneSettings;
     if (connection.pauses !== 0) connection.keepAlive(nowMs);
     else if (client.keepalive > 0 && nowMs >= connection.lastReceivedMs + this.#keepAliveMs) {
-      lifecycle.close('keepalive_timeout', ReasonCode.keepAliveTimeout);
+      lifecycle.close('keepalive_timeout');
       return;
     }
     if (connection.isBlocked && slowConsumerTimeout > 0) {

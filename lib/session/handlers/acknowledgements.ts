@@ -2,6 +2,7 @@ import { ProtocolError } from '../../base/errors.ts';
 import type { AckSender } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Metric } from '../../events/metrics.ts';
+import { DROP_REASONS } from '../../events/reasons.ts';
 import { decodeAck } from '../../packets/decode.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Ledger } from '../../store/ledger.ts';
@@ -180,8 +181,8 @@ export function refuseTemporarily(
   id: number,
   reason: 'store_failed' | 'quota'
 ): void {
-  if (session.protocolVersion === 5) answer(session, connection, first, id, ReasonCode.quotaExceeded);
-  else session.lifecycle.close(reason, reason === 'quota' ? ReasonCode.quotaExceeded : ReasonCode.serverUnavailable);
+  if (session.protocolVersion === 5) answer(session, connection, first, id, DROP_REASONS[reason].reasonCode);
+  else session.lifecycle.close(reason);
 }
 
 /** Send an acknowledgement without waiting. */
