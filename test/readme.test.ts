@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import ts from 'typescript';
 import {
   BROKER_OPTIONS,
+  createBroker,
   DISCONNECT_REASONS,
   DROP_REASONS,
   type DropRow,
@@ -24,6 +25,7 @@ const readme = readFileSync(path, 'utf8');
 /** The tables of the README, by the names in its marks. */
 const tables: Readonly<Record<string, () => string>> = {
   events,
+  features,
   'disconnect reasons': disconnectReasons,
   'drop reasons': dropReasons,
   'zone options': () => options(ZONE_OPTIONS),
@@ -62,6 +64,14 @@ function events(): string {
     return [code(name), about + also, values.join(', ')];
   });
   return markdown(['event', 'what has happened', 'value'], rows);
+}
+
+function features(): string {
+  const { features } = createBroker();
+  return markdown(
+    ['feature', 'what it does'],
+    features.list().map(({ name, about }) => [code(name), about])
+  );
 }
 
 function disconnectReasons(): string {

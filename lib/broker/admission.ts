@@ -46,6 +46,7 @@ export interface AdmissionHost {
   readonly hooks: HookRegistry;
   readonly announcer: Announcements;
   readonly pressure: { readonly isShedding: boolean; readonly isSpaceLow: boolean };
+  readonly retainer: { readonly isStarted: boolean };
   readonly sessions: SessionIndex;
   readonly claims: ClientIdClaims;
   readonly ledger: Ledger | undefined;
@@ -95,8 +96,13 @@ export class Admission {
     checkControls(zoneSettings, packet.will?.properties?.responseTopic, 'response topic of the will');
     checkClientId(client);
     client.mountAt(mountpointOf(client, connection.transportInfo.mountpoint ?? zoneSettings.mountpoint));
-    checkWill(session, packet);
+    checkWill(session, packet, this.#isRetainAvailable(client, packet));
     this.#preConnect(session, connection, packet);
+  }
+
+  /** MQTT 3.x cannot announce that the retainer is stopped: its clients may ask for retained messages, which are then not retained. */
+  #isRetainAvailable({ zoneSettings }: SessionClient, { protocolVersion }: ConnectPacket): boolean {
+    return zoneSettings.retainAvailable && (this.#host.retainer.isStarted || protocolVersion < 5);
   }
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
@@ -263,7 +269,10 @@ export class Admission {
       return;
     }
     const promises = ledger?.promises;
-    const connack = connackFor(client, packet, approval, resumes);
+    const connack = connackFor(client, packet, approval, {
+      sessionPresent: resumes,
+      isRetainAvailable: this.#isRetainAvailable(client, packet)
+    });
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, connection);
@@ -477,14 +486,17 @@ function mountpointOf({ clientId, username }: SessionClient, template: string | 
   });
 }
 
-function checkWill(session: Session, packet: ConnectPacket): void {
+function checkWill(session: Session, packet: ConnectPacket, isRetainAvailable: boolean): void {
   const { will } = packet;
   if (will === undefined) return;
   const { zoneSettings } = session;
   if (will.qos > zoneSettings.maxQosAllowed)
     throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not supported (option maxQosAllowed)`); // [MQTT-3.2.2-12]
-  if (will.retain && !zoneSettings.retainAvailable)
-    throw new ProtocolError(ReasonCode.retainNotSupported, 'retained wills are not supported (option retainAvailable)'); // [MQTT-3.2.2-13]
+  if (will.retain && !isRetainAvailable)
+    throw new ProtocolError(
+      ReasonCode.retainNotSupported,
+      'retained wills are not supported (option retainAvailable, feature retainer)'
+    ); // [MQTT-3.2.2-13]
   const fault = checkTopicName(will.topic, { maxLevels: zoneSettings.maxTopicLevels });
   if (fault !== undefined) throw new ProtocolError(ReasonCode.topicNameInvalid, `will: ${fault}`);
   if (zoneSettings.payloadFormatCheck && will.properties?.payloadFormatIndicator === 1 && !isUtf8(will.payload))
@@ -526,11 +538,17 @@ function keepaliveOf({ serverKeepalive, maxKeepalive }: Zone, asked: number): nu
 }
 
 /** The bytes of a successful CONNACK. Informative properties are omitted if they do not fit into the packet size [MQTT-3.2.2-19, -20]. */
-function connackFor(client: SessionClient, packet: ConnectPacket, approval: Approval, sessionPresent: boolean): Buffer {
+function connackFor(
+  client: SessionClient,
+  packet: ConnectPacket,
+  approval: Approval,
+  { sessionPresent, isRetainAvailable }: { readonly sessionPresent: boolean; readonly isRetainAvailable: boolean }
+): Buffer {
   const { protocolVersion, maxFrame } = client.agreement;
   const connack: ConnackPacket = { cmd: 'connack', sessionPresent, reasonCode: ReasonCode.success };
   if (protocolVersion !== 5) return encodeConnack(connack, protocolVersion);
   connack.properties = connackProperties(client, packet, approval);
+  if (!isRetainAvailable) connack.properties.retainAvailable = 0;
   const whole = encodeConnack(connack, 5);
   if (whole.length <= maxFrame) return whole;
   connack.properties = { ...connack.properties, userProperties: undefined, responseInformation: undefined };
@@ -548,7 +566,6 @@ function connackProperties(client: SessionClient, packet: ConnectPacket, approva
   if (expiry !== (asked.sessionExpiryInterval ?? 0)) properties.sessionExpiryInterval = expiry;
   if (zoneSettings.receiveMaximum < 65_535) properties.receiveMaximum = zoneSettings.receiveMaximum;
   if (zoneSettings.maxQosAllowed < 2) properties.maximumQoS = zoneSettings.maxQosAllowed as 0 | 1; // [MQTT-3.2.2-9]
-  if (!zoneSettings.retainAvailable) properties.retainAvailable = 0;
   properties.maximumPacketSize = zoneSettings.maxPacketSize;
   if (packet.clientId !== client.clientId && packet.clientId === '')
     properties.assignedClientIdentifier = client.clientId; // [MQTT-3.1.3-7]

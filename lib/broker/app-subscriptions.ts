@@ -18,6 +18,7 @@ export interface AppSubscriptionsHost {
   readonly announcer: Announcer;
   readonly routing: Routing;
   readonly retained: RetainedMessages;
+  readonly retainer: { readonly isStarted: boolean };
   readonly ledger: Ledger | undefined;
 }
 
@@ -83,7 +84,8 @@ export class AppSubscriptions {
 
   /** Deliver retained messages after `subscribe` has returned. A message that is published earlier is delivered after them. */
   #deliverRetainedTo(subscriber: HandlerSubscriber): void {
-    const { work, retained } = this.#host;
+    const { work, retained, retainer } = this.#host;
+    if (!retainer.isStarted) return;
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const found = retained.match(subscriber.filter).flatMap(({ isLive, message }) => (isLive ? [message] : []));
     if (found.length === 0) return;

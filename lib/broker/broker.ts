@@ -22,6 +22,7 @@ import { checkMountpoint } from '../topics/topic.ts';
 import { Access } from './access.ts';
 import { AppSubscriptions, checkFilter } from './app-subscriptions.ts';
 import { Engine } from './engine.ts';
+import { Features } from './features/features.ts';
 import type { MessageHandler, SubscribeOptions } from './handler-subscriber.ts';
 import { Lifecycle, notStarted, type StopOptions } from './lifecycle.ts';
 import type { MessageStreamOptions } from './message-stream.ts';
@@ -61,6 +62,8 @@ export class Broker {
   readonly retained: Retained;
   /** Lists clients, sessions, subscriptions, routes and retained messages page by page, and looks them up. */
   readonly directory: Directory;
+  /** The features that can be started and stopped while clients are connected. */
+  readonly features: Features;
   readonly #engine: Engine;
   readonly #lifecycle: Lifecycle;
   readonly #subscriptions: AppSubscriptions;
@@ -86,6 +89,7 @@ export class Broker {
     this.sessions = new Sessions(this.#engine);
     this.retained = new Retained(this.#engine);
     this.directory = this.#engine.directory;
+    this.features = new Features(this.#engine);
     this.#subscriptions = new AppSubscriptions(this.#engine);
     this.#lifecycle = new Lifecycle(this.#engine, () => this.#subscriptions.endMessages());
   }

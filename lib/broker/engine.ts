@@ -19,6 +19,7 @@ import type { RetainedMessages } from '../retained/retained-messages.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
 import type { SessionActions } from '../session/actions.ts';
+import { remapTopics } from '../session/handlers/publish.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
 import type { Lifecycle } from '../session/lifecycle.ts';
 import type { SessionPorts } from '../session/ports.ts';
@@ -31,9 +32,8 @@ import { Admission } from './admission.ts';
 import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
-import { Presence } from './features/presence.ts';
 import { Retainer } from './features/retainer.ts';
-import { compileRewrite } from './features/rewrite.ts';
+import { TopicRewrite } from './features/rewrite.ts';
 import { HandOvers } from './hand-over.ts';
 import { Life } from './life.ts';
 import type { Settings } from './options.ts';
@@ -64,7 +64,6 @@ export class Engine {
   readonly hooks: HookRegistry;
   readonly taps: PacketTaps;
   readonly notices: SysNotices;
-  readonly presence: Presence;
   readonly turn: Turn;
   readonly routing: Routing;
   readonly pressure: Pressure;
@@ -78,7 +77,7 @@ export class Engine {
   readonly ledger: Ledger | undefined;
   readonly tables: Tables;
   readonly handOvers: HandOvers;
-  readonly rewrites: SessionPorts<Session>['rewrites'];
+  readonly rewrites: TopicRewrite;
   readonly wills: SessionPorts<Session>['wills'];
   readonly directory: Directory;
   readonly publishing: Publishing;
@@ -114,8 +113,6 @@ export class Engine {
     );
     this.taps = new PacketTaps(broker, watch);
     this.notices = new SysNotices(() => this.clock.now());
-    this.presence = new Presence(this);
-    this.presence.start();
     this.turn = new Turn(this, () => this.ledger?.turnEnded());
     this.routing = new Routing(this.#sharedSettings(), settings.routeCacheTargets);
     this.pressure = new Pressure({
@@ -132,11 +129,7 @@ export class Engine {
     this.retained = this.retainer.messages;
     this.delayed = this.#delayedMessages();
     this.handOvers = new HandOvers(this);
-    const rewrite = compileRewrite(settings.rewrite);
-    this.rewrites = {
-      hasRules: !rewrite.isEmpty,
-      apply: (topic, kind) => (rewrite.isEmpty ? topic : rewrite.rewrite(topic, kind))
-    };
+    this.rewrites = new TopicRewrite(settings.rewrite, () => this.#rewritesChanged());
     this.wills = {
       publish: (session, will) => this.#publishWill(session, will),
       keep: (session) => this.persistence?.persistWill(session)
@@ -164,7 +157,7 @@ export class Engine {
     this.sessionPorts = this.#portsOfSessions();
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
-    this.publishing.watch(); // rewrite rules also close the fast path
+    this.publishing.watch();
   }
 
   // ------------------------------------------------------------------------------------------------------------------ life
@@ -274,10 +267,17 @@ export class Engine {
     };
   }
 
+  /** Rewriting was started or stopped: topics that clients have published to before are mapped again. */
+  #rewritesChanged(): void {
+    this.publishing.watch();
+    for (const { session } of this.connections.all) remapTopics(session);
+  }
+
   #delayedMessages(): DelayedMessages {
     const { settings } = this;
     return new DelayedMessages({
       wheel: this.wheel,
+      life: this.life,
       maxMessages: settings.maxDelayedMessages,
       maxBytes: settings.maxDelayedBytes,
       wallMs: () => this.clock.now(),

@@ -51,7 +51,7 @@ export interface PublishingHost {
   readonly delayed: DelayedMessages;
   readonly ledger: Ledger | undefined;
   readonly life: Life;
-  readonly settings: { readonly delayedPublish: boolean; readonly zones: ReadonlyMap<string, Zone> };
+  readonly settings: { readonly zones: ReadonlyMap<string, Zone> };
   readonly pressure: {
     readonly isMemoryExhausted: boolean;
     readonly isRefusing: boolean;
@@ -82,7 +82,7 @@ export class Publishing {
     this.#hasDenyingZone = [...host.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
   }
 
-  /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners or taps. */
+  /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps or rewrite rules. */
   watch(): void {
     const { hooks, events, taps, rewrites } = this.#host;
     this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
@@ -446,10 +446,9 @@ export class Publishing {
     return DROP_REASONS[refusal].reasonCode;
   }
 
-  /** @returns why the message cannot be delayed */
   #addDelayed(message: Message): 'topic_invalid' | 'not_authorized' | 'quota' | undefined {
-    const { settings, clock, delayed } = this.#host;
-    const delay = settings.delayedPublish ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
+    const { clock, delayed } = this.#host;
+    const delay = delayed.isStarted ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
     if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return 'topic_invalid';
     if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && message.origin !== undefined) return 'not_authorized';
     if (this.#host.pressure.isSpaceLow) return 'quota';
@@ -563,8 +562,8 @@ export class Publishing {
       const text = 'the limit of delayed messages is reached (options maxDelayedMessages, maxDelayedBytes)';
       return new BrokerError('QUOTA_EXCEEDED', text);
     }
-    if (!this.#host.settings.delayedPublish)
-      return new StateError('DELAYED_OFF', `"${topic}": delayed messages are disabled (option delayedPublish)`);
+    const off = `"${topic}": delayed messages are disabled (option delayedPublish, feature delayed)`;
+    if (!this.#host.delayed.isStarted) return new StateError('DELAYED_OFF', off);
     return new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', topic);
   }
 

@@ -148,7 +148,7 @@ export const DROP_REASONS = {
   session_terminated: { about: 'The session of the receiver ended.' },
   not_retained: {
     about:
-      'The message was delivered but not retained, because of `maxRetainedMessages`, `maxRetainedBytes`, `maxRetainedPayloadSize` or the space of the store.',
+      'The message was delivered but not retained, because of `maxRetainedMessages`, `maxRetainedBytes`, `maxRetainedPayloadSize`, the space of the store, or because the feature `retainer` is stopped.',
     message: ['messages.not_retained']
   },
   quota: {

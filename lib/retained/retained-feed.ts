@@ -16,6 +16,8 @@ export interface RetainedEntry {
 export interface FeedSource {
   /** `seq` of the next entry that will be stored. */
   readonly next: number;
+  /** False: no entries are delivered, and a feed that is asked for its next message ends. */
+  readonly isOpen: boolean;
   /** Find the entries that a subscription matches, in the order of `seq`. */
   match(subscription: Subscription): readonly RetainedEntry[];
   /** Tell whether a subscription matches a topic name. */
@@ -139,6 +141,7 @@ export class RetainedFeed {
   /** Take the next message to send. @returns undefined if there are no more */
   next(): Message | undefined {
     const entries = this.#entries as readonly RetainedEntry[];
+    if (!this.#source.isOpen) this.#at = entries.length;
     while (this.#at < entries.length) {
       const entry = entries[this.#at++];
       if (this.#ahead?.delete(entry.seq) !== true && entry.isLive) return entry.message;
@@ -148,7 +151,7 @@ export class RetainedFeed {
 
   /** Take an entry ahead of its turn. @returns its message; undefined if the entry is not in the feed or has been sent */
   takeAhead(entry: RetainedEntry): Message | undefined {
-    if (this.#ahead?.has(entry.seq) === true || !this.#isWaiting(entry)) return undefined;
+    if (!this.#source.isOpen || this.#ahead?.has(entry.seq) === true || !this.#isWaiting(entry)) return undefined;
     (this.#ahead ??= new Set()).add(entry.seq);
     return entry.message;
   }

@@ -4,6 +4,7 @@ import type { Route } from '../routing/subscription.ts';
 /** A topic name that is rewritten or mounted before it is routed. */
 export interface MappedTopic {
   /** The topic name as the client sends it. */
+  readonly given: string;
   readonly bytes: Buffer;
   /** The topic name that is routed. */
   readonly topic: string;
@@ -32,6 +33,8 @@ export class InboundFlows {
   #since: Map<number, number> | undefined = undefined;
   /** Topic names by the client's topic alias [MQTT-3.3.2-7]. */
   #topics: string[] | undefined = undefined;
+  /** The same as the client has sent them, where they are rewritten or mounted. */
+  #given: Map<number, string> | undefined = undefined;
 
   // ------------------------------------------------------------------------------------------------------- QoS 2 packet ids
 
@@ -128,13 +131,29 @@ export class InboundFlows {
   /** The connection has closed. */
   detach(): void {
     this.#carriedOver = undefined;
-    this.#topics = undefined;
+    this.#topics = this.#given = undefined;
     this.mappedTopic = undefined;
   }
 
-  /** The client has set a topic alias. */
-  setAlias(alias: number, topic: string): void {
+  /** The client has set a topic alias. @param given the topic name that the client has sent */
+  setAlias(alias: number, topic: string, given = topic): void {
     (this.#topics ??= [])[alias] = topic;
+    if (given !== topic) (this.#given ??= new Map()).set(alias, given);
+    else this.#given?.delete(alias);
+  }
+
+  /**
+   * Rewriting has been started or stopped: map the topics of the client again.
+   * @param map returns the topic name that is routed; undefined: it is too long, and the client has to set the alias again
+   */
+  remap(map: (given: string) => string | undefined): void {
+    const topics = this.#topics ?? [];
+    this.mappedTopic = this.#topics = undefined;
+    topics.forEach((topic, alias) => {
+      const given = this.#given?.get(alias) ?? topic;
+      const mapped = map(given);
+      if (mapped !== undefined) this.setAlias(alias, mapped, given);
+    });
   }
 
   /** The topic name of a topic alias; undefined if it has not been set. */

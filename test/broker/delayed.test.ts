@@ -52,10 +52,12 @@ describe('parseDelayed', () => {
 describe('DelayedMessages', () => {
   const setUp = (bounds: { maxMessages?: number; maxBytes?: number } = {}) => {
     const clock = new ManualClock();
+    const life = { isRunning: true };
     const errors: unknown[] = [];
     const released: string[] = [];
     const delayed = new DelayedMessages({
       wallMs: () => clock.now(),
+      life,
       wheel: new TimingWheel(clock, 100, (error) => errors.push(error)),
       maxMessages: 0,
       maxBytes: 0,
@@ -68,7 +70,7 @@ describe('DelayedMessages', () => {
     });
     const hold = (topic: string, delayMs: number, payload: string | Buffer = '') =>
       delayed.add(Message.from({ topic: `$delayed/1/${topic}`, payload }, undefined, 0, 0), topic, delayMs);
-    return { clock, delayed, released, errors, hold };
+    return { clock, life, delayed, released, errors, hold };
   };
 
   it('releases each message when its delay has passed, the earliest first', () => {
@@ -138,6 +140,7 @@ describe('DelayedMessages', () => {
     const times: number[] = [];
     const delayed: DelayedMessages = new DelayedMessages({
       wallMs: () => clock.now(),
+      life: { isRunning: true },
       wheel: new TimingWheel(clock, 100, (error) => assert.fail(error as Error)),
       maxMessages: 1,
       maxBytes: 0,

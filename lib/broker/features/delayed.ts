@@ -1,6 +1,7 @@
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import type { Message } from '../../packets/message.ts';
 import type { DelayedMessage } from '../../store/delayed-record.ts';
+import type { Feature } from './feature.ts';
 
 const PREFIX = '$delayed/';
 
@@ -41,6 +42,8 @@ export interface DelayedSettings {
   readonly onAdded?: (waiting: DelayedMessage) => void;
   readonly onRemoved?: (waiting: DelayedMessage) => void;
   readonly wallMs: () => number;
+  /** Whether the broker is started. While it is not, no timers are set. */
+  readonly life: { readonly isRunning: boolean };
   /**
    * Publish a message to its inner topic after its delay. The timing wheel reports errors.
    * @returns a promise if this takes time. It resolves to false if the broker has stopped first; the message then waits for the next start
@@ -48,14 +51,31 @@ export interface DelayedSettings {
   readonly release: (message: Message, topic: string) => undefined | Promise<boolean>;
 }
 
-/** The delayed messages. They are published at a tick of the timing wheel; messages of the same tick in order of arrival. */
-export class DelayedMessages {
+/**
+ * The delayed messages. They are published at a tick of the timing wheel; messages of the same tick in order of arrival. While the feature is
+ * stopped they wait; those that are due by then are published at the next start.
+ */
+export class DelayedMessages implements Feature {
+  readonly name = 'delayed';
+  readonly about = 'Publishes messages to $delayed/<seconds>/<topic> after that delay.';
+  isStarted = false;
   readonly #settings: DelayedSettings;
   readonly #waiting = new Set<Waiting>();
   #bytes = 0;
 
   constructor(settings: DelayedSettings) {
     this.#settings = settings;
+  }
+
+  start(): void {
+    this.isStarted = true;
+    if (this.#settings.life.isRunning)
+      for (const waiting of this.#waiting) if (!waiting.isReleasing) this.#arm(waiting);
+  }
+
+  stop(): void {
+    this.isStarted = false;
+    for (const waiting of this.#waiting) this.#settings.wheel.disarm(waiting);
   }
 
   /** Number of delayed messages. */
@@ -91,13 +111,16 @@ export class DelayedMessages {
     return waiting;
   }
 
-  /** Start the timers of all messages, when the broker starts. If the clock was set back, no message waits longer than its original delay. */
+  /** Start the timers of all messages, when the broker starts. */
   rearm(): void {
-    const wallMs = this.#settings.wallMs();
-    for (const waiting of this.#waiting) {
-      const sinceMs = Math.max(wallMs, waiting.message.timestamp);
-      this.#settings.wheel.arm(waiting, Math.max(0, waiting.dueWallMs - sinceMs));
-    }
+    if (this.isStarted) for (const waiting of this.#waiting) this.#arm(waiting);
+  }
+
+  /** If the clock was set back, no message waits longer than its original delay. */
+  #arm(waiting: Waiting): void {
+    const { wheel, wallMs } = this.#settings;
+    const sinceMs = Math.max(wallMs(), waiting.message.timestamp);
+    wheel.arm(waiting, Math.max(0, waiting.dueWallMs - sinceMs));
   }
 
   /** Remove a message, unless it has been removed already. */
@@ -132,7 +155,9 @@ export class DelayedMessages {
     // The message stays in the set until it is published. If the broker stops first, the next start tries again.
     this.#waiting.add(waiting);
     this.#bytes += message.bytes;
+    waiting.isReleasing = true;
     void done.then((isDone) => {
+      waiting.isReleasing = false;
       if (!isDone) return;
       this.cancel(waiting);
       this.#settings.onRemoved?.(waiting);
@@ -144,6 +169,8 @@ class Waiting extends BaseTimer implements DelayedMessage {
   readonly message: Message;
   readonly topic: string;
   readonly dueWallMs: number;
+  /** Its publication is in progress: a hook decides about it, or it waits for a commit. */
+  isReleasing = false;
   readonly #owner: DelayedMessages;
 
   constructor(owner: DelayedMessages, message: Message, topic: string, dueWallMs: number) {

@@ -1,11 +1,17 @@
-/** A part of the broker that can be started and stopped while the broker runs. The management interface calls it a plugin. */
-export interface Feature {
+/** A feature of the broker and whether it is started, as `broker.features.list` returns it. */
+export interface FeatureState {
   /** Identifies the feature, for example `retainer`. */
   readonly name: string;
   /** What the feature does, for people. */
   readonly about: string;
-  /** The feature is started. What uses the feature reads this field. */
   readonly isStarted: boolean;
+}
+
+/**
+ * A part of the broker that can be started and stopped while the broker runs; the management interface calls it a plugin. What depends on the
+ * feature reads its field `isStarted`.
+ */
+export interface Feature extends FeatureState {
   /** Start the feature. Not called while it is started. */
   start(): void;
   /** Stop the feature. Not called while it is stopped. */

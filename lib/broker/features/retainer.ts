@@ -8,6 +8,7 @@ import { RetainedMessages, type RetainedSettings } from '../../retained/retained
 import type { RetainedEntry } from '../../retained/retained-store.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
 import { matches } from '../../topics/topic.ts';
+import type { Feature } from './feature.ts';
 
 /** The parts of the broker that `Retainer` uses. */
 export interface RetainerHost {
@@ -28,8 +29,14 @@ export interface RetainerHost {
     | undefined;
 }
 
-/** Retains messages and provides them to new subscriptions. */
-export class Retainer {
+/**
+ * Retains messages and provides them to new subscriptions. While it is stopped, the retained messages stay but are not delivered, and only
+ * those of the broker itself (`$SYS`) are replaced, so that they are up to date at the next start.
+ */
+export class Retainer implements Feature {
+  readonly name = 'retainer';
+  readonly about = 'Retains messages and sends them to new subscriptions.';
+  isStarted = false;
   readonly messages: RetainedMessages;
   /** The source of retained messages for feeds. */
   readonly feedSource: FeedSource;
@@ -45,13 +52,25 @@ export class Retainer {
       },
       host.settings
     );
-    this.feedSource = feedSource(this.messages);
+    this.feedSource = this.#feedSource();
+  }
+
+  start(): void {
+    this.isStarted = true;
+  }
+
+  stop(): void {
+    this.isStarted = false;
   }
 
   /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
     const { persistence, pressure, announcer, metrics } = this.#host;
     const { messages } = this;
+    if (!this.isStarted && !message.isSystem) {
+      announcer.dropped(message, 'not_retained', undefined);
+      return;
+    }
     const before = persistence === undefined ? undefined : messages.stored(message.topic);
     const hasPlace = !pressure.isSpaceLow || message.isSystem || messages.stored(message.topic) !== undefined;
     const isTaken = hasPlace && messages.put(message);
@@ -67,24 +86,31 @@ export class Retainer {
     this.#host.metrics.note('retained', this.messages.count);
   }
 
-  /** The feed of retained messages for a new subscription; undefined: no messages match. Cheap, because the feed looks them up later. */
+  /** The feed of retained messages for a new subscription; undefined: there is nothing to send. Cheap, because the feed looks them up later. */
   feedFor(subscription: Subscription): RetainedFeed | undefined {
     const { filter } = subscription;
+    if (!this.isStarted) return undefined;
     if (filter.startsWith('$share/') || filter.startsWith('$queue/')) return undefined;
     return this.messages.mayMatch(filter) ? new RetainedFeed(subscription, this.feedSource) : undefined;
   }
-}
 
-function feedSource(messages: RetainedMessages): FeedSource {
-  return {
-    get next() {
-      return messages.next;
-    },
-    match: ({ filter, subscriber }) => {
-      const entries = messages.match(filter);
-      if (subscriber.mountpoint === '') return entries;
-      return entries.filter(({ topic }) => mayReach(subscriber.mountpoint, filter, topic));
-    },
-    reaches: ({ filter, subscriber }, topic) => matches(filter, topic) && mayReach(subscriber.mountpoint, filter, topic)
-  };
+  #feedSource(): FeedSource {
+    const retainer = this;
+    const { messages } = this;
+    return {
+      get next() {
+        return messages.next;
+      },
+      get isOpen() {
+        return retainer.isStarted;
+      },
+      match: ({ filter, subscriber }) => {
+        const entries = messages.match(filter);
+        if (subscriber.mountpoint === '') return entries;
+        return entries.filter(({ topic }) => mayReach(subscriber.mountpoint, filter, topic));
+      },
+      reaches: ({ filter, subscriber }, topic) =>
+        matches(filter, topic) && mayReach(subscriber.mountpoint, filter, topic)
+    };
+  }
 }

@@ -1,6 +1,7 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames } from '../../base/options-table.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
+import type { Feature } from './feature.ts';
 
 /** A rule that rewrites the topics that match both `filter` and `pattern`. */
 export interface RewriteRule {
@@ -16,6 +17,42 @@ export interface RewriteRule {
 
 /** The kind of packet that contains the topic. `subscribe` includes UNSUBSCRIBE. */
 export type RewriteKind = 'publish' | 'subscribe';
+
+/** Rewrites the topics of clients by the rules of the option `rewrite`. Subscriptions and wills keep the topic that they got. */
+export class TopicRewrite implements Feature {
+  readonly name = 'rewrite';
+  readonly about = 'Rewrites the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE by the rules of the option rewrite.';
+  isStarted = false;
+  /** Some topics are rewritten: the feature is started and there are rules. */
+  hasRules = false;
+  readonly #rules: Rewrite;
+  readonly #onChange: () => void;
+
+  /**
+   * @param onChange called when the feature has been started or stopped
+   * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
+   */
+  constructor(rules: readonly (RewriteRule | string)[], onChange: () => void) {
+    this.#rules = compileRewrite(rules);
+    this.#onChange = onChange;
+  }
+
+  start(): void {
+    this.isStarted = true;
+    this.hasRules = !this.#rules.isEmpty;
+    this.#onChange();
+  }
+
+  stop(): void {
+    this.isStarted = this.hasRules = false;
+    this.#onChange();
+  }
+
+  /** Rewrite a topic. See `Rewrite`. */
+  apply(topic: string, kind: RewriteKind): string {
+    return this.hasRules ? this.#rules.rewrite(topic, kind) : topic;
+  }
+}
 
 /** Compiled rewrite rules. */
 export interface Rewrite {

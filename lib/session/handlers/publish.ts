@@ -428,7 +428,7 @@ function mappedRoute(session: Session, buf: Buffer, topicAt: number, topicEnd: n
   const given = readTopicName(buf, topicAt, topicEnd);
   checkControls(client.zoneSettings, given, 'topic name');
   checkLevels(client.zoneSettings, levelCount(given));
-  const topic = mountedName(ports.rewrites.apply(given, 'publish'), client.mountpoint);
+  const topic = mappedName(session, given);
   if (topic === undefined)
     throw new ProtocolError(
       ReasonCode.topicNameInvalid,
@@ -437,8 +437,18 @@ function mappedRoute(session: Session, buf: Buffer, topicAt: number, topicEnd: n
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
-  inbound.mapped({ bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
+  inbound.mapped({ given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
   return route;
+}
+
+/** The topic name that is routed for one that a client sends; undefined if it is too long with the mount point. */
+function mappedName({ ports, client }: Session, given: string): string | undefined {
+  return mountedName(ports.rewrites.apply(given, 'publish'), client.mountpoint);
+}
+
+/** Rewriting has been started or stopped: map the topics that a client has published to before again. */
+export function remapTopics(session: Session): void {
+  session.inbound?.remap((given) => mappedName(session, given));
 }
 
 function routeOfAlias(
@@ -457,7 +467,9 @@ function routeOfAlias(
   }
   if (topicEnd > topicAt) {
     const route = routeOf(session, connection, buf, topicAt, topicEnd);
-    session.ensureInbound().setAlias(alias, route.topic);
+    const inbound = session.ensureInbound();
+    const isMapped = session.client.mountpoint !== '' || session.ports.rewrites.hasRules;
+    inbound.setAlias(alias, route.topic, isMapped ? inbound.mappedTopic?.given : undefined);
     return route;
   }
   const topic = alias === 0 ? undefined : session.inbound?.topicOf(alias);
