@@ -287,7 +287,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     const { flows, backlog } = this;
     const { connection, log } = flows;
     if (connection === undefined || this.#isPumpScheduled) return;
-    flows.resendSome();
+    if (flows.resending !== undefined) flows.resendSome();
     if (log !== undefined && !log.isCaughtUp) {
       const hasPriorities = this.flows.zone.mqueuePriorities !== undefined;
       if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
@@ -296,7 +296,22 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     }
     if (backlog === undefined && this.feeds === undefined) return;
     let left = MAX_PUMPED;
-    if (backlog !== undefined) left = this.#pumpBacklog(connection, backlog, left);
+    if (backlog !== undefined) {
+      while (
+        backlog.length > 0 &&
+        flows.connection === connection &&
+        !connection.isBlocked &&
+        left > 0 &&
+        !this.#deferred?.isFull
+      ) {
+        const room = flows.room();
+        const queued = backlog.shift(room > 0, room);
+        if (queued === undefined) break;
+        if (queued.persisted?.isDone || this.#isRefused(queued.message)) continue;
+        left--;
+        this.#transmit(connection, queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
+      }
+    }
     if (this.feeds !== undefined) {
       left = this.feeds.pump(connection, left);
       if (this.feeds?.isDone) this.feeds = undefined;
@@ -310,7 +325,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   /** Pump if anything but the store can have a message for the client, after an acknowledgement. */
   pumpWaiting(): void {
-    if (this.backlog !== undefined || this.feeds !== undefined || this.flows.isResending) this.pump();
+    if (this.backlog !== undefined || this.feeds !== undefined || this.flows.resending !== undefined) this.pump();
   }
 
   /** Continue `pump` in the next turn. */
@@ -321,26 +336,6 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     } catch (error) {
       this.#owner.failInternally(error, 'sending what waits');
     }
-  }
-
-  /** @param left number of messages that may be sent @returns the number that is left of it */
-  #pumpBacklog(connection: Outlet, backlog: Backlog, left: number): number {
-    const { flows } = this;
-    while (
-      backlog.length > 0 &&
-      flows.connection === connection &&
-      !connection.isBlocked &&
-      left > 0 &&
-      !this.#deferred?.isFull
-    ) {
-      const room = flows.room();
-      const queued = backlog.shift(room > 0, room);
-      if (queued === undefined) break;
-      if (queued.persisted?.isDone || this.#isRefused(queued.message)) continue;
-      left--;
-      this.#transmit(connection, queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
-    }
-    return left;
   }
 
   /** Decide whether runs of QoS 0 frames of this client, and to this client, may be forwarded unchanged. */

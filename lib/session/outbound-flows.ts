@@ -51,7 +51,7 @@ export class OutboundFlows {
   /** Outgoing topic aliases; undefined if the client accepts none. */
   #aliases: TopicAliases | undefined = undefined;
   /** Packet ids in flight whose message this connection has still to send again, because the send quota is used up [MQTT-4.9.0-2]. */
-  #resending: Set<number> | undefined = undefined;
+  resending: Set<number> | undefined = undefined;
 
   constructor(ports: DeliveryPorts, client: SessionClient, owner: FlowOwner) {
     this.ports = ports;
@@ -71,7 +71,7 @@ export class OutboundFlows {
     this.agreement = agreement;
     this.zone = zone;
     this.#aliases = topicAliases > 0 ? new TopicAliases(topicAliases, zone.outboundAliasAfter) : undefined;
-    this.#resending = undefined;
+    this.resending = undefined;
   }
 
   detach(): void {
@@ -96,7 +96,7 @@ export class OutboundFlows {
 
   /** Remove everything from memory. */
   unload(): void {
-    this.inflight = this.#resending = undefined;
+    this.inflight = this.resending = undefined;
   }
 
   /** The client is connected. */
@@ -107,10 +107,6 @@ export class OutboundFlows {
   /** Runs of QoS 0 frames need no changes for this client. */
   get isPlain(): boolean {
     return this.#aliases === undefined && this.client.mountpoint === '';
-  }
-
-  get isResending(): boolean {
-    return this.#resending !== undefined;
   }
 
   /** Most bytes of a QoS 1 or 2 message that may be sent now; 0 if none may. A message larger than `maxInflightBytes` is sent alone. */
@@ -151,7 +147,8 @@ export class OutboundFlows {
       isAged = seconds > 0;
     }
     const isPlain =
-      this.isPlain &&
+      this.#aliases === undefined &&
+      this.client.mountpoint === '' &&
       (layout === 4 ||
         (ids === undefined &&
           (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.packetIdAt > 0))));
@@ -302,19 +299,26 @@ export class OutboundFlows {
     return this.inflight === undefined ? Awaiting.nothing : this.inflight.acknowledgeable(id);
   }
 
-  /** A message is acknowledged, or refused by a PUBREC: the flow ends and its packet id is free. */
-  acknowledged(id: number, qos: QoS): void {
-    const inflight = this.inflight as Inflight;
-    this.#resending?.delete(id);
+  /**
+   * A message is acknowledged, or refused by a PUBREC: if its packet id is in this state, the flow ends and the id is free.
+   * @returns the state in which the id was
+   */
+  acknowledged(id: number, awaited: number): number {
+    const { inflight } = this;
+    if (inflight === undefined) return Awaiting.nothing;
+    const state = inflight.acknowledgeable(id);
+    if (state !== awaited) return state;
+    this.resending?.delete(id);
     const persisted = inflight.persistedOf(id);
-    this.#countAcked(inflight.free(id), qos);
+    this.#countAcked(inflight.free(id), awaited === Awaiting.puback ? 1 : 2);
     if (persisted !== undefined) this.log?.finish(persisted);
+    return state;
   }
 
   /** The client has received a QoS 2 message (PUBREC): from now on only PUBREL is sent again. */
   received(id: number): void {
     const inflight = this.inflight as Inflight;
-    this.#resending?.delete(id);
+    this.resending?.delete(id);
     const persisted = inflight.persistedOf(id);
     this.#countAcked(inflight.release(id), 2);
     if (persisted !== undefined) this.log?.finish(persisted);
@@ -350,7 +354,7 @@ export class OutboundFlows {
       } else if (inflight.persistedOf(id)?.isDone) {
         inflight.free(id); // the message was refused after its packet id was assigned
       } else {
-        (this.#resending ??= new Set()).add(id);
+        (this.resending ??= new Set()).add(id);
       }
     }
     this.resendSome();
@@ -359,7 +363,7 @@ export class OutboundFlows {
   /** Go on sending messages again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
   resendSome(): void {
     const { inflight, connection } = this;
-    const resending = this.#resending;
+    const { resending } = this;
     if (inflight === undefined || resending === undefined || connection === undefined) return;
     for (const id of resending) {
       if (connection.isBlocked || inflight.count - resending.size >= this.agreement.window) return;
@@ -369,7 +373,7 @@ export class OutboundFlows {
       this.#resendOne(connection, inflight, id, message);
       if (this.connection !== connection) return; // a hook or a listener closed it
     }
-    this.#resending = undefined;
+    this.resending = undefined;
   }
 
   #resendOne(connection: Outlet, inflight: Inflight, id: number, message: Message): void {

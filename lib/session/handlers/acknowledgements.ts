@@ -50,13 +50,12 @@ export function onPuback(
 ): void {
   const id = readAck(session, 'puback', buf, body, end) & 0xffff;
   const { delivery } = session;
-  const state = delivery.flows.stateOf(id);
+  const state = delivery.flows.acknowledged(id, Awaiting.puback);
   if (state !== Awaiting.puback) {
     countUnexpected(session, state, Metric.packetsPubackMissed, Metric.packetsPubackInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBACK', id);
     return;
   }
-  delivery.flows.acknowledged(id, 1);
   delivery.pumpWaiting();
 }
 
@@ -81,7 +80,7 @@ export function onPubrec(
     return;
   }
   if (code >= 0x80) {
-    delivery.flows.acknowledged(id, 2); // the flow ends and the packet id is free [MQTT-4.3.3-4]
+    delivery.flows.acknowledged(id, state); // the flow ends and the packet id is free [MQTT-4.3.3-4]
     delivery.pump();
     return;
   }
