@@ -1,6 +1,6 @@
 import { InvalidInput, StateError } from '../base/errors.ts';
 import { Kind } from '../store/keys.ts';
-import type { Durable, Ledger } from '../store/ledger.ts';
+import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import { frozen, type TableEntry } from '../store/table-record.ts';
 
@@ -173,10 +173,11 @@ class PersistedTable implements Table<unknown>, Durable {
   }
 
   /** Restore the old values and write them again, because the failed commit may be in the store or not. */
-  commitFailed(): void {
+  commitFailed(failure: CommitFailure): void {
     const before = new Map([...this.#changed, ...this.#writing]); // for a key in both, #writing has the older value
     this.#changed = before;
     this.#writing = new Map();
+    if (failure === 'retried') return;
     for (const [key, { isThere, value }] of before) {
       if (isThere) this.#values.set(key, value);
       else this.#values.delete(key);

@@ -1,7 +1,7 @@
 import { TextMap } from '../base/text-map.ts';
 import type { Message } from '../packets/message.ts';
 import { Kind } from '../store/keys.ts';
-import type { Durable, Ledger } from '../store/ledger.ts';
+import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
 import { writeMessage } from '../store/message-record.ts';
 import type { Draft } from '../store/record.ts';
 import type { RetainedMessages } from './retained-messages.ts';
@@ -20,6 +20,8 @@ export class RetainedChange {
   isRevocable = false;
   /** The previous retained message; undefined if there was none. */
   before: RetainedEntry<Message> | undefined = undefined;
+  /** True if the store has `before`, so that nothing need be written when it is retained again. */
+  isBeforeStored = false;
   /** True if the store has a message of the topic. */
   isStored: boolean;
   /** The value of `isStored` if the last commit, which failed, turns out to have been written. */
@@ -63,8 +65,10 @@ export class RetainedRecords implements Durable {
   ): boolean {
     let change = this.#topics.get(topic);
     if (change === undefined) {
-      if (before === undefined && !isRetained && !this.#writing.has(topic)) return false;
+      const isInCommit = this.#writing.has(topic);
+      if (before === undefined && !isRetained && !isInCommit) return false;
       this.#topics.set(topic, (change = new RetainedChange(before !== undefined)));
+      change.isBeforeStored = !isInCommit;
     }
     if (!isRevocable) makePermanent(change);
     else if (!change.isRevocable) {
@@ -86,7 +90,7 @@ export class RetainedRecords implements Durable {
     }
   }
 
-  write(draft: Draft): void {
+  write(draft: Draft, _journal: Draft | undefined, mostBytes: number): void {
     const { retained, ledger } = this.#host;
     const commit = ledger?.commit ?? 0;
     const isCommitted = commit > this.#lastCommit; // if the previous commit failed, this is known since the store was opened again
@@ -97,6 +101,12 @@ export class RetainedRecords implements Durable {
     writing.forEach((change, topic) => {
       if (isCommitted) change.isStored = change.isStoredIfCommitted;
       else change.isStoredIfCommitted = change.isStored;
+      if (draft.batch.bytes >= mostBytes) {
+        writing.delete(topic);
+        this.#topics.set(topic, change);
+        ledger?.touch(this);
+        return;
+      }
       const entry = retained.get(topic);
       if (entry === undefined && !change.isStored) {
         if (isSettled(change)) writing.delete(topic);
@@ -116,27 +126,32 @@ export class RetainedRecords implements Durable {
     this.#writing = new TextMap();
   }
 
-  commitFailed(): void {
+  commitFailed(failure: CommitFailure): void {
     const changed = this.#topics;
     this.#writing.forEach((change, topic) => {
+      if (failure !== 'unknown') change.isStoredIfCommitted = change.isStored;
       const later = changed.get(topic);
       if (later !== undefined && !(later.isRevocable && change.isRevocable)) {
         change.isRevocable = later.isRevocable;
         change.before = later.before;
+        change.isBeforeStored = false;
       }
       changed.set(topic, change);
     });
     this.#writing = new TextMap();
+    if (failure === 'retried') return;
     changed.forEach((change, topic) => {
+      const isUndone = change.isRevocable && change.isBeforeStored && failure === 'untouched';
       if (change.isRevocable) this.#host.retainer.retainAgain(topic, change.before);
       makePermanent(change);
+      if (isUndone) changed.delete(topic);
     });
   }
 }
 
 /** Keep a change even if its commit fails. */
 function makePermanent(change: RetainedChange): void {
-  change.isRevocable = false;
+  change.isRevocable = change.isBeforeStored = false;
   change.before = undefined;
 }
 

@@ -10,7 +10,7 @@ import type { Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import { inStore } from '../store/commits.ts';
 import { Kind, numberKey } from '../store/keys.ts';
-import type { Durable, Ledger } from '../store/ledger.ts';
+import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
 import { type Draft, RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import type { Backlog } from './backlog.ts';
@@ -116,6 +116,10 @@ export class SessionLog extends StoredQueue implements Durable {
   #unfolded: PersistedMessage[] = NONE;
   /** The commit in progress writes the journaled messages to segments. */
   #isFolding = false;
+  /** Number of these messages, which are the first of `#writing`. */
+  #foldingCount = 0;
+  /** Which of `#isMetaDirty` and `#isFlowDirty` the commit in progress has cleared. */
+  #inCommit = 0;
   /** The head (see `FlowRecord`) in the last folding commit that succeeded. */
   #committedHead = 1;
   /** The head in the folding commit in progress. */
@@ -402,6 +406,7 @@ export class SessionLog extends StoredQueue implements Durable {
     }
     this.#writtenTo = this.#next;
     const { number } = this;
+    this.#inCommit = (this.#isMetaDirty ? META : 0) | (this.#isFlowDirty ? FLOW : 0);
     if (this.#isMetaDirty) {
       this.#isMetaDirty = false;
       this.#session.writeRecord(draft, number);
@@ -428,17 +433,8 @@ export class SessionLog extends StoredQueue implements Durable {
     // the segments of a journal begin after those of the store
     const head = journal === undefined ? this.#writingHead : this.#committedHead;
     const inFlight = this.#offlineInFlight ?? this.#loadingInFlight ?? this.#encodeInFlight();
-    const pending = this.#session.delivery.feeds?.pending ?? NONE;
-    const record = {
-      next: this.#next,
-      head,
-      count,
-      bytes,
-      qos0Count,
-      done: this.#done,
-      inFlight,
-      pendingFeeds: pending
-    };
+    const pendingFeeds = this.#session.delivery.feeds?.pending ?? NONE;
+    const record = { next: this.#next, head, count, bytes, qos0Count, done: this.#done, inFlight, pendingFeeds };
     this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 
@@ -453,7 +449,9 @@ export class SessionLog extends StoredQueue implements Durable {
     this.#deletingSegments = this.#emptySegments;
     this.#emptySegments = NONE;
     for (const first of this.#deletingSegments) draft.key(Kind.segment).u48(number).u48(first).delete();
-    this.#writing = [...this.#unfolded.filter(({ isDone }) => !isDone), ...this.#takeOpen()];
+    const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
+    this.#foldingCount = unfolded.length;
+    this.#writing = [...unfolded, ...this.#takeOpen()];
     this.#unfolded = NONE;
     // a segment has only messages in memory or only others, because a page begins with a segment
     const split = this.#pageFrom === this.#next ? -1 : this.#writing.findIndex(({ seq }) => seq >= this.#pageFrom);
@@ -479,6 +477,7 @@ export class SessionLog extends StoredQueue implements Durable {
 
   /** See `Durable`. */
   committed(): void {
+    this.#inCommit = this.#foldingCount = 0;
     if (this.#isEnded) {
       if (!this.#isEndInCommit) return; // the commit began before the session ended
       this.#isEndInCommit = false;
@@ -513,26 +512,30 @@ export class SessionLog extends StoredQueue implements Durable {
   }
 
   /** See `Durable`. */
-  commitFailed(): void {
+  commitFailed(failure: CommitFailure): void {
+    const [inCommit, foldingCount] = [this.#inCommit, this.#foldingCount];
+    this.#inCommit = this.#foldingCount = 0;
     for (const filter of this.#writingFilters ?? []) (this.#filters ??= new Set()).add(filter);
     if (this.#isEnded) return;
-    this.#isMetaDirty = this.#isFlowDirty = true;
-    if (this.#deletingSegments.length > 0) this.#emptySegments = [...this.#emptySegments, ...this.#deletingSegments];
-    for (const persisted of this.#writing) {
-      // the segment may or may not be in the store: delete it, and write its unfinished messages again
-      const first = persisted.segment?.first;
-      if (first !== undefined && this.#emptySegments.at(-1) !== first)
-        this.#emptySegments = appended(this.#emptySegments, first);
-      persisted.segment = undefined;
-    }
-    // these messages are refused to their publishers
-    for (const persisted of [...this.#writing, ...this.#open])
-      if (!persisted.isDone && persisted.message.ticket > this.#ledger.settled && !persisted.isSent)
-        this.finish(persisted);
-    this.#session.delivery.backlog?.take(({ persisted }) => persisted?.isDone === true);
-    this.#open = [...this.#writing, ...this.#open].filter((persisted) => !persisted.isDone);
-    this.#writing = NONE;
+    this.#isMetaDirty ||= (inCommit & META) !== 0;
+    this.#isFlowDirty ||= (inCommit & FLOW) !== 0;
+    const written = leaveSegments(this.#writing);
+    // these segments may or may not be in the store: they are deleted before their unfinished messages are written again
+    const empty = failure === 'unknown' ? [...this.#deletingSegments, ...written] : this.#deletingSegments;
+    if (empty.length > 0) this.#emptySegments = [...this.#emptySegments, ...empty];
     this.#deletingSegments = NONE;
+    // the journals still contain what was to be folded
+    if (foldingCount > 0) this.#unfolded = this.#writing.slice(0, foldingCount);
+    this.#open = [...this.#writing.slice(foldingCount), ...this.#open];
+    this.#writing = NONE;
+    const isFull = failure === 'untouched';
+    const isHere = this.#session.state === 'connected';
+    for (const persisted of failure === 'retried' ? NONE : [...this.#open]) {
+      if (isRefused(persisted, this.#ledger.settled, isFull && !isHere)) this.finish(persisted);
+      else if (isFull && persisted.qos === 0) this.#dropOne(persisted, 'total_queue_full');
+    }
+    this.#session.delivery.backlog?.take(({ persisted }) => persisted?.isDone === true);
+    this.#open = this.#takeOpen();
   }
 
   // ------------------------------------------------------------------------------------------------------ away and back again
@@ -879,10 +882,7 @@ export class SessionLog extends StoredQueue implements Durable {
     this.flowTouched();
     if (lost === 0) return; // all of its messages were done, or the loss was reported before
     const { ports, client } = this.#session;
-    const lostMessages = `${lost} accepted messages for client ${JSON.stringify(client.clientId)} are lost with it`;
-    const remedy = 'Run checkStore (embermq store check) to find further damage, or restore a backup.';
-    const error = new BrokerError(fault.code, `${fault.message}. ${lostMessages}. ${remedy}`);
-    ports.announcer.failed(error, 'reading queued messages from the store', client);
+    ports.announcer.failed(lossOf(fault, lost, client), 'reading queued messages from the store', client);
   }
 
   /**
@@ -920,6 +920,32 @@ export class SessionLog extends StoredQueue implements Durable {
   }
 }
 
+/**
+ * Tells whether a failed commit has refused a message to its publisher, so that it can be forgotten. A message that was sent is written later;
+ * if that could be never, because the store is full and the client is away, it is lost as in a crash.
+ */
+function isRefused({ message, isSent, isDone }: PersistedMessage, settled: number, mayBeLost: boolean): boolean {
+  return !isDone && message.ticket > settled && (!isSent || mayBeLost);
+}
+
+/** Note that the segments of messages were not committed. @returns the first numbers of these segments */
+function leaveSegments(messages: readonly PersistedMessage[]): number[] {
+  const firsts: number[] = [];
+  for (const persisted of messages) {
+    const first = persisted.segment?.first;
+    if (first !== undefined && firsts.at(-1) !== first) firsts.push(first);
+    persisted.segment = undefined;
+  }
+  return firsts;
+}
+
+/** The error for a damaged record. @param lost number of its messages */
+function lossOf({ code, message }: BrokerError, lost: number, { clientId }: SessionClient): BrokerError {
+  const lostMessages = `${lost} accepted messages for client ${JSON.stringify(clientId)} are lost with it`;
+  const remedy = 'Run checkStore (embermq store check) to find further damage, or restore a backup.';
+  return new BrokerError(code, `${message}. ${lostMessages}. ${remedy}`);
+}
+
 /** The empty list, shared by all sessions: separate arrays would be a tenth of the memory of an offline session. */
 const NONE: never[] = Object.freeze([]) as unknown as never[];
 
@@ -928,6 +954,10 @@ function appended<T>(list: T[], item: T): T[] {
   list.push(item);
   return list;
 }
+
+/** Bits of `SessionLog.#inCommit`. */
+const META = 1;
+const FLOW = 2;
 
 /** Records of the first read when messages are dropped; usually a few suffice. Each further read has twice as many. */
 const FIRST_DROP_RECORDS = 4;

@@ -4,11 +4,21 @@ import type { WorkCount } from '../base/pending-work.ts';
 import type { Timer, TimingWheel } from '../base/timing-wheel.ts';
 import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
 import { beginJournal, type Fold, foldJournals } from './journal.ts';
+import { Journals } from './journals.ts';
 import { FORMAT, Kind } from './keys.ts';
 import { claim, isClaimedBy, release } from './owners.ts';
 import { Draft } from './record.ts';
 import type { Batch, Entry, Store } from './store.ts';
 import { Unwritten } from './unwritten.ts';
+
+/**
+ * What a failed commit means for the changes in it:
+ *
+ * - `unknown`: they are refused, and the store may contain them;
+ * - `untouched`: they are refused, and the store does not contain them;
+ * - `retried`: the store does not contain them, and the next commit writes them again. Nothing is refused.
+ */
+export type CommitFailure = 'unknown' | 'untouched' | 'retried';
 
 /** A persisted object. It knows what has changed since it was last written. */
 export interface Durable {
@@ -18,15 +28,17 @@ export interface Durable {
    * Write everything that has changed since the last call.
    * @param journal for records that will soon change again; undefined: write to `draft` everything that was written to journals since the
    *   last call without a journal, as far as it is still valid
+   * @param mostBytes size at which the batch of `draft` is full. An object with many records leaves the others for the next commit, and
+   *   notes that it is changed (`Ledger.touch`). Infinity except after the store has refused a larger commit
    */
-  write(draft: Draft, journal: Draft | undefined): void;
+  write(draft: Draft, journal: Draft | undefined, mostBytes: number): void;
   /** Called when the last `write` has been committed. */
   committed(): void;
   /**
-   * Called when the commit of the last `write` has failed. The object must write these changes again, and refuse later changes that were
-   * promised to clients. It is in the ledger's list of changed objects.
+   * Called when a commit has failed. The object must write again what the last `write` has written, and refuse, except if the changes are
+   * `retried`, these and later changes that were promised to clients. It is in the ledger's list of changed objects.
    */
-  commitFailed(): void;
+  commitFailed(failure: CommitFailure): void;
 }
 
 /** An object that waits for commits. */
@@ -58,6 +70,10 @@ const IN_USE =
   'a broker in this process uses the store. Stop that broker first, or use a separate store for each broker.';
 const STILL_CLOSING =
   'writes from the previous stop() are still in progress. Start again when the disk answers, or end this process.';
+const REFUSED =
+  'cannot be written at present, so messages and changes that must be persisted are refused. The broker retries; check the disk';
+const WRITTEN_BY_ANOTHER =
+  'another broker has written to the store, so this broker cannot continue with its state in memory. Create a new broker';
 const LAST_LOST =
   'the last changes could not be written; none of them was acknowledged. Check the disk before the next start.';
 /** Maximum time until a change is written that nothing waits for, in addition to a tick of the timing wheel. */
@@ -67,14 +83,13 @@ const SLOW_COMMIT_MS = 10_000;
 /** Delay until a failed store is opened again. It is doubled with each attempt, up to `SLOWEST_REOPEN_MS`. */
 const FIRST_REOPEN_MS = 100;
 const SLOWEST_REOPEN_MS = 10_000;
-/**
- * Limits of journals. They are folded when the oldest one has this age, or earlier if they have this many bytes, commits or changed
- * objects.
- */
+/** Journals are folded when the oldest one has this age, or earlier; see `Journals`. */
 const FOLD_MS = 100;
-const FOLD_BYTES = 262_144;
-const FOLD_COMMITS = 1_000;
-const FOLD_ITEMS = 2_000;
+/** Delay until journals are folded after the store has refused that for lack of space. */
+const FOLD_RETRY_MS = 1_000;
+/** Once the store has refused a trial, the changes are tried in parts, at first this fraction of the refused size, and of this size at least. */
+const PART = 4;
+const LEAST_PART_BYTES = 8_192;
 
 /** Number of failures whose tickets are remembered; no message waits through more failures than this. */
 const MAX_FAILURES = 1_000;
@@ -106,13 +121,13 @@ export class Ledger {
   readonly #host: LedgerHost;
   readonly #draft = new Draft();
   readonly #journal = new Draft();
-  /** Commits since the last fold that have a journal, the size of these journals, and the objects with records in them. */
-  #journals: number[] = [];
-  #journalBytes = 0;
-  readonly #unfolded = new Set<Durable>();
+  readonly #journals = new Journals();
   /** True if the present commit folds the journals. */
   #isFolding = false;
-  #mustFold = false;
+  /** Size at which a trial is full; Infinity: it contains all changes. */
+  #partBytes = Infinity;
+  /** The present commit is a trial that contains only a part of the changes. */
+  #isPart = false;
   /** Ticket of the present commit, or of the last one. */
   #ticket = 0;
   /** Number of the last commit record. It differs from the ticket, because commits without changes have no record. */
@@ -151,7 +166,7 @@ export class Ledger {
     this.unwritten = new Unwritten(maxUnwritten, this);
     this.#lazy = timer(() => this.#requestCommit());
     this.#foldLater = timer(() => {
-      this.#mustFold = true;
+      this.#journals.isFoldWanted = true;
       this.#requestCommit();
     });
     this.#slow = timer(() => {
@@ -181,7 +196,7 @@ export class Ledger {
       } else this.#commit = commits.last;
       const seen = await look(commits, fold);
       // journals that this ledger has written itself are not folded from the store: it has their records in memory
-      if (fold.draft.batch.length > 0 && this.#journals.length === 0) {
+      if (fold.draft.batch.length > 0 && this.#journals.count === 0) {
         // the time of the last commit tells how long clients were connected, so it does not change
         writeCommit(fold.draft, this.#commit + 1, commits.lastWallMs);
         await this.store.commit(fold.draft.batch);
@@ -289,20 +304,13 @@ export class Ledger {
     } catch (error) {
       if (!this.isOpen || this.#generation !== generation)
         throw new StateError('STORE_CLOSED', `${this.store.name}: the store was closed`);
-      if (error instanceof BrokerError) throw error;
-      const why = error instanceof Error ? error.message : String(error);
-      throw new BrokerError('STORE_UNUSABLE', `${this.store.name}: the store cannot be read: ${why}`, {
-        cause: error
-      });
+      throw readError(this.store, error);
     }
   }
 
   /** Create the error with which operations are refused while `isFailed`. */
   refusal(): BrokerError {
-    return new BrokerError(
-      'STORE_FAILED',
-      `${this.store.name}: cannot be written at present, so messages and changes that must be persisted are refused. The broker retries; check the disk`
-    );
+    return new BrokerError('STORE_FAILED', `${this.store.name}: ${REFUSED}`);
   }
 
   /** Wait until the commit of a ticket is in the store. @throws BrokerError STORE_FAILED if it fails */
@@ -349,7 +357,9 @@ export class Ledger {
     this.#ticket++;
     draft.clear();
     const number = this.#commit + 1;
-    this.#isFolding = this.#isFoldDue(gathered);
+    this.#isFolding = this.#journals.isFoldDue(gathered, this.#isTrial);
+    this.#isPart = false;
+    this.#journals.written = 0;
     if (this.#isFolding) this.#fold(draft);
     else this.#writeJournal(draft, number);
     this.#isBusy = true;
@@ -370,48 +380,38 @@ export class Ledger {
     );
   }
 
-  #isFoldDue(gathered: number): boolean {
-    return (
-      this.#mustFold ||
-      this.#journalBytes + gathered > FOLD_BYTES ||
-      this.#journals.length >= FOLD_COMMITS ||
-      this.#unfolded.size >= FOLD_ITEMS
-    );
-  }
-
   #writeJournal(draft: Draft, number: number): void {
     const journal = beginJournal(this.#journal, number);
     const empty = journal.nested;
     let { nested } = journal;
-    for (const item of this.#written) {
+    const items = this.#written;
+    for (let at = 0; at < items.length; at++) {
+      if (draft.batch.bytes + nested - empty >= this.#partBytes) {
+        this.#dirty = [...items.splice(at), ...this.#dirty];
+        break;
+      }
+      const item = items[at];
       item.isDirty = false;
-      this.#guard(() => item.write(draft, journal));
+      this.#guard(() => item.write(draft, journal, this.#partBytes));
       if (journal.nested === nested) continue;
       nested = journal.nested;
-      this.#unfolded.add(item);
+      this.#journals.items.add(item);
     }
+    this.#isPart = this.#partBytes < Infinity && this.#dirty.length > 0;
     if (nested === empty) return;
     journal.unnest().put();
     draft.batch.put(journal.batch.keys[0], journal.batch.values[0] as Buffer);
-    this.#journals.push(number);
-    this.#journalBytes += nested;
+    this.#journals.written = nested;
   }
 
   #fold(draft: Draft): void {
     this.#host.wheel.disarm(this.#foldLater);
-    for (const item of this.#unfolded) if (!item.isDirty) this.#written.push(item);
+    for (const item of this.#journals.items) if (!item.isDirty) this.#written.push(item);
     for (const item of this.#written) {
       item.isDirty = false;
-      this.#guard(() => item.write(draft, undefined));
+      this.#guard(() => item.write(draft, undefined, Infinity));
     }
-    for (const number of this.#journals) draft.key(Kind.journal).u48(number).delete();
-  }
-
-  #foldEnded(): void {
-    this.#isFolding = this.#mustFold = false;
-    this.#journals = [];
-    this.#journalBytes = 0;
-    this.#unfolded.clear();
+    this.#journals.writeDeletions(draft);
   }
 
   async #commitNow(batch: Batch): Promise<void> {
@@ -423,20 +423,24 @@ export class Ledger {
     this.#isBusy = false;
     this.unwritten.ended();
     const written = this.#written;
+    const { bytes } = this.#draft.batch;
     this.#written = [];
     if (error === undefined) {
-      this.settled = this.#ticket;
-      if (this.#isFolding) this.#foldEnded();
-      if (this.isFailed) this.#recovered();
+      if (this.#isFolding) this.#journals.folded();
+      else this.#journals.committed(this.#commit);
+      if (!this.#isPart) this.settled = this.#ticket;
+      if (this.isFailed && !this.#isPart) this.#recovered();
       for (const item of written) this.#guard(() => item.committed());
-      this.#notify((waiter) => waiter.commitSucceeded(this.settled));
-    } else this.#fail(error, written);
-    this.#host.written(this.#draft.batch.bytes);
+      if (this.#isPart) this.#begin();
+      else this.#notify((waiter) => waiter.commitSucceeded(this.settled));
+    } else if (this.#isFolding && !this.#journals.mustFold && isUntouched(error)) this.#foldRefused(written);
+    else this.#fail(error, written);
+    this.#host.written(bytes);
     // the waiters may have made changes
     if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
     else if (this.#dirty.length > 0 && this.#lazy.dueMs === Infinity && !this.isFailed)
       this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
-    if (this.#journals.length > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
+    if (this.#journals.count > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
       this.#host.wheel.arm(this.#foldLater, FOLD_MS);
     if (!this.#isBusy) this.#onIdle?.();
     this.#host.work.end();
@@ -459,24 +463,17 @@ export class Ledger {
   }
 
   #fail(cause: unknown, written: readonly Durable[]): void {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    const error = new BrokerError(
-      'STORE_FAILED',
-      `${this.store.name}: a commit failed: ${why}. The broker retries; check the disk`,
-      { cause }
-    );
+    const error = commitError(this.store, cause);
     const isNew = !this.isFailed;
     this.isFailed = true;
-    const isUntouched = cause instanceof Error && (cause as { isUntouched?: unknown }).isUntouched === true;
-    if (!isUntouched) this.#isCommitKnown = false;
-    this.#mustFold = true; // a fold makes the content of the store known, whether or not it contains the failed commit
+    const isStillOpen = isUntouched(cause);
+    if (!isStillOpen) {
+      this.#isCommitKnown = false;
+      this.#partBytes = Infinity; // each object must see at its next write whether this commit is in the store
+    } else if (!isNew) this.#partBytes = Math.max(LEAST_PART_BYTES, Math.floor(this.#draft.batch.bytes / PART));
     this.#isTrial = false;
-    for (const item of written) {
-      if (item.isDirty) continue;
-      item.isDirty = true;
-      this.#dirty.push(item);
-    }
-    for (const item of this.#dirty) this.#guard(() => item.commitFailed());
+    this.#takeBack(written);
+    for (const item of this.#dirty) this.#guard(() => item.commitFailed(isStillOpen ? 'untouched' : 'unknown'));
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
     if (isNew) this.#host.storeFailed(error);
@@ -488,7 +485,22 @@ export class Ledger {
       if (this.#refused.length > MAX_FAILURES) this.#refused.shift();
     } else (this.#refused.at(-1) as [number, number])[1] = ticket;
     this.#notify((waiter) => waiter.commitFailed(ticket, error));
-    this.#reopening = this.#reopen(isUntouched);
+    this.#reopening = this.#reopen(isStillOpen);
+  }
+
+  /** Note that the items of a failed commit are changed. The order of the first changes is kept, because a trial may contain a part of them. */
+  #takeBack(written: readonly Durable[]): void {
+    this.#dirty = [...new Set([...written, ...this.#dirty])];
+    for (const item of this.#dirty) item.isDirty = true;
+  }
+
+  /** The store has no space to fold the journals. They stay as they are, and the other changes of the commit are written again. */
+  #foldRefused(written: readonly Durable[]): void {
+    this.#journals.foldRefused();
+    this.#takeBack(written);
+    for (const item of written) this.#guard(() => item.commitFailed('retried'));
+    this.#begin();
+    this.#host.wheel.arm(this.#foldLater, FOLD_RETRY_MS);
   }
 
   /**
@@ -548,10 +560,7 @@ export class Ledger {
   #checkUnchanged(last: number): void {
     const isBehind = this.#isCommitKnown && last < this.#commit;
     if (!isBehind && last <= this.#commit + (this.#isCommitKnown ? 0 : 1)) return;
-    throw new StateError(
-      'STORE_CHANGED',
-      `${this.store.name}: another broker has written to the store, so this broker cannot continue with its state in memory. Create a new broker`
-    );
+    throw new StateError('STORE_CHANGED', `${this.store.name}: ${WRITTEN_BY_ANOTHER}`);
   }
 
   /** Check that the last commit is in the store, and report an error if it is missing. After a failed commit, one more may be there. */
@@ -560,6 +569,7 @@ export class Ledger {
       const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} had been written, but are missing after the store was opened again. Their changes are lost. The next start reports them, and continues without them only if the option repairStore is set.`;
       this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
     }
+    if (last > this.#commit) this.#journals.foundFailed(last);
     // the missing commits leave a gap, which the next start finds
     this.#commit = Math.max(this.#commit, last);
   }
@@ -567,6 +577,7 @@ export class Ledger {
   #recovered(): void {
     this.isFailed = this.#isTrial = false;
     this.#isCommitKnown = true;
+    this.#partBytes = Infinity;
     this.#reopenMs = FIRST_REOPEN_MS;
     this.#host.storeRecovered();
   }
@@ -589,8 +600,11 @@ export class Ledger {
 
   async #close(): Promise<void> {
     if (!isClaimedBy(this.store, this)) return; // the store was never opened, and another ledger may use it
-    while (this.#isBusy || (!this.isFailed && (this.#dirty.length > 0 || this.#journals.length > 0))) {
-      this.#mustFold = true;
+    this.#journals.isFoldRefused = false;
+    // journals that the store has no space to fold are folded after the next start
+    const hasWork = () => this.#dirty.length > 0 || (this.#journals.count > 0 && !this.#journals.isFoldRefused);
+    while (this.#isBusy || (!this.isFailed && hasWork())) {
+      this.#journals.isFoldWanted = true;
       if (!this.#isBusy) this.#begin();
       if (this.#isBusy)
         await new Promise<void>((resolve) => {
@@ -625,6 +639,23 @@ class OtherStore extends StateError {
   constructor({ name }: Store) {
     super('STORE_CHANGED', `${name}: this is not the store that was open before. Restore the previous store`);
   }
+}
+
+/** Tells whether the store has refused a commit before it wrote anything; see `Store.commit`. */
+function isUntouched(error: unknown): boolean {
+  return error instanceof Error && (error as { isUntouched?: unknown }).isUntouched === true;
+}
+
+function commitError({ name }: Store, cause: unknown): BrokerError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const text = `${name}: a commit failed: ${why}. The broker retries; check the disk`;
+  return new BrokerError('STORE_FAILED', text, { cause });
+}
+
+function readError({ name }: Store, error: unknown): BrokerError {
+  if (error instanceof BrokerError) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  return new BrokerError('STORE_UNUSABLE', `${name}: the store cannot be read: ${why}`, { cause: error });
 }
 
 function isStoreChanged(error: unknown): error is StateError {

@@ -9,7 +9,7 @@ import { change } from './filled-store.ts';
 
 export const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 export const RAW_PERSISTENT = { clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
-export const FAULTS: readonly Fault[] = ['throws', 'rejects', 'applies'];
+export const FAULTS: readonly Fault[] = ['throws', 'rejects', 'applies', 'refuses'];
 
 /** Starts a broker on a working store, with an offline session that is subscribed to `kept/#`, and records its events. */
 export async function stage(): Promise<{ kit: TestBroker; store: FaultyStore; told: string[] }> {

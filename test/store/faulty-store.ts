@@ -15,6 +15,8 @@ export class FaultyStore implements Store {
   fault: Fault | undefined;
   /** How single commits fail, by their number, counted from 1. */
   faultAt = new Map<number, Fault>();
+  /** Larger commits are refused, as by a store that is almost full: nothing is stored, and the store says so. */
+  mostBytes = Infinity;
   /** Whether opening fails. */
   isShut = false;
   commits = 0;
@@ -54,9 +56,10 @@ export class FaultyStore implements Store {
       return failure;
     }
     const fault = this.faultAt.get(++this.commits) ?? this.fault ?? (this.#isBroken ? 'rejects' : undefined);
-    if (fault === undefined) return this.inner.commit(batch);
+    const isRefused = fault === 'refuses' || batch.bytes > this.mostBytes;
+    if (fault === undefined && !isRefused) return this.inner.commit(batch);
     const error = new Error('no space left');
-    if (fault === 'refuses') return Promise.reject(Object.assign(error, { isUntouched: true }));
+    if (isRefused) return Promise.reject(Object.assign(error, { isUntouched: true }));
     this.#isBroken = true;
     if (fault === 'throws') throw error;
     if (fault === 'hangs') return new Promise(() => {});

@@ -124,7 +124,7 @@ export class Model {
     }
     for (const peer of this.publishers) await peer.come(lives);
     const seldom = random.pick([20, 60]);
-    const fault = () => (random.once(seldom) ? random.pick(['rejects', 'applies'] as const) : undefined);
+    const fault = () => (random.once(seldom) ? random.pick(['rejects', 'applies', 'refuses'] as const) : undefined);
     if (this.#fails) lives.store.fault = fault;
     for (let step = 0; step < steps; step++) await this.#step();
     lives.store.fault = () => undefined;

@@ -30,8 +30,9 @@ export class MortalStore implements Store {
   turnsToRead = (): number => 0;
   /**
    * Returns how a commit fails; `applies` stores all of it nevertheless. From then on every commit fails until the store is opened again.
+   * `refuses` stores nothing and says so (`isUntouched`); the store remains usable.
    */
-  fault = (): 'rejects' | 'applies' | undefined => undefined;
+  fault = (): 'rejects' | 'applies' | 'refuses' | undefined => undefined;
   readonly #inner: Store;
   #isDead = false;
   #isBroken = false;
@@ -53,6 +54,7 @@ export class MortalStore implements Store {
 
   async commit(batch: Batch): Promise<void> {
     const fault = this.#isBroken ? 'rejects' : this.fault();
+    if (fault === 'refuses') throw Object.assign(new Error('no space left'), { isUntouched: true });
     this.#isBroken = fault !== undefined;
     const copy = copyOf(batch);
     this.#pending = fault === 'rejects' ? undefined : copy;

@@ -1,6 +1,6 @@
 import type { DelayedMessage } from '../../store/delayed-record.ts';
 import { Kind } from '../../store/keys.ts';
-import type { Durable, Ledger } from '../../store/ledger.ts';
+import type { CommitFailure, Durable, Ledger } from '../../store/ledger.ts';
 import { writeMessage } from '../../store/message-record.ts';
 import type { Draft } from '../../store/record.ts';
 import type { DelayedMessages } from './delayed.ts';
@@ -79,13 +79,16 @@ export class DelayedRecords implements Durable {
   }
 
   committed(): void {
+    this.#stored = this.#written;
     this.#writing = new Map();
   }
 
-  commitFailed(): void {
+  commitFailed(failure: CommitFailure): void {
     this.#changed = new Map([...this.#writing, ...this.#changed]);
-    this.#lost = this.#writing;
+    if (failure === 'unknown') this.#lost = this.#writing;
+    else if (this.#writing.size > 0) this.#written = this.#stored;
     this.#writing = new Map();
+    if (failure === 'retried') return;
     const { ledger, delayed } = this.#host;
     for (const waiting of this.#changed.values()) {
       if (waiting === undefined || waiting.message.ticket <= (ledger as Ledger).settled) continue;
