@@ -15,8 +15,9 @@ import { checkCurrent, checkFiles } from './files/check.ts';
 import { ClosedMark } from './files/closed-mark.ts';
 import { logBytesIn, makeFolder } from './files/folder.ts';
 import { FolderLock } from './files/folder-lock.ts';
+import { removeLeftovers } from './files/leftovers.ts';
 import { repairFolder } from './files/repair.ts';
-import { logLimit, Reserve } from './files/reserve.ts';
+import { LAST_RELEASE, logLimit, Reserve } from './files/reserve.ts';
 import { linkFolder, removeLinks } from './files/scratch.ts';
 import { isOutOfSpace, openError } from './open-error.ts';
 
@@ -100,15 +101,17 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
   const lock = new FolderLock(path);
   const mark = new ClosedMark(path);
   const reserve = new Reserve(path, reserveBytes);
-  const prepare = async (failures: number) => {
+  const prepare = async (failures: number, attempt: number) => {
     await checkCurrent(path);
     if (verify) await checkFiles(path, sound, mark);
     await makeFolder(path);
     // loaded only when needed, because it is native code
     const { Level } = await import('level');
-    await reserve.release(failures);
+    await lock.checkFree(); // again, after seconds of reading files
+    if (failures > 0 || attempt > 0) await removeLeftovers(path);
+    await reserve.release(failures, attempt);
     const writeBufferSize = await logLimit(path);
-    await lock.checkFree(); // again, after seconds of reading files: a new Level opens by itself
+    await lock.checkFree(); // a new Level opens by itself
     return (database ??= new Level(path, { ...BYTES, writeBufferSize }));
   };
   const repair = async () => {
@@ -162,8 +165,12 @@ interface Setup {
   readonly sync: boolean;
   /** Encodings of each call; undefined if the database was created with them, which halves the cost of a put. */
   readonly encodings: LevelEncodings | undefined;
-  /** Check and prepare the files, and return the database to open. @param failures failed commits since the last successful one */
-  prepare(failures: number): Promise<LevelDatabase>;
+  /**
+   * Check and prepare the files, and return the database to open.
+   * @param failures failed commits since the last successful one
+   * @param attempt number of attempts that have failed for lack of space
+   */
+  prepare(failures: number, attempt: number): Promise<LevelDatabase>;
   /** These four only for a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
@@ -269,24 +276,29 @@ class LevelStore implements Store {
   async #open(lock: FolderLock | undefined): Promise<void> {
     // a new, empty folder would lose everything that a broker has acknowledged
     if (this.#failures > 0) await lock?.checkRestored();
-    const database = await this.#setup.prepare(this.#failures);
     const { reserve } = this.#setup;
-    try {
-      await this.#openDatabase(database, lock);
-    } catch (error) {
-      if (reserve === undefined || !isOutOfSpace(error)) throw error;
-      await reserve.releaseAll();
-      await this.#openDatabase(database, lock);
+    for (let attempt = 0; this.#database === undefined; attempt++) {
+      try {
+        const database = await this.#setup.prepare(this.#failures, attempt);
+        await this.#openDatabase(database, lock);
+        this.#database = database;
+      } catch (error) {
+        if (reserve === undefined || !isOutOfSpace(error)) throw error;
+        if (attempt < LAST_RELEASE) continue;
+        await reserve.takeAgain();
+        throw error;
+      }
     }
-    this.#database = database;
     this.#failure = undefined;
     await reserve?.start();
   }
 
   async #openDatabase(database: LevelDatabase, lock: FolderLock | undefined): Promise<void> {
     try {
+      await lock?.opening();
       await database.open();
     } catch (error) {
+      await lock?.notOpened();
       await this.#setup.release?.();
       throw error;
     }

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
-import { type Broker, type BrokerError, checkStore, createBroker } from '../../lib/index.ts';
+import { type Broker, type BrokerError, type Client, checkStore, createBroker } from '../../lib/index.ts';
 import { fill, smallDisk } from './small-disk.ts';
 
 /** Without a reserve, the tests decide how much of the disk is free. */
@@ -174,6 +174,17 @@ describe('a broker on a disk that fills up', () => {
 describe('A small disk during a flood of messages for offline clients', () => {
   const names = Array.from({ length: 10 }, (_, at) => `away-${at}`);
   const options = (clientId: string) => ({ clientId, clean: false, sessionExpiry: '1h' }) as const;
+  /** Connects a client, again and again while the store is opened after a compaction of LevelDB that found no space. */
+  const connect = async (broker: Broker, clientId: string): Promise<Client> => {
+    for (;;) {
+      try {
+        return await broker.connect(options(clientId));
+      } catch (error) {
+        if ((error as BrokerError & { reasonCode?: number }).reasonCode !== 0x88) throw error;
+        await turn();
+      }
+    }
+  };
 
   it('never fills up: the largest queues are shortened, publishers get success, and the clients receive the rest', async (t) => {
     using disk = smallDisk(t, '60m');
@@ -211,7 +222,7 @@ describe('A small disk during a flood of messages for offline clients', () => {
       );
     let drained = 0;
     for (const name of names) {
-      const client = await broker.connect(options(name));
+      const client = await connect(broker, name);
       client.on('message', () => drained++);
       const waits = () => {
         const { mqueueLen, inflight } = broker.sessions.get(name).figures();
@@ -221,7 +232,7 @@ describe('A small disk during a flood of messages for offline clients', () => {
       await client.disconnect();
     }
     assert.ok(drained > 300, `${drained} were left`);
-    await assert.rejects(broker.connect(options('new')), { reasonCode: 0x97 });
+    await assert.rejects(connect(broker, 'new'), { reasonCode: 0x97 });
     rmSync(join(disk.path, 'other'));
     await broker.stop();
   });

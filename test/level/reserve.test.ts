@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { Level } from 'level';
 import { Reserve } from '../../adapters/level/files/reserve.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { Batch, createBroker, type Store } from '../../lib/index.ts';
@@ -135,6 +136,41 @@ describe('the reserve of a level store', () => {
     await store.close();
     await store.open();
     assert.equal((await store.read(Buffer.of(0), Buffer.of(255), 5_000)).length, count);
+    await store.close();
+  });
+
+  it('lets the first commit after the folder was opened use the share for small commits, but no second one', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const reserve = new Reserve(disk.path, 12 * MB);
+    await reserve.start();
+    await reserve.stop();
+    truncateSync(join(disk.path, 'RESERVE'), 2 * MB);
+    fill(join(disk.path, 'ballast'));
+    await reserve.start();
+    await reserve.beforeWrite(100_000);
+    await assert.rejects(async () => reserve.beforeWrite(100_000), { code: 'ENOSPC', isUntouched: true });
+    await reserve.stop();
+  });
+
+  it('is not used up if the last free space is taken as soon as LevelDB has opened the folder', async (t) => {
+    using disk = smallDisk(t, '60m');
+    if (disk === undefined) return;
+    const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
+    const store = folderStore(folder);
+    await store.open();
+    for (let n = 0; n < 4; n++) await store.commit(batchOf(`${n}`, randomBytes(MB / 8)));
+    await store.close();
+    fill(ballast);
+    const { open } = Level.prototype;
+    t.mock.method(Level.prototype, 'open', async function (this: Level<string, string>) {
+      await (open as () => Promise<void>).call(this);
+      fill(ballast); // as a compaction of LevelDB may do
+    });
+    await store.open();
+    assert.notEqual(readFileSync(join(folder, 'OWNER'), 'utf8'), '');
+    assert.ok(reserved(folder) >= 1.5 * MB, `${reserved(folder)} bytes are left`);
+    await store.commit(batchOf('last', Buffer.from('1')));
     await store.close();
   });
 

@@ -1,5 +1,5 @@
 import { type BigIntStats, statSync, unlinkSync } from 'node:fs';
-import { readFile, stat, unlink, writeFile } from 'node:fs/promises';
+import { readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from './folder.ts';
 import { claimOf, identityOf, ownerOf } from './owner.ts';
@@ -28,6 +28,7 @@ export class FolderLock {
   readonly #folder: string;
   readonly #file: string;
   readonly #owner: string;
+  readonly #newOwner: string;
   /** Identity of LOCK when the folder was opened; empty while it is closed. */
   #identity = '';
   /** Content of OWNER as this process wrote it, and the stamp of the file after that. */
@@ -39,6 +40,7 @@ export class FolderLock {
     this.#folder = folder;
     this.#file = join(folder, 'LOCK');
     this.#owner = join(folder, 'OWNER');
+    this.#newOwner = `${this.#owner}.new`;
   }
 
   /**
@@ -67,16 +69,35 @@ export class FolderLock {
     throw Object.assign(new Error(`${this.#folder} is in use`), { code: 'LEVEL_LOCKED', holder: `${holder} (${pid})` });
   }
 
-  /** Write OWNER; to be called after LevelDB has opened the folder. @throws Error from the file system if OWNER cannot be written */
+  /**
+   * Prepare OWNER under another name; to be called before LevelDB opens the folder, as it may take the last free space at once.
+   * @throws Error ENOSPC or EDQUOT; `opened` reports other errors
+   */
+  async opening(): Promise<void> {
+    this.#claim = await claimOf(process.pid, this.#folder);
+    await writeFile(this.#newOwner, this.#claim).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOSPC' || error.code === 'EDQUOT') throw error;
+    });
+  }
+
+  /** Put OWNER in its place; to be called after LevelDB has opened the folder. @throws Error from the file system */
   async opened(): Promise<void> {
     this.#checkedAtMs = performance.now();
     this.#identity = await identityOf(this.#file).catch(() => '');
     if (this.#identity !== '') LOCKS.add(this.#identity);
-    // an OWNER left behind may belong to another user, or be a broken symbolic link
-    await unlink(this.#owner).catch(() => {});
-    this.#claim = await claimOf(process.pid, this.#folder);
-    await writeFile(this.#owner, this.#claim);
+    await rename(this.#newOwner, this.#owner).catch(() => {});
+    // another process that wants the folder may have replaced the prepared file
+    if ((await readFile(this.#owner, 'utf8').catch(() => '')) !== this.#claim) {
+      // an OWNER left behind may belong to another user, or be a broken symbolic link
+      await unlink(this.#owner).catch(() => {});
+      await writeFile(this.#owner, this.#claim);
+    }
     this.#stamp = stampOf(await stat(this.#owner, { bigint: true }));
+  }
+
+  /** Delete what `opening` has prepared; to be called if LevelDB could not open the folder. */
+  async notOpened(): Promise<void> {
+    await unlink(this.#newOwner).catch(() => {});
   }
 
   /** Delete OWNER; to be called after LevelDB has closed the folder. Synchronous, because another process may be about to write its own. */

@@ -13,7 +13,10 @@ const FILE_SYSTEM_SHARE = 5;
 const CREATE_BELOW_TIMES = 16;
 /** One of these steps of the reserve is kept for a new manifest and log when the folder is opened, besides the tables made from the logs. */
 const STEPS = 16;
-/** This fraction of the reserve is kept for small commits, such as the deletions of delivered messages. */
+/**
+ * This fraction of the reserve is kept for small commits, such as the deletions of delivered messages, and for the first commit after the
+ * folder was opened, without which nothing else can be written.
+ */
 const DRAIN_SHARE = 8;
 const SMALL_COMMIT_BYTES = 65_536;
 /** A compaction writes this much before LevelDB deletes the replaced tables: twice the range that is compacted at a time. */
@@ -31,7 +34,12 @@ const COMMIT_COST_FACTOR = 2;
 const REGROW_AFTER_MS = 60_000;
 
 /** Why the size of the file is adjusted. */
-type Purpose = 'check' | 'commit' | 'open' | 'openAgain' | 'openWithAll';
+type Purpose = 'check' | 'commit' | 'open' | 'openAgain' | 'openWithMore' | 'openWithAll';
+
+/** The last value of `attempt` for which `Reserve.release` releases more than for the previous one. */
+export const LAST_RELEASE = 2;
+/** The first attempt after one that had too little space gets this many times as much for opening. */
+const MORE = 4;
 
 /** Sizes in bytes at one moment. */
 interface Space {
@@ -66,6 +74,8 @@ export class Reserve {
   /** Compactions and repairs under way. */
   #users = 0;
   #regrowAtMs = 0;
+  /** The next commit is the first one since the folder was opened. */
+  #isFirst = false;
   /** Bytes that may be written before the free space is checked again. */
   #uncheckedBytes = CHECK_EVERY_BYTES;
 
@@ -78,6 +88,7 @@ export class Reserve {
 
   /** Adjust the size of the file now and once a second; to be called when the folder is open. */
   async start(): Promise<void> {
+    this.#isFirst = true;
     this.#timer ??= setInterval(() => void this.#tryAdjust(), CHECK_EVERY_MS).unref();
     await this.#tryAdjust();
   }
@@ -93,15 +104,17 @@ export class Reserve {
    * Release the space that opening the folder may need.
    * @param failures number of failed commits since the last successful one. LevelDB may compact as soon as it is open, and the space for that
    *   is released, too, but not after the first failure: another program is likely to take it
+   * @param attempt number of attempts to open the folder that have failed for lack of space; with each one more is released, at last all
    */
-  async release(failures: number): Promise<void> {
+  async release(failures: number, attempt: number): Promise<void> {
     if (failures > 1) this.#regrowAtMs = performance.now() + REGROW_AFTER_MS;
-    await this.#adjust(failures === 1 ? 'openAgain' : 'open').catch(() => {});
+    const purpose = failures === 1 ? 'openAgain' : 'open';
+    await this.#adjust(([purpose, 'openWithMore'] as const)[attempt] ?? 'openWithAll').catch(() => {});
   }
 
-  /** Release everything: what `release` left free was not enough to open the folder. */
-  async releaseAll(): Promise<void> {
-    await this.#adjust('openWithAll').catch(() => {});
+  /** Take space again after the folder could not be opened, before another program takes it. */
+  async takeAgain(): Promise<void> {
+    await this.#tryAdjust();
   }
 
   /** Release what is not kept for opening and small commits while an action runs, and take it again when the action has ended. */
@@ -125,13 +138,15 @@ export class Reserve {
    * 256th of the free space, and for each commit while space is short
    */
   beforeWrite(bytes: number): Promise<void> | undefined {
+    const isNeeded = this.#isFirst || bytes <= SMALL_COMMIT_BYTES;
+    this.#isFirst = false;
     this.#uncheckedBytes -= bytes;
-    return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes);
+    return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes, isNeeded);
   }
 
-  async #checkSpace(bytes: number): Promise<void> {
-    const space = await this.#adjust('commit', bytes).catch(() => undefined);
-    if (space === undefined || space.reserve === 0 || hasSpaceFor(space, bytes)) return;
+  async #checkSpace(bytes: number, isNeeded: boolean): Promise<void> {
+    const space = await this.#adjust('commit', bytes, isNeeded).catch(() => undefined);
+    if (space === undefined || space.reserve === 0 || hasSpaceFor(space, bytes, isNeeded)) return;
     const message = `No space left on device: the rest of ${this.#file} is reserved for opening the store and draining its queues`;
     throw Object.assign(new Error(message), { code: 'ENOSPC', isUntouched: true });
   }
@@ -147,7 +162,8 @@ export class Reserve {
     await this.#adjust('check').catch(() => {});
   }
 
-  #adjust(purpose: Purpose, bytes = 0): Promise<Space> {
+  /** @param isNeeded the commit of these bytes may use the share for small commits */
+  #adjust(purpose: Purpose, bytes = 0, isNeeded = false): Promise<Space> {
     return this.#inTurn(async () => {
       const space = await this.#readSpace().catch((error: unknown) => {
         this.#uncheckedBytes = CHECK_EVERY_BYTES;
@@ -155,8 +171,8 @@ export class Reserve {
       });
       this.#uncheckedBytes = uncheckedBytes(space);
       if (purpose === 'check' && this.#users === 0) await this.#growAgain(space);
-      else if (purpose !== 'commit' || hasSpaceFor(space, bytes)) {
-        const wanted = Math.max(0, Math.floor(this.#leastBytes(space, purpose, bytes)));
+      else if (purpose !== 'commit' || hasSpaceFor(space, bytes, isNeeded)) {
+        const wanted = Math.max(0, Math.floor(this.#leastBytes(space, purpose, bytes, isNeeded)));
         // space released without need would be taken by another program that fills the disk
         if (wanted < space.fileBytes) await truncate(this.#file, wanted);
       }
@@ -174,17 +190,18 @@ export class Reserve {
   }
 
   /** Compute the size to which the file may shrink for a purpose. */
-  #leastBytes(space: Space, purpose: Purpose, bytes: number): number {
+  #leastBytes(space: Space, purpose: Purpose, bytes: number, isNeeded: boolean): number {
     const { available, fileBytes, reserve, logBytes } = space;
     if (purpose === 'openWithAll') return 0;
     const total = available + fileBytes;
     const kept = openingBytes(space) + reserve / DRAIN_SHARE;
     const most = performance.now() < this.#regrowAtMs ? kept : Infinity;
+    if (purpose === 'openWithMore') return total - MORE * openingBytes(space);
     if (purpose === 'openAgain') return Math.min(total, most) - openingBytes(space);
     if (purpose === 'open') return Math.min(most, Math.max(kept, total - reserve)) - openingBytes(space);
     const forCompaction = Math.max(kept, total - Math.max(reserve, COMPACTION_BYTES));
     if (purpose === 'check') return forCompaction;
-    const forCommit = Math.max(keptFrom(space, bytes), total - bytes - slackOf(space));
+    const forCommit = Math.max(keptFrom(space, bytes, isNeeded), total - bytes - slackOf(space));
     // a log that is nearly full becomes a table, and LevelDB may compact tables then
     const isLogFull = 2 * (logBytes + bytes) > reserve / STEPS;
     return this.#users > 0 || isLogFull ? Math.min(forCompaction, forCommit) : Math.min(most, forCommit);
@@ -226,8 +243,8 @@ function openingBytes({ reserve, logBytes }: Space): number {
 }
 
 /** Bytes that must be left after a commit. @param bytes size of the commit, which is in the log then */
-function keptFrom(space: Space, bytes: number): number {
-  return openingBytes(space) + bytes + (bytes > SMALL_COMMIT_BYTES ? space.reserve / DRAIN_SHARE : 0);
+function keptFrom(space: Space, bytes: number, isNeeded: boolean): number {
+  return openingBytes(space) + bytes + (isNeeded ? 0 : space.reserve / DRAIN_SHARE);
 }
 
 /** A commit takes somewhat more space on disk than its bytes, and the file need not change for each commit. */
@@ -235,8 +252,8 @@ function slackOf({ reserve }: Space): number {
   return Math.min(SMALL_COMMIT_BYTES, reserve / STEPS);
 }
 
-function hasSpaceFor(space: Space, bytes: number): boolean {
-  return space.available + space.fileBytes - bytes - slackOf(space) >= keptFrom(space, bytes);
+function hasSpaceFor(space: Space, bytes: number, isNeeded: boolean): boolean {
+  return space.available + space.fileBytes - bytes - slackOf(space) >= keptFrom(space, bytes, isNeeded);
 }
 
 /** Bytes that may be written before the next check: none if little space is free outside the file, or less than half of the reserve in all. */

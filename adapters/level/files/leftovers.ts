@@ -1,0 +1,41 @@
+import { type BigIntStats, statSync, unlinkSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readManifest } from './manifest.ts';
+import { checkUnlocked } from './repair.ts';
+import { numberedFiles } from './tables.ts';
+
+/**
+ * Delete what failed attempts to write have left in a closed folder: tables of compactions that were not completed, logs that are not
+ * replayed, and empty logs, one for each failed open.
+ *
+ * LevelDB deletes them itself, but only after it has written a new manifest, for which they may leave no space.
+ * @throws Error with the cause LEVEL_LOCKED if another process has the folder; errors of the file system
+ */
+export async function removeLeftovers(folder: string): Promise<void> {
+  const files = await numberedFiles(folder);
+  const stats = await Promise.all(files.map(({ name }) => statOf(join(folder, name))));
+  const { tables, isReplayed, firstLog, badAt, isTruncated } = await readManifest(folder);
+  // LevelDB, too, takes a truncated end of the manifest for its end; anything else is for the checks to report
+  if (firstLog === undefined || (badAt !== undefined && !isTruncated)) return;
+  const numbers = new Set(files.map(({ number }) => number));
+  if ([...tables.keys()].some((table) => !numbers.has(table))) return;
+  const isLeftover = ({ name, number }: { name: string; number: number }, size = 1n) =>
+    name.endsWith('.log') ? !isReplayed(number) || (size === 0n && number !== firstLog) : !tables.has(number);
+  if (!files.some((file, at) => isLeftover(file, stats[at]?.size))) return;
+  await checkUnlocked(folder);
+  // synchronous, and only files that are still the same: another process may be about to open the folder
+  for (const [at, file] of files.entries()) {
+    const path = join(folder, file.name);
+    const now = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (isLeftover(file, stats[at]?.size) && isSame(now, stats[at])) unlinkSync(path);
+  }
+}
+
+async function statOf(path: string): Promise<BigIntStats | undefined> {
+  return stat(path, { bigint: true }).catch(() => undefined);
+}
+
+function isSame(now: BigIntStats | undefined, before: BigIntStats | undefined): boolean {
+  return now !== undefined && now.ino === before?.ino && now.mtimeNs === before.mtimeNs && now.size === before.size;
+}
