@@ -11,6 +11,7 @@ import {
   type Store
 } from '../../lib/index.ts';
 import { BYTES, COPIED_BYTES, type LevelBatch, type LevelDatabase, type LevelEncodings } from './database.ts';
+import { appendBatch } from './files/append.ts';
 import { checkCurrent, checkFiles } from './files/check.ts';
 import { ClosedMark } from './files/closed-mark.ts';
 import { logBytesIn, makeFolder } from './files/folder.ts';
@@ -121,7 +122,13 @@ function folderStore(path: string, sync: boolean, verify: boolean, reserveBytes:
   };
   const parts = { lock, mark, reserve, prepare, repair };
   const logBytes = () => logBytesIn(path);
-  return new LevelStore({ name: path, sync, encodings: undefined, ...parts, logBytes, canCompact: true });
+  const append = async (batch: Batch) => {
+    await lock.checkFree();
+    await removeLeftovers(path);
+    await reserve.releaseForAppend(batch.bytes);
+    await appendBatch(path, batch, sync);
+  };
+  return new LevelStore({ name: path, sync, encodings: undefined, ...parts, logBytes, append, canCompact: true });
 }
 
 function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
@@ -171,12 +178,14 @@ interface Setup {
    * @param attempt number of attempts that have failed for lack of space
    */
   prepare(failures: number, attempt: number): Promise<LevelDatabase>;
-  /** These four only for a folder. */
+  /** These five only for a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
   readonly reserve?: Reserve;
   /** Returns the size of the logs, whose records `approximateSize` leaves out. */
   readonly logBytes?: () => Promise<number>;
+  /** Writes a batch into the closed folder. */
+  readonly append?: (batch: Batch) => Promise<void>;
   /** Only for a read-only store: deletes the links that were made to open it. */
   readonly release?: () => Promise<void>;
   /** Repairs the files; undefined if that is impossible. */
@@ -199,6 +208,12 @@ class LevelStore implements Store {
   #database: LevelDatabase | undefined;
   /** The error of the commit that has failed since the store was opened. */
   #failure: { readonly error: unknown } | undefined;
+  /** Set while the folder is closed to append a commit; settles when it is open again, or cannot be opened. */
+  #appending: Promise<void> | undefined;
+  /** Number of times that this has been done. */
+  #appendings = 0;
+  /** Commits that were appended to the closed folder since LevelDB has written one. */
+  #appended = 0;
   /** Failed commits since the last successful one. Maybe the folder was deleted or moved: the next open must find a database in it. */
   #failures = 0;
   /** The last `open`, `close` or `repair`; they run one after the other. */
@@ -216,18 +231,18 @@ class LevelStore implements Store {
     if (repair !== undefined) this.repair = () => this.#inTurn(() => this.#repair(repair));
     if (reserve !== undefined)
       this.freeBytes = async () => {
-        this.#requireOpen();
+        await this.#whenOpen();
         return reserve.freeBytes();
       };
     if (!setup.canCompact) return;
     this.size = async () => {
-      const database = this.#requireOpen();
+      const database = await this.#whenOpen();
       // the logs first: if LevelDB turns one into a table meanwhile, its records are counted twice instead of not at all
       const inLogs = (await setup.logBytes?.()) ?? 0;
       return inLogs + (await this.#sizeOf(database, FIRST, LAST));
     };
     this.compact = async () => {
-      const database = this.#requireOpen();
+      const database = await this.#whenOpen();
       const compact = () => this.#compact(database, FIRST, LAST);
       await (reserve === undefined ? compact() : reserve.releaseDuring(compact));
     };
@@ -273,24 +288,25 @@ class LevelStore implements Store {
     });
   }
 
-  async #open(lock: FolderLock | undefined): Promise<void> {
+  async #open(lock: FolderLock | undefined, isNew = true): Promise<void> {
     // a new, empty folder would lose everything that a broker has acknowledged
-    if (this.#failures > 0) await lock?.checkRestored();
+    const failures = this.#failures + this.#appended;
+    if (failures > 0) await lock?.checkRestored();
     const { reserve } = this.#setup;
     for (let attempt = 0; this.#database === undefined; attempt++) {
       try {
-        const database = await this.#setup.prepare(this.#failures, attempt);
+        const database = await this.#setup.prepare(failures, attempt);
         await this.#openDatabase(database, lock);
         this.#database = database;
       } catch (error) {
-        if (reserve === undefined || !isOutOfSpace(error)) throw error;
+        if (reserve?.isKept !== true || !isOutOfSpace(error)) throw error;
         if (attempt < LAST_RELEASE) continue;
         await reserve.takeAgain();
         throw error;
       }
     }
     this.#failure = undefined;
-    await reserve?.start();
+    await reserve?.start(isNew);
   }
 
   async #openDatabase(database: LevelDatabase, lock: FolderLock | undefined): Promise<void> {
@@ -338,45 +354,107 @@ class LevelStore implements Store {
     return done;
   }
 
-  async commit({ keys, values, bytes }: Batch): Promise<void> {
-    if (this.#setup.release !== undefined)
+  async commit(batch: Batch): Promise<void> {
+    const { release, reserve, append, sync, encodings, lock } = this.#setup;
+    if (release !== undefined)
       throw new StateError('STORE_READ_ONLY', `${this.name}: the store is read-only (option scratch)`);
-    const spaceCheck = this.#setup.reserve?.beforeWrite(bytes);
-    if (spaceCheck !== undefined) await spaceCheck;
-    const database = this.#requireOpen();
-    // LevelDB may not find records again that it appends to its log behind a truncated one
-    if (this.#failure !== undefined) throw this.#failure.error;
-    const { sync, encodings, lock } = this.#setup;
     try {
-      const batch: BytesBatch = database.batch();
-      for (let i = 0; i < keys.length; i++) {
-        const value = values[i];
-        if (value === undefined) batch.del(keys[i], encodings);
-        else batch.put(keys[i], value, encodings);
+      const spaceCheck = reserve?.beforeWrite(batch.bytes);
+      if (spaceCheck !== undefined) await spaceCheck;
+      const database = this.#requireOpen();
+      // LevelDB may not find records again that it appends to its log behind a truncated one
+      if (this.#failure !== undefined) throw this.#failure.error;
+      try {
+        const written = batchOf(database, batch, encodings).write({ sync });
+        await (lock?.isCheckDue ? Promise.all([written, lock.check()]) : written);
+        this.#appended = 0;
+      } catch (error) {
+        this.#failure = { error };
+        throw error;
       }
-      const written = batch.write({ sync });
-      await (lock?.isCheckDue ? Promise.all([written, lock.check()]) : written);
-      this.#failures = 0;
     } catch (error) {
-      this.#failure = { error };
-      this.#failures++;
-      throw error;
+      // a large commit that the reserve has refused is refused; LevelDB may be well
+      const mayAppend = reserve?.isKept === true && (this.#failure !== undefined || reserve.isNeeded);
+      if (append === undefined || !mayAppend || !isOutOfSpace(error)) {
+        if (this.#failure !== undefined) this.#failures++;
+        throw error;
+      }
+      await this.#append(() => append(batch), error);
     }
+    this.#failures = 0;
+  }
+
+  /**
+   * Close the folder, write a commit into it, and open it again. Reads wait for that.
+   * @param error what is thrown if the commit cannot be written and the folder is open again
+   * @throws also Error if the folder cannot be opened again
+   */
+  async #append(append: () => Promise<void>, error: unknown): Promise<void> {
+    let isWritten = false;
+    const appended = this.#inTurn(async () => {
+      const database = this.#requireOpen();
+      const { lock } = this.#setup;
+      this.#appendings++;
+      this.#appended++;
+      this.#database = undefined;
+      this.#failure ??= { error: new Error(`${this.name}: the store could not be opened again`) };
+      await this.#closeDatabase(database);
+      const appendAndOpen = async () => {
+        await append().then(
+          () => {
+            isWritten = true;
+          },
+          () => {}
+        );
+        await this.#open(lock, false);
+      };
+      await (lock === undefined ? appendAndOpen() : lock.whileFree(appendAndOpen));
+    });
+    this.#appending = appended
+      .catch(() => {})
+      .finally(() => {
+        this.#appending = undefined;
+      });
+    await appended;
+    if (!isWritten) throw error;
   }
 
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
     const range = { gte: from, lt: to, limit, highWaterMarkBytes: READ_BYTES, ...this.#setup.encodings };
-    const found = await this.#requireOpen()
+    const database = this.#appending === undefined ? this.#requireOpen() : await this.#whenOpen();
+    const appendings = this.#appendings;
+    const found = await database
       .iterator(range)
       .all()
       .catch((error: unknown) => {
+        if (this.#appendings !== appendings) return undefined;
         throw openError(this.name, error, 'read');
       });
+    if (found === undefined) return this.read(from, to, limit); // the folder was closed meanwhile, to append a commit
     return found.map(([key, value]) => ({ key, value }));
+  }
+
+  async #whenOpen(): Promise<LevelDatabase> {
+    await this.#appending;
+    return this.#requireOpen();
   }
 
   #requireOpen(): LevelDatabase {
     if (this.#database === undefined) throw new StateError('STORE_CLOSED', `${this.name}: the store is not open`);
     return this.#database;
   }
+}
+
+function batchOf(
+  database: LevelDatabase,
+  { keys, values }: Batch,
+  encodings: LevelEncodings | undefined
+): Pick<LevelBatch, 'write'> {
+  const batch: BytesBatch = database.batch();
+  for (let i = 0; i < keys.length; i++) {
+    const value = values[i];
+    if (value === undefined) batch.del(keys[i], encodings);
+    else batch.put(keys[i], value, encodings);
+  }
+  return batch;
 }

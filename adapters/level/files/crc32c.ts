@@ -56,6 +56,12 @@ export function isChecksumOfPrefix(masked: number, bytes: Buffer, from: number, 
   return false;
 }
 
+/** Compute the masked checksum of `bytes[from, to)`. */
+export function maskedChecksum(bytes: Buffer, from: number, to: number): number {
+  const crc = crc32c(bytes, from, to);
+  return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0;
+}
+
 function unmask(masked: number): number {
   const rotated = (masked - 0xa282ead8) >>> 0;
   return ((rotated >>> 17) | (rotated << 15)) >>> 0;

@@ -1,10 +1,10 @@
-import { isChecksumOf, isChecksumOfPrefix } from './crc32c.ts';
+import { isChecksumOf, isChecksumOfPrefix, maskedChecksum } from './crc32c.ts';
 
 const BLOCK_BYTES = 32_768;
 /** Checksum (4 bytes), length (2), type (1). */
 const HEADER_BYTES = 7;
 /** A record is a batch. It begins with the sequence number of its first change (64 bit) and the number of changes (32 bit). */
-const BATCH_HEADER_BYTES = 12;
+export const BATCH_HEADER_BYTES = 12;
 const FULL = 1;
 const FIRST = 2;
 const MIDDLE = 3;
@@ -82,6 +82,21 @@ export function readRecords(log: Buffer): LogRecords {
   const isIncomplete = parts.length > 0;
   const isComplete = !isIncomplete && (readEnd === log.length || blockEndOf(readEnd) - readEnd < HEADER_BYTES);
   return { records, badAt: isComplete ? undefined : isIncomplete ? recordAt : readEnd, isTruncated: !isComplete };
+}
+
+/** Build a file in LevelDB's log format that contains one record. */
+export function logOf(record: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  const size = BLOCK_BYTES - HEADER_BYTES;
+  for (let at = 0; at === 0 || at < record.length; at += size) {
+    const [isFirst, isLast] = [at === 0, at + size >= record.length];
+    const part = Buffer.concat([Buffer.alloc(HEADER_BYTES), record.subarray(at, at + size)]);
+    part[HEADER_BYTES - 1] = isFirst ? (isLast ? FULL : FIRST) : isLast ? LAST : MIDDLE;
+    part.writeUInt16LE(part.length - HEADER_BYTES, 4);
+    part.writeUInt32LE(maskedChecksum(part, HEADER_BYTES - 1, part.length), 0);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
 }
 
 /** Whether the first record of a log is complete and contains changes, so that LevelDB reads at least that one. */

@@ -10,6 +10,8 @@ export interface Manifest {
   readonly file: string | undefined;
   /** Size in bytes of each table, by the number of the table. */
   readonly tables: ReadonlyMap<number, number>;
+  /** The last sequence number in the tables. Each change of a record has one; the latest change of a key counts. */
+  readonly lastSequence: number;
   /** Whether LevelDB replays this log when it opens the database. */
   isReplayed(log: number): boolean;
   /**
@@ -30,6 +32,7 @@ interface Edits {
   readonly removed: Set<number>;
   firstLog: number;
   previousLog: number;
+  lastSequence: number;
 }
 
 /**
@@ -38,7 +41,7 @@ interface Edits {
  * @throws Error from the file system if the manifest exists but cannot be read
  */
 export async function readManifest(folder: string, file?: string): Promise<Manifest> {
-  const edits: Edits = { tables: new Map(), removed: new Set(), firstLog: Infinity, previousLog: 0 };
+  const edits: Edits = { tables: new Map(), removed: new Set(), firstLog: Infinity, previousLog: 0, lastSequence: 0 };
   let badRecord: Pick<Manifest, 'badAt' | 'isTruncated'> = { badAt: undefined, isTruncated: false };
   let manifestNumber = 0;
   try {
@@ -61,6 +64,7 @@ export async function readManifest(folder: string, file?: string): Promise<Manif
     isTruncated: badRecord.isTruncated && firstLog !== Infinity,
     file,
     tables,
+    lastSequence: edits.lastSequence,
     isReplayed: (log) => log >= firstLog || log === previousLog,
     firstLog: firstLog === 0 || firstLog === Infinity ? undefined : firstLog,
     isObsolete: (table) => !tables.has(table) && (removed.has(table) || table < manifestNumber)
@@ -101,7 +105,8 @@ function apply(edit: Buffer, edits: Edits): void {
       reader.readBytes(reader.readVarint());
     } else if (tag === 2) edits.firstLog = reader.readVarint();
     else if (tag === 9) edits.previousLog = reader.readVarint();
-    else if (tag === 3 || tag === 4) reader.readVarint();
+    else if (tag === 4) edits.lastSequence = reader.readVarint();
+    else if (tag === 3) reader.readVarint();
     else throw new Error(`unknown tag ${tag} in the manifest`);
   }
 }

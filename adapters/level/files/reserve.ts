@@ -76,6 +76,7 @@ export class Reserve {
   #regrowAtMs = 0;
   /** The next commit is the first one since the folder was opened. */
   #isFirst = false;
+  #isNeeded = false;
   /** Bytes that may be written before the free space is checked again. */
   #uncheckedBytes = CHECK_EVERY_BYTES;
 
@@ -86,9 +87,12 @@ export class Reserve {
     this.#configuredBytes = wanted;
   }
 
-  /** Adjust the size of the file now and once a second; to be called when the folder is open. */
-  async start(): Promise<void> {
-    this.#isFirst = true;
+  /**
+   * Adjust the size of the file now and once a second; to be called when the folder is open.
+   * @param isNew false if it was closed only to append a commit
+   */
+  async start(isNew = true): Promise<void> {
+    this.#isFirst = isNew;
     this.#timer ??= setInterval(() => void this.#tryAdjust(), CHECK_EVERY_MS).unref();
     await this.#tryAdjust();
   }
@@ -138,10 +142,28 @@ export class Reserve {
    * 256th of the free space, and for each commit while space is short
    */
   beforeWrite(bytes: number): Promise<void> | undefined {
-    const isNeeded = this.#isFirst || bytes <= SMALL_COMMIT_BYTES;
+    this.#isNeeded = this.#isFirst || bytes <= SMALL_COMMIT_BYTES;
     this.#isFirst = false;
     this.#uncheckedBytes -= bytes;
-    return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes, isNeeded);
+    return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes, this.#isNeeded);
+  }
+
+  /** Whether the folder has a reserve. */
+  get isKept(): boolean {
+    return this.#configuredBytes !== 0;
+  }
+
+  /** Whether the commit of the last `beforeWrite` may use the share for small commits. */
+  get isNeeded(): boolean {
+    return this.#isNeeded;
+  }
+
+  /**
+   * Release space for the commit of the last `beforeWrite`, if it is written while the folder is closed.
+   * @throws Error ENOSPC with `isUntouched` if that would take the space for opening the folder
+   */
+  async releaseForAppend(bytes: number): Promise<void> {
+    await this.#checkSpace(bytes, this.#isNeeded);
   }
 
   async #checkSpace(bytes: number, isNeeded: boolean): Promise<void> {
