@@ -211,6 +211,7 @@ export class Ledger {
       }
       this.#madeAt = madeAt;
       this.isOpen = this.#isCommitKnown = true;
+      [this.#partBytes, this.#reopenMs] = [Infinity, FIRST_REOPEN_MS];
       this.#isUrgent = false;
       if (this.#dirty.length > 0) this.#requestCommit(); // changes that could not be written before
       return seen;
@@ -577,8 +578,7 @@ export class Ledger {
   #recovered(): void {
     this.isFailed = this.#isTrial = false;
     this.#isCommitKnown = true;
-    this.#partBytes = Infinity;
-    this.#reopenMs = FIRST_REOPEN_MS;
+    [this.#partBytes, this.#reopenMs] = [Infinity, FIRST_REOPEN_MS];
     this.#host.storeRecovered();
   }
 

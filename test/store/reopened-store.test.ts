@@ -350,3 +350,26 @@ describe('A store that fails at any single commit', () => {
     });
   }
 });
+
+describe('A store that fails again after its broker was stopped and started', () => {
+  it('is opened again as soon as after its first failure', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store });
+    kit.broker.on('error', () => undefined);
+    const fail = () => assert.rejects(async () => kit.broker.publish('t', 'x', { retain: true, qos: 1 }));
+    store.fault = 'rejects';
+    await fail();
+    await kit.clock.advance('60s');
+    await assert.rejects(kit.broker.stop());
+    store.fault = undefined;
+    await kit.broker.start();
+    store.faultAt.set(store.commits + 1, 'rejects');
+    let isRecovered = false;
+    kit.broker.on('store.recovered', () => {
+      isRecovered = true;
+    });
+    await fail();
+    await kit.clock.advance('1s');
+    assert.equal(isRecovered, true);
+  });
+});
