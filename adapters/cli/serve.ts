@@ -63,8 +63,8 @@ environment, and the environment overrides the file. This also applies to --memo
 
 /** Warn if the file system of the data folder is smaller than the README recommends. */
 async function warnOfSmallDisk(folder: string, shell: Shell): Promise<void> {
-  const { blocks, bsize } = await statfs(folder);
-  if (blocks * bsize >= SMALL_DISK_BYTES) return;
+  const fileSystem = await statfs(folder).catch(() => undefined); // the store reports a folder that is gone
+  if (fileSystem === undefined || fileSystem.blocks * fileSystem.bsize >= SMALL_DISK_BYTES) return;
   const text = 'if queues fill it, messages are refused and the store may fail; use 64 MB or more';
   log(shell, `warning: the file system of ${folder} is smaller than 64 MB; ${text}`);
 }

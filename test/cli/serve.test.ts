@@ -99,10 +99,15 @@ describe('serve', () => {
     const home = mkdtempSync(join(tmpdir(), 'embermq-serve-'));
     const folder = join(home, 'data');
     const shell = testShell();
+    const { stdout } = shell;
+    const write = stdout.write.bind(stdout);
+    t.mock.method(stdout, 'write', (text: string) => {
+      rmSync(folder, { recursive: true }); // as soon as serve is ready, before it looks at the size of the file system
+      return write(text);
+    });
     const code = runCommand(['serve', ...PORTS, '--data-dir', folder], shell);
     try {
       const { mqtt } = await readyPorts(shell, code);
-      rmSync(folder, { recursive: true });
       const later = performance.now() + 2_000;
       t.mock.method(performance, 'now', () => later); // the broker checks the folder once a second
       const pub = ['pub', '-p', String(mqtt), '-t', 'a', '-m', 'lost', '-q', '1', '-r'];
