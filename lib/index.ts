@@ -93,7 +93,6 @@ export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { PacketTap } from './monitor/packet-taps.ts';
 export type { Alarm } from './monitor/sys.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
-export { decodePacket } from './packets/decode-packet.ts';
 export type { Message, MessageInput } from './packets/message.ts';
 export { ReasonCode, reasonName } from './packets/reason-codes.ts';
 export type {

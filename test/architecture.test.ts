@@ -18,7 +18,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['access', 'monitor', 'tools'],
   ['broker'],
   ['testing'],
-  ['index', 'machines']
+  ['index', 'machines', 'decoder']
 ];
 
 /** These folders import less than their row allows. */

@@ -12,7 +12,7 @@ export interface PacketTap {
   /** The `Broker` that received or sent the packet. */
   readonly broker: object;
   readonly client: ClientInfo;
-  /** The complete packet. Copy it to use it later. `decodePacket(bytes, client.protocolVersion)` decodes it. */
+  /** The complete packet. Copy it to use it later. `decodePacket(bytes, client.protocolVersion)` of `embermq/decoder` decodes it. */
   readonly bytes: Buffer;
 }
 

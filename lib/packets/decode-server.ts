@@ -75,7 +75,7 @@ export function decodeServerPacket(
 }
 
 /** The MQTT 5.0 reason codes that correspond to the return codes 0 to 5 of 3.x. */
-const RETURN_CODES: readonly number[] = [
+export const RETURN_CODES: readonly number[] = [
   ReasonCode.success,
   ReasonCode.unsupportedProtocolVersion,
   ReasonCode.clientIdentifierNotValid,

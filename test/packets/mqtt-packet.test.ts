@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import mqttPacket from 'mqtt-packet';
+import { decodePacket } from '../../lib/decoder.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import type { Packet, Properties, ProtocolVersion } from '../../lib/packets/types.ts';
 import { clientPacket, runs, serverPacket } from './arbitraries.ts';
@@ -143,6 +144,15 @@ for (const version of [3, 4, 5] as const) {
             for (const name of Object.keys(want)) assert.deepEqual(got[name], want[name], name);
           }),
           runs(`mqtt-packet reads, ${side}, version ${version}`, 1_000)
+        );
+      });
+
+      it('decodes it for decodePacket, which returns the packet that was encoded', () => {
+        fc.assert(
+          fc.property(packets.map(withUniqueNames), (packet) => {
+            assert.deepEqual(sorted(decodePacket(encode(packet, version), version)), sorted(packet));
+          }),
+          runs(`decodePacket, ${side}, version ${version}`, 1_000)
         );
       });
 

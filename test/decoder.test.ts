@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, it } from 'node:test';
-import { decodePacket, type Packet, type PacketTap } from '../../lib/index.ts';
-import { encode } from '../../lib/packets/encode.ts';
-import { createTestBroker } from '../../lib/testing/index.ts';
+import fc from 'fast-check';
+import { decodePacket } from '../lib/decoder.ts';
+import type { BrokerError, Packet, PacketTap, ProtocolVersion } from '../lib/index.ts';
+import { encode } from '../lib/packets/encode.ts';
+import { PacketType } from '../lib/packets/types.ts';
+import { createTestBroker } from '../lib/testing/index.ts';
+import { runs } from './packets/arbitraries.ts';
 
 describe('decodePacket', () => {
   it('decodes the packets of the diagnostics channels in every version', async () => {
@@ -70,6 +74,41 @@ describe('decodePacket', () => {
     });
   });
 
+  it('decodes packets that the broker refuses', () => {
+    const bytes = Buffer.from('3005000361232f', 'hex'); // a wildcard in a topic name
+    assert.deepEqual(decodePacket(bytes, 4), {
+      cmd: 'publish',
+      topic: 'a#/',
+      payload: Buffer.alloc(0),
+      qos: 0,
+      dup: false,
+      retain: false
+    });
+  });
+
+  it('keeps every user property, those of one name next to each other', () => {
+    const userProperties = [
+      ['a', '1'],
+      ['__proto__', '2'],
+      ['a', '3']
+    ] as const;
+    const publish = {
+      cmd: 'publish',
+      topic: 'a',
+      payload: Buffer.alloc(0),
+      qos: 0,
+      dup: false,
+      retain: false
+    } as const;
+    const packet = decodePacket(encode({ ...publish, properties: { userProperties } }, 5), 5);
+    assert.ok(packet.cmd === 'publish');
+    assert.deepEqual(packet.properties?.userProperties, [
+      ['a', '1'],
+      ['a', '3'],
+      ['__proto__', '2']
+    ]);
+  });
+
   it('refuses bytes that are not exactly one packet with PACKET_INVALID', () => {
     const ping = Buffer.from([0xc0, 0]);
     const wrong = [
@@ -77,8 +116,30 @@ describe('decodePacket', () => {
       Buffer.from([0x30, 5, 0]),
       Buffer.concat([ping, ping]),
       Buffer.from([0x00, 0]),
+      Buffer.from([0x20, 0]), // CONNACK without its flags
+      Buffer.from([0x40, 1, 0]), // PUBACK with half a packet id
+      Buffer.from([0x30, 6, 0, 1, 0x61, 4, 0x26, 0]), // a property that is cut off
       'text'
     ];
     for (const bytes of wrong) assert.throws(() => decodePacket(bytes as Buffer, 5), { code: 'PACKET_INVALID' });
+  });
+
+  it('returns a packet or throws PACKET_INVALID, whatever the bytes are', () => {
+    const input = fc.tuple(
+      fc.constantFrom(3, 4, 5),
+      fc.integer({ min: 0, max: 255 }),
+      fc.uint8Array({ maxLength: 40 })
+    );
+    fc.assert(
+      fc.property(input, ([version, first, rest]) => {
+        const bytes = Buffer.from([first, rest.length, ...rest]);
+        try {
+          assert.ok(decodePacket(bytes, version as ProtocolVersion).cmd in PacketType);
+        } catch (error) {
+          assert.equal((error as BrokerError).code, 'PACKET_INVALID', String(error));
+        }
+      }),
+      runs('decodePacket, random bytes', 5_000)
+    );
   });
 });
