@@ -181,6 +181,7 @@ function take(packet: Packet, known: Known, limits: Limits): void {
       return;
     case 'publish': {
       mustBePlain(packet.topic);
+      mustBePlain(packet.properties?.responseTopic ?? '');
       const alias = packet.properties?.topicAlias ?? 0;
       if (alias > limits.maxTopicAlias) throw new End('refused', 0x94);
       if (packet.topic === '' && !known.aliases.has(alias)) throw new End('refused', 0x82);
@@ -246,7 +247,8 @@ function takeConnect(packet: ConnectPacket, known: Known, limits: Limits): void 
   if (known.maxFrame < NARROW) throw new End('narrow');
   const state = known.state;
   known.state = 'new'; // refused here, so it was never connected
-  for (const text of [clientId, packet.username, packet.will?.topic]) mustBePlain(text ?? '');
+  for (const text of [clientId, packet.username, packet.will?.topic, packet.will?.properties?.responseTopic])
+    mustBePlain(text ?? '');
   known.state = state;
   const isNameless = clientId === '' && (protocolVersion === 3 || (protocolVersion === 4 && !clean));
   if (isNameless || Buffer.byteLength(clientId) > limits.maxClientidLen) throw refusedAtConnect(known, 0x85);
