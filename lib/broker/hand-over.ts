@@ -6,6 +6,7 @@ import type { SessionLog } from '../session/log.ts';
 import type { Announcements, HandOverPort } from '../session/ports.ts';
 import type { PersistedMessage } from '../session/segment.ts';
 import type { Session } from '../session/session.ts';
+import { afterCommit } from '../store/after-commit.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
@@ -166,18 +167,9 @@ export class StoredHandOver {
 
   /** Resolves when the changes are committed, whether by the first attempt or a later one. */
   #committed(): Promise<void> {
-    const ledger = this.#ledger;
     this.#log.flowChanged();
-    const { ticket } = ledger;
     return new Promise((resolve) => {
-      ledger.wait({
-        commitSucceeded: (settled) => {
-          if (settled < ticket) return true;
-          resolve();
-          return false;
-        },
-        commitFailed: () => true
-      });
+      afterCommit(this.#ledger, resolve, this.#ledger.ticket);
     });
   }
 }

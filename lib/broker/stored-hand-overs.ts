@@ -2,6 +2,7 @@ import type { WorkCount } from '../base/pending-work.ts';
 import { BaseTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
+import { afterCommit } from '../store/after-commit.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import type { StoredHandOver } from './hand-over.ts';
@@ -105,7 +106,8 @@ export class StoredHandOvers extends BaseTimer {
       const { ledger } = host;
       if (ledger?.isOpen !== true)
         this.#waiting.add(handOver); // the next start runs it
-      else if (ledger.isFailed) this.#runAfterRecovery(handOver, ledger);
+      else if (ledger.isFailed)
+        afterCommit(ledger, () => this.#runAgain(handOver)); // until then each attempt would fail at once, in an endless loop
       else {
         host.announcer.failed(error, 'handing messages over', session?.client);
         if ((error as { code?: unknown }).code !== 'STORE_TOO_NEW') this.#runLater(handOver);
@@ -118,17 +120,6 @@ export class StoredHandOvers extends BaseTimer {
     const ring = () => this.#runAgain(handOver);
     const timer: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
     this.#host.wheel.arm(timer, delayMs);
-  }
-
-  /** Run a hand-over when a failed store can be written again. A closed store fails every attempt at once, in an endless loop of promises. */
-  #runAfterRecovery(handOver: StoredHandOver, ledger: Ledger): void {
-    ledger.wait({
-      commitSucceeded: () => {
-        this.#runAgain(handOver);
-        return false;
-      },
-      commitFailed: () => true
-    });
   }
 
   #runAgain(handOver: StoredHandOver): void {

@@ -1,5 +1,6 @@
 import type { WorkCount } from '../base/pending-work.ts';
 import type { Announcements } from '../session/ports.ts';
+import { afterCommit } from '../store/after-commit.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { Durable, Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
@@ -40,7 +41,7 @@ export class Sweeper implements Durable {
     this.#isBusy = true;
     this.#sweep()
       .catch((error: unknown) => {
-        if (this.#ledger.isFailed) this.#resumeAfterCommit();
+        if (this.#ledger.isFailed) afterCommit(this.#ledger, () => this.#resume());
         else this.#host.announcer.failed(error, 'deleting queues of ended sessions from the store', undefined);
       })
       .finally(() => {
@@ -48,14 +49,8 @@ export class Sweeper implements Durable {
       });
   }
 
-  #resumeAfterCommit(): void {
-    this.#ledger.wait({
-      commitSucceeded: () => {
-        if (!this.#isStopped) this.begin();
-        return false;
-      },
-      commitFailed: () => true
-    });
+  #resume(): void {
+    if (!this.#isStopped) this.begin();
   }
 
   /** Stop deleting. The next start continues. */

@@ -8,6 +8,7 @@ import type { QoS } from '../packets/types.ts';
 import type { PendingFeed } from '../retained/retained-feed.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
+import { afterCommit } from '../store/after-commit.ts';
 import { inStore } from '../store/commits.ts';
 import { Kind, numberKey } from '../store/keys.ts';
 import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
@@ -803,13 +804,7 @@ export class SessionLog extends StoredQueue implements Durable {
     const session = this.#session;
     if (this.#epoch !== epoch) return;
     if (this.#ledger.isFailed) {
-      this.#ledger.wait({
-        commitSucceeded: () => {
-          this.#endPage(epoch);
-          return false;
-        },
-        commitFailed: () => true
-      });
+      afterCommit(this.#ledger, () => this.#endPage(epoch));
       return;
     }
     this.#isPaging = false;
