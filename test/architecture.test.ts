@@ -44,8 +44,6 @@ const LARGE: Readonly<Record<string, number>> = {
   'lib/packets/message.ts Message, public members': 32,
   'lib/session/delivery.ts Delivery, public members': 30,
   'lib/session/lifecycle.ts Lifecycle, public members': 36,
-  'lib/session/log.ts SessionLog, lines': 821,
-  'lib/session/log.ts SessionLog, public members': 34,
   'lib/session/outbound-flows.ts OutboundFlows, public members': 26,
   'lib/session/session-client.ts SessionClient, public members': 29,
   'lib/session/session.ts Session, public members': 34,

@@ -260,11 +260,7 @@ export class Admission {
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
       this.#after(loading, connection, () => {
-        try {
-          if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
-        } finally {
-          if (stored?.state === 'disconnected') stored.log?.unloadSoon();
-        }
+        if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
       });
       return;
     }

@@ -2,6 +2,7 @@ import type { WorkCount } from '../base/pending-work.ts';
 import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import { type Group, mayReach, type Subscription } from '../routing/subscription.ts';
+import type { HandOverQueue } from '../session/hand-over-queue.ts';
 import type { SessionLog } from '../session/log.ts';
 import type { Announcements, HandOverPort } from '../session/ports.ts';
 import type { PersistedMessage } from '../session/segment.ts';
@@ -79,6 +80,7 @@ export class StoredHandOver {
   readonly #ledger: Ledger;
   readonly #session: Session;
   readonly #log: SessionLog;
+  readonly #queue: HandOverQueue;
   readonly #handOver: HandOver;
   readonly #reason: DropReason;
   /** Number of consecutive failures without a successful record in between. */
@@ -91,7 +93,7 @@ export class StoredHandOver {
     this.#log = log;
     this.#handOver = handOver;
     this.#reason = reason;
-    log.beginHandOver();
+    this.#queue = log.beginHandOver();
   }
 
   /**
@@ -106,12 +108,12 @@ export class StoredHandOver {
       if (!this.#host.life.isRunning) return false;
       work.begin();
       try {
-        const page = await this.#log.nextToHandOver();
+        const page = await this.#queue.next();
         if (page === undefined) return true;
         await this.#giveAll(page);
         this.failures = 0;
       } catch (error) {
-        this.#log.repeatHandOver();
+        this.#queue.repeat();
         throw error;
       } finally {
         work.end();
@@ -138,7 +140,7 @@ export class StoredHandOver {
       }
       // Called once, because a group chooses another member each time.
       const member = this.#handOver.choose(message);
-      const flightQos = log.flightQos(record);
+      const flightQos = this.#queue.flightQos(record);
       if (message.qos === 2 && flightQos === undefined && member?.subscriber.isPersisted === false) {
         taken.push([message, member]);
       } else {
@@ -200,7 +202,7 @@ export class HandOvers implements HandOverPort<Session> {
 
   begin(session: Session, reason: DropReason): boolean {
     const { log } = session;
-    const handOver = log === undefined || log.count === 0 ? undefined : this.#of(session);
+    const handOver = log === undefined || log.messages.count === 0 ? undefined : this.#of(session);
     if (log === undefined || handOver === undefined) return false;
     this.#host.persistence?.handOver(session, new StoredHandOver(this.#host, session, log, handOver, reason));
     return true;

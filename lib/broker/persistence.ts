@@ -226,7 +226,7 @@ export class Persistence {
     for (const session of sessions.values()) {
       if (content.handingOver.has(session)) continue;
       host.sessions.add(session, session.createdAt);
-      session.log?.resized();
+      session.log?.queue.resized();
       host.sessions.notePersistence(session, session.client.isPersistent);
     }
     for (const { session, subscription } of subscriptions) {

@@ -34,7 +34,11 @@ export interface FiguresSource {
   };
   /** The session in the store; undefined if it is in memory alone. */
   readonly log:
-    | { readonly waiting: number; readonly flows: { readonly inflight: number; readonly awaitingRel: number } }
+    | {
+        readonly queue: { readonly waiting: number };
+        /** While the client is away. */
+        readonly offline: { readonly inflight: number; readonly awaitingRel: number } | undefined;
+      }
     | undefined;
 }
 
@@ -150,7 +154,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'max_subscriptions'
   },
   inflight: {
-    from: ({ log, delivery }) => log?.flows.inflight ?? delivery.flows.inflight?.count ?? 0,
+    from: ({ log, delivery }) => log?.offline?.inflight ?? delivery.flows.inflight?.count ?? 0,
     unit: 'messages',
     later: 'inflight',
     earlier: 'inflight_len'
@@ -162,7 +166,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'max_inflight'
   },
   mqueueLen: {
-    from: ({ log, delivery }) => Math.max(log?.waiting ?? 0, delivery.backlog?.length ?? 0),
+    from: ({ log, delivery }) => Math.max(log?.queue.waiting ?? 0, delivery.backlog?.length ?? 0),
     unit: 'messages',
     later: 'mqueue_len',
     earlier: 'mqueue_len'
@@ -180,7 +184,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'mqueue_dropped'
   },
   awaitingRel: {
-    from: ({ log, inbound }) => log?.flows.awaitingRel ?? inbound?.count ?? 0,
+    from: ({ log, inbound }) => log?.offline?.awaitingRel ?? inbound?.count ?? 0,
     unit: 'ids',
     later: 'awaiting_rel',
     earlier: 'awaiting_rel_len'

@@ -122,7 +122,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
     const { log, connection } = this.flows;
-    if (log !== undefined && (qos > 0 || connection === undefined || log.qos0Count > 0))
+    if (log !== undefined && (qos > 0 || connection === undefined || log.messages.qos0Count > 0))
       return this.#offerPersisted(log, message, qos, retain, ids);
     return this.#offerNow(message, qos, retain, ids, undefined);
   }
@@ -141,13 +141,13 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     }
     const isInMemory =
       this.flows.connection !== undefined &&
-      log.isCaughtUp &&
+      log.messages.isCaughtUp &&
       (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.flows.zone.mqueuePriorities !== undefined);
     const persisted = log.append(message, qos, retain, ids, isInMemory);
     if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
-    if (this.flows.ports.ledger?.isFailed) log.trim(); // there may be no commit for long
+    if (this.flows.ports.ledger?.isFailed) log.queue.trim(); // there may be no commit for long
     return true;
   }
 
@@ -288,11 +288,11 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     const { connection, log } = flows;
     if (connection === undefined || this.#isPumpScheduled) return;
     if (flows.resending !== undefined) flows.resendSome();
-    if (log !== undefined && !log.isCaughtUp) {
+    if (log !== undefined && !log.messages.isCaughtUp) {
       const hasPriorities = this.flows.zone.mqueuePriorities !== undefined;
       if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
       // the order by priority is known only when all messages are in memory
-      if (!log.isCaughtUp && hasPriorities) return;
+      if (!log.messages.isCaughtUp && hasPriorities) return;
     }
     if (backlog === undefined && this.feeds === undefined) return;
     let left = MAX_PUMPED;
@@ -355,7 +355,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       !this.flows.zone.upgradeQos &&
       this.feeds === undefined &&
       this.#deferred === undefined &&
-      (this.backlog?.qos0Count ?? 0) + (flows.log?.qos0Count ?? 0) === 0;
+      (this.backlog?.qos0Count ?? 0) + (flows.log?.messages.qos0Count ?? 0) === 0;
     this.outboundFastPath = isClear ? layout : 0;
   }
 

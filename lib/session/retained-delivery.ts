@@ -74,7 +74,7 @@ export class RetainedDelivery {
   /** Whether a retained message of QoS 1 or 2 may be sent now. Messages in the backlog are sent first. */
   get #hasQuota(): boolean {
     const { backlog, flows } = this.#owner;
-    const isFirst = (backlog?.length ?? 0) === 0 && (flows.log === undefined || flows.log.isCaughtUp);
+    const isFirst = (backlog?.length ?? 0) === 0 && (flows.log === undefined || flows.log.messages.isCaughtUp);
     return isFirst && flows.room() > 0;
   }
 

@@ -241,7 +241,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
     const { sessions, pressure } = engineOf(kit.broker);
     const { storedBacklog } = pressure;
     let bytes = 0;
-    for (const { log } of sessions.values()) bytes += log?.bytes ?? 0;
+    for (const { log } of sessions.values()) bytes += log?.messages.bytes ?? 0;
     assert.ok(bytes > 2 * COUNT * KB, `${bytes} bytes`);
     assert.equal(storedBacklog.bytes, bytes);
   }
@@ -312,7 +312,7 @@ describe('The reason of a drop while the queues of all sessions are shortened', 
     const log = engineOf(broker).sessions.get('away')?.log;
     assert.ok(log !== undefined);
     lives.store.turnsToRead = () => 20;
-    const shortened = log.shorten(log.limitedBytes - 10 * KB);
+    const shortened = log.queue.shorten(log.queue.limitedBytes - 10 * KB);
     await turns(5);
     const published = Array.from({ length: 300 }, (_, n) => broker.publish(`${900 + n}`, Buffer.alloc(KB), { qos: 1 }));
     await Promise.all([shortened, ...published]);

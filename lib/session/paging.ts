@@ -1,0 +1,141 @@
+import { BrokerError } from '../base/errors.ts';
+import { afterCommit } from '../store/after-commit.ts';
+import type { Entry } from '../store/store.ts';
+import type { Inflight } from './inflight.ts';
+import type { LogPorts } from './log-ports.ts';
+import { type PersistedMessage, segmentFirst } from './segment.ts';
+import { SegmentReader } from './segment-reader.ts';
+
+/** After a page with fewer bytes than this, the next page has twice as many records. */
+const SMALL_PAGE_BYTES = 65_536;
+/** After a page with more bytes than this, the next page has half as many records. */
+const LARGE_PAGE_BYTES = 1_048_576;
+/** Most records of a page. */
+const MAX_PAGE_RECORDS = 1_000;
+
+/**
+ * Reads the messages of a session into memory, page by page: those in flight before its client is connected, the others as they are sent.
+ *
+ * A session has one from the first page until the client disconnects. A page that is being read then is discarded.
+ */
+export class Paging {
+  readonly #log: LogPorts;
+  readonly #reader: SegmentReader;
+  #records = 32;
+  #isReading = false;
+  /** The client has disconnected. */
+  isStopped = false;
+  /** Messages that are in flight, and where they go: packet ids by message number. */
+  #wanted: Map<number, number> | undefined = undefined;
+  #inflight: Inflight | undefined = undefined;
+
+  constructor(log: LogPorts) {
+    this.#log = log;
+    this.#reader = new SegmentReader(log);
+  }
+
+  /** Discard the page that is being read, and read no more. */
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  /**
+   * Load messages in flight. Further messages on the way go to the backlog.
+   * @param wanted packet ids by message number
+   * @throws the error of the store
+   */
+  async load(inflight: Inflight, wanted: Map<number, number>): Promise<void> {
+    const { messages } = this.#log;
+    this.#inflight = inflight;
+    this.#wanted = wanted;
+    while (wanted.size > 0 && !messages.isCaughtUp && !this.isStopped) await this.#read();
+    if (this.isStopped) return;
+    this.#wanted = this.#inflight = undefined;
+    for (const id of wanted.values()) inflight.free(id); // the message is lost; the error was reported
+  }
+
+  /** Start to read the next page, unless one is being read; then send what waits. */
+  start(): void {
+    if (this.#isReading) return;
+    const { session } = this.#log;
+    this.#isReading = true;
+    session.ports.work.begin();
+    this.#read()
+      .then(
+        () => this.#end(),
+        (error: unknown) => this.#failed(error)
+      )
+      .catch((error: unknown) => session.failInternally(error, 'sending queued messages'))
+      .finally(() => session.ports.work.end());
+  }
+
+  #end(): void {
+    if (this.isStopped) return;
+    this.#isReading = false;
+    this.#log.session.delivery.pump();
+  }
+
+  /** A page could not be read. Try again when the store works again; if it has not failed, close the connection. */
+  #failed(error: unknown): void {
+    if (this.isStopped) return;
+    const { session, ledger } = this.#log;
+    if (ledger.isFailed) {
+      afterCommit(ledger, () => this.#end());
+      return;
+    }
+    this.#isReading = false;
+    session.ports.announcer.failed(error, 'reading queued messages from the store', session.client);
+    if (session.delivery.flows.isOnline) session.lifecycle.close('store_failed');
+  }
+
+  /** Read one page: records of the store, or at last the messages that are in no segment yet. */
+  async #read(): Promise<void> {
+    const { messages, queue, session } = this.#log;
+    const { pageFrom, unwritten } = messages;
+    if (pageFrom >= unwritten) {
+      for (const persisted of messages.outsideSegments(pageFrom)) this.#place(persisted);
+      messages.placedTo(messages.next);
+      queue.trimBacklog();
+      return;
+    }
+    const limit = this.#records;
+    const entries = await this.#reader.records(pageFrom, unwritten, limit);
+    if (this.isStopped) return;
+    session.ports.time.read();
+    let bytes = 0;
+    for (const entry of entries) {
+      bytes += entry.value.length;
+      const fault = this.#placeSegment(entry);
+      if (fault === undefined) continue;
+      await this.#reader.discard(entry, unwritten, fault);
+      if (this.isStopped) return;
+    }
+    if (entries.length < limit) messages.placedTo(unwritten);
+    if (bytes < SMALL_PAGE_BYTES) this.#records = Math.min(limit * 2, MAX_PAGE_RECORDS);
+    else if (bytes > LARGE_PAGE_BYTES) this.#records = Math.max(limit >> 1, 1);
+    queue.trimBacklog();
+  }
+
+  /** Put the messages of a record into memory. @returns the error if the record is damaged */
+  #placeSegment(entry: Entry): BrokerError | undefined {
+    const { messages } = this.#log;
+    const read = this.#reader.read(entry);
+    if (read instanceof BrokerError) {
+      messages.placedTo(segmentFirst(entry.key) + 1);
+      return read;
+    }
+    messages.placedTo(read.end, read.segment);
+    for (const persisted of read.messages) this.#place(persisted);
+    return undefined;
+  }
+
+  #place(persisted: PersistedMessage): void {
+    if (persisted.isDone) return;
+    const id = this.#wanted?.get(persisted.seq);
+    if (id === undefined) this.#log.session.delivery.queue(persisted);
+    else {
+      this.#wanted?.delete(persisted.seq);
+      this.#inflight?.restoreMessage(id, persisted);
+    }
+  }
+}
