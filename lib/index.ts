@@ -41,7 +41,8 @@ export type { Retained } from './broker/retained.ts';
 export type { KickOptions, SessionHandle } from './broker/session-handle.ts';
 export type { Sessions } from './broker/sessions.ts';
 export type { Table } from './broker/tables.ts';
-export { Client, type ClientListener, connectClient } from './client/client.ts';
+export { Client, connectClient } from './client/client.ts';
+export type { ClientListener } from './client/listeners.ts';
 // under names of their own: the broker has a MessageHandler and SubscribeOptions, too
 export type {
   MessageHandler as ClientMessageHandler,

@@ -1,0 +1,5 @@
+/** The promise of an operation that waits for the server. */
+export interface Pending<T> {
+  resolve(value: T): void;
+  reject(error: Error): void;
+}
