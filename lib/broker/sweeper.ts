@@ -1,8 +1,9 @@
 import type { WorkCount } from '../base/pending-work.ts';
 import type { Announcements } from '../session/ports.ts';
 import { afterCommit } from '../store/after-commit.ts';
+import type { Durable } from '../store/durable.ts';
 import { Kind, numberKey } from '../store/keys.ts';
-import type { Durable, Ledger } from '../store/ledger.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 

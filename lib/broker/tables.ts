@@ -1,6 +1,7 @@
 import { InvalidInput, StateError } from '../base/errors.ts';
+import type { CommitFailure, Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
-import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import { frozen, type TableEntry } from '../store/table-record.ts';
 

@@ -1,7 +1,8 @@
 import type { Session } from '../session/session.ts';
 import type { WillState } from '../session/will.ts';
+import type { Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
-import type { Durable, Ledger } from '../store/ledger.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 
 /** The persisted will of a session that ends with its connection. If the process ends first, the next start publishes the will. */

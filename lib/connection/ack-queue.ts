@@ -1,4 +1,5 @@
-import type { Ledger, Waiter } from '../store/ledger.ts';
+import type { Waiter } from '../store/durable.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { Pause } from './pause.ts';
 
 export const PUBACK = 0x40;

@@ -1,7 +1,8 @@
 import { TextMap } from '../base/text-map.ts';
 import type { Message } from '../packets/message.ts';
+import type { CommitFailure, Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
-import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
+import type { Ledger } from '../store/ledger.ts';
 import { writeMessage } from '../store/message-record.ts';
 import type { Draft } from '../store/record.ts';
 import type { RetainedMessages } from './retained-messages.ts';

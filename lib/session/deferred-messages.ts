@@ -1,6 +1,7 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
-import type { Ledger, Waiter } from '../store/ledger.ts';
+import type { Waiter } from '../store/durable.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
 import type { PersistedMessage } from './segment.ts';
 

@@ -1,7 +1,8 @@
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
+import type { CommitFailure, Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
-import type { CommitFailure, Durable, Ledger } from '../store/ledger.ts';
+import type { Ledger } from '../store/ledger.ts';
 import type { Draft } from '../store/record.ts';
 import { type FlowRecord, writeFlow } from './flow-record.ts';
 import { HandOverQueue } from './hand-over-queue.ts';

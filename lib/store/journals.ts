@@ -1,5 +1,5 @@
+import type { Durable } from './durable.ts';
 import { Kind } from './keys.ts';
-import type { Durable } from './ledger.ts';
 import type { Draft } from './record.ts';
 
 /** Limits of journals. They are folded when they have this many bytes, commits or changed objects, or by time. */

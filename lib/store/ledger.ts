@@ -1,59 +1,17 @@
-import type { Clock } from '../base/clock.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
-import type { WorkCount } from '../base/pending-work.ts';
 import type { Timer, TimingWheel } from '../base/timing-wheel.ts';
-import { type Commits, checkFormat, readCommits, writeCommit } from './commits.ts';
-import { beginJournal, type Fold, foldJournals } from './journal.ts';
-import { Journals } from './journals.ts';
-import { FORMAT, Kind } from './keys.ts';
-import { claim, isClaimedBy, release } from './owners.ts';
-import { Draft } from './record.ts';
-import type { Batch, Entry, Store } from './store.ts';
+import { Changes } from './changes.ts';
+import type { Commits } from './commits.ts';
+import type { Durable, Waiter } from './durable.ts';
+import type { Fold } from './journal.ts';
+import { OpenStore, type OpenStoreHost } from './open-store.ts';
+import type { Entry, Store } from './store.ts';
 import { Unwritten } from './unwritten.ts';
-
-/**
- * What a failed commit means for the changes in it:
- *
- * - `unknown`: they are refused, and the store may contain them;
- * - `untouched`: they are refused, and the store does not contain them;
- * - `retried`: the store does not contain them, and the next commit writes them again. Nothing is refused.
- */
-export type CommitFailure = 'unknown' | 'untouched' | 'retried';
-
-/** A persisted object. It knows what has changed since it was last written. */
-export interface Durable {
-  /** True if the object is in the ledger's list of changed objects. Only the ledger sets it. */
-  isDirty: boolean;
-  /**
-   * Write everything that has changed since the last call.
-   * @param journal for records that will soon change again; undefined: write to `draft` everything that was written to journals since the
-   *   last call without a journal, as far as it is still valid
-   * @param mostBytes size at which the batch of `draft` is full. An object with many records leaves the others for the next commit, and
-   *   notes that it is changed (`Ledger.touch`). Infinity except after the store has refused a larger commit
-   */
-  write(draft: Draft, journal: Draft | undefined, mostBytes: number): void;
-  /** Called when the last `write` has been committed. */
-  committed(): void;
-  /**
-   * Called when a commit has failed. The object must write again what the last `write` has written, and refuse, except if the changes are
-   * `retried`, these and later changes that were promised to clients. It is in the ledger's list of changed objects.
-   */
-  commitFailed(failure: CommitFailure): void;
-}
-
-/** An object that waits for commits. */
-export interface Waiter {
-  /** Called when all commits up to this one are in the store. @returns false if the object no longer waits */
-  commitSucceeded(ticket: number): boolean;
-  /** Called when the commits up to this one have failed. To wait on, take another ticket. @returns false if the object no longer waits */
-  commitFailed(ticket: number, error: Error): boolean;
-}
+import { Waiters } from './waiters.ts';
 
 /** What the ledger needs from the broker. */
-export interface LedgerHost {
-  readonly clock: Clock;
+export interface LedgerHost extends OpenStoreHost {
   readonly wheel: TimingWheel;
-  readonly work: WorkCount;
   /** Request a call of `turnEnded` at the end of the turn. */
   turnLater(): void;
   /** Called when a commit fails, unless the store has failed already. */
@@ -62,37 +20,22 @@ export interface LedgerHost {
   storeRecovered(): void;
   /** Called when a commit has succeeded or failed. @param bytes size of the commit */
   written(bytes: number): void;
-  /** Report an error that cannot be returned to a caller. */
-  failed(error: unknown, during: string): void;
 }
 
-const IN_USE =
-  'a broker in this process uses the store. Stop that broker first, or use a separate store for each broker.';
 const STILL_CLOSING =
   'writes from the previous stop() are still in progress. Start again when the disk answers, or end this process.';
 const REFUSED =
   'cannot be written at present, so messages and changes that must be persisted are refused. The broker retries; check the disk';
-const WRITTEN_BY_ANOTHER =
-  'another broker has written to the store, so this broker cannot continue with its state in memory. Create a new broker';
 const LAST_LOST =
   'the last changes could not be written; none of them was acknowledged. Check the disk before the next start.';
 /** Maximum time until a change is written that nothing waits for, in addition to a tick of the timing wheel. */
 const MAX_LAZY_MS = 50;
 /** A commit that takes longer than this is reported once. */
 const SLOW_COMMIT_MS = 10_000;
-/** Delay until a failed store is opened again. It is doubled with each attempt, up to `SLOWEST_REOPEN_MS`. */
-const FIRST_REOPEN_MS = 100;
-const SLOWEST_REOPEN_MS = 10_000;
 /** Journals are folded when the oldest one has this age, or earlier; see `Journals`. */
 const FOLD_MS = 100;
 /** Delay until journals are folded after the store has refused that for lack of space. */
 const FOLD_RETRY_MS = 1_000;
-/** Once the store has refused a trial, the changes are tried in parts, at first this fraction of the refused size, and of this size at least. */
-const PART = 4;
-const LEAST_PART_BYTES = 8_192;
-
-/** Number of failures whose tickets are remembered; no message waits through more failures than this. */
-const MAX_FAILURES = 1_000;
 
 /**
  * Writes changes to the store in group commits.
@@ -112,51 +55,27 @@ export class Ledger {
   settled = 0;
   /** True from a failed commit until the next successful one. */
   isFailed = false;
-  /** First and last ticket of the commits of each failure. Everything that waited for them was refused. */
-  readonly #refused: [first: number, last: number][] = [];
   /** Approximate number of bytes that wait to be written, and the publishers that have caused them. */
   readonly unwritten: Unwritten;
   /** The store that the ledger writes to. */
   readonly store: Store;
   readonly #host: LedgerHost;
-  readonly #draft = new Draft();
-  readonly #journal = new Draft();
-  readonly #journals = new Journals();
-  /** True if the present commit folds the journals. */
-  #isFolding = false;
-  /** Size at which a trial is full; Infinity: it contains all changes. */
-  #partBytes = Infinity;
-  /** The present commit is a trial that contains only a part of the changes. */
-  #isPart = false;
+  readonly #opened: OpenStore;
+  readonly #changes: Changes;
+  readonly #waiters: Waiters;
   /** Ticket of the present commit, or of the last one. */
   #ticket = 0;
-  /** Number of the last commit record. It differs from the ticket, because commits without changes have no record. */
-  #commit = 0;
-  /** False after a failed commit: the store may contain that commit, too. */
-  #isCommitKnown = true;
-  /** Time of creation of the store, by which a different store is recognized when it is opened again. */
-  #madeAt: number | undefined;
   #isUrgent = false;
   #isWaiting = false;
   #isPulseDue = false;
   #isBusy = false;
-  #dirty: Durable[] = [];
-  #written: Durable[] = [];
-  readonly #waiters = new Set<Waiter>();
   readonly #lazy: Timer;
-  /** The attempts to close and open a failed store; settles when the store is open or the ledger is closed. */
-  #reopening: Promise<void> | undefined;
-  #reopenTimer: unknown;
-  #endPause: (() => void) | undefined;
   #onIdle: (() => void) | undefined;
-  /** Incremented by `close`, so that earlier operations do not affect a store that is opened later. */
-  #generation = 0;
   /** True from `open` until `close` has written all changes. */
   isOpen = false;
   #closing: Promise<void> | undefined;
   /** True if the next commit tests whether the store can be written again. */
   #isTrial = false;
-  #reopenMs = FIRST_REOPEN_MS;
   readonly #slow: Timer;
   readonly #foldLater: Timer;
 
@@ -164,9 +83,13 @@ export class Ledger {
     this.store = store;
     this.#host = host;
     this.unwritten = new Unwritten(maxUnwritten, this);
+    const failed = (error: unknown) => host.failed(error, 'a commit');
+    this.#changes = new Changes(failed);
+    this.#waiters = new Waiters(failed);
+    this.#opened = new OpenStore(store, host, this.#changes.journals);
     this.#lazy = timer(() => this.#requestCommit());
     this.#foldLater = timer(() => {
-      this.#journals.isFoldWanted = true;
+      this.#changes.journals.isFoldWanted = true;
       this.#requestCommit();
     });
     this.#slow = timer(() => {
@@ -183,62 +106,22 @@ export class Ledger {
    */
   async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
     if (this.isClosing) throw new StateError('STORE_IN_USE', `${this.store.name}: ${STILL_CLOSING}`);
-    claim(this.store, this, IN_USE);
-    try {
-      await this.store.open();
-      const found = await checkFormat(this.store);
-      if (this.#madeAt !== undefined) this.#checkSame(found?.madeAt);
-      const fold = await foldJournals(this.store);
-      const commits = await readCommits(this.store);
-      if (this.#madeAt !== undefined) {
-        this.#checkUnchanged(commits.last);
-        this.#checkLast(commits.last);
-      } else this.#commit = commits.last;
-      const seen = await look(commits, fold);
-      // journals that this ledger has written itself are not folded from the store: it has their records in memory
-      if (fold.draft.batch.length > 0 && this.#journals.count === 0) {
-        // the time of the last commit tells how long clients were connected, so it does not change
-        writeCommit(fold.draft, this.#commit + 1, commits.lastWallMs);
-        await this.store.commit(fold.draft.batch);
-        this.#commit++;
-      }
-      const madeAt = found?.madeAt ?? this.#host.clock.now();
-      if (found?.format !== FORMAT) {
-        // written before any record that an older version cannot read
-        this.#draft.clear();
-        this.#draft.key(Kind.format).value().u8(FORMAT).f64(madeAt).put();
-        await this.store.commit(this.#draft.batch);
-      }
-      this.#madeAt = madeAt;
-      this.isOpen = this.#isCommitKnown = true;
-      [this.#partBytes, this.#reopenMs] = [Infinity, FIRST_REOPEN_MS];
-      this.#isUrgent = false;
-      if (this.#dirty.length > 0) this.#requestCommit(); // changes that could not be written before
-      return seen;
-    } catch (error) {
-      await this.#closeStore();
-      release(this.store);
-      throw error;
-    }
-  }
-
-  /** Close the store. Errors are reported, not thrown. */
-  async #closeStore(): Promise<void> {
-    try {
-      await this.store.close();
-    } catch (error) {
-      this.#host.failed(error, 'closing the store');
-    }
+    const seen = await this.#opened.open(look);
+    this.isOpen = true;
+    this.#changes.writeAll();
+    this.#isUrgent = false;
+    if (!this.#changes.isEmpty) this.#requestCommit(); // changes that could not be written before
+    return seen;
   }
 
   /** Bytes of the commit in progress. */
   get bytesInProgress(): number {
-    return this.#isBusy ? this.#draft.batch.bytes : 0;
+    return this.#isBusy ? this.#changes.bytes : 0;
   }
 
   /** Number of the last commit that is known to be in the store. */
   get commit(): number {
-    return this.#commit;
+    return this.#opened.commit;
   }
 
   /** Ticket of the commit that will contain the present changes. */
@@ -253,15 +136,14 @@ export class Ledger {
 
   /** Tell whether the commit of a ticket has failed. Later commits may have succeeded since. */
   hasRefused(ticket: number): boolean {
-    return this.#refused.some(([first, last]) => ticket >= first && ticket <= last);
+    return this.#waiters.hasRefused(ticket);
   }
 
   /** Note that an item has changed, if nothing waits for the commit. @param bytes approximate size of the change */
   touch(item: Durable, bytes = 0): void {
     this.unwritten.noted += bytes;
     if (item.isDirty) return;
-    item.isDirty = true;
-    this.#dirty.push(item);
+    this.#changes.add(item);
     if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
   }
 
@@ -269,10 +151,7 @@ export class Ledger {
   promise(item: Durable, bytes = 0): void {
     this.unwritten.noted += bytes;
     this.promises++;
-    if (!item.isDirty) {
-      item.isDirty = true;
-      this.#dirty.push(item);
-    }
+    if (!item.isDirty) this.#changes.add(item);
     this.#requestCommit();
   }
 
@@ -299,11 +178,11 @@ export class Ledger {
    *   BrokerError; any BrokerError of the store
    */
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
-    const generation = this.#generation;
+    const { generation } = this.#opened;
     try {
       return await this.store.read(from, to, limit);
     } catch (error) {
-      if (!this.isOpen || this.#generation !== generation)
+      if (!this.isOpen || this.#opened.generation !== generation)
         throw new StateError('STORE_CLOSED', `${this.store.name}: the store was closed`);
       throw readError(this.store, error);
     }
@@ -316,20 +195,7 @@ export class Ledger {
 
   /** Wait until the commit of a ticket is in the store. @throws BrokerError STORE_FAILED if it fails */
   committed(ticket: number): Promise<void> {
-    if (ticket <= this.settled) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      this.wait({
-        commitSucceeded: (settled) => {
-          if (settled < ticket) return true;
-          resolve();
-          return false;
-        },
-        commitFailed: (_ticket, error) => {
-          reject(error);
-          return false;
-        }
-      });
-    });
+    return ticket <= this.settled ? Promise.resolve() : this.#waiters.until(ticket);
   }
 
   /**
@@ -347,22 +213,15 @@ export class Ledger {
   }
 
   #begin(): void {
-    const { clock, wheel, work } = this.#host;
-    const draft = this.#draft;
+    const { wheel, work } = this.#host;
+    const changes = this.#changes;
     this.#isUrgent = false;
     wheel.disarm(this.#lazy);
-    this.#written = this.#dirty;
-    this.#dirty = [];
     const { gathered } = this.unwritten;
     this.unwritten.begun();
     this.#ticket++;
-    draft.clear();
-    const number = this.#commit + 1;
-    this.#isFolding = this.#journals.isFoldDue(gathered, this.#isTrial);
-    this.#isPart = false;
-    this.#journals.written = 0;
-    if (this.#isFolding) this.#fold(draft);
-    else this.#writeJournal(draft, number);
+    const draft = changes.write(this.#opened.commit + 1, gathered, this.#isTrial);
+    if (changes.isFolding) wheel.disarm(this.#foldLater);
     this.#isBusy = true;
     work.begin();
     if (draft.batch.length === 0 && !this.#isPulseDue && !this.#isTrial) {
@@ -370,97 +229,56 @@ export class Ledger {
       return;
     }
     this.#isPulseDue = false;
-    writeCommit(draft, number, clock.now());
     wheel.arm(this.#slow, SLOW_COMMIT_MS);
-    this.#commitNow(draft.batch).then(
-      () => {
-        this.#commit = number;
-        this.#commitEnded(undefined);
-      },
+    this.#opened.write(draft).then(
+      () => this.#commitEnded(undefined),
       (error: unknown) => this.#commitEnded(error ?? new Error('the commit was rejected'))
     );
   }
 
-  #writeJournal(draft: Draft, number: number): void {
-    const journal = beginJournal(this.#journal, number);
-    const empty = journal.nested;
-    let { nested } = journal;
-    const items = this.#written;
-    for (let at = 0; at < items.length; at++) {
-      if (draft.batch.bytes + nested - empty >= this.#partBytes) {
-        this.#dirty = [...items.splice(at), ...this.#dirty];
-        break;
-      }
-      const item = items[at];
-      item.isDirty = false;
-      this.#guard(() => item.write(draft, journal, this.#partBytes));
-      if (journal.nested === nested) continue;
-      nested = journal.nested;
-      this.#journals.items.add(item);
-    }
-    this.#isPart = this.#partBytes < Infinity && this.#dirty.length > 0;
-    if (nested === empty) return;
-    journal.unnest().put();
-    draft.batch.put(journal.batch.keys[0], journal.batch.values[0] as Buffer);
-    this.#journals.written = nested;
-  }
-
-  #fold(draft: Draft): void {
-    this.#host.wheel.disarm(this.#foldLater);
-    for (const item of this.#journals.items) if (!item.isDirty) this.#written.push(item);
-    for (const item of this.#written) {
-      item.isDirty = false;
-      this.#guard(() => item.write(draft, undefined, Infinity));
-    }
-    this.#journals.writeDeletions(draft);
-  }
-
-  async #commitNow(batch: Batch): Promise<void> {
-    await this.store.commit(batch);
-  }
-
   #commitEnded(error: unknown): void {
-    this.#host.wheel.disarm(this.#slow);
+    const { wheel } = this.#host;
+    const changes = this.#changes;
+    wheel.disarm(this.#slow);
     this.#isBusy = false;
     this.unwritten.ended();
-    const written = this.#written;
-    const { bytes } = this.#draft.batch;
-    this.#written = [];
-    if (error === undefined) {
-      if (this.#isFolding) this.#journals.folded();
-      else this.#journals.committed(this.#commit);
-      if (!this.#isPart) this.settled = this.#ticket;
-      if (this.isFailed && !this.#isPart) this.#recovered();
-      for (const item of written) this.#guard(() => item.committed());
-      if (this.#isPart) this.#begin();
-      else this.#notify((waiter) => waiter.commitSucceeded(this.settled));
-    } else if (this.#isFolding && !this.#journals.mustFold && isUntouched(error)) this.#foldRefused(written);
+    const written = changes.take();
+    const { bytes } = changes;
+    if (error === undefined) this.#succeeded(written);
+    else if (changes.isFolding && !changes.journals.mustFold && isUntouched(error)) this.#foldRefused(written);
     else this.#fail(error, written);
     this.#host.written(bytes);
     // the waiters may have made changes
     if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
-    else if (this.#dirty.length > 0 && this.#lazy.dueMs === Infinity && !this.isFailed)
-      this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
-    if (this.#journals.count > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
-      this.#host.wheel.arm(this.#foldLater, FOLD_MS);
+    else if (!changes.isEmpty && this.#lazy.dueMs === Infinity && !this.isFailed) wheel.arm(this.#lazy, MAX_LAZY_MS);
+    if (changes.journals.count > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
+      wheel.arm(this.#foldLater, FOLD_MS);
     if (!this.#isBusy) this.#onIdle?.();
     this.#host.work.end();
   }
 
-  #guard(run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      this.#host.failed(error, 'a commit');
-    }
+  #succeeded(written: readonly Durable[]): void {
+    const { isPart } = this.#changes;
+    this.#changes.stored(this.#opened.commit);
+    if (!isPart) this.settled = this.#ticket;
+    if (this.isFailed && !isPart) this.#recovered();
+    this.#changes.committed(written);
+    if (isPart) this.#begin();
+    else this.#waiters.succeeded(this.settled);
   }
 
-  #notify(waits: (waiter: Waiter) => boolean): void {
-    for (const waiter of [...this.#waiters]) {
-      this.#guard(() => {
-        if (!waits(waiter)) this.#waiters.delete(waiter);
-      });
-    }
+  #recovered(): void {
+    this.isFailed = this.#isTrial = false;
+    this.#opened.works();
+    this.#changes.writeAll();
+    this.#host.storeRecovered();
+  }
+
+  /** Write the same changes without folding the journals, which is tried again later. */
+  #foldRefused(written: readonly Durable[]): void {
+    this.#changes.foldRefused(written);
+    this.#begin();
+    this.#host.wheel.arm(this.#foldLater, FOLD_RETRY_MS);
   }
 
   #fail(cause: unknown, written: readonly Durable[]): void {
@@ -468,118 +286,23 @@ export class Ledger {
     const isNew = !this.isFailed;
     this.isFailed = true;
     const isStillOpen = isUntouched(cause);
-    if (!isStillOpen) {
-      this.#isCommitKnown = false;
-      this.#partBytes = Infinity; // each object must see at its next write whether this commit is in the store
-    } else if (!isNew) this.#partBytes = Math.max(LEAST_PART_BYTES, Math.floor(this.#draft.batch.bytes / PART));
+    if (!isStillOpen)
+      this.#changes.writeAll(); // each object must see at its next write whether this commit is in the store
+    else if (!isNew) this.#changes.writeParts();
     this.#isTrial = false;
-    this.#takeBack(written);
-    for (const item of this.#dirty) this.#guard(() => item.commitFailed(isStillOpen ? 'untouched' : 'unknown'));
+    this.#changes.commitFailed(written, isStillOpen ? 'untouched' : 'unknown');
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
     if (isNew) this.#host.storeFailed(error);
     // changes since the failed commit began wait for the next ticket, which fails as well
     const ticket = this.ticket;
     this.#ticket++;
-    if (isNew) {
-      this.#refused.push([this.settled + 1, ticket]);
-      if (this.#refused.length > MAX_FAILURES) this.#refused.shift();
-    } else (this.#refused.at(-1) as [number, number])[1] = ticket;
-    this.#notify((waiter) => waiter.commitFailed(ticket, error));
-    this.#reopening = this.#reopen(isStillOpen);
-  }
-
-  /** Note that the items of a failed commit are changed. The order of the first changes is kept, because a trial may contain a part of them. */
-  #takeBack(written: readonly Durable[]): void {
-    this.#dirty = [...new Set([...written, ...this.#dirty])];
-    for (const item of this.#dirty) item.isDirty = true;
-  }
-
-  /** The store has no space to fold the journals. They stay as they are, and the other changes of the commit are written again. */
-  #foldRefused(written: readonly Durable[]): void {
-    this.#journals.foldRefused();
-    this.#takeBack(written);
-    for (const item of written) this.#guard(() => item.commitFailed('retried'));
-    this.#begin();
-    this.#host.wheel.arm(this.#foldLater, FOLD_RETRY_MS);
-  }
-
-  /**
-   * Close and open the store until that succeeds, and then try a commit with all pending changes.
-   *
-   * After a failed write, a store that stays open may never write again (LevelDB does not), and does not tell what it has written.
-   * @param isOpen true if nothing was written: the store stays open, and only the commit is tried again
-   */
-  async #reopen(isOpen: boolean): Promise<void> {
-    const { clock, work } = this.#host;
-    const generation = this.#generation;
-    let isOtherReported = false;
-    while (this.#generation === generation) {
-      if (!isOpen) await work.during(this.#closeStore());
-      if (this.#generation !== generation) return;
-      const delayMs = this.#reopenMs;
-      this.#reopenMs = Math.min(delayMs * 2, SLOWEST_REOPEN_MS);
-      await new Promise<void>((resolve) => {
-        this.#endPause = resolve;
-        this.#reopenTimer = (clock.internal ?? clock).setTimeout(resolve, delayMs);
-      });
-      if (this.#generation !== generation) return;
-      if (isOpen) break;
-      try {
-        await work.during(this.#openAgain());
-        break;
-      } catch (error) {
-        // other errors are not reported: `storeFailed` has been called
-        const isOther = error instanceof OtherStore; // the previous store may be restored
-        if (!isStoreChanged(error) || (isOther && isOtherReported)) continue;
-        this.#host.failed(error, 'opening the store again');
-        isOtherReported = isOther;
-        if (isOther) continue;
-        await this.#closeStore();
-        return;
-      }
-    }
-    if (this.#generation !== generation) return;
-    this.#isTrial = true;
-    this.#begin();
-  }
-
-  async #openAgain(): Promise<void> {
-    await this.store.open();
-    this.#checkSame((await checkFormat(this.store))?.madeAt);
-    const { last } = await readCommits(this.store);
-    this.#checkUnchanged(last);
-    this.#checkLast(last);
-  }
-
-  /** @throws OtherStore */
-  #checkSame(madeAt: number | undefined): void {
-    if (madeAt !== this.#madeAt) throw new OtherStore(this.store);
-  }
-
-  /** @throws StateError STORE_CHANGED */
-  #checkUnchanged(last: number): void {
-    const isBehind = this.#isCommitKnown && last < this.#commit;
-    if (!isBehind && last <= this.#commit + (this.#isCommitKnown ? 0 : 1)) return;
-    throw new StateError('STORE_CHANGED', `${this.store.name}: ${WRITTEN_BY_ANOTHER}`);
-  }
-
-  /** Check that the last commit is in the store, and report an error if it is missing. After a failed commit, one more may be there. */
-  #checkLast(last: number): void {
-    if (last < this.#commit) {
-      const text = `${this.store.name}: commits ${last + 1} to ${this.#commit} had been written, but are missing after the store was opened again. Their changes are lost. The next start reports them, and continues without them only if the option repairStore is set.`;
-      this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
-    }
-    if (last > this.#commit) this.#journals.foundFailed(last);
-    // the missing commits leave a gap, which the next start finds
-    this.#commit = Math.max(this.#commit, last);
-  }
-
-  #recovered(): void {
-    this.isFailed = this.#isTrial = false;
-    this.#isCommitKnown = true;
-    [this.#partBytes, this.#reopenMs] = [Infinity, FIRST_REOPEN_MS];
-    this.#host.storeRecovered();
+    this.#waiters.refuse(this.settled, ticket, isNew);
+    this.#waiters.failed(ticket, error);
+    this.#opened.reopen(isStillOpen, () => {
+      this.#isTrial = true;
+      this.#begin();
+    });
   }
 
   /** True while `close` is in progress, which may take long if a commit hangs. */
@@ -599,12 +322,13 @@ export class Ledger {
   }
 
   async #close(): Promise<void> {
-    if (!isClaimedBy(this.store, this)) return; // the store was never opened, and another ledger may use it
-    this.#journals.isFoldRefused = false;
+    const changes = this.#changes;
+    if (!this.#opened.isClaimed) return; // the store was never opened, and another ledger may use it
+    changes.journals.isFoldRefused = false;
     // journals that the store has no space to fold are folded after the next start
-    const hasWork = () => this.#dirty.length > 0 || (this.#journals.count > 0 && !this.#journals.isFoldRefused);
+    const hasWork = () => !changes.isEmpty || (changes.journals.count > 0 && !changes.journals.isFoldRefused);
     while (this.#isBusy || (!this.isFailed && hasWork())) {
-      this.#journals.isFoldWanted = true;
+      changes.journals.isFoldWanted = true;
       if (!this.#isBusy) this.#begin();
       if (this.#isBusy)
         await new Promise<void>((resolve) => {
@@ -612,32 +336,19 @@ export class Ledger {
         });
     }
     this.#onIdle = undefined;
-    this.#generation++;
     this.isOpen = false;
-    const { clock, wheel } = this.#host;
-    (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
-    this.#endPause?.();
-    await this.#reopening; // so that a store that is being opened is closed as well
-    wheel.disarm(this.#lazy);
-    wheel.disarm(this.#foldLater);
-    const isLost = this.isFailed && this.#dirty.length > 0;
+    await this.#opened.stop();
+    this.#host.wheel.disarm(this.#lazy);
+    this.#host.wheel.disarm(this.#foldLater);
+    const isLost = this.isFailed && !changes.isEmpty;
     this.isFailed = this.#isTrial = this.#isUrgent = false;
     try {
-      await this.store.close();
+      await this.#opened.close();
     } catch (error) {
       if (!isLost) throw error;
       this.#host.failed(error, 'closing the store');
-    } finally {
-      release(this.store);
     }
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: ${LAST_LOST}`);
-  }
-}
-
-/** The store that was opened again is not the previous one. */
-class OtherStore extends StateError {
-  constructor({ name }: Store) {
-    super('STORE_CHANGED', `${name}: this is not the store that was open before. Restore the previous store`);
   }
 }
 
@@ -656,10 +367,6 @@ function readError({ name }: Store, error: unknown): BrokerError {
   if (error instanceof BrokerError) return error;
   const why = error instanceof Error ? error.message : String(error);
   return new BrokerError('STORE_UNUSABLE', `${name}: the store cannot be read: ${why}`, { cause: error });
-}
-
-function isStoreChanged(error: unknown): error is StateError {
-  return error instanceof StateError && error.code === 'STORE_CHANGED';
 }
 
 function timer(ring: () => void): Timer {

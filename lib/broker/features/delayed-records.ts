@@ -1,6 +1,7 @@
 import type { DelayedMessage } from '../../store/delayed-record.ts';
+import type { CommitFailure, Durable } from '../../store/durable.ts';
 import { Kind } from '../../store/keys.ts';
-import type { CommitFailure, Durable, Ledger } from '../../store/ledger.ts';
+import type { Ledger } from '../../store/ledger.ts';
 import { writeMessage } from '../../store/message-record.ts';
 import type { Draft } from '../../store/record.ts';
 import type { DelayedMessages } from './delayed.ts';
