@@ -73,11 +73,11 @@ function measure(logic: string, count: number, begin: () => Actor): Row {
     kept.send({ type: 'resumed' });
   });
   end(kept);
-  const held: Actor[] = new Array(count).fill(kept);
+  const actors: Actor[] = new Array(count).fill(kept);
   const before = heap();
-  for (let i = 0; i < count; i++) held[i] = connect();
+  for (let i = 0; i < count; i++) actors[i] = connect();
   const heapBytes = (heap() - before) / count;
-  held.forEach(end);
+  actors.forEach(end);
   return { logic, lifeUs, resumeUs, heapBytes };
 }
 

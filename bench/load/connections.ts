@@ -12,7 +12,7 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
   let connections = 0;
   let running = true;
   let measuring = false;
-  const lane = async (_: unknown, index: number): Promise<void> => {
+  const worker = async (_: unknown, index: number): Promise<void> => {
     for (let turn = 0; running; turn++) {
       const client = new Client(load, index, `st${index.toString(36)}-${turn.toString(36)}`);
       const beganUs = load.nowUs();
@@ -23,10 +23,10 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
       latencies.add((load.nowUs() - beganUs) >>> 0);
     }
   };
-  const lanes = Promise.all(Array.from({ length: concurrency }, lane));
+  const workers = Promise.all(Array.from({ length: concurrency }, worker));
   // A failure ends the run immediately instead of after the measurement.
   const span = await Promise.race([
-    lanes.then(() => undefined),
+    workers.then(() => undefined),
     (async () => {
       await sleep(warmMs);
       measuring = true;
@@ -38,7 +38,7 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
     })()
   ]);
   if (span === undefined) throw new Error('the storm ended early');
-  await lanes;
+  await workers;
   return {
     connectUs: span.brokerCpuUs / connections,
     connectsPerSec: connections / span.seconds,

@@ -193,10 +193,10 @@ export class Load {
   /** Open connections, with a limited number at a time. Rejects if one is refused. */
   async connect(clients: readonly Client[], clean = true): Promise<void> {
     let next = 0;
-    const lane = async (): Promise<void> => {
+    const worker = async (): Promise<void> => {
       while (next < clients.length) await clients[next++].connect(clean);
     };
-    await Promise.all(Array.from({ length: Math.min(this.task.concurrency, clients.length) }, lane));
+    await Promise.all(Array.from({ length: Math.min(this.task.concurrency, clients.length) }, worker));
   }
 
   /** Send DISCONNECT on each connection, and wait until the broker has closed all. */

@@ -72,7 +72,7 @@ class MinRelay {
   readonly #routes = new Map<string, Peer[]>();
   #dirty: Peer[] = [];
   #published = 0;
-  #held: { readonly targets: Peer[]; readonly frame: Buffer } | undefined;
+  #pending: { readonly targets: Peer[]; readonly frame: Buffer } | undefined;
 
   constructor(faults: RelayFaults) {
     this.faults = faults;
@@ -112,15 +112,15 @@ class MinRelay {
     const { dropEach, doubleEach, swapEach } = this.faults;
     const nth = ++this.#published;
     if (dropEach !== undefined && nth % dropEach === 0) return;
-    if (swapEach !== undefined && this.#held === undefined && nth % swapEach === 0) {
-      this.#held = { targets, frame: Buffer.from(frame) };
+    if (swapEach !== undefined && this.#pending === undefined && nth % swapEach === 0) {
+      this.#pending = { targets, frame: Buffer.from(frame) };
       return;
     }
     emit(targets, frame);
     if (doubleEach !== undefined && nth % doubleEach === 0) emit(targets, frame);
-    if (this.#held?.targets === targets) {
-      emit(targets, this.#held.frame);
-      this.#held = undefined;
+    if (this.#pending?.targets === targets) {
+      emit(targets, this.#pending.frame);
+      this.#pending = undefined;
     }
   }
 }

@@ -20,6 +20,16 @@ export abstract class BaseTimer implements Timer {
   abstract ring(nowMs: number): void;
 }
 
+/** A timer that calls a function when it rings. */
+export class FunctionTimer extends BaseTimer {
+  readonly ring: (nowMs: number) => void;
+
+  constructor(ring: (nowMs: number) => void) {
+    super();
+    this.ring = ring;
+  }
+}
+
 interface Slot {
   readonly tick: number;
   head: Timer | undefined;

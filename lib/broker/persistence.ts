@@ -1,6 +1,6 @@
 import { BrokerError } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import type { Timer } from '../base/timing-wheel.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { Announcer } from '../events/announcer.ts';
 import { Space, type SpaceHost } from '../monitor/space.ts';
 import type { Message } from '../packets/message.ts';
@@ -87,19 +87,19 @@ export class Persistence {
   readonly #space: Space;
   readonly #handOvers: StoredHandOvers;
   #isLoaded = false;
+  /** Sessions that were connected when the process ended. */
+  #cutOff: readonly Session[] = [];
+  /** Sessions that have ended and whose messages are not all handed over. */
+  #handingOver: readonly Session[] = [];
+  /** Functions that publish the wills of sessions that ended with the process. */
+  #pendingWills: (() => void)[] = [];
   /** The last session number that was assigned. */
   #lastNumber = 0;
-  readonly #pulse: Timer = {
-    dueMs: Infinity,
-    slot: undefined,
-    previous: undefined,
-    next: undefined,
-    ring: () => {
-      if (this.#host.sessions.onlineCount > 0) this.ledger.pulse();
-      this.#space.reclaim();
-      this.#host.wheel.arm(this.#pulse, PULSE_MS);
-    }
-  };
+  readonly #pulse = new FunctionTimer(() => {
+    if (this.#host.sessions.onlineCount > 0) this.ledger.pulse();
+    this.#space.reclaim();
+    this.#host.wheel.arm(this.#pulse, PULSE_MS);
+  });
 
   constructor(host: PersistenceHost, store: Store, ledgerHost: LedgerHost) {
     this.#host = host;
@@ -140,7 +140,7 @@ export class Persistence {
   async #repair(): Promise<void> {
     const { name, findings } = await checkStore(this.#store, { repair: true });
     const faults = listed(findings.map(({ text }) => text));
-    const error = new BrokerError('STORE_CORRUPT', `${name}: going on without what is lost: ${faults}`);
+    const error = new BrokerError('STORE_CORRUPT', `${name}: repaired; this is lost: ${faults}`);
     this.#host.announcer.failed(error, 'repairing the store', undefined);
   }
 
@@ -163,7 +163,7 @@ export class Persistence {
       readAll(this.#store, kind, (entry) => faults.guard(entry.key, () => take(read(entry, host.time))));
     const content = new Content();
     const { sessions } = content;
-    await read(RECORDS.journal, () => {}); // what is left of them can not be read
+    await read(RECORDS.journal, () => {}); // the ledger has read those that can be read
     await read(RECORDS.session, (record) => {
       const session = this.#restore(record, aliveWallMs, content);
       sessions.set(record.number, session);
@@ -178,7 +178,7 @@ export class Persistence {
       ({ session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, pendingBefore }) => {
         const session = sessions.get(number);
         if (session === undefined) {
-          faults.add(`session ${number} is missing, which subscribed ${JSON.stringify(filter)}`);
+          faults.add(`session ${number} is missing, but has a subscription to ${JSON.stringify(filter)}`);
           return;
         }
         const { delivery } = session;
@@ -189,7 +189,7 @@ export class Persistence {
     );
     const takeFlow = (flow: FlowRecord & { readonly session: number }) => {
       const session = sessions.get(flow.session);
-      if (session === undefined) faults.add(`session ${flow.session} is missing, which has messages`);
+      if (session === undefined) faults.add(`session ${flow.session} is missing, but has messages`);
       else {
         if (session.log === undefined) session.persistIn(new SessionLog(session, flow.session, this.ledger));
         session.log?.restore(flow);
@@ -220,7 +220,7 @@ export class Persistence {
     const host = this.#host;
     this.#cutOff = content.cutOff;
     for (const [zone, count] of content.zonesGone) {
-      const text = `${count} sessions were kept of zone "${zone}", which is gone, and are under zone "${DEFAULT_ZONE}" until their clients come back; if that is not meant, define it (option zones)`;
+      const text = `zone "${zone}" is not defined any more, but ${count} stored sessions or wills belong to it; they use zone "${DEFAULT_ZONE}" until their clients connect again. If this is not intended, define the zone (option zones)`;
       host.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
     }
     for (const session of sessions.values()) {
@@ -240,14 +240,14 @@ export class Persistence {
         host.announcer.dropped(message, 'not_retained', undefined);
         this.retainedRemoved(message.topic);
       } else if (seq === undefined) {
-        this.#retained.changed(message.topic, true, host.retained.get(message.topic), false); // its place now stays its place
+        this.#retained.changed(message.topic, true, host.retained.get(message.topic), false); // write the place that it has now
         this.ledger.touch(this.#retained, 64);
       }
     }
     for (const { session, subscription, before } of pending) {
       if (content.handingOver.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
-      host.retained.next = before; // what comes now is not of these
+      host.retained.next = before; // messages retained from now on are not pending
       session.delivery.addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
     for (const message of delayed) this.#delayed.restore(message.number, message);
@@ -258,21 +258,12 @@ export class Persistence {
       this.#lastNumber = Math.max(this.#lastNumber, number);
   }
 
-  /** Sessions that were connected when the process ended. */
-  #cutOff: readonly Session[] = [];
-
-  /** Sessions that have ended and whose messages are not all handed over. */
-  #handingOver: readonly Session[] = [];
-
-  /** Functions that publish the wills of sessions that ended with the process. */
-  #pendingWills: (() => void)[] = [];
-
   /** The broker has started: publish the wills of ended sessions and continue interrupted work. */
   brokerStarted(): void {
     const pendingWills = this.#pendingWills;
     this.#pendingWills = [];
     for (const publish of pendingWills) publish();
-    for (const { log } of this.#cutOff) log?.detached(); // until when they were connected is written
+    for (const { log } of this.#cutOff) log?.detached(); // writes until when they were connected
     this.#cutOff = [];
     for (const session of this.#handingOver)
       if (!this.#host.handOvers.begin(session, 'session_terminated')) session.endLog();
@@ -394,9 +385,9 @@ export class Persistence {
 class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: { readonly session: Session; readonly subscription: Subscription }[] = [];
-  /** Subscriptions that must still get retained messages, up to a place in the order of these. */
+  /** Subscriptions that are still to be sent retained messages: those before a place in the order of retained messages. */
   readonly pending: { readonly session: Session; readonly subscription: Subscription; readonly before: number }[] = [];
-  /** Of these, the sessions that have some of the messages in flight. */
+  /** Sessions that have some of these messages in flight. */
   readonly partlyPending = new Map<Session, readonly PendingFeed[]>();
   /** Sessions whose messages were being handed over. */
   readonly handingOver = new Set<Session>();

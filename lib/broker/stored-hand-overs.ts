@@ -1,5 +1,5 @@
 import type { WorkCount } from '../base/pending-work.ts';
-import { BaseTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
+import { BaseTimer, FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Announcements } from '../session/ports.ts';
 import type { Session } from '../session/session.ts';
 import { afterCommit } from '../store/after-commit.ts';
@@ -117,9 +117,7 @@ export class StoredHandOvers extends BaseTimer {
 
   #runLater(handOver: StoredHandOver): void {
     const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failures++, LONGEST_RETRY_MS);
-    const ring = () => this.#runAgain(handOver);
-    const timer: Timer = { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
-    this.#host.wheel.arm(timer, delayMs);
+    this.#host.wheel.arm(new FunctionTimer(() => this.#runAgain(handOver)), delayMs);
   }
 
   #runAgain(handOver: StoredHandOver): void {

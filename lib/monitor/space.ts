@@ -1,32 +1,32 @@
 import type { WorkCount } from '../base/pending-work.ts';
-import { BaseTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
+import { BaseTimer, FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Announcements } from '../session/ports.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { Store } from '../store/store.ts';
 import type { Pressure } from './pressure.ts';
 
-/** Size that the store may have in addition to twice the bytes that it keeps, before deleted records are worth a compaction. */
+/** A store is compacted when it is larger than twice the bytes that it keeps, and this. */
 const SLACK_BYTES = 33_554_432;
 /** Approximate size of a session and its subscriptions. */
 const SESSION_BYTES = 1_024;
-/** How often the space is measured while something is written; more often if much is written. */
-const LOOK_EVERY_MS = 1_000;
-/** Bytes written between two measurements at least. */
+/** Interval between two measurements of the space while something is written; shorter if much is written. */
+const MEASURE_EVERY_MS = 1_000;
+/** Least number of bytes written between two measurements. */
 const LEAST_WRITTEN = 1_048_576;
 /**
  * Share of the maximum size of the store that queues may use. The rest is for LevelDB: messages in its logs, deleted records until they are
  * compacted, and a copy of what is being compacted.
  */
-const QUEUES = 1 / 3;
-/**
- * If less than the first share of the maximum size is free, the store is compacted as soon as deleted records make up more than the second.
- */
-const LOW = 3 / 4;
-const WORTH = 1 / 8;
-/** A compaction rewrites what is kept. Without free space for that, it is done only up to this size. */
+const QUEUE_SHARE = 1 / 3;
+/** Below this share of free space, deleted records are compacted early. */
+const LOW_SHARE = 3 / 4;
+/** Share of the maximum size that deleted records must have for an early compaction. */
+const GARBAGE_SHARE = 1 / 8;
+/** A compaction writes all records again. If there is no free space for that, only stores up to this size are compacted. */
 const SMALL_BYTES = 4_194_304;
-/** If less than this is free, commits wait for a compaction, because they could fill the disk meanwhile; at most for the second time. */
+/** If less than this is free, commits wait for a compaction, because they could fill the disk meanwhile. */
 const TIGHT_BYTES = 67_108_864;
+/** Longest time that commits wait for a compaction. */
 const LONGEST_WAIT_MS = 5_000;
 /** Queues that exceed their bound are shortened to this share of it, so that this is not done for each message. */
 const SHORTENED = 7 / 8;
@@ -37,10 +37,10 @@ const SHORTENED = 7 / 8;
 const LEAST_RATIO = 1 / 4;
 /** At the bound, a new message displaces old ones of at most this many times its bytes, divided by the ratio of compression. */
 const DISPLACED = 16;
-/** Sessions in a row that cannot be shortened now, because their client returns or they are being shortened already. */
-const STUCK_AT_MOST = 100;
+/** Shortening ends after this many queues in a row that cannot be shortened now: their client returns, or they are being shortened already. */
+const MAX_STUCK = 100;
 
-/** What watching the space asks of the broker. */
+/** The parts of the broker that `Space` uses. */
 export interface SpaceHost {
   readonly wheel: TimingWheel;
   readonly work: WorkCount;
@@ -55,28 +55,23 @@ export interface SpaceHost {
 }
 
 /**
- * Watches the space of a store: has the store compacted (LevelDB by itself frees the space of deleted records only where much is
- * written), shortens queues that exceed their bound, and reports when the store may not grow any more.
+ * Measures the space of a store. It starts compactions (LevelDB by itself frees the space of deleted records only where much is written),
+ * shortens queues that exceed their bound, and reports when the store must not grow.
  */
 export class Space extends BaseTimer {
   readonly #host: SpaceHost;
   readonly #store: Store;
-  /** Size of the store after the last compaction beyond what is kept. */
-  #besides = 0;
+  /** Size of the store after the last compaction, less the bytes kept. */
+  #overhead = 0;
   #isCompacting = false;
-  #isLooking = false;
+  #isMeasuring = false;
   #isShortening = false;
   /** Bytes that may be written until the next measurement. */
   #leftToWrite = LEAST_WRITTEN;
   /** Free bytes at the last measurement. */
-  #free = Infinity;
-  readonly #goOn: Timer = {
-    dueMs: Infinity,
-    slot: undefined,
-    previous: undefined,
-    next: undefined,
-    ring: () => this.#wait(false)
-  };
+  #freeBytes = Infinity;
+  /** Ends the wait of commits for a compaction. */
+  readonly #longestWait = new FunctionTimer(() => this.#wait(false));
   /** Size of the store at the last measurement. */
   #size = 0;
   /** Bytes of messages that may be queued in the store. */
@@ -99,27 +94,27 @@ export class Space extends BaseTimer {
 
   /** The broker has started. */
   begin(): void {
-    if (this.#isWatched) this.#look();
+    if (this.#isWatched) this.#measureSpace();
   }
 
   /** A commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     if (!this.#isWatched) return;
     this.#leftToWrite -= bytes;
-    if (this.#leftToWrite < 0) this.#look();
-    else if (this.dueMs === Infinity) this.#host.wheel.arm(this, LOOK_EVERY_MS);
+    if (this.#leftToWrite < 0) this.#measureSpace();
+    else if (this.dueMs === Infinity) this.#host.wheel.arm(this, MEASURE_EVERY_MS);
   }
 
   ring(): void {
-    this.#look();
+    this.#measureSpace();
   }
 
   /** Compact the store if it is far larger than what it keeps. */
   reclaim(): void {
     const { size } = this.#store;
     if (this.#isClosed || size === undefined || this.#store.compact === undefined) return;
-    this.#during('giving back space of the store', async () => {
-      const most = 2 * (this.#kept + this.#besides) + SLACK_BYTES;
+    this.#during('compacting the store', async () => {
+      const most = 2 * (this.#kept + this.#overhead) + SLACK_BYTES;
       if ((await size.call(this.#store)) > most) await this.#compact();
     });
   }
@@ -144,23 +139,23 @@ export class Space extends BaseTimer {
     });
   }
 
-  #look(): void {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+  #measureSpace(): void {
+    if (this.#isMeasuring) return;
+    this.#isMeasuring = true;
     this.#host.wheel.disarm(this);
-    this.#during('looking at the space of the store', async () => {
+    this.#during('measuring the space of the store', async () => {
       try {
-        if (this.#host.ledger?.isOpen) await this.#judge();
+        if (this.#host.ledger?.isOpen) await this.#setLimits();
       } finally {
-        this.#isLooking = false;
+        this.#isMeasuring = false;
         // a store that has failed or is full may have space soon
         if (this.#host.life.isRunning && (this.#host.pressure.isSpaceLow || this.#host.ledger?.isFailed))
-          this.#host.wheel.arm(this, LOOK_EVERY_MS);
+          this.#host.wheel.arm(this, MEASURE_EVERY_MS);
       }
     });
   }
 
-  async #judge(): Promise<void> {
+  async #setLimits(): Promise<void> {
     const host = this.#host;
     const store = this.#store;
     const { storedBacklog } = host.pressure;
@@ -169,7 +164,7 @@ export class Space extends BaseTimer {
     this.#target = configured * SHORTENED;
     if (store.freeBytes !== undefined) {
       const free = await store.freeBytes();
-      this.#free = free;
+      this.#freeBytes = free;
       // also after a commit was refused for lack of space, so that new messages are refused before they are committed
       host.pressure.spaceIsLow(host.pressure.isSpaceLow ? free < LEAST_WRITTEN : free < 0, store.name);
       const kept = this.#kept;
@@ -179,8 +174,9 @@ export class Space extends BaseTimer {
       this.#ratio = Math.min(this.#ratio, ratio);
       if (host.settings.maxTotalMqueueStoreBytes !== 0) this.#limitBySpace(most, ratio, size - this.#size);
       const hasRoom = free > (kept * ratio) / 2 || kept < SMALL_BYTES;
-      const garbage = size - kept * this.#ratio - this.#besides;
-      if (hasRoom && free < most * LOW && garbage > Math.max(most * WORTH, LEAST_WRITTEN)) this.#compactSoon();
+      const garbage = size - kept * this.#ratio - this.#overhead;
+      if (hasRoom && free < most * LOW_SHARE && garbage > Math.max(most * GARBAGE_SHARE, LEAST_WRITTEN))
+        this.#compactSoon();
       this.#size = size;
       this.#leftToWrite = Math.max(LEAST_WRITTEN, Math.min(free, this.#allowed) / 8);
     }
@@ -195,12 +191,12 @@ export class Space extends BaseTimer {
    * not a new one.
    * @param most bytes that the store may grow to
    * @param ratio of bytes on disk to bytes kept; deleted records count, so it may be too high, never too low
-   * @param grown by how many bytes the store has grown since the last look
+   * @param grown by how many bytes the store has grown since the last measurement
    */
   #limitBySpace(most: number, ratio: number, grown: number): void {
     const { bytes: waiting, storedBytes: bytes } = this.#host.pressure.storedBacklog;
     const others = this.#kept - bytes;
-    const share = Math.max(0, most - others * ratio) * QUEUES;
+    const share = Math.max(0, most - others * ratio) * QUEUE_SHARE;
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
     const isShort = this.#allowed * SHORTENED > share;
     const added = Math.max(0, bytes - this.#settled);
@@ -228,7 +224,7 @@ export class Space extends BaseTimer {
   }
 
   #compactSoon(): void {
-    if (this.#store.compact !== undefined) this.#during('giving back space of the store', () => this.#compact());
+    if (this.#store.compact !== undefined) this.#during('compacting the store', () => this.#compact());
   }
 
   async #compact(): Promise<void> {
@@ -236,13 +232,13 @@ export class Space extends BaseTimer {
     if (this.#isCompacting || store.compact === undefined) return;
     this.#isCompacting = true;
     try {
-      if (this.#free < TIGHT_BYTES) this.#wait(true);
+      if (this.#freeBytes < TIGHT_BYTES) this.#wait(true);
       await store.compact();
       this.#wait(false);
       if (!this.#isClosed && store.size !== undefined) {
         const { size, ratio } = await this.#measure(this.#kept);
         this.#ratio = ratio;
-        this.#besides = Math.max(0, size - this.#kept);
+        this.#overhead = Math.max(0, size - this.#kept);
       }
     } finally {
       this.#isCompacting = false;
@@ -253,8 +249,8 @@ export class Space extends BaseTimer {
   #wait(isWaiting: boolean): void {
     const { ledger, wheel } = this.#host;
     if (ledger !== undefined) ledger.isWaiting = isWaiting;
-    if (isWaiting) wheel.arm(this.#goOn, LONGEST_WAIT_MS);
-    else wheel.disarm(this.#goOn);
+    if (isWaiting) wheel.arm(this.#longestWait, LONGEST_WAIT_MS);
+    else wheel.disarm(this.#longestWait);
   }
 
   #shortenSoon(): void {
@@ -272,7 +268,7 @@ export class Space extends BaseTimer {
   /** Shorten the largest queues in turn, each at most by half. */
   async #shorten(): Promise<void> {
     const { storedBacklog } = this.#host.pressure;
-    for (let stuck = 0; stuck < STUCK_AT_MOST && !this.#isClosed; ) {
+    for (let stuck = 0; stuck < MAX_STUCK && !this.#isClosed; ) {
       const excess = storedBacklog.bytes - this.#target;
       const log = excess > 0 ? storedBacklog.largest() : undefined;
       if (log === undefined) return;

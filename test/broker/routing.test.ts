@@ -38,14 +38,14 @@ function weightOf(routes: Iterable<Route>): number {
 describe('Routing', () => {
   it('limits the number of targets in all cached routes, even if callers still hold them', () => {
     const { routing, resolve } = setUp(1_000, 9);
-    const held = new Set<Route>();
+    const routes = new Set<Route>();
     for (let at = 0; at < 500; at++) {
       resolve(`t/${at}`);
-      held.add(resolve(`t/${at}`)).add(resolve(`t/${at}`));
-      held.add(routing.of(`t/${at}`));
+      routes.add(resolve(`t/${at}`)).add(resolve(`t/${at}`));
+      routes.add(routing.of(`t/${at}`));
     }
-    assert.equal(held.size, 500);
-    assert.ok(weightOf(held) <= 1_000, `${weightOf(held)} targets are in memory`);
+    assert.equal(routes.size, 500);
+    assert.ok(weightOf(routes) <= 1_000, `${weightOf(routes)} targets are in memory`);
     assert.equal(resolve('t/0').targets.length, 9, 'a topic that has left the cache is found again');
   });
 

@@ -833,7 +833,7 @@ describe('messages to a client', () => {
       peer.publish('t', 'x'.repeat(10_000));
       await immediate();
     }
-    assert.ok(peer.stream.writableLength > 0, 'the peer is held back');
+    assert.ok(peer.stream.writableLength > 0, 'the peer has to wait');
     const publishing = client.publish('t', 'x', { qos: 1 });
     await immediate();
     peer.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });

@@ -144,27 +144,27 @@ describe('the work count of a pair', () => {
 
   it('returns to zero if a reader calls read(), pauses midway, or is destroyed', async () => {
     const work = new WorkCount();
-    for (const deed of ['read', 'halfway', 'destroy', 'fail', 'iterate'] as const) {
+    for (const action of ['read', 'halfway', 'destroy', 'fail', 'iterate'] as const) {
       const [a, b] = duplexPair(work);
       a.on('error', () => {});
       b.on('error', () => {});
-      if (deed === 'read') b.on('readable', () => b.read());
-      else if (deed === 'iterate') {
+      if (action === 'read') b.on('readable', () => b.read());
+      else if (action === 'iterate') {
         void (async () => {
           for await (const _ of b);
         })().catch(() => {});
       } else
         b.on('data', () =>
-          deed === 'halfway' ? b.pause() : deed === 'destroy' ? b.destroy() : b.destroy(new Error())
+          action === 'halfway' ? b.pause() : action === 'destroy' ? b.destroy() : b.destroy(new Error())
         );
       for (let i = 0; i < 5; i++) a.write(Buffer.alloc(50_000));
       await work.settled();
       await immediate();
-      assert.equal(work.count, 0, deed);
+      assert.equal(work.count, 0, action);
       a.destroy();
       b.destroy();
       await immediate();
-      assert.equal(work.count, 0, deed);
+      assert.equal(work.count, 0, action);
     }
   });
 });

@@ -824,7 +824,7 @@ describe('PUBLISH: subscriptions that match', () => {
     await test.broker.publish('z', 'x');
     assert.deepEqual(await idsOf(), [200]);
     const publisher = await rawClient(test.broker);
-    publisher.send(publish('a/b', 'the lane'));
+    publisher.send(publish('a/b', 'the fast path'));
     await publisher.rest();
     assert.deepEqual(await idsOf(), [1, 200, 268_435_455]);
   });

@@ -71,8 +71,8 @@ describe('Errors', () => {
     await granted(other, 1, { topic: 'a', qos: 1 });
     const client = await rawClient(broker);
     const good = '32 07 0001 61 0001 00 78';
-    const lane = '30 05 0001 61 00 79';
-    client.sendBytes(`${lane} ${good} ${lane} 36 06 0001 61 0001 00 ${good}`);
+    const fast = '30 05 0001 61 00 79';
+    client.sendBytes(`${fast} ${good} ${fast} 36 06 0001 61 0001 00 ${good}`);
     await refused(client, 0x81);
     assert.deepEqual(
       client.received.map(({ cmd }) => cmd),

@@ -32,7 +32,7 @@ export class Wire extends Duplex {
   /** Whether the broker, or an error, has destroyed the stream. */
   isCut = false;
   #isListening: boolean;
-  #held: { readonly chunks: readonly Buffer[]; readonly done: Done } | undefined;
+  #pending: { readonly chunks: readonly Buffer[]; readonly done: Done } | undefined;
   readonly #onWrite: (() => void) | undefined;
 
   constructor(options: WireOptions = {}) {
@@ -55,20 +55,20 @@ export class Wire extends Duplex {
   /** Sets whether the peer reads what the broker writes. */
   listen(isListening: boolean): void {
     this.#isListening = isListening;
-    const held = this.#held;
-    if (!isListening || held === undefined) return;
-    this.#held = undefined;
-    this.#take(held.chunks);
-    held.done();
+    const pending = this.#pending;
+    if (!isListening || pending === undefined) return;
+    this.#pending = undefined;
+    this.#take(pending.chunks);
+    pending.done();
   }
 
   /** Lets the peer read the pending write, and none after it. */
   sip(): void {
-    const held = this.#held;
-    this.#held = undefined;
-    if (held === undefined) return;
-    this.#take(held.chunks);
-    held.done();
+    const pending = this.#pending;
+    this.#pending = undefined;
+    if (pending === undefined) return;
+    this.#take(pending.chunks);
+    pending.done();
   }
 
   /** Returns all bytes read since the last call. */
@@ -104,13 +104,13 @@ export class Wire extends Duplex {
 
   override _destroy(error: Error | null, done: Done): void {
     this.isCut = true;
-    this.#held = undefined;
+    this.#pending = undefined;
     done(error);
   }
 
   #accept(chunks: readonly Buffer[], done: Done): void {
     if (!this.#isListening) {
-      this.#held = { chunks, done };
+      this.#pending = { chunks, done };
       return;
     }
     this.#take(chunks);

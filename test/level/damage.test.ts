@@ -183,7 +183,7 @@ async function checkRepaired(store: Store, damageText: string): Promise<void> {
   first.broker.on('error', ({ error }) => errors.push(error.message));
   await first.broker.start();
   assert.ok(
-    errors.length === 1 && errors[0].startsWith(`${damaged}: going on without what is lost: `),
+    errors.length === 1 && errors[0].startsWith(`${damaged}: repaired; this is lost: `),
     `${damageText}: ${errors}`
   );
   await first[Symbol.asyncDispose]();

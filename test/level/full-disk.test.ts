@@ -91,7 +91,7 @@ describe('a folder on a full disk', () => {
     const { retained, told: errors } = await start(folder, true);
     assert.equal(retained, 20);
     assert.equal(errors.length, 1);
-    assert.match(errors[0], /going on without what is lost: .*CURRENT is damaged/);
+    assert.match(errors[0], /repaired; this is lost: .*CURRENT is damaged/);
   });
 
   it('keeps its records if the disk fills up during a repair, and does not open until a repair has succeeded', async (t) => {

@@ -365,7 +365,7 @@ describe('a WebSocket listener', () => {
       sent += chunk.length;
       await new Promise(setImmediate);
     }
-    assert.ok(stream.readableLength < 400_000, `${stream.readableLength} bytes are held`);
+    assert.ok(stream.readableLength < 400_000, `${stream.readableLength} bytes are in memory`);
     let received = 0;
     const all = new Promise<void>((resolve) => {
       stream.on('data', (data: Buffer) => {

@@ -50,7 +50,7 @@ describe('A hook that misbehaves', () => {
         await using it = await startTestBed({ hooks: { [hook]: onlyBad } });
         const other = await client(it.broker);
         const peer = new Peer(it.broker, 5);
-        peer.say(connect({ clientId: 'bad' }), publish('a', 'held back'));
+        peer.say(connect({ clientId: 'bad' }), publish('a', 'delayed'));
         await turns(3);
         assert.ok(await isServed(other), 'other clients are served in the meantime');
         await wait(it, waitMs);

@@ -40,7 +40,7 @@ function read(broker: Broker, clientId: string): number {
 }
 
 /** Returns what the broker has read from the stream and not processed, as a number of packets. */
-function held(broker: Broker, clientId: string, one: number): number {
+function waitingBytes(broker: Broker, clientId: string, one: number): number {
   const { recvOct, recvPkt } = broker.sessions.get(clientId).figures();
   return recvOct / one - recvPkt;
 }
@@ -192,7 +192,7 @@ describe('A connection that sends more than its share of a turn', () => {
     const chunk = Buffer.alloc(65_536, Buffer.from([0xc0, 0]));
     for (let sent = 0; sent < 100; sent++) flooder.say(Buffer.from(chunk));
     for (let turn = 0; turn < 10; turn++) {
-      const waiting = held(broker, 'flooder', 2);
+      const waiting = waitingBytes(broker, 'flooder', 2);
       assert.ok(waiting <= chunk.length / 2 + 100, `${waiting} packets are deferred`);
       assert.ok(flooder.wire.isPaused());
       await turns(1);

@@ -26,7 +26,7 @@ async function stage(options: BrokerOptions = {}): Promise<{
   [Symbol.asyncDispose](): Promise<void>;
 }> {
   const inner = memoryStore();
-  let held: Promise<void> | undefined;
+  let gate: Promise<void> | undefined;
   let letGo = () => {};
   const store: Store = {
     name: 'slow',
@@ -34,7 +34,7 @@ async function stage(options: BrokerOptions = {}): Promise<{
     close: () => inner.close(),
     read: (from, to, limit) => inner.read(from, to, limit),
     commit: async (batch) => {
-      await held;
+      await gate;
       await inner.commit(batch);
     }
   };
@@ -45,9 +45,9 @@ async function stage(options: BrokerOptions = {}): Promise<{
     broker,
     clock,
     hold: () => {
-      held = new Promise((resolve) => (letGo = resolve));
+      gate = new Promise((resolve) => (letGo = resolve));
       return async () => {
-        held = undefined;
+        gate = undefined;
         letGo();
         await turns();
       };
@@ -59,7 +59,7 @@ async function stage(options: BrokerOptions = {}): Promise<{
       }
     },
     [Symbol.asyncDispose]: async () => {
-      held = undefined;
+      gate = undefined;
       letGo();
       await broker.stop();
     }

@@ -18,7 +18,7 @@ const LIMITS: Record<string, TestBrokerOptions> = {
   'maxMqueueLen with priorities': { maxMqueueLen: FULL, mqueuePriorities: 'other=1' }
 };
 
-/** A store whose commits can be held back. */
+/** A store whose commits can be delayed. */
 class GatedStore extends FaultyStore {
   #gate: Promise<void> | undefined;
 

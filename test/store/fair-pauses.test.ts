@@ -12,17 +12,17 @@ import { PERSISTENT, turns } from './support.ts';
 class HeldStore implements Store {
   readonly name = 'the disk';
   readonly #inner = memoryStore();
-  #held: Promise<void> | undefined;
+  #gate: Promise<void> | undefined;
   #release = () => {};
 
   hold(): void {
-    this.#held = new Promise((resolve) => {
+    this.#gate = new Promise((resolve) => {
       this.#release = resolve;
     });
   }
 
   release(): void {
-    this.#held = undefined;
+    this.#gate = undefined;
     this.#release();
   }
 
@@ -39,7 +39,7 @@ class HeldStore implements Store {
   }
 
   async commit(batch: Batch): Promise<void> {
-    await this.#held;
+    await this.#gate;
     await this.#inner.commit(batch);
   }
 }

@@ -52,16 +52,16 @@ describe('Retained messages that a persistent session has yet to receive', () =>
   for (const slow of [0, 2])
     for (const retain of [false, true])
       it(`are delivered once each after a crash, whichever packet was the last before it (commits of ${2 * slow} turns; a newer message ${retain ? 'replaces' : 'overtakes'} one)`, async () => {
-        const owed = retain ? MESSAGES.slice(0, -1) : MESSAGES;
+        const expected = retain ? MESSAGES.slice(0, -1) : MESSAGES;
         const { packets, got } = await run(-1, slow, false, retain);
-        assert.deepEqual([...got].sort(), [...owed, 'newer']);
+        assert.deepEqual([...got].sort(), [...expected, 'newer']);
         assert.ok(packets > 30, `${packets} packets`);
         for (let at = 1; at < packets; at++)
           for (const isPendingKept of [false, true]) {
             const { got } = await run(at, slow, isPendingKept, retain);
             const where = `packet ${at}, the commit under way is ${isPendingKept ? '' : 'not '}kept: ${got}`;
             assert.equal(new Set(got).size, got.length, `a message was delivered twice: ${where}`);
-            for (const text of [...owed, 'live']) assert.ok(got.includes(text), `${text} is lost: ${where}`);
+            for (const text of [...expected, 'live']) assert.ok(got.includes(text), `${text} is lost: ${where}`);
           }
       });
 

@@ -135,12 +135,12 @@ describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
         const undecided = new Set(given.slice(0, count));
         const awaiting = new IdSet();
         for (const id of given) awaiting.add(id);
-        const parked = encodeInFlight(undefined, awaiting, undecided, true);
-        assert.ok(parked.length <= 4 + 8_192);
-        const read = awaitedIds(parked);
+        const stored = encodeInFlight(undefined, awaiting, undecided, true);
+        assert.ok(stored.length <= 4 + 8_192);
+        const read = awaitedIds(stored);
         const expected = given.slice(count).sort((a, b) => a - b);
         assert.deepEqual(read.values(), expected);
-        assert.deepEqual([read.size, inFlightCounts(parked).awaitingRel], [expected.length, expected.length]);
+        assert.deepEqual([read.size, inFlightCounts(stored).awaitingRel], [expected.length, expected.length]);
         assert.equal(awaiting.size, given.length);
         for (const id of expected) assert.ok(read.delete(id));
         assert.equal(read.size + read.values().length, 0);
@@ -150,10 +150,10 @@ describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
   });
 
   it('is read from format 1, which stores each packet id separately', () => {
-    const parked = Buffer.alloc(4 + 60_000 * 2);
-    parked.writeUInt16BE(60_000, 2);
-    for (let n = 0; n < 60_000; n++) parked.writeUInt16BE(n + 1, 4 + n * 2);
-    const read = awaitedIds(parked);
+    const stored = Buffer.alloc(4 + 60_000 * 2);
+    stored.writeUInt16BE(60_000, 2);
+    for (let n = 0; n < 60_000; n++) stored.writeUInt16BE(n + 1, 4 + n * 2);
+    const read = awaitedIds(stored);
     assert.deepEqual([read.size, read.has(60_000), read.has(60_001)], [60_000, true, false]);
   });
 });

@@ -61,7 +61,7 @@ async function repairs(store: Store, refusal: RegExp): Promise<void> {
   await kit.broker.start();
   await kit.clock.advance('1m');
   assert.equal(told.length, 1);
-  assert.match(told[0], /^the copy: going on without what is lost: /);
+  assert.match(told[0], /^the copy: repaired; this is lost: /);
   await kit[Symbol.asyncDispose]();
   const { findings } = await checkStore(store);
   assert.deepEqual(findings, []);
@@ -618,7 +618,7 @@ describe('exportStore and importStore', () => {
 });
 
 describe('A store that is in use', () => {
-  const deeds: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+  const changes: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
     checkStore: (store) => checkStore(store),
     'checkStore with repair': (store) => checkStore(store, { repair: true }),
     storeStatistics: (store) => storeStatistics(store),
@@ -626,7 +626,7 @@ describe('A store that is in use', () => {
     importStore: async (store) => importStore(store, exportStore(await copy()))
   };
 
-  for (const [name, run] of Object.entries(deeds)) {
+  for (const [name, run] of Object.entries(changes)) {
     it(`is refused to ${name} while a broker has it open, and the broker continues`, async () => {
       const store = memoryStore({ name: 'the only' });
       await using kit = await createTestBroker({ store });

@@ -163,10 +163,10 @@ describe('RouteCache', () => {
       if (dice === 0) cache.invalidateAll();
       else if (dice < 5) cache.invalidate(topic);
       else {
-        const held = last.get(topic);
-        const isGood = held !== undefined && !held.isStale && held.generation === cache.generation;
+        const known = last.get(topic);
+        const isGood = known !== undefined && !known.isStale && known.generation === cache.generation;
         const route = cache.get(topic);
-        assert.equal(route, isGood ? held : undefined);
+        assert.equal(route, isGood ? known : undefined);
         if (route === undefined) {
           const fresh = new Route(1 + below(70));
           cache.set(topic, fresh);
