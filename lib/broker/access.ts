@@ -25,6 +25,6 @@ export class Access {
     if (clientId !== undefined && typeof clientId !== 'string')
       throw new InvalidInput('CLIENT_ID_INVALID', 'clientId', 'a string', clientId);
     for (const connection of this.#host.connections.all)
-      if (clientId === undefined || connection.session.client.clientId === clientId) connection.forgetVerdicts();
+      if (clientId === undefined || connection.session.client.clientId === clientId) connection.reader.forgetVerdicts();
   }
 }

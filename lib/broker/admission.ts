@@ -74,7 +74,7 @@ export class Admission {
     const { metrics, events, sessions } = this.#host;
     const connection = session.connection as Connection<Session>;
     const { client, lifecycle } = session;
-    const username = connection.transportInfo.username ?? packet.username;
+    const username = client.transportInfo.username ?? packet.username;
     client.introduced(
       agreementOf(packet, zoneSettings),
       clientIdOf(zoneSettings, username, packet, sessions),
@@ -83,7 +83,7 @@ export class Admission {
     lifecycle.send('connect');
     metrics.counts[Metric.clientConnect]++;
     if (events.heard['client.connect']) events.emit('client.connect', { client });
-    const versions = connection.transportInfo.protocolVersions ?? zoneSettings.protocolVersions;
+    const versions = client.transportInfo.protocolVersions ?? zoneSettings.protocolVersions;
     if (!versions.includes(packet.protocolVersion)) {
       throw new ProtocolError(
         ReasonCode.unsupportedProtocolVersion,
@@ -95,7 +95,7 @@ export class Admission {
     checkControls(zoneSettings, packet.will?.topic, 'will topic');
     checkControls(zoneSettings, packet.will?.properties?.responseTopic, 'response topic of the will');
     checkClientId(client);
-    client.mountAt(mountpointOf(client, connection.transportInfo.mountpoint ?? zoneSettings.mountpoint));
+    client.mountAt(mountpointOf(client, client.transportInfo.mountpoint ?? zoneSettings.mountpoint));
     checkWill(session, packet, this.#isRetainAvailable(client, packet));
     this.#preConnect(session, connection, packet);
   }
@@ -114,7 +114,7 @@ export class Admission {
     const abort = new AbortController();
     const { client } = session;
     session.lifecycle.decidedBy(abort);
-    const request = { packet, transportInfo: connection.transportInfo, client, signal: abort.signal };
+    const request = { packet, transportInfo: client.transportInfo, client, signal: abort.signal };
     const verdict = hooks.first<typeof request, Verdict>('preConnect', hooks.preConnect, request, false, client, abort);
     const go = (answer: Verdict | undefined) => {
       if (!isWaiting(session, connection)) return;
@@ -125,7 +125,7 @@ export class Admission {
       go(verdict);
       return;
     }
-    connection.pause(Pause.hook);
+    connection.reader.pause(Pause.hook);
     verdict.then((answer) => {
       this.#guard(session, () => go(answer));
       session.resumeAfterHook(connection);
@@ -140,7 +140,7 @@ export class Admission {
     const { agreement, zoneSettings } = client;
     const isPlain =
       hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zoneSettings, hooks);
-    if (isPlain || isTrusted(connection.transportInfo, zoneSettings)) {
+    if (isPlain || isTrusted(client.transportInfo, zoneSettings)) {
       if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, connection, packet, { allow: true });
       return;
@@ -160,7 +160,7 @@ export class Admission {
         if (isWaiting(session, connection)) this.#refuse(session, refusal);
       },
       waiting: (isHookAtWork) => {
-        if (isHookAtWork) session.connection?.pause(Pause.hook);
+        if (isHookAtWork) session.connection?.reader.pause(Pause.hook);
         else session.resumeAfterHook(connection);
       }
     });
@@ -199,7 +199,7 @@ export class Admission {
       const isClientId = usesUsername(client.zoneSettings, approval.username);
       client.identified(isClientId ? approval.username : client.clientId, approval.username);
       checkClientId(client);
-      client.mountAt(mountpointOf(client, connection.transportInfo.mountpoint ?? client.zoneSettings.mountpoint));
+      client.mountAt(mountpointOf(client, client.transportInfo.mountpoint ?? client.zoneSettings.mountpoint));
     }
     client.exempt(approval.isSuperuser === true); // truthy values such as 'false' grant no rights
     agree(session, packet);
@@ -220,7 +220,7 @@ export class Admission {
       if (refusal !== undefined) throw refusal.error;
       this.#enter(session, connection, packet, approval);
     };
-    connection.pause(Pause.hook);
+    connection.reader.pause(Pause.hook);
     claim
       .then(
         () => this.#guard(session, proceed),
@@ -276,7 +276,7 @@ export class Admission {
     const isHere = () => owner.connection === connection && !connection.isClosed; // otherwise a listener has ended it
     const welcome = () => {
       if (isHere()) {
-        connection.limitRates(this.#rates.of(owner.zoneSettings));
+        connection.reader.limitRates(this.#rates.of(owner.zoneSettings));
         this.#welcome(owner, connection, connack, resumes);
         this.#waitForHooks(owner, connection);
       }
@@ -301,7 +301,7 @@ export class Admission {
    * @param isNew the session is new. If the commit fails, it ends, so that the client does not find a session that was never acknowledged
    */
   #after(persisted: Promise<void>, connection: Connection<Session>, run: () => void, isNew = false): void {
-    connection.pause(Pause.hook);
+    connection.reader.pause(Pause.hook);
     persisted
       .then(
         () => this.#guard(connection.session, run),
@@ -355,7 +355,7 @@ export class Admission {
   #waitForHooks({ inbound }: Session, connection: Connection<Session>): void {
     const deciding = inbound?.deciding;
     if (deciding === undefined || connection.isClosed) return;
-    connection.pause(Pause.hook);
+    connection.reader.pause(Pause.hook);
     deciding.then(() => connection.session.resumeAfterHook(connection));
   }
 
@@ -365,7 +365,7 @@ export class Admission {
     metrics.counts[Metric.clientConnack]++;
     if (events.heard['client.connack']) events.emit('client.connack', { client: session.client, reasonCode: 0 });
     if (session.connection !== connection || connection.isClosed) return; // a listener ended it
-    connection.send(connack, Metric.packetsConnackSent);
+    connection.writer.send(connack, Metric.packetsConnackSent);
     session.lifecycle.connackSent();
     metrics.counts[Metric.clientConnected]++;
     if (sessionPresent) session.delivery.flows.resend();
@@ -401,7 +401,7 @@ export class Admission {
         if (!isCurrent()) return;
         lifecycle.exchange(undefined);
         if (approval.isSuperuser !== undefined) client.exempt(approval.isSuperuser === true);
-        connection.forgetVerdicts();
+        connection.reader.forgetVerdicts();
         lifecycle.send('reauthenticated');
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
@@ -429,7 +429,7 @@ function sendAuth(
 ): void {
   const packet = encodeAuth({ cmd: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } });
   const { maxFrame } = session.client.agreement;
-  if (packet.length <= maxFrame) connection.send(packet, Metric.packetsAuthSent);
+  if (packet.length <= maxFrame) connection.writer.send(packet, Metric.packetsAuthSent);
   else {
     const why = `the AUTH takes ${packet.length} bytes, but the client accepts at most ${maxFrame} (Maximum Packet Size)`;
     session.fail(new ProtocolError(ReasonCode.packetTooLarge, why)); // [MQTT-3.1.2-24]

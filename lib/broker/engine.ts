@@ -208,7 +208,7 @@ export class Engine {
     const remove = this.hooks.add(name, hook, options);
     const changed = () => {
       this.publishing.watch();
-      for (const connection of this.connections.all) connection.forgetVerdicts();
+      for (const connection of this.connections.all) connection.reader.forgetVerdicts();
     };
     changed();
     return () => {

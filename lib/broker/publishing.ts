@@ -2,7 +2,6 @@ import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { Connection } from '../connection/connection.ts';
-import { pauseForStore } from '../connection/store-pause.ts';
 import type { Verdicts } from '../connection/verdicts.ts';
 import type { Announcer } from '../events/announcer.ts';
 import type { Events } from '../events/events.ts';
@@ -116,17 +115,17 @@ export class Publishing {
 
   /**
    * Call the authorizePublish hooks, then the publish hooks. Synchronous if all hooks are.
-   * @param connection the connection of the client, which keeps the verdict; undefined for messages that no connection publishes
+   * @param topics keeps the verdict for the connection; undefined for messages that no connection publishes
    */
   decide(
     message: Message,
     route: Route,
     client: SessionClient | undefined,
-    connection?: { readonly verdicts: Verdicts }
+    topics?: { readonly verdicts: Verdicts }
   ): PublishDecision | Promise<PublishDecision> {
     const { hooks, metrics } = this.#host;
     if (client === undefined) return this.#change(message, route, client, 0);
-    const verdicts = this.#keepsVerdicts ? connection?.verdicts : undefined;
+    const verdicts = this.#keepsVerdicts ? topics?.verdicts : undefined;
     const known = verdicts?.get(route.topic);
     if (known !== undefined)
       return known === 0 ? this.#change(message, route, client, 0) : { message, route, reasonCode: known };
@@ -306,8 +305,6 @@ export class Publishing {
     const { counts } = host.metrics;
     const { targets, groups } = route;
     const { session } = connection;
-    connection.receivedPackets += count;
-    connection.receivedMessages += count;
     counts[Metric.packetsReceived] += count;
     counts[Metric.packetsPublishReceived] += count;
     counts[Metric.messagesReceived] += count;
@@ -318,7 +315,7 @@ export class Publishing {
       counts[Metric.messagesDroppedNoSubscribers] += count;
       return;
     }
-    const layout = connection.inboundFastPath;
+    const layout = connection.reader.fastPath;
     const bytes = end - start;
     let run: Frame | undefined;
     let messages: Message[] | undefined;
@@ -348,13 +345,13 @@ export class Publishing {
         }
       }
     }
-    if (messages !== undefined && host.ledger !== undefined) pauseForStore(connection, host.ledger, notedBefore);
+    if (messages !== undefined && host.ledger !== undefined) connection.chargeUnwritten(host.ledger, notedBefore);
   }
 
   /** Create the messages of a run of frames. */
   #unroll(connection: Connection<Session>, route: Route, buf: Buffer, start: number, end: number): Message[] {
     const { nowMs, wallMs } = this.#host.time;
-    const layout = connection.inboundFastPath === 5 ? 5 : 4;
+    const layout = connection.reader.fastPath === 5 ? 5 : 4;
     const messages: Message[] = [];
     const { maxMessageExpiryInterval } = connection.session.client.zoneSettings;
     const expiry = maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval;

@@ -121,7 +121,7 @@ export class Subscribing {
     }
     const count = (this.#waiting.get(connection) ?? 0) + 1;
     this.#waiting.set(connection, count);
-    if (count >= MAX_WAITING) connection.pause(Pause.hook);
+    if (count >= MAX_WAITING) connection.reader.pause(Pause.hook);
     ledger
       .committed(ticket)
       .then(
@@ -164,7 +164,7 @@ export class Subscribing {
   #answer(session: Session, connection: Connection<Session>, packet: Buffer, metric: number): boolean {
     const { maxFrame } = session.client.agreement;
     if (packet.length <= maxFrame) {
-      connection.send(packet, metric);
+      connection.writer.send(packet, metric);
       return true;
     }
     const why = `the answer takes ${packet.length} bytes, but the client accepts at most ${maxFrame} (Maximum Packet Size)`;
@@ -175,7 +175,7 @@ export class Subscribing {
   /** Process no further packets of a connection while hooks decide. */
   #holdWhile(session: Session, connection: Connection<Session>, decided: void | Promise<void>, during: string): void {
     if (decided === undefined) return;
-    connection.pause(Pause.hook);
+    connection.reader.pause(Pause.hook);
     decided
       .catch((error: unknown) => session.failInternally(error, during, connection))
       .finally(() => session.resumeAfterHook(connection));

@@ -3,8 +3,9 @@ import { setImmediate } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
-import { type Connection, SHARE } from '../connection/connection.ts';
+import type { Connection } from '../connection/connection.ts';
 import { endTurn } from '../connection/output.ts';
+import { SHARE } from '../connection/reader.ts';
 import type { Announcer } from '../events/announcer.ts';
 import { releaseTurnFrames } from '../packets/message.ts';
 import type { Session } from '../session/session.ts';
@@ -72,7 +73,7 @@ export class Turn {
     this.schedule();
   }
 
-  /** Call this connection's `serve` in a later turn, after the other connections that wait. */
+  /** Call `serve` of this connection's reader in a later turn, after the other connections that wait. */
   serveLater(connection: Connection<Session>): void {
     this.#unserved.push(connection);
     this.schedule();
@@ -119,7 +120,7 @@ export class Turn {
     this.#dirty = [];
     for (let at = 0; at < dirty.length; at++) {
       try {
-        dirty[at].flush();
+        dirty[at].writer.flush();
       } catch (error) {
         dirty[at].session.failInternally(error, 'writing');
       }
@@ -152,7 +153,7 @@ export class Turn {
       const connection = waiting[at++];
       left -= shares;
       try {
-        connection.serve(shares * SHARE);
+        connection.reader.serve(shares * SHARE);
       } catch (error) {
         connection.session.failInternally(error, 'reading a chunk');
       }

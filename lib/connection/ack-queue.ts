@@ -1,20 +1,9 @@
 import type { Waiter } from '../store/durable.ts';
 import type { Ledger } from '../store/ledger.ts';
-import { Pause } from './pause.ts';
+import { Pause, type PausedConnection } from './pause.ts';
 
 export const PUBACK = 0x40;
 export const PUBREC = 0x50;
-
-/** The part of a connection that a queue of acknowledgements uses. */
-export interface AckConnection {
-  readonly isClosed: boolean;
-  /** Bits of `Pause`. */
-  readonly pauses: number;
-  /** @param why one bit of `Pause` */
-  pause(why: number): void;
-  /** @param why one bit of `Pause` */
-  resume(why: number): void;
-}
 
 /** Sends the acknowledgements of a queue, or refuses the messages if the commit fails. */
 export interface AckSender<C> {
@@ -38,7 +27,7 @@ const MAX_WAITING = 5_000;
  * They are sent in the order in which they were added. An acknowledgement that need not wait for a commit does not overtake one of its
  * kind that must [MQTT-4.6.0-2, -3, -4]. After the connection has closed nothing is sent, but state that was not persisted is still undone.
  */
-export class AckQueue<C extends AckConnection> implements Waiter {
+export class AckQueue<C extends PausedConnection> implements Waiter {
   readonly #connection: C;
   readonly #sender: AckSender<C>;
   readonly #ledger: Ledger;
@@ -94,8 +83,8 @@ export class AckQueue<C extends AckConnection> implements Waiter {
     this.#tickets.push(ticket);
     this.#firstBytes.push(first);
     this.#answers.push((isRepeated ? REPEATED : 0) | (id << 8) | code);
-    if (this.#tickets.length - this.#head > MAX_WAITING && (this.#connection.pauses & Pause.commit) === 0)
-      this.#connection.pause(Pause.commit);
+    if (this.#tickets.length - this.#head > MAX_WAITING && (this.#connection.reader.pauses & Pause.commit) === 0)
+      this.#connection.reader.pause(Pause.commit);
   }
 
   commitSucceeded(settled: number): boolean {
@@ -140,7 +129,7 @@ export class AckQueue<C extends AckConnection> implements Waiter {
   }
 
   #resumeReading(): boolean {
-    if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#connection.resume(Pause.commit);
+    if (this.#tickets.length - this.#head <= MAX_WAITING / 2) this.#connection.reader.resume(Pause.commit);
     return !this.isEmpty;
   }
 }

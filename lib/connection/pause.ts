@@ -9,3 +9,16 @@
  * - `turn`: the connection has used its share of a turn and waits until it is served again.
  */
 export const Pause = { hook: 1, answers: 2, rate: 4, store: 8, commit: 16, turn: 32 } as const;
+
+/** The part of a connection that causes of pauses use. */
+export interface PausedConnection {
+  readonly isClosed: boolean;
+  readonly reader: {
+    /** Bits of `Pause`. */
+    readonly pauses: number;
+    /** @param why one bit of `Pause` */
+    pause(why: number): void;
+    /** @param why one bit of `Pause` */
+    resume(why: number): void;
+  };
+}

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import type { ProtocolError } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
@@ -6,7 +7,7 @@ import type { Metrics } from '../events/metrics.ts';
 import type { DisconnectReason } from '../events/reasons.ts';
 import type { ProtocolVersion } from '../packets/types.ts';
 import type { Route } from '../routing/subscription.ts';
-import type { Connection } from './connection.ts';
+import type { PausedConnection } from './pause.ts';
 
 /** Handles one packet of the session `S`. The packet is `buf[start, end)`; its body begins at `body`. */
 export type PacketHandler<S> = (
@@ -40,6 +41,14 @@ export interface ConnectionOwner {
   unblocked(): void;
 }
 
+/** What the parts of a connection, and the broker through `ConnectionPorts`, see of it. `Connection` implements it. */
+export interface ConnectionCore<S extends ConnectionOwner> extends PausedConnection {
+  readonly stream: Duplex;
+  readonly ports: ConnectionPorts<S>;
+  /** The session that handles the packets. */
+  readonly session: S;
+}
+
 /** The parts of the broker that a connection uses. */
 export interface ConnectionPorts<S extends ConnectionOwner> {
   readonly clock: Clock;
@@ -52,23 +61,27 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     /** Most bytes of a connection that are stored while a hook decides. */
     readonly maxHeldBytes: number;
   };
+  readonly handlers: {
+    /** The handlers in force until a CONNECT has been received. */
+    readonly beforeConnect: HandlerTable<S>;
+  };
   readonly turn: {
     /** Number of this turn. */
     readonly number: number;
     /** Take some of the units that all connections share in this turn. @returns the units; 0 if none is left */
     drawShare(): number;
-    /** Flush this connection when the turn ends. */
-    flushLater(connection: Connection<S>): void;
-    /** Call `serve` of this connection after the other connections that wait. */
-    serveLater(connection: Connection<S>): void;
+    /** Call `flush` of this connection's writer when the turn ends. */
+    flushLater(connection: ConnectionCore<S>): void;
+    /** Call `serve` of this connection's reader after the other connections that wait. */
+    serveLater(connection: ConnectionCore<S>): void;
   };
   readonly taps: {
     /** The diagnostics channels for packets have subscribers. */
     readonly isOpen: boolean;
     /** Check whether the diagnostics channels have subscribers now. */
     look(): void;
-    received(connection: Connection<S>, bytes: Buffer): void;
-    sent(connection: Connection<S>, bytes: Buffer): void;
+    received(connection: ConnectionCore<S>, bytes: Buffer): void;
+    sent(connection: ConnectionCore<S>, bytes: Buffer): void;
   };
   readonly routing: {
     /** The route of the topic in `buf[start, end)`. @throws ProtocolError for an invalid name */
@@ -83,7 +96,7 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     readonly hasHooks: boolean;
     /** Deliver a run of QoS 0 frames to one topic. @param count number of frames @param longest bytes of the longest frame */
     routeRun(
-      connection: Connection<S>,
+      connection: ConnectionCore<S>,
       route: Route,
       buf: Buffer,
       start: number,
@@ -96,6 +109,6 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     /** The connection is closing and no longer counts for `maxConnections`. Called once. */
     placeFreed(): void;
     /** The stream has closed. */
-    streamClosed(connection: Connection<S>): void;
+    streamClosed(connection: ConnectionCore<S>): void;
   };
 }

@@ -37,8 +37,8 @@ export class RateLimit {
   }
 }
 
-/** The part of a connection that its rate limits use. */
-export interface RateLimitedConnection {
+/** The part of a connection's reader that its rate limits use. */
+interface RateLimitedReader {
   readonly receivedBytes: number;
   readonly receivedMessages: number;
   /** Stop reading for this many milliseconds. */
@@ -57,16 +57,16 @@ export class RateLimits {
     this.#bytes = bytes;
   }
 
-  /** Take what the connection has received since the last call, and pause the connection if it was too much. */
-  charge(connection: RateLimitedConnection, nowMs: number): void {
-    const messages = connection.receivedMessages - this.#lastMessages;
-    const bytes = connection.receivedBytes - this.#lastBytes;
-    this.#lastMessages = connection.receivedMessages;
-    this.#lastBytes = connection.receivedBytes;
+  /** Take what the connection has received since the last call, and pause reading if it was too much. */
+  charge(reader: RateLimitedReader, nowMs: number): void {
+    const messages = reader.receivedMessages - this.#lastMessages;
+    const bytes = reader.receivedBytes - this.#lastBytes;
+    this.#lastMessages = reader.receivedMessages;
+    this.#lastBytes = reader.receivedBytes;
     let pauseMs = 0;
     for (const limit of this.#messages) pauseMs = Math.max(pauseMs, limit.take(messages, nowMs));
     for (const limit of this.#bytes) pauseMs = Math.max(pauseMs, limit.take(bytes, nowMs));
-    if (pauseMs > 0) connection.pauseFor(pauseMs);
+    if (pauseMs > 0) reader.pauseFor(pauseMs);
   }
 }
 

@@ -1,38 +1,45 @@
+import type { Waiter } from '../store/durable.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { UnwrittenShare } from '../store/unwritten.ts';
-import type { Connection } from './connection.ts';
-import { Pause } from './pause.ts';
-import type { ConnectionOwner } from './ports.ts';
+import { Pause, type PausedConnection } from './pause.ts';
 
-/**
- * Charge a publisher for the bytes that its messages have added to the next commits, and pause reading from it while they are too many.
- * @param notedBefore bytes that the ledger had noted before these messages
- */
-export function pauseForStore<S extends ConnectionOwner>(
-  connection: Connection<S>,
-  ledger: Ledger,
-  notedBefore: number
-): void {
-  const { unwritten } = ledger;
-  const caused = unwritten.noted - notedBefore;
-  if (caused === 0) return;
-  const share = (connection.unwritten ??= new UnwrittenShare());
-  unwritten.charge(share, caused);
-  if (unwritten.isMuch && unwritten.isTooMuch(share)) pauseUntilWritten(connection, ledger, share);
-}
+/** Pauses reading from a publisher while too many of the bytes that its messages have added to the next commits are not written. */
+export class StorePause implements Waiter {
+  readonly #connection: PausedConnection;
+  readonly #ledger: Ledger;
+  readonly #share = new UnwrittenShare();
 
-function pauseUntilWritten<S extends ConnectionOwner>(
-  connection: Connection<S>,
-  ledger: Ledger,
-  share: UnwrittenShare
-): void {
-  if ((connection.pauses & Pause.store) !== 0 || ledger.isFailed) return;
-  const { unwritten } = ledger;
-  connection.pause(Pause.store);
-  const mustWait = () => {
-    if (unwritten.isTooMuch(share) && !ledger.isFailed && !connection.isClosed) return true;
-    connection.resume(Pause.store);
+  constructor(connection: PausedConnection, ledger: Ledger) {
+    this.#connection = connection;
+    this.#ledger = ledger;
+  }
+
+  /** Charge the publisher for these bytes, and pause reading if that is too much. */
+  charge(bytes: number): void {
+    const { unwritten } = this.#ledger;
+    unwritten.charge(this.#share, bytes);
+    if (unwritten.isMuch && unwritten.isTooMuch(this.#share)) this.#pause();
+  }
+
+  #pause(): void {
+    const { reader } = this.#connection;
+    if ((reader.pauses & Pause.store) !== 0 || this.#ledger.isFailed) return;
+    reader.pause(Pause.store);
+    this.#ledger.wait(this);
+  }
+
+  commitSucceeded(): boolean {
+    return this.#mustWait();
+  }
+
+  commitFailed(): boolean {
+    return this.#mustWait();
+  }
+
+  #mustWait(): boolean {
+    const { unwritten, isFailed } = this.#ledger;
+    if (unwritten.isTooMuch(this.#share) && !isFailed && !this.#connection.isClosed) return true;
+    this.#connection.reader.resume(Pause.store);
     return false;
-  };
-  ledger.wait({ commitSucceeded: mustWait, commitFailed: mustWait });
+  }
 }

@@ -3,14 +3,18 @@ import type { Zone } from './zone.ts';
 
 /** What the figures of a connection are read from. */
 export interface TrafficSource {
-  readonly receivedBytes: number;
-  readonly receivedChunks: number;
-  readonly receivedPackets: number;
-  readonly receivedMessages: number;
-  readonly sentBytes: number;
-  readonly sentWrites: number;
-  readonly sentPackets: number;
-  readonly sentMessages: number;
+  readonly reader: {
+    readonly receivedBytes: number;
+    readonly receivedChunks: number;
+    readonly receivedPackets: number;
+    readonly receivedMessages: number;
+  };
+  readonly writer: {
+    readonly sentBytes: number;
+    readonly sentWrites: number;
+    readonly sentPackets: number;
+    readonly sentMessages: number;
+  };
   readonly stream: { readonly writableLength: number };
   /** Acknowledgements that wait for a commit. */
   readonly pendingAcks: { readonly length: number } | undefined;
@@ -89,49 +93,49 @@ export type SessionFigures = SessionCounts & ConnectionTraffic;
 
 export const TRAFFIC_FIELDS: RecordTable<FiguresSource, ConnectionTraffic> = {
   recvOct: {
-    from: ({ connection }) => connection?.receivedBytes ?? 0,
+    from: ({ connection }) => connection?.reader.receivedBytes ?? 0,
     unit: 'bytes',
     later: 'recv_oct',
     earlier: 'recv_oct'
   },
   recvCnt: {
-    from: ({ connection }) => connection?.receivedChunks ?? 0,
+    from: ({ connection }) => connection?.reader.receivedChunks ?? 0,
     unit: 'reads',
     later: 'recv_cnt',
     earlier: 'recv_cnt'
   },
   recvPkt: {
-    from: ({ connection }) => connection?.receivedPackets ?? 0,
+    from: ({ connection }) => connection?.reader.receivedPackets ?? 0,
     unit: 'packets',
     later: 'recv_pkt',
     earlier: 'recv_pkt'
   },
   recvMsg: {
-    from: ({ connection }) => connection?.receivedMessages ?? 0,
+    from: ({ connection }) => connection?.reader.receivedMessages ?? 0,
     unit: 'messages',
     later: 'recv_msg',
     earlier: 'recv_msg'
   },
   sendOct: {
-    from: ({ connection }) => connection?.sentBytes ?? 0,
+    from: ({ connection }) => connection?.writer.sentBytes ?? 0,
     unit: 'bytes',
     later: 'send_oct',
     earlier: 'send_oct'
   },
   sendCnt: {
-    from: ({ connection }) => connection?.sentWrites ?? 0,
+    from: ({ connection }) => connection?.writer.sentWrites ?? 0,
     unit: 'writes',
     later: 'send_cnt',
     earlier: 'send_cnt'
   },
   sendPkt: {
-    from: ({ connection }) => connection?.sentPackets ?? 0,
+    from: ({ connection }) => connection?.writer.sentPackets ?? 0,
     unit: 'packets',
     later: 'send_pkt',
     earlier: 'send_pkt'
   },
   sendMsg: {
-    from: ({ connection }) => connection?.sentMessages ?? 0,
+    from: ({ connection }) => connection?.writer.sentMessages ?? 0,
     unit: 'messages',
     later: 'send_msg',
     earlier: 'send_msg'
@@ -196,7 +200,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'max_awaiting_rel'
   },
   deliverMsg: {
-    from: ({ delivered, connection }) => delivered + (connection?.sentMessages ?? 0),
+    from: ({ delivered, connection }) => delivered + (connection?.writer.sentMessages ?? 0),
     unit: 'messages',
     earlier: 'deliver_msg'
   },

@@ -110,7 +110,8 @@ const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
     earlier: 'heap_size'
   },
   reductions: {
-    from: ({ connection }) => (connection === undefined ? 0 : connection.receivedPackets + connection.sentPackets),
+    from: ({ connection }) =>
+      connection === undefined ? 0 : connection.reader.receivedPackets + connection.writer.sentPackets,
     unit: 'packets',
     later: 'reductions',
     earlier: 'reductions'

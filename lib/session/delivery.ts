@@ -338,7 +338,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     }
   }
 
-  /** Decide whether runs of QoS 0 frames of this client, and to this client, may be forwarded unchanged. */
+  /** Decide whether runs of QoS 0 frames may be forwarded to this client unchanged. */
   updateFastPath(): void {
     const { flows } = this;
     const { connection } = flows;
@@ -347,7 +347,6 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       this.outboundFastPath = 0;
       return;
     }
-    connection.useFastPath(this.flows.client.mountpoint === '' ? layout : 0);
     const isClear =
       !connection.isClosed &&
       !connection.isBlocked &&

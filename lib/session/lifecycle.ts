@@ -96,12 +96,12 @@ export class Lifecycle implements SessionActions {
   awaitConnect(): void {
     const { ports, timers } = this.#session;
     const connection = this.#connection;
-    connection.use(ports.handlers.beforeConnect);
+    connection.reader.use(ports.handlers.beforeConnect);
     timers.awaitConnect((connection.stream as CountedStream).acceptedAt ?? ports.time.nowMs);
   }
 
   authenticate(): void {
-    this.#connection.use(this.#session.ports.handlers.authenticating);
+    this.#connection.reader.use(this.#session.ports.handlers.authenticating);
   }
 
   admit(): void {
@@ -111,9 +111,9 @@ export class Lifecycle implements SessionActions {
     const connection = this.#connection;
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     this.state = 'connected';
-    client.connected(connection.transportInfo, ports.clock.now());
+    client.connected(ports.clock.now());
     this.ending = undefined;
-    delivery.attach(connection);
+    delivery.attach(connection.writer);
     inbound?.attach();
     ports.sessions.changed(session);
   }
@@ -126,13 +126,14 @@ export class Lifecycle implements SessionActions {
   }
 
   goLive(): void {
-    this.#connection.use(this.#session.ports.handlers.live);
+    this.#connection.reader.use(this.#session.ports.handlers.live);
   }
 
   /** CONNACK with success has been sent: messages may follow. */
   connackSent(): void {
     const { client, delivery, timers, ports } = this.#session;
-    this.#connection.admitted(client.zoneSettings.maxPacketSize);
+    const { mountpoint, agreement, zoneSettings } = client;
+    this.#connection.admitted(zoneSettings.maxPacketSize, mountpoint === '' ? agreement.layout : 0);
     delivery.updateFastPath();
     timers.connected(ports.clock.monotonic());
   }
@@ -293,7 +294,7 @@ export class Lifecycle implements SessionActions {
   #sendDisconnect(connection: Connection<Session>, reasonCode: number, farewell: Farewell): void {
     const { agreement, protocolVersion } = this.#session.client;
     if (protocolVersion === 5)
-      connection.send(disconnection(reasonCode, farewell, agreement.maxFrame), Metric.packetsDisconnectSent);
+      connection.writer.send(disconnection(reasonCode, farewell, agreement.maxFrame), Metric.packetsDisconnectSent);
   }
 
   #refuse(connection: Connection<Session>, reasonCode: number, farewell: Farewell): void {
@@ -306,7 +307,7 @@ export class Lifecycle implements SessionActions {
     if (isAuthError(reasonCode)) counts[Metric.packetsConnackAuthError]++;
     counts[Metric.clientConnack]++;
     const packet = refusal(code, version, farewell, client.agreement.maxFrame);
-    if (packet !== undefined) connection.send(packet, Metric.packetsConnackSent);
+    if (packet !== undefined) connection.writer.send(packet, Metric.packetsConnackSent);
     if (ports.events.heard['client.connack']) ports.events.emit('client.connack', { client, reasonCode: code });
   }
 

@@ -35,8 +35,6 @@ export interface Outlet {
   sendRun(run: Frame, bytes: number, count: number): void;
   /** Send an acknowledgement of four bytes. */
   acknowledge(value: number): void;
-  /** Forward runs of QoS 0 frames of this layout unchanged; 0: none. */
-  useFastPath(layout: 0 | 4 | 5): void;
 }
 
 /** The parts of the broker that the delivery of messages uses. */
@@ -129,7 +127,7 @@ export interface PublishingPort {
     message: Message,
     route: Route,
     client: SessionClient,
-    connection: { readonly verdicts: Verdicts }
+    topics: { readonly verdicts: Verdicts }
   ): PublishDecision | Promise<PublishDecision>;
   /** Ask the hooks `deliver`. */
   mayDeliver(message: Message, client: ClientInfo): boolean;

@@ -129,8 +129,7 @@ export class SessionClient implements ClientInfo, Publisher {
   }
 
   /** The connection belongs to the session from this time on. @param wallMs wall-clock milliseconds */
-  connected(transportInfo: TransportInfo, wallMs: number): void {
-    this.transportInfo = transportInfo;
+  connected(wallMs: number): void {
     this.connectedAt = wallMs;
     this.disconnectedAt = undefined;
   }
@@ -141,8 +140,9 @@ export class SessionClient implements ClientInfo, Publisher {
     this.disconnectedAt = wallMs;
   }
 
-  /** The client has returned: adopt what its new CONNECT has agreed. */
+  /** The client has returned: adopt its new connection, and what its CONNECT has agreed. */
   returned(other: SessionClient): void {
+    this.transportInfo = other.transportInfo;
     this.agreement = other.agreement;
     this.username = other.username;
     this.mountpoint = other.mountpoint;

@@ -62,8 +62,7 @@ export class Session implements ConnectionOwner {
     this.timers = new SessionTimers(this);
     if (stream === undefined) return;
     const maxPacketSize = Math.min(zone.maxConnectSize, zone.maxPacketSize);
-    const { beforeConnect } = ports.handlers;
-    this.connection = new Connection<Session>(stream, transportInfo, ports, this, beforeConnect, maxPacketSize);
+    this.connection = new Connection<Session>(stream, ports, this, maxPacketSize);
   }
 
   /**
@@ -133,7 +132,7 @@ export class Session implements ConnectionOwner {
 
   /** The connection has closed, or belongs to another session now. */
   detach(): void {
-    this.delivered += this.connection?.sentMessages ?? 0;
+    this.delivered += this.connection?.writer.sentMessages ?? 0;
     this.connection = undefined;
   }
 
@@ -202,7 +201,7 @@ export class Session implements ConnectionOwner {
   /** A hook has decided on a packet of this connection, which now belongs to this session or to another one. */
   resumeAfterHook(connection: Connection<Session>): void {
     try {
-      connection.resume(Pause.hook);
+      connection.reader.resume(Pause.hook);
     } catch (error) {
       this.failInternally(asError(error), 'continuing after a hook', connection);
     }

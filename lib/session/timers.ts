@@ -9,15 +9,20 @@ import type { Will } from './will.ts';
 
 /** The part of a connection that the timer of its session watches. */
 interface WatchedConnection {
-  readonly isBlocked: boolean;
-  readonly pauses: number;
-  readonly receivedBytes: number;
-  readonly lastReceivedMs: number;
-  readonly lastProgressMs: number;
-  /** Record whether the stream has sent anything since the last check. */
-  checkProgress(nowMs: number): void;
-  /** Reading is paused: the keep alive does not run. */
-  keepAlive(nowMs: number): void;
+  readonly reader: {
+    readonly pauses: number;
+    readonly receivedBytes: number;
+    readonly lastReceivedMs: number;
+    /** Reading is paused: the keep alive does not run. */
+    keepAlive(nowMs: number): void;
+  };
+  readonly writer: {
+    readonly isBlocked: boolean;
+    /** Since when the stream is blocked and has sent nothing; `Infinity`: it is not blocked. */
+    readonly stalledSinceMs: number;
+    /** Record whether the stream has sent anything since the last check. */
+    checkProgress(nowMs: number): void;
+  };
 }
 
 /** What `SessionTimers` asks of the session that it belongs to. */
@@ -115,9 +120,8 @@ export class SessionTimers extends BaseTimer {
     const { slowConsumerTimeout, awaitRelTimeout } = client.zoneSettings;
     if (connection === undefined || lifecycle.state !== 'connected') return;
     let dueMs = Infinity;
-    if (client.keepalive > 0) dueMs = connection.lastReceivedMs + this.#keepAliveMs;
-    if (connection.isBlocked && slowConsumerTimeout > 0)
-      dueMs = Math.min(dueMs, connection.lastProgressMs + slowConsumerTimeout);
+    if (client.keepalive > 0) dueMs = connection.reader.lastReceivedMs + this.#keepAliveMs;
+    if (slowConsumerTimeout > 0) dueMs = Math.min(dueMs, connection.writer.stalledSinceMs + slowConsumerTimeout);
     if (this.#retry !== undefined) dueMs = Math.min(dueMs, this.#retry.dueMs);
     if (awaitRelTimeout > 0 && inbound !== undefined)
       dueMs = Math.min(dueMs, this.#forgetAwaitingRel(inbound, ports.clock.monotonic(), awaitRelTimeout));
@@ -163,7 +167,7 @@ export class SessionTimers extends BaseTimer {
   /** Send again what was in flight when the interval began, if all of it has been sent and no longer waits for a commit. */
   #sendAgain({ mark, ticket }: Retry, connection: WatchedConnection): void {
     const { delivery, ports } = this.#session;
-    if (!connection.isBlocked && ticket <= (ports.ledger?.settled ?? 0)) delivery.flows.resend(mark);
+    if (!connection.writer.isBlocked && ticket <= (ports.ledger?.settled ?? 0)) delivery.flows.resend(mark);
   }
 
   /** Handle everything that is due when the timer rings. */
@@ -178,7 +182,7 @@ export class SessionTimers extends BaseTimer {
   #ringBeforeConnack(nowMs: number): void {
     const { ports, lifecycle, connection } = this.#session;
     if (nowMs >= this.#deadlineMs) lifecycle.close('connect_timeout');
-    else if (connection?.receivedBytes === 0) lifecycle.close('idle_timeout');
+    else if (connection?.reader.receivedBytes === 0) lifecycle.close('idle_timeout');
     else ports.wheel.armAt(this, this.#deadlineMs);
   }
 
@@ -195,14 +199,15 @@ export class SessionTimers extends BaseTimer {
   #ringConnected(connection: WatchedConnection, nowMs: number): void {
     const { client, lifecycle } = this.#session;
     const { slowConsumerTimeout } = client.zoneSettings;
-    if (connection.pauses !== 0) connection.keepAlive(nowMs);
-    else if (client.keepalive > 0 && nowMs >= connection.lastReceivedMs + this.#keepAliveMs) {
+    const { reader, writer } = connection;
+    if (reader.pauses !== 0) reader.keepAlive(nowMs);
+    else if (client.keepalive > 0 && nowMs >= reader.lastReceivedMs + this.#keepAliveMs) {
       lifecycle.close('keepalive_timeout');
       return;
     }
-    if (connection.isBlocked && slowConsumerTimeout > 0) {
-      connection.checkProgress(nowMs);
-      if (nowMs >= connection.lastProgressMs + slowConsumerTimeout) {
+    if (slowConsumerTimeout > 0) {
+      writer.checkProgress(nowMs);
+      if (nowMs >= writer.stalledSinceMs + slowConsumerTimeout) {
         lifecycle.tooSlow();
         return;
       }

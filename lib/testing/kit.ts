@@ -242,7 +242,7 @@ export class TestBroker {
 
   #leaks(): string[] {
     const open = [...engineOf(this.broker).connections.all].filter(
-      ({ stream, transportInfo }) => transportInfo.transport === 'local' && !this.#ends.has(stream)
+      ({ stream, session }) => session.client.transportInfo.transport === 'local' && !this.#ends.has(stream)
     );
     return [
       ...open.map(

@@ -194,11 +194,11 @@ export function answerNow(
 ): void {
   const { counts } = session.ports.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
-    connection.acknowledge(encodeAck(first, id));
+    connection.writer.acknowledge(encodeAck(first, id));
     counts[SENT[first]]++;
     return;
   }
-  connection.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
+  connection.writer.send(Buffer.from([first, 3, id >> 8, id & 255, code]), SENT[first]);
 }
 
 /** Sends the acknowledgements that have waited for a commit. */

@@ -3,7 +3,6 @@ import { ProtocolError } from '../../base/errors.ts';
 import { PUBACK, PUBREC } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
-import { pauseForStore } from '../../connection/store-pause.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import { Message } from '../../packets/message.ts';
@@ -70,7 +69,7 @@ export function onPublish(
       : routeOfAlias(session, connection, buf, topicAt, topicEnd, alias);
 
   const { counts } = ports.metrics;
-  connection.messageReceived();
+  connection.reader.messageReceived();
   counts[Metric.messagesReceived]++;
   counts[QOS_RECEIVED[qos]]++;
   if (qos > 0 && !admitFlow(session, connection, qos, id)) return;
@@ -129,7 +128,7 @@ function decide(
     finish(session, connection, message, route, id, qos, 0);
     return;
   }
-  const decided = publishing.decide(message, route, client, connection);
+  const decided = publishing.decide(message, route, client, connection.reader.topics);
   if (isThenable(decided)) finishLater(session, connection, decided, id, qos);
   else finish(session, connection, decided.message, routing.freshened(decided.route), id, qos, decided.reasonCode);
 }
@@ -146,7 +145,7 @@ function finishLater(
   const inbound = session.ensureInbound();
   const isUndecided = qos === 2 && session.log !== undefined;
   if (isUndecided) inbound.hold(id);
-  connection.pause(Pause.hook);
+  connection.reader.pause(Pause.hook);
   const done = decided
     .then((outcome) => {
       if (isUndecided) inbound.decided(id);
@@ -192,7 +191,7 @@ function finish(
   }
   const notedBefore = ports.ledger?.unwritten.noted ?? 0;
   acknowledge(session, connection, qos, id, routeOrDelay(ports, message, route), 0);
-  if (ports.ledger !== undefined) pauseForStore(connection, ports.ledger, notedBefore);
+  if (ports.ledger !== undefined) connection.chargeUnwritten(ports.ledger, notedBefore);
 }
 
 /** Route a message, or store it until it is due. @returns the reason code of the acknowledgement */
@@ -235,7 +234,7 @@ function finishPersisted(
   const isPromised = ledger.promises !== promises;
   if (!isPromised) message.ticket = 0; // it is acknowledged now, so a commit that fails later may not refuse it
   acknowledge(session, connection, qos, id, code, isPromised ? ledger.ticket : 0);
-  pauseForStore(connection, ledger, notedBefore);
+  connection.chargeUnwritten(ledger, notedBefore);
 }
 
 /** Drop a message that cannot be persisted or queued, and refuse it. The publisher may send it again. */
@@ -404,13 +403,7 @@ function routeOf(
 ): Route {
   const { ports } = session;
   if (session.client.mountpoint !== '' || ports.rewrites.hasRules) return mappedRoute(session, buf, topicAt, topicEnd);
-  const known = connection.route;
-  if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd) && ports.routing.isFresh(known))
-    return known;
-  const route = ports.routing.resolve(buf, topicAt, topicEnd);
-  session.checkRoute(route);
-  connection.published(route);
-  return route;
+  return connection.reader.topics.route(session, ports, buf, topicAt, topicEnd);
 }
 
 /** Get the route of a topic name that is rewritten or mounted. */

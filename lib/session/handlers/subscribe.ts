@@ -57,5 +57,5 @@ export function onPingreq(
   end: number
 ): void {
   if (end !== body) throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ: the remaining length must be 0');
-  session.connection?.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
+  session.connection?.writer.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
 }

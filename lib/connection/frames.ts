@@ -1,0 +1,41 @@
+import { ProtocolError } from '../base/errors.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+
+/** Results of `remainingLength` that are not lengths. */
+export const INCOMPLETE = -1;
+const NOT_MINIMAL = -2;
+const TOO_LONG = -3;
+
+/** The remaining length of the packet whose fixed header continues at `at`; below 0 if it is incomplete or malformed. It does not throw. */
+export function remainingLength(chunk: Buffer, at: number): number {
+  const first = chunk[at];
+  return first < 128 ? first : longLength(chunk, at);
+}
+
+function longLength(chunk: Buffer, at: number): number {
+  let size = chunk[at] & 127;
+  for (let shift = 7; shift <= 21; shift += 7) {
+    if (++at >= chunk.length) return INCOMPLETE;
+    const byte = chunk[at];
+    size += (byte & 127) << shift;
+    if (byte < 128) return byte === 0 ? NOT_MINIMAL : size; // [MQTT-1.5.5-1]
+  }
+  return TOO_LONG;
+}
+
+/** The error for a malformed remaining length. */
+export function malformedLength(result: number): ProtocolError {
+  const what = result === NOT_MINIMAL ? 'more bytes than needed' : 'more than four bytes';
+  return new ProtocolError(ReasonCode.malformedPacket, `the remaining length uses ${what}`);
+}
+
+/**
+ * The end of the topic name of a QoS 0 PUBLISH without properties; 0 if there are properties, or if the topic is empty or exceeds the frame.
+ * @param layout 5: properties follow the topic name
+ */
+export function topicEndOf(chunk: Buffer, body: number, end: number, layout: 0 | 4 | 5): number {
+  const topicEnd = body + 2 + ((chunk[body] << 8) | chunk[body + 1]);
+  if (topicEnd === body + 2) return 0;
+  if (layout === 5) return topicEnd < end && chunk[topicEnd] === 0 ? topicEnd : 0;
+  return topicEnd <= end ? topicEnd : 0;
+}

@@ -1,0 +1,215 @@
+import type { Duplex } from 'node:stream';
+import { asError } from '../events/events.ts';
+import { Metric } from '../events/metrics.ts';
+import type { Frame } from '../packets/message.ts';
+import { markedCopy, type Output, takeOutput, writeOutput } from './output.ts';
+import { Pause } from './pause.ts';
+import type { ConnectionCore, ConnectionOwner } from './ports.ts';
+
+/** Output above this size is written before the turn ends. */
+const EARLY_FLUSH_BYTES = 131_072;
+/** Bytes of answers (acknowledgements, PINGRESP) that a client may leave unread before reading from it is paused. */
+const MAX_UNREAD_ANSWERS = 65_536;
+
+/** A socket of Node.js knows how many bytes of its pending writes have not been passed to the operating system. */
+type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
+
+/** A stream that has too many unsent bytes, when progress was last checked. */
+interface Stall {
+  /** Monotonic milliseconds at which the stream last sent something. */
+  sinceMs: number;
+  /** Unsent bytes of the stream, and of its socket if it has one. */
+  unsent: number;
+  unsentBySocket: number;
+}
+
+/** The packets to one client. They are gathered, so that a turn costs one write. */
+export class Writer<S extends ConnectionOwner> {
+  readonly #connection: ConnectionCore<S>;
+  /** The stream has more unsent bytes than `outputHighWaterMark`, or CONNACK is not sent: messages go to the backlog. */
+  isBlocked = false;
+  sentBytes = 0;
+  sentWrites = 0;
+  sentPackets = 0;
+  sentMessages = 0;
+  #output: Output | undefined = undefined;
+  #outputBytes = 0;
+  #stall: Stall | undefined = undefined;
+
+  constructor(connection: ConnectionCore<S>) {
+    this.#connection = connection;
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isClosed;
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- packets
+
+  /** Add a frame to the output. @param mark -1 to send the frame unchanged, else its first byte and packet id (`first << 16 | id`) */
+  #push(frame: Frame, mark: number, bytes: number): void {
+    const output = this.#output ?? this.#begin();
+    const at = output.count++;
+    output.frames[at] = frame;
+    output.marks[at] = mark;
+    this.#outputBytes += bytes;
+    if (this.#outputBytes > EARLY_FLUSH_BYTES) this.flush();
+  }
+
+  #begin(): Output {
+    const output = takeOutput();
+    this.#output = output;
+    this.#connection.ports.turn.flushLater(this.#connection);
+    return output;
+  }
+
+  /** Add a PUBLISH to the output. @param mark see `#push` */
+  sendMessage(frame: Frame, mark: number): void {
+    this.#push(frame, mark, frame.end - frame.start);
+    this.sentPackets++;
+    this.sentMessages++;
+    const { metrics, taps } = this.#connection.ports;
+    metrics.counts[Metric.packetsSent]++;
+    if (taps.isOpen) taps.sent(this.#connection, markedCopy(frame, mark));
+  }
+
+  /** Add adjacent QoS 0 frames to the output. */
+  sendRun(run: Frame, bytes: number, count: number): void {
+    this.#push(run, -1, bytes);
+    this.sentPackets += count;
+    this.sentMessages += count;
+    this.#connection.ports.metrics.counts[Metric.packetsSent] += count;
+  }
+
+  /** Add an acknowledgement of four bytes to the output. */
+  acknowledge(value: number): void {
+    const output = this.#output ?? this.#begin();
+    const at = output.count++;
+    output.frames[at] = undefined;
+    output.marks[at] = value;
+    this.#outputBytes += 4;
+    this.sentPackets++;
+    const { metrics, taps } = this.#connection.ports;
+    metrics.counts[Metric.packetsSent]++;
+    if (taps.isOpen)
+      taps.sent(this.#connection, Buffer.from([value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]));
+    this.#checkUnreadAnswers();
+  }
+
+  /** Add a packet other than PUBLISH to the output. @param metric its counter */
+  send(packet: Buffer, metric: number): void {
+    if (packet.length > 0) this.sendFrame({ buf: packet, start: 0, end: packet.length, packetIdAt: 0 }, metric);
+  }
+
+  /** Add a packet that fills its buffer to the output. @param metric its counter */
+  sendFrame(frame: Frame, metric: number): void {
+    this.#push(frame, -1, frame.end);
+    this.sentPackets++;
+    const { metrics, taps } = this.#connection.ports;
+    metrics.counts[Metric.packetsSent]++;
+    metrics.counts[metric]++;
+    if (taps.isOpen) taps.sent(this.#connection, frame.buf);
+    this.#checkUnreadAnswers();
+  }
+
+  #checkUnreadAnswers(): void {
+    if (this.isBlocked && this.#outputBytes > MAX_UNREAD_ANSWERS) this.#connection.reader.pause(Pause.answers);
+  }
+
+  // ----------------------------------------------------------------------------------------------------------------- stream
+
+  /** Write the output to the stream, unless the stream has too many unsent bytes. */
+  flush(): void {
+    const output = this.#output;
+    if (output === undefined || this.isBlocked) return;
+    const { stream, ports } = this.#connection;
+    const bytes = this.#outputBytes;
+    this.#output = undefined;
+    this.#outputBytes = 0;
+    if (!stream.writable) {
+      output.count = 0;
+      output.frames.fill(undefined);
+      return;
+    }
+    this.sentBytes += bytes;
+    this.sentWrites++;
+    ports.metrics.counts[Metric.bytesSent] += bytes;
+    let isRoomy: boolean;
+    try {
+      isRoomy = writeOutput(output, bytes, stream);
+    } catch (error) {
+      // Not rethrown: this may happen while another client's message is routed. The stream emits the error.
+      stream.destroy(asError(error));
+      return;
+    }
+    if (!isRoomy && stream.writableLength > ports.limits.outputHighWaterMark) this.#block();
+  }
+
+  #block(): void {
+    const { ports, session } = this.#connection;
+    this.isBlocked = true;
+    this.#stall = { sinceMs: ports.clock.monotonic(), unsent: 0, unsentBySocket: 0 };
+    this.checkProgress(this.#stall.sinceMs);
+    session.blocked();
+  }
+
+  /** Monotonic milliseconds since which the stream has too many unsent bytes and has sent none of them; `Infinity`: it is not blocked. */
+  get stalledSinceMs(): number {
+    return this.#stall === undefined ? Infinity : this.#stall.sinceMs;
+  }
+
+  /**
+   * While blocked: record whether the stream has sent anything since the last check. Nothing is written meanwhile, so the number of unsent
+   * bytes can only decrease. A stream counts a write until it has completed; a socket also knows how much of the write has been sent.
+   */
+  checkProgress(nowMs: number): void {
+    const stall = this.#stall;
+    if (stall === undefined) return;
+    const { writableLength, _handle } = this.#connection.stream as MaybeSocket;
+    const bySocket = _handle?.writeQueueSize ?? 0;
+    if (writableLength === stall.unsent && bySocket === stall.unsentBySocket) return;
+    stall.unsent = writableLength;
+    stall.unsentBySocket = bySocket;
+    stall.sinceMs = nowMs;
+  }
+
+  /** The stream has sent its buffered bytes: write on. */
+  drained(): void {
+    const connection = this.#connection;
+    connection.ports.time.readMonotonic(); // queued messages may have expired
+    if (!this.isBlocked) return;
+    this.#unblock();
+    this.flush();
+    if (this.isBlocked) return;
+    connection.reader.resume(Pause.answers);
+    if (!connection.isClosed) connection.session.unblocked();
+  }
+
+  #unblock(): void {
+    this.isBlocked = false;
+    this.#stall = undefined;
+  }
+
+  // -------------------------------------------------------------------------------------------------------- begin and end
+
+  /** Keep the output until `release`: CONNACK is the first packet. */
+  hold(): void {
+    this.isBlocked = true;
+  }
+
+  /** CONNACK is in the output. */
+  release(): void {
+    this.#unblock();
+  }
+
+  /** Write the rest of the output, whatever the stream has not sent yet. */
+  finish(): void {
+    this.#unblock();
+    this.flush();
+  }
+
+  /** The client has disconnected: discard the output. */
+  discard(): void {
+    this.#output = undefined;
+  }
+}
