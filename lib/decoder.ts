@@ -1,4 +1,4 @@
-/** Decodes packets for people. This entry point loads the `mqtt-packet` package, which the broker itself does not use. */
+/** Decodes packets for people. This entry point needs the `mqtt-packet` package, an optional peer dependency that the broker itself does not use. */
 import mqttPacket from 'mqtt-packet';
 import { InvalidInput } from './base/errors.ts';
 import { RETURN_CODES } from './packets/decode-server.ts';
