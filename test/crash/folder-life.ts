@@ -259,14 +259,20 @@ export class FolderLife {
     await this.#until(() => isSettled() && world.missing().length === 0, missing);
   }
 
+  /** Gives up if nothing of what is missing arrives for a while. A slow machine may take long for all of it. */
   async #until(isThere: () => boolean, missing: () => string[]): Promise<void> {
-    const giveUpMs = performance.now() + PATIENCE_MS;
+    let giveUpMs = performance.now() + PATIENCE_MS;
+    let left = Infinity;
     while (!isThere() && this.#world.faults.length === 0) {
       if (performance.now() > giveUpMs) {
         const list = missing();
-        for (const text of list.slice(0, 10)) this.#world.fault(text);
-        if (list.length > 10) this.#world.fault(`and ${list.length - 10} more`);
-        return;
+        if (list.length >= left) {
+          for (const text of list.slice(0, 10)) this.#world.fault(text);
+          if (list.length > 10) this.#world.fault(`and ${list.length - 10} more`);
+          return;
+        }
+        left = list.length;
+        giveUpMs = performance.now() + PATIENCE_MS;
       }
       await sleep(2);
     }
