@@ -1,4 +1,4 @@
-import { type AnyStateMachine, initialTransition, transition } from 'xstate';
+import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createActor } from 'xstate';
 import type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './inspection.ts';
 
 /** What the actors of one broker share. */
@@ -14,6 +14,8 @@ export interface ReplaySystem {
 interface State {
   readonly snapshot: ReplaySnapshot;
   readonly steps: Map<string, Step>;
+  /** The state as the machine sees it. */
+  readonly origin: AnyMachineSnapshot;
 }
 
 interface Step {
@@ -22,24 +24,105 @@ interface Step {
   readonly actions: readonly string[];
 }
 
+const NOTHING = (): void => {};
 const INIT: ChartEvent = { type: 'xstate.init' };
+
+/** What is known of each machine. The first broker of a process asks the machines; the following ones know the answers. */
+const TABLES = new WeakMap<AnyStateMachine, Map<string, Table>>();
+
+/** The states and steps of a machine, as far as they have been needed. */
+class Table {
+  readonly #machine: AnyStateMachine;
+  readonly #input: object;
+  readonly #rest: string | undefined;
+  readonly #states = new Map<string, State>();
+  readonly #scope: AnyActorScope;
+  /** The actions of the step that the machine computes. */
+  #actions: string[] = [];
+  #resumed: State | undefined;
+  #first: Step | undefined;
+
+  constructor(machine: AnyStateMachine, key: string, rest: string | undefined) {
+    this.#machine = machine;
+    this.#input = { [key]: {} };
+    this.#rest = rest;
+    // xstate's own `transition` creates an actor in each call
+    const self = createActor(machine, { input: this.#input as never });
+    this.#scope = {
+      self,
+      system: self.system,
+      id: self.id,
+      sessionId: self.sessionId,
+      logger: NOTHING,
+      defer: NOTHING,
+      emit: NOTHING,
+      stopChild: NOTHING,
+      actionExecutor: ({ type }) => this.#actions.push(type)
+    };
+  }
+
+  static of(machine: AnyStateMachine, key: string, rest: string | undefined): Table {
+    let tables = TABLES.get(machine);
+    if (tables === undefined) TABLES.set(machine, (tables = new Map()));
+    const name = `${key} ${rest}`;
+    let table = tables.get(name);
+    if (table === undefined) tables.set(name, (table = new Table(machine, key, rest)));
+    return table;
+  }
+
+  get first(): Step {
+    this.#first ??= this.#step(() => this.#machine.getInitialSnapshot(this.#scope, this.#input as never));
+    return this.#first;
+  }
+
+  stateToBeginIn(value: string): State {
+    const isResumed = value === this.#rest;
+    const known = isResumed ? this.#resumed : this.#states.get(value);
+    if (known !== undefined) return known;
+    const origin = this.#machine.resolveState({ value: splitState(value), context: this.#input } as never);
+    if (!isResumed) return this.#state(origin);
+    this.#resumed = newState(value, 'active', origin);
+    return this.#resumed;
+  }
+
+  step(from: State, type: string): Step {
+    let step = from.steps.get(type);
+    if (step === undefined) {
+      step = this.#step(() => this.#machine.transition(from.origin, { type }, this.#scope));
+      from.steps.set(type, step);
+    }
+    return step;
+  }
+
+  #step(take: () => AnyMachineSnapshot): Step {
+    this.#actions = [];
+    const to = this.#state(take());
+    return { to, actions: this.#actions };
+  }
+
+  #state(origin: AnyMachineSnapshot): State {
+    const value = joinState(origin.value);
+    let state = this.#states.get(value);
+    if (state === undefined) {
+      const hasEnded = value === this.#rest || origin.status === 'done';
+      state = newState(value, hasEnded ? 'done' : 'active', origin);
+      this.#states.set(value, state);
+    }
+    return state;
+  }
+}
 
 /**
  * Runs many actors of one machine at low cost.
  *
- * For each pair of state and event the machine computes the transition once: the next state and the names of the actions in order. All
- * actors then repeat it. This works only for machines whose transitions depend on nothing but state and event.
+ * For each pair of state and event the machine computes the transition once in a process: the next state and the names of the actions in
+ * order. All actors then repeat it. This works only for machines whose transitions depend on nothing but state and event.
  */
 export class Replay<D extends object> {
   readonly machine: AnyStateMachine;
   readonly system: ReplaySystem;
-  readonly #key: string;
+  readonly #table: Table;
   readonly #onError: (actions: D, error: unknown, action: string) => void;
-  readonly #rest: string | undefined;
-  readonly #states = new Map<string, State>();
-  /** The state `rest` of an actor that begins in it. */
-  #resumed: State | undefined;
-  #first: Step | undefined;
 
   /**
    * @param key the field of context and input of the machine that contains the object with the actions
@@ -55,32 +138,23 @@ export class Replay<D extends object> {
   ) {
     this.machine = machine;
     this.system = system;
-    this.#key = key;
+    this.#table = Table.of(machine, key, rest);
     this.#onError = onError;
-    this.#rest = rest;
   }
 
   /** The step into the initial state. */
   get first(): Step {
-    this.#first ??= this.#step(...initialTransition(this.machine, { [this.#key]: {} } as never));
-    return this.#first;
+    return this.#table.first;
   }
 
   /** Find the state of an actor that begins in it. An actor that begins in `rest` has not ended. */
   stateToBeginIn(value: string): State {
-    if (value !== this.#rest) return this.#state(value);
-    this.#resumed ??= newState(value, 'active');
-    return this.#resumed;
+    return this.#table.stateToBeginIn(value);
   }
 
   /** Find the step that an event causes in a state. */
   step(from: State, type: string): Step {
-    let step = from.steps.get(type);
-    if (step === undefined) {
-      step = this.#step(...transition(this.machine, this.#resolve(from.snapshot.value) as never, { type } as never));
-      from.steps.set(type, step);
-    }
-    return step;
+    return this.#table.step(from, type);
   }
 
   /** Perform the actions of a step. */
@@ -92,24 +166,6 @@ export class Replay<D extends object> {
         this.#onError(actions, error, action);
       }
     }
-  }
-
-  #resolve(value: string): { readonly status: string } {
-    return this.machine.resolveState({ value: splitState(value), context: { [this.#key]: {} } } as never);
-  }
-
-  #step(snapshot: { readonly value?: unknown }, actions: readonly { readonly type: string }[]): Step {
-    return { to: this.#state(joinState(snapshot.value)), actions: actions.map(({ type }) => type) };
-  }
-
-  #state(value: string): State {
-    let state = this.#states.get(value);
-    if (state === undefined) {
-      const hasEnded = value === this.#rest || this.#resolve(value).status === 'done';
-      state = newState(value, hasEnded ? 'done' : 'active');
-      this.#states.set(value, state);
-    }
-    return state;
   }
 }
 
@@ -225,8 +281,8 @@ export class ReplayedActor<D extends object> implements ActorView {
   }
 }
 
-function newState(value: string, status: ReplaySnapshot['status']): State {
-  return { snapshot: Object.freeze({ status, value, output: undefined, error: undefined }), steps: new Map() };
+function newState(value: string, status: ReplaySnapshot['status'], origin: AnyMachineSnapshot): State {
+  return { snapshot: Object.freeze({ status, value, output: undefined, error: undefined }), steps: new Map(), origin };
 }
 
 function joinState(value: unknown): string {
