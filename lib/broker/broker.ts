@@ -298,7 +298,7 @@ export class Broker {
     const input = typeof first === 'string' ? { ...options, topic: first, payload } : first;
     if (typeof input !== 'object' || input === null)
       throw new InvalidInput('MESSAGE_INVALID', 'message', 'a topic name or { topic, payload }', input);
-    return { receivers: await this.#engine.publishing.publish(input) };
+    return { receivers: await this.#engine.publishing.own.publish(input) };
   }
 
   /**

@@ -101,7 +101,7 @@ export class Engine {
       (error) => this.announcer.failed(error, 'a timer', undefined),
       (run) => this.turn.later(run) // after the poll phase, in which sockets are read
     );
-    const watch = () => this.publishing?.watch();
+    const watch = () => this.publishing?.hooks.watch();
     this.events = new Events(watch, (filter) => this.routing.observe(filter));
     this.metrics = new Metrics(this.#gauges());
     this.announcer = new Announcer(this.events, this.metrics);
@@ -157,7 +157,7 @@ export class Engine {
     this.sessionPorts = this.#portsOfSessions();
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
-    this.publishing.watch();
+    this.publishing.hooks.watch();
   }
 
   // ------------------------------------------------------------------------------------------------------------------ life
@@ -178,7 +178,7 @@ export class Engine {
 
   /** Disconnect all clients. */
   drain(will: 'publish' | 'drop' | 'keep'): void {
-    this.publishing.publishWaiting(); // the broker has accepted these messages
+    this.publishing.own.publishWaiting(); // the broker has accepted these messages
     this.life.number++;
     this.notices.stop();
     this.#monitor.stop();
@@ -190,7 +190,7 @@ export class Engine {
       }
     }
     // After the disconnections, so that messages published by listeners of their events are sent, as wills are.
-    this.publishing.publishWaiting();
+    this.publishing.own.publishWaiting();
     this.life.isRunning = false;
   }
 
@@ -207,7 +207,7 @@ export class Engine {
   hook<N extends HookName>(name: N, hook: Hook<N>, options?: HookOptions): () => void {
     const remove = this.hooks.add(name, hook, options);
     const changed = () => {
-      this.publishing.watch();
+      this.publishing.hooks.watch();
       for (const connection of this.connections.all) connection.reader.forgetVerdicts();
     };
     changed();
@@ -269,7 +269,7 @@ export class Engine {
 
   /** Rewriting was started or stopped: topics that clients have published to before are mapped again. */
   #rewritesChanged(): void {
-    this.publishing.watch();
+    this.publishing.hooks.watch();
     for (const { session } of this.connections.all) remapTopics(session);
   }
 
@@ -284,7 +284,7 @@ export class Engine {
       onAdded: (waiting) => this.persistence?.delayedAdded(waiting),
       onRemoved: (waiting) => this.persistence?.delayedRemoved(waiting),
       release: (message, topic) => {
-        const done = this.publishing.release(message, topic);
+        const done = this.publishing.own.release(message, topic);
         return this.persistence === undefined ? undefined : done;
       }
     });
@@ -299,7 +299,7 @@ export class Engine {
       wheel,
       metrics,
       settings,
-      publish: (topic, payload, { qos, retain }) => this.publishing.publishSystem(topic, payload, qos, retain),
+      publish: (topic, payload, { qos, retain }) => this.publishing.own.publishSystem(topic, payload, qos, retain),
       hasSubscribers: (topic) => this.routing.reachesAnybody(topic),
       isHeard: () => this.routing.isSystemHeard,
       nodes: () => [settings.node],
@@ -308,7 +308,7 @@ export class Engine {
   }
 
   #publishWill(session: Session, will: WillState): void {
-    const done = this.publishing.will(session, will);
+    const done = this.publishing.own.will(session, will);
     if (done !== undefined) this.persistence?.willUnderWay(session, will, done);
   }
 

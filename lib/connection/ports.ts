@@ -90,10 +90,12 @@ export interface ConnectionPorts<S extends ConnectionOwner> {
     isFresh(route: Route): boolean;
   };
   readonly publishing: {
-    /** No hook or listener needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
-    readonly isFastPathOpen: boolean;
-    /** Hooks or a zone may refuse messages: only topics with a verdict use the fast path. */
-    readonly hasHooks: boolean;
+    readonly hooks: {
+      /** No hook or listener needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
+      readonly isFastPathOpen: boolean;
+      /** Hooks or a zone may refuse messages: only topics with a verdict use the fast path. */
+      readonly hasHooks: boolean;
+    };
     /** Deliver a run of QoS 0 frames to one topic. @param count number of frames @param longest bytes of the longest frame */
     routeRun(
       connection: ConnectionCore<S>,

@@ -56,7 +56,7 @@ export class PublishedTopics {
     const known = this.#forRuns;
     if (known !== undefined && isSameTopic(known.bytes, buf, start, end) && routing.isFresh(known)) return known;
     const route = this.#resolve(session, routing, buf, start, end);
-    const mayRun = route.isForRuns && (!publishing.hasHooks || this.#verdicts?.get(route.topic) === 0);
+    const mayRun = route.isForRuns && (!publishing.hooks.hasHooks || this.#verdicts?.get(route.topic) === 0);
     this.#forRuns = mayRun ? this.#last : undefined;
     return mayRun ? route : undefined;
   }

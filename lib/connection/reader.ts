@@ -269,7 +269,7 @@ export class Reader<S extends ConnectionOwner> {
           at = chunk.length;
           break;
         }
-        if (first === PLAIN_PUBLISH && this.fastPath !== 0 && ports.publishing.isFastPathOpen) {
+        if (first === PLAIN_PUBLISH && this.fastPath !== 0 && ports.publishing.hooks.isFastPathOpen) {
           const runEnd = this.#forwardRun(chunk, at, body, end, last);
           if (runEnd > at) {
             at = runEnd;

@@ -197,7 +197,8 @@ export class OutboundFlows {
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean | undefined {
-    if (!this.ports.publishing.mayDeliver(message, this.client)) return this.#giveUp(message, 'hook', persisted, id);
+    if (!this.ports.publishing.hooks.mayDeliver(message, this.client))
+      return this.#giveUp(message, 'hook', persisted, id);
     return this.connection === connection
       ? undefined
       : this.#leaveToNextConnection(message, qos, retain, ids, persisted, id);
@@ -413,7 +414,7 @@ export class OutboundFlows {
   #refusal(message: Message): DropReason | undefined {
     const { ports } = this;
     const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
-    if (hasHook && !ports.publishing.mayDeliver(message, this.client)) return 'hook';
+    if (hasHook && !ports.publishing.hooks.mayDeliver(message, this.client)) return 'hook';
     return message.hasExpired(ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
   }
 }

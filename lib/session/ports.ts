@@ -51,8 +51,10 @@ export interface DeliveryPorts {
     pumpLater(delivery: { continuePump(): void }): void;
   };
   readonly publishing: {
-    /** Ask the hooks `deliver`. */
-    mayDeliver(message: Message, client: ClientInfo): boolean;
+    readonly hooks: {
+      /** Ask the hooks `deliver`. */
+      mayDeliver(message: Message, client: ClientInfo): boolean;
+    };
   };
   readonly retained: { get(topic: string): RetainedEntry | undefined };
   readonly pressure: PressurePort;
@@ -79,7 +81,7 @@ export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts
     /** Whether a subscriber of this route has a persisted session. */
     persistsAny(route: Route): boolean;
   };
-  readonly publishing: ConnectionPorts<S>['publishing'] & PublishingPort;
+  readonly publishing: ConnectionPorts<S>['publishing'] & DeliveryPorts['publishing'] & PublishingPort;
   readonly rewrites: {
     readonly hasRules: boolean;
     apply(topic: string, kind: 'publish' | 'subscribe'): string;
@@ -120,17 +122,17 @@ export interface Announcements {
 
 /** The path of a published message. */
 export interface PublishingPort {
-  /** Hooks or zones may refuse or change published messages: ask `decide`. */
-  readonly hasHooks: boolean;
-  /** Ask the hooks `authorizePublish` and `publish`. */
-  decide(
-    message: Message,
-    route: Route,
-    client: SessionClient,
-    topics: { readonly verdicts: Verdicts }
-  ): PublishDecision | Promise<PublishDecision>;
-  /** Ask the hooks `deliver`. */
-  mayDeliver(message: Message, client: ClientInfo): boolean;
+  readonly hooks: {
+    /** Hooks or zones may refuse or change published messages: ask `decide`. */
+    readonly hasHooks: boolean;
+    /** Ask the hooks `authorizePublish` and `publish`. */
+    decide(
+      message: Message,
+      route: Route,
+      client: SessionClient,
+      topics: { readonly verdicts: Verdicts }
+    ): PublishDecision | Promise<PublishDecision>;
+  };
   /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
   refuses(message: Message, route: Route): boolean;
   /** Deliver a message to all subscribers of its route. @returns how many accepted it */

@@ -350,17 +350,17 @@ describe('The stopped feature rewrite', () => {
   it('opens the fast path', async () => {
     await using broker = await startBroker({ rewrite });
     const { publishing } = engineOf(broker);
-    assert.equal(publishing.isFastPathOpen, false);
+    assert.equal(publishing.hooks.isFastPathOpen, false);
     await broker.features.stop('rewrite');
-    assert.equal(publishing.isFastPathOpen, true);
+    assert.equal(publishing.hooks.isFastPathOpen, true);
     await broker.features.start('rewrite');
-    assert.equal(publishing.isFastPathOpen, false);
+    assert.equal(publishing.hooks.isFastPathOpen, false);
   });
 
   it('has no effect if it is started without rules', async () => {
     await using broker = await startBroker();
     await broker.features.start('rewrite');
-    assert.equal(engineOf(broker).publishing.isFastPathOpen, true);
+    assert.equal(engineOf(broker).publishing.hooks.isFastPathOpen, true);
   });
 });
 

@@ -240,7 +240,7 @@ class Target {
     const runs = inputs.map((input) => this.#begin(input));
     this.#work();
     await turns(12); // inputs above their share of a turn are processed in rotation
-    if (engineOf(this.#broker).publishing.hasHooks) await turns(6);
+    if (engineOf(this.#broker).publishing.hooks.hasHooks) await turns(6);
     this.#checkHealth();
     for (const run of runs) this.#guard(run, () => this.#check(run));
     if (this.#failures.length > 0) this.#blame(runs, this.#failures[0]);

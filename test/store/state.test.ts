@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker, engineOf } from '../../lib/broker/broker.ts';
+import { newMessage } from '../../lib/broker/new-message.ts';
 import { describeKey } from '../../lib/store/keys.ts';
 import type { Ledger } from '../../lib/store/ledger.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -170,13 +171,13 @@ describe('Persisted delayed messages', () => {
     const { broker } = lives.kit;
     const errors: string[] = [];
     broker.on('error', ({ error, during }) => errors.push(`${during}: ${(error as Error).message}`));
-    const { publishing, ledger } = engineOf(broker);
+    const { publishing, ledger, time } = engineOf(broker);
     t.mock.method(publishing, 'route', () => {
       throw new Error('broken');
     });
-    const message = publishing.make({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined);
+    const message = newMessage({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined, time);
     message.ticket = (ledger as Ledger).ticket;
-    const released = publishing.release(message, 't');
+    const released = publishing.own.release(message, 't');
     await broker.table('any').set('commit', 1);
     assert.equal(await released, true);
     assert.deepEqual(errors, ['publishing a delayed message: broken']);

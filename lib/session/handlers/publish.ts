@@ -124,11 +124,11 @@ function decide(
     refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
     return;
   }
-  if (!publishing.hasHooks) {
+  if (!publishing.hooks.hasHooks) {
     finish(session, connection, message, route, id, qos, 0);
     return;
   }
-  const decided = publishing.decide(message, route, client, connection.reader.topics);
+  const decided = publishing.hooks.decide(message, route, client, connection.reader.topics);
   if (isThenable(decided)) finishLater(session, connection, decided, id, qos);
   else finish(session, connection, decided.message, routing.freshened(decided.route), id, qos, decided.reasonCode);
 }

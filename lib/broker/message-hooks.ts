@@ -1,0 +1,224 @@
+import type { Clock } from '../base/clock.ts';
+import { InvalidInput } from '../base/errors.ts';
+import type { TimeReading } from '../base/time-reading.ts';
+import type { Verdicts } from '../connection/verdicts.ts';
+import type { Announcer } from '../events/announcer.ts';
+import type { Events } from '../events/events.ts';
+import {
+  allowsUnmatched,
+  type Hook,
+  type HookRegistry,
+  isApproval,
+  isThenable,
+  type Refusal,
+  type Verdict
+} from '../events/hooks.ts';
+import { Metric, type Metrics } from '../events/metrics.ts';
+import { isAllowedCode } from '../packets/allowed-codes.ts';
+import type { Message, MessageInput } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { Zone } from '../records/zone.ts';
+import type { Routing } from '../routing/routing.ts';
+import { type Route, TopicKind } from '../routing/subscription.ts';
+import type { PublishDecision } from '../session/ports.ts';
+import type { SessionClient } from '../session/session-client.ts';
+import { parseDelayed } from './features/delayed.ts';
+import type { Life } from './life.ts';
+import { boundProperties, newMessage, retopic } from './new-message.ts';
+
+type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
+
+/** The parts of the broker that `MessageHooks` uses. */
+export interface MessageHooksHost {
+  readonly clock: Clock;
+  readonly time: TimeReading;
+  readonly metrics: Metrics;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly announcer: Announcer;
+  readonly routing: Routing;
+  readonly life: Life;
+  readonly settings: { readonly zones: ReadonlyMap<string, Zone> };
+  readonly taps: { readonly isOpen: boolean };
+  readonly rewrites: { readonly hasRules: boolean };
+}
+
+/** Asks the hooks that decide on messages: `authorizePublish`, `publish` and `deliver`. */
+export class MessageHooks {
+  /** Hooks or a zone may refuse or change messages of clients. */
+  hasHooks = false;
+  /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
+  isFastPathOpen = true;
+  readonly #host: MessageHooksHost;
+  /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
+  readonly #hasDenyingZone: boolean;
+  /** The answers of all authorizePublish hooks depend on client and topic alone, so each is asked once for a connection and topic. */
+  #keepsVerdicts = true;
+
+  constructor(host: MessageHooksHost) {
+    this.#host = host;
+    this.#hasDenyingZone = [...host.settings.zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
+  }
+
+  /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps or rewrite rules. */
+  watch(): void {
+    const { hooks, events, taps, rewrites } = this.#host;
+    this.hasHooks = hooks.authorizePublish.length > 0 || hooks.publish.length > 0 || this.#hasDenyingZone;
+    this.#keepsVerdicts = hooks.authorizePublish.every((hook) => hooks.isCached(hook));
+    this.isFastPathOpen =
+      this.#keepsVerdicts &&
+      hooks.publish.length === 0 &&
+      hooks.deliver.length === 0 &&
+      !events.hearsAll('message.publish') &&
+      !events.hearsAll('message.delivered') &&
+      !events.hearsAll('message.dropped') &&
+      !taps.isOpen &&
+      !rewrites.hasRules;
+  }
+
+  /** Call the deliver hooks, which must answer synchronously. */
+  mayDeliver(message: Message, client: ClientInfo): boolean {
+    const { hooks, announcer } = this.#host;
+    for (const hook of hooks.deliver) {
+      const answer = hooks.call('deliver', hook, { message, client }, false, client);
+      if (answer === false) return false;
+      if (typeof answer === 'object' && isThenable(answer)) {
+        const text = 'deliver: expected true, false or undefined at once, got a promise';
+        const wrong = new InvalidInput('HOOK_INVALID', 'deliver', 'an answer at once', 'a promise', text);
+        announcer.failed(wrong, 'hook deliver', client);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Call the authorizePublish hooks, then the publish hooks. Synchronous if all hooks are.
+   * @param topics keeps the verdict for the connection; undefined for messages that no connection publishes
+   */
+  decide(
+    message: Message,
+    route: Route,
+    client: SessionClient | undefined,
+    topics?: { readonly verdicts: Verdicts }
+  ): PublishDecision | Promise<PublishDecision> {
+    const { hooks, metrics } = this.#host;
+    if (client === undefined) return this.change(message, route, client);
+    const verdicts = this.#keepsVerdicts ? topics?.verdicts : undefined;
+    const known = verdicts?.get(route.topic);
+    if (known !== undefined)
+      return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
+    const isAllowed = allowsUnmatched(client.zoneSettings, hooks.authorizePublish);
+    if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
+      verdicts?.set(route.topic, 0);
+      return this.change(message, route, client);
+    }
+    metrics.counts[Metric.clientCheckAcl]++;
+    const question = { client, message: this.#inner(message, route) };
+    const verdict = hooks.first<typeof question, Verdict>(
+      'authorizePublish',
+      hooks.authorizePublish,
+      question,
+      FAILED,
+      client
+    );
+    const act = (answer: Verdict | undefined) => {
+      const code = refusalCode(answer ?? isAllowed);
+      if (answer !== FAILED) verdicts?.set(route.topic, code);
+      return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code };
+    };
+    if (!isThenable(verdict)) return act(verdict);
+    message.detach();
+    const life = this.#host.life.number;
+    return verdict.then((answer) => {
+      if (this.#host.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+      this.#host.time.read(); // the hook took its time [MQTT-3.3.2-6]
+      return act(answer);
+    });
+  }
+
+  /** A delayed message with its inner topic, to which authorization applies. */
+  #inner(message: Message, route: Route): Message {
+    if (route.kind !== TopicKind.delayed) return message;
+    const delay = parseDelayed(message.topic, this.#host.clock.now() / 1000);
+    return typeof delay === 'object' ? retopic(message, delay.topic, this.#host.time) : message;
+  }
+
+  /**
+   * Call the publish hooks. Each receives the message as the previous one has changed it.
+   * @param from index of the first hook to call
+   */
+  change(
+    message: Message,
+    route: Route,
+    client: ClientInfo | undefined,
+    from = 0
+  ): PublishDecision | Promise<PublishDecision> {
+    const { hooks } = this.#host;
+    // The publish hooks run for a delayed message when its delay has passed.
+    if (route.kind === TopicKind.delayed) return { message, route, reasonCode: 0 };
+    for (let at = from; at < hooks.publish.length; at++) {
+      const answer = hooks.call<Parameters<Hook<'publish'>>[0], HookAnswer>(
+        'publish',
+        hooks.publish[at],
+        { message, client },
+        FAILED,
+        client
+      );
+      if (isThenable(answer)) {
+        message.detach();
+        const life = this.#host.life.number;
+        return answer.then((value) => {
+          if (this.#host.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
+          this.#host.time.read();
+          const outcome = this.#apply(value, message, route);
+          return outcome.reasonCode === 0 ? this.change(outcome.message, outcome.route, client, at + 1) : outcome;
+        });
+      }
+      const outcome = this.#apply(answer, message, route);
+      if (outcome.reasonCode !== 0) return outcome;
+      ({ message, route } = outcome);
+    }
+    return { message, route, reasonCode: 0 };
+  }
+
+  #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {
+    if (answer === false) return { message, route, reasonCode: ReasonCode.notAuthorized };
+    if (typeof answer !== 'object' || answer === null || isApproval(answer)) return { message, route, reasonCode: 0 };
+    if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
+    try {
+      // Fields that the answer does not contain stay unchanged.
+      const { topic, payload, qos, retain } = message;
+      const given = answer as MessageInput;
+      const changed = newMessage(
+        {
+          topic: given.topic ?? topic,
+          payload: given.payload ?? payload,
+          qos: given.qos ?? qos,
+          retain: given.retain ?? retain,
+          properties: given.properties ?? boundProperties(message)
+        },
+        message.origin as SessionClient | undefined,
+        this.#host.time
+      );
+      const isElsewhere = changed.topic !== route.topic;
+      return { message: changed, route: isElsewhere ? this.#host.routing.of(changed.topic) : route, reasonCode: 0 };
+    } catch (error) {
+      this.#host.announcer.failed(error, 'hook publish', undefined);
+      return { message, route, reasonCode: ReasonCode.implementationSpecificError };
+    }
+  }
+}
+
+const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.implementationSpecificError };
+
+function refusalCode(answer: Verdict): number {
+  if (isApproval(answer)) return 0;
+  return typeof answer === 'object' ? codeOf(answer) : ReasonCode.notAuthorized;
+}
+
+/** The reason code of a refusal by a hook: an error code that is allowed in an acknowledgement [MQTT-3.4.2-1]. */
+function codeOf({ reasonCode = ReasonCode.notAuthorized }: Refusal): number {
+  return reasonCode >= 0x80 && isAllowedCode('puback', reasonCode) ? reasonCode : ReasonCode.unspecifiedError;
+}

@@ -1,0 +1,244 @@
+import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../base/errors.ts';
+import type { TimeReading } from '../base/time-reading.ts';
+import type { Announcer } from '../events/announcer.ts';
+import { isThenable } from '../events/hooks.ts';
+import type { DropReason } from '../events/reasons.ts';
+import type { Message, MessageInput } from '../packets/message.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { QoS } from '../packets/types.ts';
+import type { ClientInfo } from '../records/client.ts';
+import type { Routing } from '../routing/routing.ts';
+import { type Route, TopicKind } from '../routing/subscription.ts';
+import type { PublishDecision } from '../session/ports.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionClient } from '../session/session-client.ts';
+import type { WillState } from '../session/will.ts';
+import type { Ledger } from '../store/ledger.ts';
+import type { DelayedMessages } from './features/delayed.ts';
+import type { Life } from './life.ts';
+import type { MessageHooks } from './message-hooks.ts';
+import { newMessage, retopic } from './new-message.ts';
+
+/** The parts of the broker that `OwnMessages` uses. */
+export interface OwnMessagesHost {
+  readonly time: TimeReading;
+  readonly announcer: Announcer;
+  readonly routing: Routing;
+  readonly delayed: DelayedMessages;
+  readonly ledger: Ledger | undefined;
+  readonly life: Life;
+  readonly pressure: { readonly isRefusing: boolean; readonly isSpaceLow: boolean };
+  readonly turn: { later(run: () => void): void };
+}
+
+/** The path of a message that `OwnMessages` uses; see `Publishing`. */
+interface MessagePath {
+  readonly hooks: MessageHooks;
+  refuses(message: Message, route: Route): boolean;
+  route(message: Message, route: Route): number;
+  delay(message: Message): number;
+}
+
+/** Publishes the messages that come from no connection: those of the app, wills, delayed messages that are due, and those of the broker. */
+export class OwnMessages {
+  readonly #host: OwnMessagesHost;
+  readonly #publishing: MessagePath;
+  /** A message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless recursion. */
+  #isPublishing = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(host: OwnMessagesHost, publishing: MessagePath) {
+    this.#host = host;
+    this.#publishing = publishing;
+  }
+
+  /** Publish a will with the rights of its client. The hooks run as for any PUBLISH. */
+  will({ client }: Session, will: WillState): undefined | Promise<boolean> {
+    const host = this.#host;
+    let message: Message;
+    try {
+      message = newMessage(will.message, client, host.time);
+    } catch (error) {
+      host.announcer.failed(error, 'publishing a will', client);
+      return undefined;
+    }
+    const route = host.routing.of(message.topic);
+    if (route.kind === TopicKind.system && !client.isSuperuser) {
+      host.announcer.dropped(message, 'not_authorized', undefined);
+      return undefined;
+    }
+    return this.#settle(this.#publishing.hooks.decide(message, route, client), 'publishing a will', client);
+  }
+
+  /**
+   * Route a message after its decision. No client waits for an acknowledgement of it.
+   * @returns a promise if hooks decide asynchronously; it resolves to false if the broker has stopped first
+   */
+  #settle(
+    decided: PublishDecision | Promise<PublishDecision>,
+    during: string,
+    client: ClientInfo | undefined
+  ): undefined | Promise<boolean> {
+    const host = this.#host;
+    const finish = (outcome: PublishDecision): boolean => {
+      if (outcome.reasonCode !== 0) host.announcer.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
+      else if (outcome.route.kind === TopicKind.delayed) this.#publishing.delay(outcome.message);
+      else {
+        const route = host.routing.freshened(outcome.route);
+        if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
+          host.announcer.dropped(outcome.message, 'quota', undefined);
+        else this.#publishing.route(outcome.message, route);
+      }
+      return outcome.reasonCode !== ReasonCode.serverShuttingDown;
+    };
+    if (!isThenable(decided)) {
+      finish(decided);
+      return undefined;
+    }
+    return decided.then(finish).catch((error: unknown) => {
+      host.announcer.failed(error, during, client);
+      return true;
+    });
+  }
+
+  /** Publish a delayed message after its delay. It was authorized when it was accepted; the publish hooks run now. */
+  release(message: Message, topic: string): undefined | Promise<boolean> {
+    const host = this.#host;
+    const { ledger } = host;
+    const life = host.life.number;
+    if (ledger !== undefined && message.ticket > ledger.settled)
+      return ledger
+        .committed(message.ticket)
+        .then(
+          () => host.life.number === life && (this.release(message, topic) ?? true),
+          () => true // the message was refused
+        )
+        .catch((error: unknown) => {
+          host.announcer.failed(error, 'publishing a delayed message', undefined);
+          return true;
+        });
+    host.time.read();
+    const due = retopic(message, topic, host.time);
+    const decided = this.#publishing.hooks.change(
+      due,
+      host.routing.of(topic),
+      message.origin as SessionClient | undefined
+    );
+    return this.#settle(decided, 'publishing a delayed message', undefined);
+  }
+
+  /** Publish a message of the app. @returns the number of subscribers that accepted it */
+  publish(input: MessageInput): number | Promise<number> {
+    const message = newMessage(input, undefined, this.#host.time);
+    if (!this.#isPublishing) return this.#publish(message);
+    message.detach();
+    return new Promise((resolve, reject) => {
+      this.#waiting.push(() => {
+        try {
+          if (!this.#host.life.isRunning) throw stoppedMeanwhile(message);
+          resolve(this.#publish(message));
+        } catch (error) {
+          reject(error);
+        }
+      });
+      if (this.#waiting.length === 1) this.#host.turn.later(() => this.publishWaiting());
+    });
+  }
+
+  /** Publish the messages that wait for the next turn. */
+  publishWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const run of waiting) run();
+  }
+
+  #publish(message: Message): number | Promise<number> {
+    const host = this.#host;
+    const { ledger } = host;
+    const act = (outcome: PublishDecision): number => {
+      if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
+      if (outcome.route.kind !== TopicKind.delayed) {
+        const route = host.routing.freshened(outcome.route);
+        if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
+          throw this.#noRoom(outcome.message);
+        return this.#publishing.route(outcome.message, route);
+      }
+      const code = this.#publishing.delay(outcome.message);
+      if (code >= 0x80) throw this.#notDelayed(code, outcome.message);
+      return 0;
+    };
+    const finish = (outcome: PublishDecision): number | Promise<number> => {
+      if (ledger === undefined) return act(outcome);
+      const { message: changed, route } = outcome;
+      const isPersisted =
+        changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && host.routing.persistsAny(route));
+      if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
+        host.announcer.dropped(changed, 'store_failed', undefined);
+        throw ledger.refusal();
+      }
+      const { promises } = ledger;
+      changed.ticket = ledger.ticket;
+      const taken = act(outcome);
+      if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
+      changed.ticket = 0; // its publisher is answered now, so a commit that fails later may not refuse it
+      return taken;
+    };
+    this.#isPublishing = true;
+    try {
+      const decided = this.#publishing.hooks.change(message, host.routing.of(message.topic), undefined);
+      return isThenable(decided) ? decided.then(finish) : finish(decided);
+    } finally {
+      this.#isPublishing = false;
+    }
+  }
+
+  /** The error of `broker.publish` if a message has to be queued and there is no room. No subscriber has received the message. */
+  #noRoom(message: Message): BrokerError {
+    this.#host.announcer.dropped(message, 'quota', undefined);
+    const why = this.#host.pressure.isSpaceLow
+      ? this.#noSpace
+      : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';
+    return new BrokerError('QUOTA_EXCEEDED', `the message to "${message.topic}" cannot be queued: ${why}`);
+  }
+
+  get #noSpace(): string {
+    return `${this.#host.ledger?.store.name}: the space of the store is used up; free disk space`;
+  }
+
+  /** The error of `broker.publish` if a delayed message is refused. */
+  #notDelayed(code: number, { topic }: Message): BrokerError {
+    if (code === ReasonCode.quotaExceeded && this.#host.pressure.isSpaceLow)
+      return new BrokerError('QUOTA_EXCEEDED', `"${topic}": ${this.#noSpace}`);
+    if (code === ReasonCode.quotaExceeded) {
+      const text = 'the limit of delayed messages is reached (options maxDelayedMessages, maxDelayedBytes)';
+      return new BrokerError('QUOTA_EXCEEDED', text);
+    }
+    const off = `"${topic}": delayed messages are disabled (option delayedPublish, feature delayed)`;
+    if (!this.#host.delayed.isStarted) return new StateError('DELAYED_OFF', off);
+    return new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', topic);
+  }
+
+  /** Publish a message of the broker itself. No hooks run, and the message is not counted. */
+  publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
+    const message = newMessage({ topic, payload, qos, retain }, undefined, this.#host.time);
+    message.isSystem = true;
+    this.#publishing.route(message, this.#host.routing.of(topic));
+  }
+}
+
+function refusedByHook({ message, reasonCode }: PublishDecision): Error {
+  if (reasonCode === ReasonCode.serverShuttingDown) return stoppedMeanwhile(message);
+  return new NotAuthorized(`a publish hook refused the message to "${message.topic}"`, reasonCode);
+}
+
+/** The drop reason for a reason code. With 0x8B, the broker has stopped while a hook was deciding. */
+function dropReason(reasonCode: number): DropReason {
+  return reasonCode === ReasonCode.serverShuttingDown ? 'server_shutting_down' : 'not_authorized';
+}
+
+function stoppedMeanwhile(message: Message): Error {
+  return new StateError(
+    'BROKER_NOT_STARTED',
+    `the broker stopped before the message to "${message.topic}" was published`
+  );
+}
