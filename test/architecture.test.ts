@@ -44,6 +44,20 @@ const LARGE: Readonly<Record<string, number>> = {
   'lib/session/session.ts Session, public members': 34
 };
 
+/** Assignments from outside to fields of an object of a class. This list may only shrink. */
+const FOREIGN: readonly string[] = [
+  'lib/session/stored-messages.ts persisted.segment',
+  'lib/session/stored-messages.ts segment.isCommitted',
+  'lib/session/stored-messages.ts segment.unfinished',
+  'lib/session/total-backlog.ts message.backlogs',
+  'lib/store/changes.ts this.journals.written',
+  'lib/store/ledger.ts changes.journals.isFoldRefused',
+  'lib/store/ledger.ts changes.journals.isFoldWanted',
+  'lib/store/ledger.ts this.#changes.journals.isFoldWanted',
+  'lib/store/ledger.ts this.unwritten.noted',
+  'lib/testing/clock.ts work.watch'
+];
+
 /** Files that may re-export. */
 const PUBLIC = ['lib/index.ts', 'lib/machines.ts', 'lib/testing/index.ts'];
 
@@ -151,6 +165,65 @@ describe('sizes', () => {
     assert.deepEqual(grown, [], 'make them smaller');
     const isOver = (name: string) => found[name] === undefined;
     assert.deepEqual(Object.keys(LARGE).filter(isOver), [], 'remove them from the list');
+  });
+});
+
+/**
+ * Assignments to a field of an object whose class is declared in another file. Objects of interfaces are not looked at: they are plain
+ * values that one function fills, such as packets.
+ */
+function foreignAssignments(): string[] {
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
+  const files = sources.filter((file) => ['lib', 'adapters'].includes(treeOf(file)));
+  const program = ts.createProgram(
+    files.map((file) => join(root, file)),
+    options
+  );
+  const checker = program.getTypeChecker();
+  const found = new Set<string>();
+  for (const file of files) {
+    const source = program.getSourceFile(join(root, file)) as ts.SourceFile;
+    const visit = (node: ts.Node): void => {
+      const target = assignedBy(node);
+      if (target !== undefined && ts.isPropertyAccessExpression(target)) {
+        const field = checker.getSymbolAtLocation(target.name)?.valueDeclaration;
+        const isOfClass = field !== undefined && ts.isPropertyDeclaration(field);
+        if (isOfClass && field.getSourceFile() !== source && target.expression.kind !== ts.SyntaxKind.ThisKeyword)
+          found.add(`${file} ${target.getText()}`);
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+  }
+  return [...found].sort();
+}
+
+/** What an expression assigns to, also by `+=`, `++` and the like. */
+function assignedBy(node: ts.Node): ts.Expression | undefined {
+  if (ts.isBinaryExpression(node)) {
+    const { kind } = node.operatorToken;
+    return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment ? node.left : undefined;
+  }
+  if (!ts.isPrefixUnaryExpression(node) && !ts.isPostfixUnaryExpression(node)) return undefined;
+  const { operator } = node;
+  const isStep = operator === ts.SyntaxKind.PlusPlusToken || operator === ts.SyntaxKind.MinusMinusToken;
+  return isStep ? node.operand : undefined;
+}
+
+describe('fields', () => {
+  it('of an object of a class are assigned in the file of the class only, except those that are listed', () => {
+    const found = foreignAssignments();
+    assert.deepEqual(
+      found.filter((name) => !FOREIGN.includes(name)),
+      [],
+      'let a method of the class assign them'
+    );
+    assert.deepEqual(
+      FOREIGN.filter((name) => !found.includes(name)),
+      [],
+      'remove them from the list'
+    );
   });
 });
 

@@ -24,6 +24,11 @@ export class FrameMeter {
   #headerLength = 2;
   #length = 0;
 
+  /** The broker has taken what was received. */
+  taken(): void {
+    this.occupiedBytes = 0;
+  }
+
   /** Measure a chunk that was received from the socket. */
   addChunk(chunk: Buffer): void {
     this.occupiedBytes += chunk.length + OBJECT_BYTES;

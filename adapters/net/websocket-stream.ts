@@ -74,6 +74,7 @@ export class WebSocketStream extends Duplex implements GatheringStream {
 
   /** Send a ping frame. */
   ping(): void {
+    this.isAlive = this.isUnread; // its pongs can be seen when it is read again
     if (this.#socket.readyState === OPEN) this.#socket.ping();
   }
 
@@ -107,7 +108,7 @@ export class WebSocketStream extends Duplex implements GatheringStream {
   /** See `GatheringStream`. */
   packetTaken(): void {
     this.#awaitsConnect = false;
-    if (this.#meter !== undefined) this.#meter.occupiedBytes = 0;
+    this.#meter?.taken();
   }
 
   /** See `GatheringStream`. */

@@ -172,7 +172,6 @@ export class WebSocketEndpoint {
             new ProtocolError(ReasonCode.keepAliveTimeout, 'nothing was received since the last WebSocket ping')
           );
         } else {
-          stream.isAlive = stream.isUnread; // its pongs can be seen when it is read again
           stream.ping();
         }
       }

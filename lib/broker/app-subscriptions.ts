@@ -50,15 +50,13 @@ export class AppSubscriptions {
       throw new InvalidInput('OPTION_INVALID', 'retainHandling', '0, 1 or 2', retainHandling);
     if (signal?.aborted) return () => undefined;
     const { announcer, ledger, routing } = this.#host;
-    const subscriber = new HandlerSubscriber(filter, handler, options, (error) =>
-      announcer.failed(error, `a handler of "${filter}"`, undefined)
-    );
-    subscriber.ledger = ledger;
+    const onError = (error: Error) => announcer.failed(error, `a handler of "${filter}"`, undefined);
+    const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError);
     routing.add(subscriber.subscription);
     const known = this.#handlers.get(filter) ?? new Set();
     this.#handlers.set(filter, known.add(subscriber));
     const end = () => this.#remove(subscriber);
-    subscriber.onEnd = () => signal?.removeEventListener('abort', end);
+    subscriber.whenEnded(() => signal?.removeEventListener('abort', end));
     signal?.addEventListener('abort', end, { once: true });
     if (retainHandling < 2) this.#deliverRetainedTo(subscriber);
     return end;
@@ -77,8 +75,7 @@ export class AppSubscriptions {
     const known = this.#handlers.get(subscriber.filter);
     if (!known?.delete(subscriber)) return;
     if (known.size === 0) this.#handlers.delete(subscriber.filter);
-    subscriber.isEnded = true;
-    subscriber.onEnd();
+    subscriber.end();
     this.#host.routing.remove(subscriber.subscription);
   }
 

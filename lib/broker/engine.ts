@@ -171,7 +171,7 @@ export class Engine {
     this.notices.start(this.#sysTopics());
     // A virtual clock does not measure the process.
     if (this.clock === systemClock) this.#monitor.start(this.time.nowMs);
-    this.life.isRunning = true;
+    this.life.begin();
     for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
     this.connections.openEarly();
   }
@@ -179,7 +179,7 @@ export class Engine {
   /** Disconnect all clients. */
   drain(will: 'publish' | 'drop' | 'keep'): void {
     this.publishing.own.publishWaiting(); // the broker has accepted these messages
-    this.life.number++;
+    this.life.next();
     this.notices.stop();
     this.#monitor.stop();
     for (const { session, isClosed } of [...this.connections.all]) {
@@ -191,12 +191,12 @@ export class Engine {
     }
     // After the disconnections, so that messages published by listeners of their events are sent, as wills are.
     this.publishing.own.publishWaiting();
-    this.life.isRunning = false;
+    this.life.end();
   }
 
   /** Remove all timers and pending work. */
   end(): void {
-    this.life.number++;
+    this.life.next();
     this.connections.forgetWaiting();
     this.wheel.clear();
     if (this.ledger === undefined)

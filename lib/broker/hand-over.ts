@@ -84,7 +84,7 @@ export class StoredHandOver {
   readonly #handOver: HandOver;
   readonly #reason: DropReason;
   /** Number of consecutive failures without a successful record in between. */
-  failures = 0;
+  #failures = 0;
 
   constructor(host: HandOverHost, session: Session, log: SessionLog, handOver: HandOver, reason: DropReason) {
     this.#host = host;
@@ -111,7 +111,7 @@ export class StoredHandOver {
         const page = await this.#queue.next();
         if (page === undefined) return true;
         await this.#giveAll(page);
-        this.failures = 0;
+        this.#failures = 0;
       } catch (error) {
         this.#queue.repeat();
         throw error;
@@ -120,6 +120,11 @@ export class StoredHandOver {
       }
     }
     return false;
+  }
+
+  /** An attempt has failed. @returns the number of consecutive failures before it */
+  failed(): number {
+    return this.#failures++;
   }
 
   async #giveAll(page: readonly PersistedMessage[]): Promise<void> {

@@ -30,34 +30,52 @@ export class HandlerSubscriber implements Subscriber {
   readonly hasRoom = true;
   readonly isPersisted = false;
   /** A message whose publisher may send it again is delivered after its commit. */
-  ledger: Ledger | undefined = undefined;
+  readonly #ledger: Ledger | undefined;
   readonly outboundFastPath = 0;
   readonly maxFrame = Infinity;
   readonly subscription: Subscription;
   readonly filter: string;
   readonly handler: MessageHandler;
-  /** Called when the subscription has ended. */
-  onEnd: () => void = () => undefined;
+  #onEnd: () => void = () => undefined;
   /** The subscription has ended. The route of the current message may still contain it. */
   isEnded = false;
   readonly #onError: (error: Error) => void;
   /** Retained messages that are not delivered yet, in reverse order. */
   #queued: Message[] = [];
 
-  constructor(filter: string, handler: MessageHandler, options: SubscribeOptions, onError: (error: Error) => void) {
+  /** @param ledger undefined if the broker has no store */
+  constructor(
+    filter: string,
+    handler: MessageHandler,
+    options: SubscribeOptions,
+    ledger: Ledger | undefined,
+    onError: (error: Error) => void
+  ) {
     const { qos = 2, retainAsPublished = false, retainHandling = 0 } = options;
     this.filter = filter;
     this.handler = handler;
+    this.#ledger = ledger;
     this.#onError = onError;
     this.subscription = new Subscription(this, filter, qos, false, retainAsPublished, retainHandling, undefined);
+  }
+
+  /** Call this when the subscription has ended. */
+  whenEnded(run: () => void): void {
+    this.#onEnd = run;
+  }
+
+  /** The subscription has ended. */
+  end(): void {
+    this.isEnded = true;
+    this.#onEnd();
   }
 
   deliver(message: Message, subscription: Subscription): boolean {
     if (this.#queued.length > 0) this.deliverRetained();
     const isRetained = subscription.retainAsPublished && message.retain;
-    if (message.isDeferred && this.ledger !== undefined && message.ticket > this.ledger.settled) {
+    if (message.isDeferred && this.#ledger !== undefined && message.ticket > this.#ledger.settled) {
       message.detachFromPublisher();
-      this.ledger.committed(message.ticket).then(
+      this.#ledger.committed(message.ticket).then(
         () => this.#callHandler(message, isRetained),
         () => undefined // the publisher was refused and may send the message again
       );

@@ -4,4 +4,19 @@ export class Life {
   isRunning = false;
   /** Changes when the broker stops. Decisions of hooks that arrive in a later run are discarded. */
   number = 0;
+
+  /** The broker has started. */
+  begin(): void {
+    this.isRunning = true;
+  }
+
+  /** Decisions that are made before this call are discarded from now on. */
+  next(): void {
+    this.number++;
+  }
+
+  /** All clients are disconnected. */
+  end(): void {
+    this.isRunning = false;
+  }
 }

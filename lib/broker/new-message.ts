@@ -4,12 +4,21 @@ import { Message, type MessageInput } from '../packets/message.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
-/** Create a message that is accepted now. @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID */
-export function newMessage(input: MessageInput, origin: SessionClient | undefined, time: TimeReading): Message {
+/**
+ * Create a message that is accepted now.
+ * @param isSystem it is a message of the broker itself
+ * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID
+ */
+export function newMessage(
+  input: MessageInput,
+  origin: SessionClient | undefined,
+  time: TimeReading,
+  isSystem = false
+): Message {
   const fault = typeof input.topic === 'string' ? checkTopicName(input.topic) : 'the topic must be a string';
   if (fault !== undefined) throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic name', input.topic, fault);
   time.read();
-  return Message.from(input, origin, time.nowMs, time.wallMs);
+  return Message.from(input, origin, time.nowMs, time.wallMs, isSystem);
 }
 
 /** A copy of a message with another topic and the current time. */

@@ -177,10 +177,10 @@ export class OwnMessages {
         throw ledger.refusal();
       }
       const { promises } = ledger;
-      changed.ticket = ledger.ticket;
+      changed.awaitCommit(ledger.ticket);
       const taken = act(outcome);
       if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
-      changed.ticket = 0; // its publisher is answered now, so a commit that fails later may not refuse it
+      changed.awaitCommit(0); // its publisher is answered now, so a commit that fails later may not refuse it
       return taken;
     };
     this.#isPublishing = true;
@@ -220,8 +220,7 @@ export class OwnMessages {
 
   /** Publish a message of the broker itself. No hooks run, and the message is not counted. */
   publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
-    const message = newMessage({ topic, payload, qos, retain }, undefined, this.#host.time);
-    message.isSystem = true;
+    const message = newMessage({ topic, payload, qos, retain }, undefined, this.#host.time, true);
     this.#publishing.route(message, this.#host.routing.of(topic));
   }
 }

@@ -354,10 +354,7 @@ export class Persistence {
   willUnderWay(session: Session, will: WillState, done: Promise<boolean>): void {
     const record = new WillRecord(session, ++this.#lastNumber, this.ledger, will);
     record.changed();
-    const end = () => {
-      record.isOver = true;
-      record.changed();
-    };
+    const end = () => record.end();
     const decided = done.then((isDone) => {
       const publishAgain = () => {
         this.#host.wills.publish(session, will);

@@ -116,7 +116,7 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   #runLater(handOver: StoredHandOver): void {
-    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failures++, LONGEST_RETRY_MS);
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failed(), LONGEST_RETRY_MS);
     this.#host.wheel.arm(new FunctionTimer(() => this.#runAgain(handOver)), delayMs);
   }
 

@@ -318,11 +318,7 @@ export class Subscribing {
       this.#host.sessions.addSubscription(session, subscription);
     } else {
       // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.
-      subscription.qos = options.qos;
-      subscription.noLocal = options.noLocal;
-      subscription.retainAsPublished = options.retainAsPublished;
-      subscription.retainHandling = options.retainHandling;
-      subscription.ids = ids;
+      subscription.change(options, ids);
       routing.changed(filter);
       session.log?.subscribed(filter);
     }

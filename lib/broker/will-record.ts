@@ -12,8 +12,7 @@ export class WillRecord implements Durable {
   readonly #number: number;
   readonly #ledger: Ledger;
   readonly #will: WillState | undefined;
-  /** The will has been published or dropped. */
-  isOver = false;
+  #isOver = false;
 
   /** @param will default: the current will of the session */
   constructor(session: Session, number: number, ledger: Ledger, will?: WillState) {
@@ -27,8 +26,14 @@ export class WillRecord implements Durable {
     this.#ledger.promise(this, 64);
   }
 
+  /** The will has been published or dropped. */
+  end(): void {
+    this.#isOver = true;
+    this.changed();
+  }
+
   write(draft: Draft): void {
-    const will = this.isOver ? undefined : (this.#will ?? this.#session.lifecycle.will);
+    const will = this.#isOver ? undefined : (this.#will ?? this.#session.lifecycle.will);
     if (will !== undefined) this.#session.writeWill(draft, this.#number, will);
     else draft.key(Kind.will).u48(this.#number).delete();
   }

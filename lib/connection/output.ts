@@ -17,6 +17,20 @@ export class Output {
   readonly frames: (Frame | undefined)[] = [];
   readonly marks: number[] = [];
   count = 0;
+
+  /** Add an entry. */
+  add(frame: Frame | undefined, mark: number): void {
+    const at = this.count++;
+    this.frames[at] = frame;
+    this.marks[at] = mark;
+  }
+
+  /** Remove all entries. */
+  clear(): void {
+    const { frames, count } = this;
+    for (let i = 0; i < count; i++) frames[i] = undefined;
+    this.count = 0;
+  }
 }
 
 /** Outputs that are not in use. An idle connection has no output. */
@@ -36,7 +50,7 @@ let lastEnd = 0;
 /** Forget the last result of `gather`, so that its buffers do not outlive the turn. */
 export function endTurn(): void {
   if (last.count === 0) return;
-  clear(last);
+  last.clear();
   lastBuffer = undefined;
 }
 
@@ -58,15 +72,10 @@ export function writeOutput(output: Output, bytes: number, stream: Duplex): bool
   return stream.write(slice(buf, start, end));
 }
 
-function giveBack(output: Output): void {
-  clear(output);
+/** Return an output to the pool without writing it. */
+export function giveBack(output: Output): void {
+  output.clear();
   if (spare.length < 256 && output.frames.length <= 4096) spare.push(output);
-}
-
-function clear(output: Output): void {
-  const { frames, count } = output;
-  for (let i = 0; i < count; i++) frames[i] = undefined;
-  output.count = 0;
 }
 
 function slice(buf: Buffer, start: number, end: number): Buffer {

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { asError } from '../events/events.ts';
 import { Metric } from '../events/metrics.ts';
 import type { Frame } from '../packets/message.ts';
-import { markedCopy, type Output, takeOutput, writeOutput } from './output.ts';
+import { giveBack, markedCopy, type Output, takeOutput, writeOutput } from './output.ts';
 import { Pause } from './pause.ts';
 import type { ConnectionCore, ConnectionOwner } from './ports.ts';
 
@@ -48,10 +48,7 @@ export class Writer<S extends ConnectionOwner> {
 
   /** Add a frame to the output. @param mark -1 to send the frame unchanged, else its first byte and packet id (`first << 16 | id`) */
   #push(frame: Frame, mark: number, bytes: number): void {
-    const output = this.#output ?? this.#begin();
-    const at = output.count++;
-    output.frames[at] = frame;
-    output.marks[at] = mark;
+    (this.#output ?? this.#begin()).add(frame, mark);
     this.#outputBytes += bytes;
     if (this.#outputBytes > EARLY_FLUSH_BYTES) this.flush();
   }
@@ -83,10 +80,7 @@ export class Writer<S extends ConnectionOwner> {
 
   /** Add an acknowledgement of four bytes to the output. */
   acknowledge(value: number): void {
-    const output = this.#output ?? this.#begin();
-    const at = output.count++;
-    output.frames[at] = undefined;
-    output.marks[at] = value;
+    (this.#output ?? this.#begin()).add(undefined, value);
     this.#outputBytes += 4;
     this.sentPackets++;
     const { metrics, taps } = this.#connection.ports;
@@ -127,8 +121,7 @@ export class Writer<S extends ConnectionOwner> {
     this.#output = undefined;
     this.#outputBytes = 0;
     if (!stream.writable) {
-      output.count = 0;
-      output.frames.fill(undefined);
+      giveBack(output);
       return;
     }
     this.sentBytes += bytes;

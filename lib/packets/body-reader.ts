@@ -25,6 +25,11 @@ export class BodyReader {
     return this.at >= this.end;
   }
 
+  /** Skip bytes that have been read otherwise. The caller has checked that there are so many. */
+  skip(bytes: number): void {
+    this.at += bytes;
+  }
+
   u8(field: string): number {
     return this.buf[this.#take(1, field)];
   }

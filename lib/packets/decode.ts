@@ -413,7 +413,7 @@ export function takeProperties(reader: BodyReader, set: PropertySet): Properties
   if (reader.end - start < length) {
     throw malformed(`properties: the packet ends inside the property block; correct the property length ${length}`);
   }
-  reader.at = start + length;
+  reader.skip(length);
   return length === 0 ? undefined : readProperties(reader.buf, start, start + length, set);
 }
 

@@ -175,7 +175,13 @@ export class Message {
    * @throws InvalidInput MESSAGE_INVALID for an invalid payload, QoS or property
    * @internal
    */
-  static from(input: MessageInput, origin: Publisher | undefined, takenAtMs: number, timestamp: number): Message {
+  static from(
+    input: MessageInput,
+    origin: Publisher | undefined,
+    takenAtMs: number,
+    timestamp: number,
+    isSystem = false
+  ): Message {
     const { topic, qos = 0, retain = false, properties } = input;
     if (qos !== 0 && qos !== 1 && qos !== 2) throw new InvalidInput('MESSAGE_INVALID', 'qos', '0, 1 or 2', qos);
     const payload = payloadBytes(input.payload);
@@ -187,6 +193,7 @@ export class Message {
     const expiry = own?.messageExpiryInterval ?? -1;
     const message = Message.of(buf, 5, topic, qos, retain, payload.length, origin, takenAtMs, timestamp, expiry);
     if (own !== undefined) checkBlock(buf, message.propertiesAt, message.payloadAt);
+    message.isSystem = isSystem;
     return message;
   }
 
@@ -237,7 +244,8 @@ export class Message {
     origin: Publisher | undefined,
     takenAtMs: number,
     timestamp: number,
-    expiryInterval: number
+    expiryInterval: number,
+    isSystem: boolean
   ): Message {
     const topicAt = bodyAt(frame, 0) + 2;
     const topic = frame.toString('utf8', topicAt, topicAt + frame.readUInt16BE(topicAt - 2));
@@ -254,6 +262,7 @@ export class Message {
       expiryInterval
     );
     message.#detached = frame;
+    message.isSystem = isSystem;
     message.turnFrame = undefined;
     return message;
   }
@@ -363,10 +372,20 @@ export class Message {
     return this.turnFrame;
   }
 
-  /** Release the buffers that are needed in the current turn only. @internal */
-  releaseTurnFrame(): void {
-    this.turnFrame = undefined;
-    this.#forms = undefined;
+  /** Release the buffers that a message needs in the current turn only. @internal */
+  static releaseTurnFrame(message: Message): void {
+    message.turnFrame = undefined;
+    message.#forms = undefined;
+  }
+
+  /**
+   * The publisher is answered after this commit; 0: it is answered now, so a commit that fails later may not refuse the message.
+   * @param isDeferred delivery waits for the commit as well
+   * @internal
+   */
+  awaitCommit(ticket: number, isDeferred = false): void {
+    this.ticket = ticket;
+    this.isDeferred = isDeferred;
   }
 
   /** The message in a given format, with or without a packet id. It is encoded once and shared by all receivers. @internal */
@@ -454,7 +473,7 @@ export function releaseTurnFrames(): void {
   withTurnFrame = [];
   turnFrameBytes = 0;
   lastTurnBuffer = undefined;
-  for (const message of done) message.releaseTurnFrame();
+  for (const message of done) Message.releaseTurnFrame(message);
 }
 
 const PLAIN: readonly Variation[] = [0, 1].map((qos) => ({

@@ -24,6 +24,14 @@ export interface Subscriber {
   deliverRun(run: Frame, bytes: number, count: number): void;
 }
 
+/** The Subscription Options of a SUBSCRIBE packet. */
+interface SubscriptionOptions {
+  readonly qos: QoS;
+  readonly noLocal: boolean;
+  readonly retainAsPublished: boolean;
+  readonly retainHandling: 0 | 1 | 2;
+}
+
 /** A subscription, or the combination of several subscriptions of one subscriber that match the same topic. */
 export class Subscription {
   readonly subscriber: Subscriber;
@@ -53,6 +61,15 @@ export class Subscription {
     this.noLocal = noLocal;
     this.retainAsPublished = retainAsPublished;
     this.retainHandling = retainHandling;
+    this.ids = ids;
+  }
+
+  /** Change the options of a subscription [MQTT-3.8.4-3]. `Routing.changed` must follow. */
+  change(options: SubscriptionOptions, ids: readonly number[] | undefined): void {
+    this.qos = options.qos;
+    this.noLocal = options.noLocal;
+    this.retainAsPublished = options.retainAsPublished;
+    this.retainHandling = options.retainHandling;
     this.ids = ids;
   }
 

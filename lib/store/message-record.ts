@@ -64,7 +64,7 @@ export function readMessage(reader: RecordReader, previous: Publisher | undefine
   const layout = (flags & LAYOUT_5) === 0 ? 4 : 5;
   const qos = (flags & 3) as QoS;
   const isRetained = (flags & RETAIN) !== 0;
-  const message = Message.stored(
+  return Message.stored(
     frame,
     layout,
     qos,
@@ -73,10 +73,9 @@ export function readMessage(reader: RecordReader, previous: Publisher | undefine
     origin,
     takenAtMs,
     timestamp,
-    expiryInterval
+    expiryInterval,
+    (flags & SYSTEM) !== 0
   );
-  message.isSystem = (flags & SYSTEM) !== 0;
-  return message;
 }
 
 /** The publisher of a stored message, whose session may have ended. */

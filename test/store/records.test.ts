@@ -199,7 +199,7 @@ function messageOf({ topic, payload, qos, retain, layout, origin, expiry, isStor
   const message = Message.of(buf, layout, topic, qos, retain, payload.length, origin, taken, wall, expiry);
   if (isStored) {
     message.detachFromPublisher();
-    message.releaseTurnFrame();
+    Message.releaseTurnFrame(message);
   }
   return message;
 }

@@ -176,7 +176,7 @@ describe('Persisted delayed messages', () => {
       throw new Error('broken');
     });
     const message = newMessage({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined, time);
-    message.ticket = (ledger as Ledger).ticket;
+    message.awaitCommit((ledger as Ledger).ticket);
     const released = publishing.own.release(message, 't');
     await broker.table('any').set('commit', 1);
     assert.equal(await released, true);

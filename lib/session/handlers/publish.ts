@@ -224,15 +224,12 @@ function finishPersisted(
   }
   const { promises } = ledger;
   const notedBefore = ledger.unwritten.noted;
-  message.ticket = ledger.ticket;
-  if (isIdPersisted) {
-    // one commit persists the packet id and the effects of the message; if it fails, the client sends the message again as a new one
-    message.isDeferred = true;
-    log.flowChanged();
-  }
+  // one commit persists the packet id and the effects of the message; if it fails, the client sends the message again as a new one
+  message.awaitCommit(ledger.ticket, isIdPersisted);
+  if (isIdPersisted) log.flowChanged();
   const code = routeOrDelay(ports, message, route);
   const isPromised = ledger.promises !== promises;
-  if (!isPromised) message.ticket = 0; // it is acknowledged now, so a commit that fails later may not refuse it
+  if (!isPromised) message.awaitCommit(0); // it is acknowledged now, so a commit that fails later may not refuse it
   acknowledge(session, connection, qos, id, code, isPromised ? ledger.ticket : 0);
   connection.chargeUnwritten(ledger, notedBefore);
 }
@@ -290,8 +287,7 @@ function finishWithoutConnection(
     return;
   }
   if (isPersisted) {
-    message.ticket = ledger.ticket;
-    message.isDeferred = true;
+    message.awaitCommit(ledger.ticket, true);
     log.flowChanged();
     // the PUBREC is never sent, as the connection has closed, but if the commit fails, its queue forgets the packet id
     answer(session, gone, PUBREC, id, 0, ledger.ticket);
