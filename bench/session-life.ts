@@ -22,7 +22,6 @@ const actions: SessionActions = {
   authenticate: NOTHING,
   admit: NOTHING,
   goLive: NOTHING,
-  reauthenticate: NOTHING,
   release: NOTHING,
   awaitExpiry: NOTHING,
   cancelExpiry: NOTHING,

@@ -7,7 +7,7 @@ export interface ChartEvent {
 export interface ReplaySnapshot {
   /** `done` when the actor has ended. */
   readonly status: 'active' | 'done';
-  /** Names of the nested states, joined by dots: `connected.live`. */
+  /** Names of the nested states, joined by dots: `idle.authenticating`. */
   readonly value: string;
   readonly output: undefined;
   readonly error: undefined;

@@ -402,7 +402,6 @@ export class Admission {
         lifecycle.exchange(undefined);
         if (approval.isSuperuser !== undefined) client.exempt(approval.isSuperuser === true);
         connection.reader.forgetVerdicts();
-        lifecycle.send('reauthenticated');
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
       },
       refused: (refusal) => {
@@ -411,7 +410,6 @@ export class Admission {
       waiting: () => {} // other packets are processed during re-authentication [MQTT-4.12.1-1]
     });
     lifecycle.exchange(exchange);
-    lifecycle.send('reauthenticate');
     exchange.begin(data);
   }
 }

@@ -8,8 +8,6 @@ export interface SessionActions {
   admit(): void;
   /** Accept all packets of a connected client. */
   goLive(): void;
-  /** Accept the AUTH packets of a re-authentication as well. */
-  reauthenticate(): void;
   /** Detach the connection. */
   release(): void;
   /** Set a timer for the session expiry and for a delayed will. */
@@ -28,8 +26,6 @@ export type SessionEvent =
   | { type: 'accepted' }
   /** the CONNECT is accepted, and the existing session of the client takes the connection over from this provisional one */
   | { type: 'handedOver' }
-  | { type: 'reauthenticate' }
-  | { type: 'reauthenticated' }
   /** the connection has closed and the session outlives it */
   | { type: 'detached' }
   /** the connection has closed and the session ends with it, or the client was kicked */

@@ -138,10 +138,6 @@ export class Lifecycle implements SessionActions {
     timers.connected(ports.clock.monotonic());
   }
 
-  reauthenticate(): void {
-    this.goLive();
-  }
-
   release(): void {
     const session = this.#session;
     const { ports, connection, client, timers, delivery, inbound } = session;

@@ -13,7 +13,6 @@ export const sessionMachine = setup({
     authenticate: ({ context }) => context.session.authenticate(),
     admit: ({ context }) => context.session.admit(),
     goLive: ({ context }) => context.session.goLive(),
-    reauthenticate: ({ context }) => context.session.reauthenticate(),
     release: ({ context }) => context.session.release(),
     awaitExpiry: ({ context }) => context.session.awaitExpiry(),
     cancelExpiry: ({ context }) => context.session.cancelExpiry(),
@@ -33,13 +32,8 @@ export const sessionMachine = setup({
       on: { handedOver: 'gone', closed: 'gone' }
     },
     connected: {
-      entry: 'admit',
+      entry: ['admit', 'goLive'],
       exit: 'release',
-      initial: 'live',
-      states: {
-        live: { entry: 'goLive', on: { reauthenticate: 'reauthenticating' } },
-        reauthenticating: { entry: 'reauthenticate', on: { reauthenticated: 'live' } }
-      },
       on: { detached: 'disconnected', closed: 'gone', takenOver: { target: 'connected', reenter: true } }
     },
     disconnected: {

@@ -39,7 +39,7 @@ describe('The actors of a broker', () => {
       'broker: started -> connected.accepting',
       'session: xstate.init -> idle.awaitingConnect',
       'session: connect -> idle.authenticating',
-      'session: accepted -> connected.live',
+      'session: accepted -> connected',
       'session: closed -> gone'
     ]);
     end();
@@ -59,7 +59,7 @@ describe('The actors of a broker', () => {
     const connecting = broker.connect({ clientId: 'a' });
     const [session] = actors;
     assert.equal(session.logic, sessionMachine);
-    const live = waitFor(session as unknown as AnyActorRef, ({ value }) => value === 'connected.live');
+    const live = waitFor(session as unknown as AnyActorRef, ({ value }) => value === 'connected');
     const client = await connecting;
     assert.equal((await live).status, 'active');
     await client.disconnect();

@@ -15,24 +15,17 @@ const SESSION: Record<string, Record<string, [to: string, ...actions: string[]]>
     closed: ['gone', 'forget']
   },
   'idle.authenticating': {
-    accepted: ['connected.live', 'admit', 'goLive'],
+    accepted: ['connected', 'admit', 'goLive'],
     handedOver: ['gone', 'forget'],
     closed: ['gone', 'forget']
   },
-  'connected.live': {
-    reauthenticate: ['connected.reauthenticating', 'reauthenticate'],
+  connected: {
     detached: ['disconnected', 'release', 'awaitExpiry'],
     closed: ['gone', 'release', 'forget'],
-    takenOver: ['connected.live', 'release', 'admit', 'goLive']
-  },
-  'connected.reauthenticating': {
-    reauthenticated: ['connected.live', 'goLive'],
-    detached: ['disconnected', 'release', 'awaitExpiry'],
-    closed: ['gone', 'release', 'forget'],
-    takenOver: ['connected.live', 'release', 'admit', 'goLive']
+    takenOver: ['connected', 'release', 'admit', 'goLive']
   },
   disconnected: {
-    resumed: ['connected.live', 'cancelExpiry', 'admit', 'goLive'],
+    resumed: ['connected', 'cancelExpiry', 'admit', 'goLive'],
     expired: ['gone', 'cancelExpiry', 'forget'],
     discarded: ['gone', 'cancelExpiry', 'forget']
   },
@@ -144,7 +137,7 @@ describe('A replayed actor', () => {
       'admit',
       'goLive'
     ]);
-    assert.equal(actor.getSnapshot().value, 'connected.live');
+    assert.equal(actor.getSnapshot().value, 'connected');
   });
 
   /** An actor of the session's chart; `during` is called in each action. */
@@ -164,21 +157,16 @@ describe('A replayed actor', () => {
       done.push(`${action} in ${self.getSnapshot().value}`);
     });
     actor.send({ type: 'accepted' });
-    assert.deepEqual(done, [
-      'admit in connected.live',
-      'goLive in connected.live',
-      'release in gone',
-      'forget in gone'
-    ]);
+    assert.deepEqual(done, ['admit in connected', 'goLive in connected', 'release in gone', 'forget in gone']);
   });
 
   it("works with xstate's waitFor", async () => {
     const actor = actorOf(quietSystem(), () => {});
     const ref = actor as unknown as AnyActorRef;
-    const connected = waitFor(ref, (snapshot) => snapshot.value === 'connected.live');
+    const connected = waitFor(ref, (snapshot) => snapshot.value === 'connected');
     const never = waitFor(ref, (snapshot) => snapshot.value === 'disconnected');
     actor.send({ type: 'accepted' });
-    assert.equal((await connected).value, 'connected.live');
+    assert.equal((await connected).value, 'connected');
     actor.send({ type: 'closed' });
     await assert.rejects(never, /terminated/);
     assert.equal((await waitFor(ref, (snapshot) => snapshot.status === 'done')).value, 'gone');
@@ -201,13 +189,7 @@ describe('A replayed actor', () => {
       undefined,
       () => seen.push('third complete')
     );
-    assert.deepEqual(seen, [
-      'first connected.live',
-      'second connected.live',
-      'second gone',
-      'second complete',
-      'third complete'
-    ]);
+    assert.deepEqual(seen, ['first connected', 'second connected', 'second gone', 'second complete', 'third complete']);
   });
 
   it('reports what observers throw, and takes the event all the same', () => {
@@ -226,6 +208,6 @@ describe('A replayed actor', () => {
     });
     actor.send({ type: 'accepted' });
     assert.deepEqual(errors, ['@xstate.event', 'subscriber', '@xstate.snapshot']);
-    assert.equal(actor.getSnapshot().value, 'connected.live');
+    assert.equal(actor.getSnapshot().value, 'connected');
   });
 });
