@@ -91,7 +91,7 @@ export class Authentication implements AuthExchange {
     this.#request.data = data;
     const request = { ...this.#request };
     // Decided before the hooks run: the removal of a hook during its decision must not admit anonymous clients.
-    const admits = admitsAnonymous(this.#session.client.zoneSettings, this.#hooks);
+    const admits = admitsAnonymous(this.#session.client.agreement.zone, this.#hooks);
     const answer = this.#hooks.first<AuthenticateRequest, Answer>(
       'authenticate',
       this.#hooks.authenticate,

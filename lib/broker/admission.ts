@@ -24,7 +24,7 @@ import type { AuthPacket, ConnackPacket, ConnectPacket, Properties } from '../pa
 import type { Zone } from '../records/zone.ts';
 import { agreementOf } from '../session/agreement.ts';
 import type { Announcements } from '../session/ports.ts';
-import type { Session } from '../session/session.ts';
+import { resumeAfterHook, type Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
 import { checkControls } from '../session/topic-checks.ts';
 import type { WillState } from '../session/will.ts';
@@ -70,39 +70,38 @@ export class Admission {
   }
 
   connect(session: Session, packet: ConnectPacket): void {
-    const { zoneSettings } = session;
     const { metrics, events, sessions } = this.#host;
     const connection = session.connection as Connection<Session>;
     const { client, lifecycle } = session;
+    const { zone } = client.agreement;
     const username = client.transportInfo.username ?? packet.username;
-    client.introduced(
-      agreementOf(packet, zoneSettings),
-      clientIdOf(zoneSettings, username, packet, sessions),
-      username
-    );
+    const agreement = agreementOf(packet, zone);
+    const clientId = clientIdOf(zone, username, packet, sessions);
+    client.identified(agreement, clientId, username);
     lifecycle.send('connect');
     metrics.counts[Metric.clientConnect]++;
     if (events.heard['client.connect']) events.emit('client.connect', { client });
-    const versions = client.transportInfo.protocolVersions ?? zoneSettings.protocolVersions;
+    const versions = client.transportInfo.protocolVersions ?? zone.protocolVersions;
     if (!versions.includes(packet.protocolVersion)) {
       throw new ProtocolError(
         ReasonCode.unsupportedProtocolVersion,
         `MQTT protocol level ${packet.protocolVersion} is not accepted (option protocolVersions)`
       );
     }
-    checkControls(zoneSettings, packet.clientId, 'client id');
-    checkControls(zoneSettings, packet.username, 'user name');
-    checkControls(zoneSettings, packet.will?.topic, 'will topic');
-    checkControls(zoneSettings, packet.will?.properties?.responseTopic, 'response topic of the will');
-    checkClientId(client);
-    client.mountAt(mountpointOf(client, client.transportInfo.mountpoint ?? zoneSettings.mountpoint));
+    checkControls(zone, packet.clientId, 'client id');
+    checkControls(zone, packet.username, 'user name');
+    checkControls(zone, packet.will?.topic, 'will topic');
+    checkControls(zone, packet.will?.properties?.responseTopic, 'response topic of the will');
+    checkClientId(clientId, zone);
+    const template = client.transportInfo.mountpoint ?? zone.mountpoint;
+    client.identified(agreement, clientId, username, mountpointOf(client, template));
     checkWill(session, packet, this.#isRetainAvailable(client, packet));
     this.#preConnect(session, connection, packet);
   }
 
   /** MQTT 3.x cannot announce that the retainer is stopped: its clients may ask for retained messages, which are then not retained. */
-  #isRetainAvailable({ zoneSettings }: SessionClient, { protocolVersion }: ConnectPacket): boolean {
-    return zoneSettings.retainAvailable && (this.#host.retainer.isStarted || protocolVersion < 5);
+  #isRetainAvailable({ agreement }: SessionClient, { protocolVersion }: ConnectPacket): boolean {
+    return agreement.zone.retainAvailable && (this.#host.retainer.isStarted || protocolVersion < 5);
   }
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
@@ -128,7 +127,7 @@ export class Admission {
     connection.reader.pause(Pause.hook);
     verdict.then((answer) => {
       this.#guard(session, () => go(answer));
-      session.resumeAfterHook(connection);
+      resumeAfterHook(connection);
     });
   }
 
@@ -137,10 +136,11 @@ export class Admission {
     metrics.counts[Metric.clientAuthenticate]++;
     const { properties = {} } = packet;
     const { client, lifecycle } = session;
-    const { agreement, zoneSettings } = client;
+    const { agreement } = client;
+    const { zone } = agreement;
     const isPlain =
-      hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zoneSettings, hooks);
-    if (isPlain || isTrusted(client.transportInfo, zoneSettings)) {
+      hooks.authenticate.length === 0 && agreement.authMethod === undefined && admitsAnonymous(zone, hooks);
+    if (isPlain || isTrusted(client.transportInfo, zone)) {
       if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, connection, packet, { allow: true });
       return;
@@ -161,7 +161,7 @@ export class Admission {
       },
       waiting: (isHookAtWork) => {
         if (isHookAtWork) session.connection?.reader.pause(Pause.hook);
-        else session.resumeAfterHook(connection);
+        else resumeAfterHook(connection);
       }
     });
     lifecycle.decidedBy(exchange);
@@ -196,10 +196,14 @@ export class Admission {
     const { client, lifecycle } = session;
     lifecycle.decidedBy(undefined); // the hooks have answered
     if (approval.username !== undefined) {
-      const isClientId = usesUsername(client.zoneSettings, approval.username);
-      client.identified(isClientId ? approval.username : client.clientId, approval.username);
-      checkClientId(client);
-      client.mountAt(mountpointOf(client, client.transportInfo.mountpoint ?? client.zoneSettings.mountpoint));
+      const { username } = approval;
+      const { agreement } = client;
+      const { zone } = agreement;
+      const clientId = usesUsername(zone, username) ? username : client.clientId;
+      client.identified(agreement, clientId, username);
+      checkClientId(clientId, zone);
+      const template = client.transportInfo.mountpoint ?? zone.mountpoint;
+      client.identified(agreement, clientId, username, mountpointOf(client, template));
     }
     client.exempt(approval.isSuperuser === true); // truthy values such as 'false' grant no rights
     agree(session, packet);
@@ -226,7 +230,7 @@ export class Admission {
         () => this.#guard(session, proceed),
         (error: unknown) => this.#guard(session, () => proceed({ error }))
       )
-      .finally(() => connection.session.resumeAfterHook(connection));
+      .finally(() => resumeAfterHook(connection));
   }
 
   /** Begin or resume the session of a client whose client id belongs to this node: one synchronous step. */
@@ -276,7 +280,7 @@ export class Admission {
     const isHere = () => owner.connection === connection && !connection.isClosed; // otherwise a listener has ended it
     const welcome = () => {
       if (isHere()) {
-        connection.reader.limitRates(this.#rates.of(owner.zoneSettings));
+        connection.reader.limitRates(this.#rates.of(owner.client.agreement.zone));
         this.#welcome(owner, connection, connack, resumes);
         this.#waitForHooks(owner, connection);
       }
@@ -313,7 +317,7 @@ export class Admission {
           else lifecycle.close('store_failed', { end: isNew });
         }
       )
-      .finally(() => connection.session.resumeAfterHook(connection));
+      .finally(() => resumeAfterHook(connection));
   }
 
   /** Begin a new session. @param stored the previous session of the client id, which ends [MQTT-3.1.2-4] */
@@ -356,7 +360,7 @@ export class Admission {
     const deciding = inbound?.deciding;
     if (deciding === undefined || connection.isClosed) return;
     connection.reader.pause(Pause.hook);
-    deciding.then(() => connection.session.resumeAfterHook(connection));
+    deciding.then(() => resumeAfterHook(connection));
   }
 
   /** Send the CONNACK first, then the messages in flight, then all others [MQTT-3.2.0-1]. */
@@ -451,7 +455,7 @@ function usesUsername({ useUsernameAsClientid }: Zone, username: string | undefi
 }
 
 /** @throws ProtocolError 0x85 */
-function checkClientId({ clientId, zoneSettings: { maxClientidLen } }: SessionClient): void {
+function checkClientId(clientId: string, { maxClientidLen }: Zone): void {
   if (clientId === '') throw new ProtocolError(ReasonCode.clientIdentifierNotValid, 'the client id must not be empty');
   if (Buffer.byteLength(clientId) <= maxClientidLen) return;
   const why = `the client id is longer than ${maxClientidLen} bytes (option maxClientidLen)`;
@@ -483,17 +487,17 @@ function mountpointOf({ clientId, username }: SessionClient, template: string | 
 function checkWill(session: Session, packet: ConnectPacket, isRetainAvailable: boolean): void {
   const { will } = packet;
   if (will === undefined) return;
-  const { zoneSettings } = session;
-  if (will.qos > zoneSettings.maxQosAllowed)
+  const { zone } = session.client.agreement;
+  if (will.qos > zone.maxQosAllowed)
     throw new ProtocolError(ReasonCode.qosNotSupported, `will QoS ${will.qos} is not supported (option maxQosAllowed)`); // [MQTT-3.2.2-12]
   if (will.retain && !isRetainAvailable)
     throw new ProtocolError(
       ReasonCode.retainNotSupported,
       'retained wills are not supported (option retainAvailable, feature retainer)'
     ); // [MQTT-3.2.2-13]
-  const fault = checkTopicName(will.topic, { maxLevels: zoneSettings.maxTopicLevels });
+  const fault = checkTopicName(will.topic, { maxLevels: zone.maxTopicLevels });
   if (fault !== undefined) throw new ProtocolError(ReasonCode.topicNameInvalid, `will: ${fault}`);
-  if (zoneSettings.payloadFormatCheck && will.properties?.payloadFormatIndicator === 1 && !isUtf8(will.payload))
+  if (zone.payloadFormatCheck && will.properties?.payloadFormatIndicator === 1 && !isUtf8(will.payload))
     throw new ProtocolError(
       ReasonCode.payloadFormatInvalid,
       'the will payload is declared as UTF-8 but is not valid UTF-8'
@@ -503,17 +507,17 @@ function checkWill(session: Session, packet: ConnectPacket, isRetainAvailable: b
 /** Set the keep alive, the session expiry interval and the will of a session from the CONNECT and the limits of the zone. */
 function agree(session: Session, packet: ConnectPacket): void {
   const { client, lifecycle } = session;
-  const { zoneSettings } = client;
+  const { zone } = client.agreement;
   const { properties = {}, will, protocolVersion } = packet;
-  const keepalive = protocolVersion === 5 ? keepaliveOf(zoneSettings, packet.keepalive) : packet.keepalive; // [MQTT-3.2.2-22]
+  const keepalive = protocolVersion === 5 ? keepaliveOf(zone, packet.keepalive) : packet.keepalive; // [MQTT-3.2.2-22]
   if (protocolVersion === 5) {
     const asked = properties.sessionExpiryInterval ?? 0;
-    client.agreed(keepalive, Math.min(asked === NEVER ? Infinity : asked, zoneSettings.maxSessionExpiryInterval));
-  } else client.agreed(keepalive, packet.clean ? 0 : zoneSettings.sessionExpiryInterval);
+    client.agreed(keepalive, Math.min(asked === NEVER ? Infinity : asked, zone.maxSessionExpiryInterval));
+  } else client.agreed(keepalive, packet.clean ? 0 : zone.sessionExpiryInterval);
   lifecycle.agreeOnWill(undefined);
   if (will === undefined) return;
   const { willDelayInterval = 0, ...rest } = will.properties ?? {};
-  const { maxMessageExpiryInterval: longest } = zoneSettings;
+  const { maxMessageExpiryInterval: longest } = zone;
   if (longest !== Infinity) rest.messageExpiryInterval = Math.min(rest.messageExpiryInterval ?? longest, longest);
   const topic = mountedName(session.ports.rewrites.apply(will.topic, 'publish'), client.mountpoint);
   if (topic === undefined)
@@ -553,23 +557,24 @@ function connackFor(
 }
 
 function connackProperties(client: SessionClient, packet: ConnectPacket, approval: Approval): Properties {
-  const { zoneSettings, agreement } = client;
+  const { agreement } = client;
+  const { zone } = agreement;
   const { properties: asked = {} } = packet;
   const expiry = client.sessionExpiry === Infinity ? NEVER : client.sessionExpiry;
   const properties: Properties = {};
   if (expiry !== (asked.sessionExpiryInterval ?? 0)) properties.sessionExpiryInterval = expiry;
-  if (zoneSettings.receiveMaximum < 65_535) properties.receiveMaximum = zoneSettings.receiveMaximum;
-  if (zoneSettings.maxQosAllowed < 2) properties.maximumQoS = zoneSettings.maxQosAllowed as 0 | 1; // [MQTT-3.2.2-9]
-  properties.maximumPacketSize = zoneSettings.maxPacketSize;
+  if (zone.receiveMaximum < 65_535) properties.receiveMaximum = zone.receiveMaximum;
+  if (zone.maxQosAllowed < 2) properties.maximumQoS = zone.maxQosAllowed as 0 | 1; // [MQTT-3.2.2-9]
+  properties.maximumPacketSize = zone.maxPacketSize;
   if (packet.clientId !== client.clientId && packet.clientId === '')
     properties.assignedClientIdentifier = client.clientId; // [MQTT-3.1.3-7]
-  if (zoneSettings.maxTopicAlias > 0) properties.topicAliasMaximum = zoneSettings.maxTopicAlias;
-  if (!zoneSettings.wildcardSubscription) properties.wildcardSubscriptionAvailable = 0;
-  if (!zoneSettings.subscriptionIdentifiers) properties.subscriptionIdentifiersAvailable = 0;
-  if (!zoneSettings.sharedSubscription) properties.sharedSubscriptionAvailable = 0;
+  if (zone.maxTopicAlias > 0) properties.topicAliasMaximum = zone.maxTopicAlias;
+  if (!zone.wildcardSubscription) properties.wildcardSubscriptionAvailable = 0;
+  if (!zone.subscriptionIdentifiers) properties.subscriptionIdentifiersAvailable = 0;
+  if (!zone.sharedSubscription) properties.sharedSubscriptionAvailable = 0;
   if (client.keepalive !== packet.keepalive) properties.serverKeepAlive = client.keepalive; // [MQTT-3.1.2-21]
-  if (asked.requestResponseInformation === 1 && zoneSettings.responseInformation !== undefined) {
-    properties.responseInformation = zoneSettings.responseInformation.replace(/%[cu]/g, (name) =>
+  if (asked.requestResponseInformation === 1 && zone.responseInformation !== undefined) {
+    properties.responseInformation = zone.responseInformation.replace(/%[cu]/g, (name) =>
       name === '%c' ? client.clientId : (client.username ?? '')
     );
   }

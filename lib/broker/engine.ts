@@ -25,6 +25,7 @@ import type { Lifecycle } from '../session/lifecycle.ts';
 import type { SessionPorts } from '../session/ports.ts';
 import { sessionMachine } from '../session/session.machine.ts';
 import { Session } from '../session/session.ts';
+import { SessionClient } from '../session/session-client.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger, LedgerHost } from '../store/ledger.ts';
 import { Actors, type StartActor } from './actors.ts';
@@ -219,7 +220,7 @@ export class Engine {
 
   /** Begin a session in `idle` with a stream. */
   beginSession(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session {
-    const session = new Session(this.sessionPorts, zone, stream, transportInfo);
+    const session = new Session(this.sessionPorts, new SessionClient(zone, transportInfo), stream);
     session.lifecycle.start(this.#startSession(session.lifecycle, 'session'));
     return session;
   }

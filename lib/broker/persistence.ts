@@ -191,7 +191,8 @@ export class Persistence {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, but has messages`);
       else {
-        if (session.log === undefined) session.persistIn(new SessionLog(session, flow.session, this.ledger));
+        if (session.log === undefined)
+          session.delivery.flows.persistIn(new SessionLog(session, flow.session, this.ledger));
         session.log?.restore(flow);
         content.partlyPending.set(session, flow.pendingFeeds); // a journal's is newer
       }
@@ -266,7 +267,7 @@ export class Persistence {
     for (const { log } of this.#cutOff) log?.detached(); // writes until when they were connected
     this.#cutOff = [];
     for (const session of this.#handingOver)
-      if (!this.#host.handOvers.begin(session, 'session_terminated')) session.endLog();
+      if (!this.#host.handOvers.begin(session, 'session_terminated')) session.log?.end();
     this.#handingOver = [];
     this.#handOvers.begin();
     this.#sweeper.begin();
@@ -293,13 +294,7 @@ export class Persistence {
       zone = settings.zones.get(DEFAULT_ZONE);
     }
     if (zone === undefined) throw new Error('unreachable: every broker has the default zone');
-    const session = new Session(host.sessionPorts, zone, undefined, {
-      transport: record.transport,
-      ...(record.listener === '' ? {} : { listener: record.listener }),
-      ...(record.remoteAddress === '' ? {} : { remoteAddress: record.remoteAddress })
-    });
-    session.restore(record, aliveWallMs);
-    return session;
+    return Session.restored(host.sessionPorts, zone, record, aliveWallMs);
   }
 
   /** A session has begun: persist it, or only its will. */
@@ -307,7 +302,7 @@ export class Persistence {
     const { client, lifecycle } = session;
     if (client.isPersistent) {
       const log = new SessionLog(session, ++this.#lastNumber, this.ledger);
-      session.persistIn(log);
+      session.delivery.flows.persistIn(log);
       log.changed();
     } else lifecycle.will?.persistIn(new WillRecord(session, ++this.#lastNumber, this.ledger));
   }

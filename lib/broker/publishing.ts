@@ -139,7 +139,7 @@ export class Publishing {
     const { nowMs, wallMs } = this.#host.time;
     const layout = connection.reader.fastPath === 5 ? 5 : 4;
     const messages: Message[] = [];
-    const { maxMessageExpiryInterval } = connection.session.client.zoneSettings;
+    const { maxMessageExpiryInterval } = connection.session.client.agreement.zone;
     const expiry = maxMessageExpiryInterval === Infinity ? -1 : maxMessageExpiryInterval;
     for (let at = start; at < end; ) {
       let body = at + 1;
@@ -191,5 +191,5 @@ export class Publishing {
 }
 
 function isNotForSelf(target: Subscription, session: Session): boolean {
-  return target.noLocal || session.client.zoneSettings.ignoreLoopDeliver;
+  return target.noLocal || session.client.agreement.zone.ignoreLoopDeliver;
 }

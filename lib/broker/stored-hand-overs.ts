@@ -100,7 +100,7 @@ export class StoredHandOvers extends BaseTimer {
     try {
       if (await handOver.run(() => this.#mayContinue())) {
         this.#all.delete(handOver);
-        session?.endLog();
+        session?.log?.end();
       } else this.#waiting.add(handOver);
     } catch (error) {
       const { ledger } = host;

@@ -19,7 +19,7 @@ import type { RetainedFeed } from '../retained/retained-feed.ts';
 import type { Routing } from '../routing/routing.ts';
 import { Subscription } from '../routing/subscription.ts';
 import type { Announcements } from '../session/ports.ts';
-import type { Session } from '../session/session.ts';
+import { resumeAfterHook, type Session } from '../session/session.ts';
 import type { Ledger } from '../store/ledger.ts';
 import {
   checkTopicFilter,
@@ -138,7 +138,7 @@ export class Subscribing {
         const left = (this.#waiting.get(connection) as number) - 1;
         if (left > 0) this.#waiting.set(connection, left);
         else this.#waiting.delete(connection);
-        if (count >= MAX_WAITING) session.resumeAfterHook(connection);
+        if (count >= MAX_WAITING) resumeAfterHook(connection);
       });
   }
 
@@ -178,7 +178,7 @@ export class Subscribing {
     connection.reader.pause(Pause.hook);
     decided
       .catch((error: unknown) => session.failInternally(error, during, connection))
-      .finally(() => session.resumeAfterHook(connection));
+      .finally(() => resumeAfterHook(connection));
   }
 
   #subscribeOne(
@@ -201,7 +201,7 @@ export class Subscribing {
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.#check(session, filter, ids !== undefined);
     if (fault !== 0) return this.#refused(session, fault);
-    const isAllowed = client.isSuperuser || allowsUnmatched(client.zoneSettings, hooks.authorizeSubscribe);
+    const isAllowed = client.isSuperuser || allowsUnmatched(client.agreement.zone, hooks.authorizeSubscribe);
     if (isAllowed && (client.isSuperuser || hooks.authorizeSubscribe.length === 0))
       return this.#grant(session, filter, request, request.qos, ids, feeds);
     metrics.counts[Metric.clientCheckAcl]++;
@@ -240,17 +240,18 @@ export class Subscribing {
 
   /** @returns 0 or the reason code that refuses the filter */
   #check(session: Session, filter: string, hasId: boolean): number {
-    const { zoneSettings, mountpoint } = session.client;
+    const { agreement, mountpoint } = session.client;
+    const { zone } = agreement;
     if (checkTopicFilter(filter) !== undefined) return ReasonCode.topicFilterInvalid;
-    if (checkTopicFilter(filter, { maxLevels: zoneSettings.maxTopicLevels }) !== undefined)
+    if (checkTopicFilter(filter, { maxLevels: zone.maxTopicLevels }) !== undefined)
       return ReasonCode.topicFilterInvalid;
     if (mountpoint !== '' && Buffer.byteLength(filter) + Buffer.byteLength(mountpoint) > MAX_TOPIC_BYTES)
       return ReasonCode.topicFilterInvalid;
     const shared = parseSharedFilter(filter);
     const inner = typeof shared === 'object' ? shared.filter : filter;
-    if (shared !== undefined && !zoneSettings.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
-    if (!zoneSettings.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
-    if (hasId && !zoneSettings.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
+    if (shared !== undefined && !zone.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
+    if (!zone.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
+    if (hasId && !zone.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
     if (/^\$SYS(\/|$)/.test(inner) && !this.#maySubscribeSystem(session)) return ReasonCode.notAuthorized;
     return 0;
   }
@@ -272,14 +273,14 @@ export class Subscribing {
     feeds: RetainedFeed[]
   ): number {
     if (session.state === 'gone') return ReasonCode.unspecifiedError; // a listener ended it
-    const { zoneSettings } = session;
-    const granted = Math.min(qos, zoneSettings.maxQosAllowed) as QoS;
+    const { zone } = session.client.agreement;
+    const granted = Math.min(qos, zone.maxQosAllowed) as QoS;
     const stored = mountedFilter(filter, session.client.mountpoint);
     const known = session.subscriptions.get(stored);
     if (session.log !== undefined && this.#host.ledger?.isFailed)
       return this.#refused(session, ReasonCode.quotaExceeded);
     if (known === undefined) {
-      const isFull = zoneSettings.maxSubscriptions > 0 && session.subscriptions.size >= zoneSettings.maxSubscriptions;
+      const isFull = zone.maxSubscriptions > 0 && session.subscriptions.size >= zone.maxSubscriptions;
       const mayGrow = session.log === undefined || !this.#host.pressure.isSpaceLow;
       if (isFull || !mayGrow || !this.#host.sessions.hasRoomForSubscription())
         return this.#refused(session, ReasonCode.quotaExceeded);

@@ -1,4 +1,5 @@
 import type { Session } from '../session/session.ts';
+import { writeSession } from '../session/session-writer.ts';
 import type { WillState } from '../session/will.ts';
 import type { Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
@@ -34,7 +35,7 @@ export class WillRecord implements Durable {
 
   write(draft: Draft): void {
     const will = this.#isOver ? undefined : (this.#will ?? this.#session.lifecycle.will);
-    if (will !== undefined) this.#session.writeWill(draft, this.#number, will);
+    if (will !== undefined) writeSession(draft, Kind.will, this.#number, this.#session, will);
     else draft.key(Kind.will).u48(this.#number).delete();
   }
 

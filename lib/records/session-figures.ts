@@ -26,8 +26,7 @@ export interface FiguresSource {
   /** PUBLISH packets sent on earlier connections. */
   readonly delivered: number;
   readonly connection: TrafficSource | undefined;
-  readonly zoneSettings: Zone;
-  readonly client: { readonly agreement: { readonly window: number } };
+  readonly client: { readonly agreement: { readonly window: number; readonly zone: Zone } };
   readonly subscriptions: { readonly size: number };
   readonly inbound: { readonly count: number } | undefined;
   readonly delivery: {
@@ -152,7 +151,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'subscriptions_count'
   },
   maxSubscriptions: {
-    from: ({ zoneSettings }) => zoneSettings.maxSubscriptions,
+    from: ({ client }) => client.agreement.zone.maxSubscriptions,
     unit: 'filters',
     later: 'max_subscriptions',
     earlier: 'max_subscriptions'
@@ -176,7 +175,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'mqueue_len'
   },
   maxMqueue: {
-    from: ({ zoneSettings }) => zoneSettings.maxMqueueLen,
+    from: ({ client }) => client.agreement.zone.maxMqueueLen,
     unit: 'messages',
     later: 'max_mqueue',
     earlier: 'max_mqueue'
@@ -194,7 +193,7 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
     earlier: 'awaiting_rel_len'
   },
   maxAwaitingRel: {
-    from: ({ zoneSettings }) => zoneSettings.maxAwaitingRel,
+    from: ({ client }) => client.agreement.zone.maxAwaitingRel,
     unit: 'ids',
     later: 'max_awaiting_rel',
     earlier: 'max_awaiting_rel'

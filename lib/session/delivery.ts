@@ -103,7 +103,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   deliver(message: Message, subscription: Subscription): boolean {
     const { flows } = this;
-    const { zone } = flows;
+    const { zone } = flows.agreement;
     if (flows.isOver) return false; // the subscriptions of the session are being removed
     if ((subscription.noLocal || zone.ignoreLoopDeliver) && message.clientId === flows.client.clientId) {
       const { own } = subscription;
@@ -142,7 +142,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     const isInMemory =
       this.flows.connection !== undefined &&
       log.messages.isCaughtUp &&
-      (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.flows.zone.mqueuePriorities !== undefined);
+      (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.flows.agreement.zone.mqueuePriorities !== undefined);
     const persisted = log.append(message, qos, retain, ids, isInMemory);
     if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
     this.enqueued++;
@@ -199,13 +199,13 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   #refusesQos0(): boolean {
     const { connection, log } = this.flows;
     const { pressure } = this.flows.ports;
-    if (connection === undefined && !this.flows.zone.mqueueStoreQos0) return true;
+    if (connection === undefined && !this.flows.agreement.zone.mqueueStoreQos0) return true;
     return pressure.isShedding || (pressure.isSpaceLow && log !== undefined);
   }
 
   #ensureBacklog(): Backlog {
     return (this.backlog ??= new Backlog(
-      this.flows.zone,
+      this.flows.agreement.zone,
       (message, reason, persisted) => this.drop(message, reason, persisted),
       this.flows.ports.pressure.totalBacklog
     ));
@@ -289,7 +289,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     if (connection === undefined || this.#isPumpScheduled) return;
     if (flows.resending !== undefined) flows.resendSome();
     if (log !== undefined && !log.messages.isCaughtUp) {
-      const hasPriorities = this.flows.zone.mqueuePriorities !== undefined;
+      const hasPriorities = this.flows.agreement.zone.mqueuePriorities !== undefined;
       if (hasPriorities || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
       // the order by priority is known only when all messages are in memory
       if (!log.messages.isCaughtUp && hasPriorities) return;
@@ -351,7 +351,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       !connection.isClosed &&
       !connection.isBlocked &&
       flows.isPlain &&
-      !this.flows.zone.upgradeQos &&
+      !this.flows.agreement.zone.upgradeQos &&
       this.feeds === undefined &&
       this.#deferred === undefined &&
       (this.backlog?.qos0Count ?? 0) + (flows.log?.messages.qos0Count ?? 0) === 0;
@@ -375,8 +375,9 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
 
   /** The client has connected. Messages are sent to this connection as soon as it is not blocked. */
   attach(connection: Outlet): void {
-    const { client, zone } = this.flows;
-    if (client.zoneSettings !== zone) this.backlog = this.backlog?.withLimits(client.zoneSettings);
+    const { client, agreement } = this.flows;
+    const { zone } = client.agreement;
+    if (zone !== agreement.zone) this.backlog = this.backlog?.withLimits(zone);
     this.flows.attach(connection);
   }
 

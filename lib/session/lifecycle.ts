@@ -121,7 +121,9 @@ export class Lifecycle implements SessionActions {
   /** Take over the connection of a provisional session, and what its CONNECT has negotiated. */
   #takeFrom(takeover: Takeover, other: Session): void {
     takeover.incoming = undefined;
-    this.#session.takeConnection(other);
+    this.#session.attach(other.connection);
+    other.attach(undefined);
+    this.#session.client.returned(other.client);
     this.will = other.lifecycle.will; // a reconnect deletes a delayed will [MQTT-3.1.3-9]
   }
 
@@ -132,8 +134,8 @@ export class Lifecycle implements SessionActions {
   /** CONNACK with success has been sent: messages may follow. */
   connackSent(): void {
     const { client, delivery, timers, ports } = this.#session;
-    const { mountpoint, agreement, zoneSettings } = client;
-    this.#connection.admitted(zoneSettings.maxPacketSize, mountpoint === '' ? agreement.layout : 0);
+    const { mountpoint, agreement } = client;
+    this.#connection.admitted(agreement.zone.maxPacketSize, mountpoint === '' ? agreement.layout : 0);
     delivery.updateFastPath();
     timers.connected(ports.clock.monotonic());
   }
@@ -142,7 +144,7 @@ export class Lifecycle implements SessionActions {
     const session = this.#session;
     const { ports, connection, client, timers, delivery, inbound } = session;
     const ending = this.ending ?? CLOSED;
-    session.detach();
+    session.attach(undefined);
     delivery.detach();
     inbound?.detach();
     this.state = 'disconnected';
@@ -177,13 +179,13 @@ export class Lifecycle implements SessionActions {
     timers.disarm();
     if (!reached) {
       // there was no CONNACK, or the connection belongs to another session now
-      session.detach();
+      session.attach(undefined);
       if (connection !== undefined && connection.session === session) connection.end();
     }
     this.#actor = undefined;
     const reason = this.ending?.reason === 'slow_consumer' ? 'slow_consumer' : 'session_terminated';
     const isHandedOver = reached && ports.handOvers.begin(session, reason);
-    if (!isHandedOver) session.endLog();
+    if (!isHandedOver) session.log?.end();
     ports.sessions.forget(session);
     if (reached && this.ending?.will === 'keep') ports.wills.keep(session);
     else if (reached) this.publishWill(); // after the removal of its subscriptions, which must not receive the will

@@ -1,19 +1,17 @@
 import type { WorkCount } from '../base/pending-work.ts';
-import type { TimeReading } from '../base/time-reading.ts';
 import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
 import type { PendingFeed } from '../retained/retained-feed.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { Ledger } from '../store/ledger.ts';
-import type { Draft } from '../store/record.ts';
 import type { Backlog } from './backlog.ts';
 import type { InboundFlows } from './inbound-flows.ts';
 import type { Inflight } from './inflight.ts';
 import type { OfflineFlights } from './offline-flights.ts';
 import type { Announcements } from './ports.ts';
 import type { PersistedMessage } from './segment.ts';
-import type { SessionClient } from './session-client.ts';
+import type { PersistedSession } from './session-writer.ts';
 import type { StoredBacklog } from './stored-backlog.ts';
 import type { StoredMessages } from './stored-messages.ts';
 
@@ -40,24 +38,20 @@ export interface LoggedDelivery {
 }
 
 /** The session, as its log uses it. */
-export interface LogOwner {
-  readonly ports: {
-    readonly time: TimeReading;
+export interface LogOwner extends PersistedSession {
+  readonly ports: PersistedSession['ports'] & {
     readonly work: WorkCount;
     readonly announcer: Announcements;
     readonly pressure: { readonly storedBacklog: StoredBacklog };
     /** Deletes the segments of sessions that have ended. @param session number of the session in keys */
     readonly sweeper: { add(session: number): void };
   };
-  readonly client: SessionClient;
   readonly subscriptions: Subscriptions;
   readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
   readonly inbound: InboundFlows | undefined;
   readonly delivery: LoggedDelivery;
-  readonly lifecycle: { close(reason: 'store_failed'): void };
+  readonly lifecycle: PersistedSession['lifecycle'] & { close(reason: 'store_failed'): void };
   ensureInbound(): InboundFlows;
-  /** Write what is persisted of the session, beside its subscriptions and messages. */
-  writeRecord(draft: Draft, number: number): void;
   failInternally(error: unknown, during: string): void;
 }
 

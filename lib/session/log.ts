@@ -13,6 +13,7 @@ import { Paging } from './paging.ts';
 import type { PersistedMessage } from './segment.ts';
 import { SessionQueue } from './session-queue.ts';
 import { writeSubscription } from './session-record.ts';
+import { writeSession } from './session-writer.ts';
 import { StoredMessages } from './stored-messages.ts';
 
 /** Approximate size of a message in the store, without its packet. */
@@ -132,12 +133,12 @@ export class SessionLog implements Durable, LogPorts {
     if (this.messages.finish(persisted)) this.flowTouched();
   }
 
-  /** Delete the session from the store. @param filters topic filters of its subscriptions */
-  end(filters: Iterable<string>): void {
+  /** Delete the session from the store. */
+  end(): void {
     this.messages.end();
     this.queue.resized();
     // the set may also have filters of removed subscriptions that are still in the store
-    for (const filter of filters) (this.#filters ??= new Set()).add(filter);
+    for (const { filter } of this.session.subscriptions.values()) (this.#filters ??= new Set()).add(filter);
     this.#stopPaging();
     this.ledger.promise(this);
   }
@@ -155,7 +156,7 @@ export class SessionLog implements Durable, LogPorts {
     this.#inCommit = (this.#isMetaDirty ? META : 0) | (this.#isFlowDirty ? FLOW : 0);
     if (this.#isMetaDirty) {
       this.#isMetaDirty = false;
-      session.writeRecord(draft, number);
+      writeSession(draft, Kind.session, number, session);
     }
     if (this.#filters !== undefined) this.#writeSubscriptions(draft, this.#filters);
     const head = messages.write(draft, journal, number);
@@ -288,7 +289,7 @@ export class SessionLog implements Durable, LogPorts {
       if (this.offline !== offline || this.messages.isEnded) return; // the session ended meanwhile
       const { inflight, wanted, awaited } = offline.restore();
       delivery.flows.restore(inflight.count > 0 ? inflight : undefined);
-      const canExpire = client.zoneSettings.awaitRelTimeout > 0;
+      const canExpire = client.agreement.zone.awaitRelTimeout > 0;
       if (awaited.size > 0) session.ensureInbound().restore(awaited, canExpire ? ports.time.nowMs : undefined);
       else session.inbound?.unload();
       const paging = (this.#paging = new Paging(this));

@@ -2,7 +2,6 @@ import { Metric } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
 import type { Frame, Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
-import type { Zone } from '../records/zone.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { Agreement } from './agreement.ts';
 import { TopicAliases } from './aliases.ts';
@@ -43,9 +42,8 @@ export class OutboundFlows {
   /** The session in the store; undefined if it is in memory alone. */
   log: SessionLog | undefined = undefined;
   inflight: Inflight | undefined = undefined;
-  /** The agreement of the last connection, and its zone. */
+  /** The agreement of the last connection. */
   agreement: Agreement;
-  zone: Zone;
   /** The session has ended: nothing is delivered to it any more. */
   isOver = false;
   /** Outgoing topic aliases; undefined if the client accepts none. */
@@ -58,7 +56,6 @@ export class OutboundFlows {
     this.client = client;
     this.#owner = owner;
     this.agreement = client.agreement;
-    this.zone = client.zoneSettings;
   }
 
   // ------------------------------------------------------------------------------------------------------------- connection
@@ -69,7 +66,6 @@ export class OutboundFlows {
     const { topicAliases, zone } = agreement;
     this.connection = connection;
     this.agreement = agreement;
-    this.zone = zone;
     this.#aliases = topicAliases > 0 ? new TopicAliases(topicAliases, zone.outboundAliasAfter) : undefined;
     this.resending = undefined;
   }
@@ -114,7 +110,7 @@ export class OutboundFlows {
     const { inflight } = this;
     if (inflight === undefined) return UNBOUNDED;
     if (inflight.count >= this.agreement.window) return 0;
-    const { maxInflightBytes } = this.zone;
+    const { maxInflightBytes } = this.agreement.zone;
     if (maxInflightBytes === 0 || inflight.bytes === 0) return UNBOUNDED;
     return Math.max(0, maxInflightBytes - inflight.bytes);
   }
@@ -257,7 +253,7 @@ export class OutboundFlows {
 
   /** Messages in flight must be stored until they are acknowledged, even if the session ends with its connection. */
   get #isNeededUntilAcked(): boolean {
-    const { retryInterval, maxInflightBytes } = this.zone;
+    const { retryInterval, maxInflightBytes } = this.agreement.zone;
     if (retryInterval > 0 || maxInflightBytes > 0 || this.ports.events.heard['message.acked']) return true;
     return this.#owner.subscriptions.shared > 0; // handed over to other members of the share group when the session ends
   }

@@ -82,13 +82,14 @@ export class RetainedDelivery {
     const { subscriptions, flows } = this.#owner;
     return this.#feeds.load(
       (subscription) => subscriptions.get(subscription.filter) === subscription,
-      flows.zone.upgradeQos
+      flows.agreement.zone.upgradeQos
     );
   }
 
   #handOut(feed: RetainedFeed, message: Message): void {
     const { subscription } = feed;
-    const { zone, client } = this.#owner.flows;
+    const { agreement, client } = this.#owner.flows;
+    const { zone } = agreement;
     if ((subscription.noLocal || zone.ignoreLoopDeliver) && message.clientId === client.clientId) {
       this.#owner.drop(message, 'no_local'); // [MQTT-3.8.3-3]
       return;

@@ -34,6 +34,25 @@ export class SessionClient implements ClientInfo, Publisher {
     this.transportInfo = transportInfo;
   }
 
+  /** The client of a session from the store. @param disconnectedAt wall-clock milliseconds */
+  static restored(zone: Zone, record: SessionRecord, disconnectedAt: number): SessionClient {
+    const { transport, listener, remoteAddress, protocolVersion, cleanStart, isBridge, userProperties } = record;
+    const client = new SessionClient(zone, {
+      transport,
+      ...(listener === '' ? {} : { listener }),
+      ...(remoteAddress === '' ? {} : { remoteAddress })
+    });
+    client.agreement = storedAgreement(zone, protocolVersion, cleanStart, isBridge, userProperties);
+    client.clientId = record.clientId;
+    client.username = record.username;
+    client.mountpoint = record.mountpoint;
+    client.isSuperuser = record.isSuperuser;
+    client.keepalive = record.keepalive;
+    client.sessionExpiry = record.sessionExpiry;
+    client.disconnectedAt = disconnectedAt;
+    return client;
+  }
+
   get protocolVersion(): ProtocolVersion {
     return this.agreement.protocolVersion;
   }
@@ -48,10 +67,6 @@ export class SessionClient implements ClientInfo, Publisher {
 
   get userProperties(): readonly UserProperty[] {
     return this.agreement.userProperties;
-  }
-
-  get zoneSettings(): Zone {
-    return this.agreement.zone;
   }
 
   get zone(): string {
@@ -80,35 +95,14 @@ export class SessionClient implements ClientInfo, Publisher {
     return clientFacts(this);
   }
 
-  /** The facts from the store. @param disconnectedAt wall-clock milliseconds */
-  restore(record: SessionRecord, disconnectedAt: number): void {
-    const { clientId, username, protocolVersion, cleanStart, isBridge, userProperties } = record;
-    this.agreement = storedAgreement(this.agreement.zone, protocolVersion, cleanStart, isBridge, userProperties);
-    this.clientId = clientId;
-    this.username = username;
-    this.mountpoint = record.mountpoint;
-    this.isSuperuser = record.isSuperuser;
-    this.keepalive = record.keepalive;
-    this.sessionExpiry = record.sessionExpiry;
-    this.disconnectedAt = disconnectedAt;
-  }
-
-  /** A CONNECT has been received. */
-  introduced(agreement: Agreement, clientId: string, username: string | undefined): void {
+  /**
+   * The broker has decided who the client is: by its CONNECT, and once more if the hooks give it another user name.
+   * @param mountpoint prefix of all topics of the client, which the caller adds when the client id is checked
+   */
+  identified(agreement: Agreement, clientId: string, username: string | undefined, mountpoint = ''): void {
     this.agreement = agreement;
     this.clientId = clientId;
     this.username = username;
-    this.mountpoint = '';
-  }
-
-  /** The broker has decided who the client is. */
-  identified(clientId: string, username: string | undefined): void {
-    this.clientId = clientId;
-    this.username = username;
-  }
-
-  /** All topics of the client get this prefix. */
-  mountAt(mountpoint: string): void {
     this.mountpoint = mountpoint;
   }
 

@@ -82,7 +82,7 @@ export class SessionQueue extends StoredQueue {
    * are multiplied.
    */
   #excess(slack: number, totalBytes = Infinity): number {
-    const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#log.session.client.zoneSettings;
+    const { maxMqueueLen, maxMqueueBytes, mqueuePriorities } = this.#log.session.client.agreement.zone;
     const count = this.#limited;
     const most = maxMqueueLen * (1 + (mqueuePriorities?.size ?? 0));
     if (most > 0 && count > most + slack) return count - most;
@@ -103,7 +103,7 @@ export class SessionQueue extends StoredQueue {
    */
   trim(mostBytes = Infinity): void {
     const { session, offline } = this.#log;
-    const slack = session.client.zoneSettings.maxMqueueLen >> 6;
+    const slack = session.client.agreement.zone.maxMqueueLen >> 6;
     if (this.#trimming !== undefined || offline?.isLoading || this.#excess(slack, mostBytes) <= 0) return;
     const { ports } = session;
     ports.work.begin();
@@ -159,7 +159,7 @@ export class SessionQueue extends StoredQueue {
   async #dropFromStore(offline: OfflineFlights, mostBytes: number): Promise<void> {
     const log = this.#log;
     const { messages, session, ledger } = log;
-    const { mqueuePriorities } = session.client.zoneSettings;
+    const { mqueuePriorities } = session.client.agreement.zone;
     const reader = new SegmentReader(log);
     const dropper = this.#dropper(mostBytes, offline);
     const isEnough = () => mqueuePriorities === undefined && this.#excess(0, mostBytes) <= 0;
@@ -197,7 +197,7 @@ export class SessionQueue extends StoredQueue {
       drop: (persisted: PersistedMessage, reason = this.#dropReason) => this.drop(persisted, reason),
       foundInFlight: (bytes: number) => offline?.found(bytes)
     };
-    return new Dropper(queue, this.#log.session.client.zoneSettings, offline?.record ?? NOTHING_IN_FLIGHT);
+    return new Dropper(queue, this.#log.session.client.agreement.zone, offline?.record ?? NOTHING_IN_FLIGHT);
   }
 
   /**

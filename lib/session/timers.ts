@@ -67,7 +67,7 @@ export class SessionTimers extends BaseTimer {
 
   /** Wait for the CONNECT of a connection that was accepted at this time. */
   awaitConnect(acceptedMs: number): void {
-    const { connectTimeout, idleTimeout } = this.#session.client.zoneSettings;
+    const { connectTimeout, idleTimeout } = this.#session.client.agreement.zone;
     this.#deadline = acceptedMs + connectTimeout;
     this.#session.ports.wheel.armAt(this, Math.min(this.#deadlineMs, acceptedMs + idleTimeout));
   }
@@ -117,7 +117,7 @@ export class SessionTimers extends BaseTimer {
   /** Set the timer of a connected session to the next time at which something is due. */
   rearm(): void {
     const { connection, ports, client, lifecycle, inbound } = this.#session;
-    const { slowConsumerTimeout, awaitRelTimeout } = client.zoneSettings;
+    const { slowConsumerTimeout, awaitRelTimeout } = client.agreement.zone;
     if (connection === undefined || lifecycle.state !== 'connected') return;
     let dueMs = Infinity;
     if (client.keepalive > 0) dueMs = connection.reader.lastReceivedMs + this.#keepAliveMs;
@@ -150,14 +150,14 @@ export class SessionTimers extends BaseTimer {
   }
 
   get #keepAliveMs(): number {
-    const { keepalive, zoneSettings } = this.#session.client;
-    return keepalive * 1000 * zoneSettings.keepaliveBackoff * 2; // [MQTT-3.1.2-22]
+    const { keepalive, agreement } = this.#session.client;
+    return keepalive * 1000 * agreement.zone.keepaliveBackoff * 2; // [MQTT-3.1.2-22]
   }
 
   /** Begin a `retryInterval`. In MQTT 5.0 packets are sent again only after a reconnect [MQTT-4.4.0-1]. */
   #beginRetry(nowMs: number): void {
     const { client, delivery } = this.#session;
-    const { retryInterval } = client.zoneSettings;
+    const { retryInterval } = client.agreement.zone;
     const { inflight, log } = delivery.flows;
     const isOn = retryInterval > 0 && client.protocolVersion !== 5;
     const ticket = Math.max(log?.ticket ?? 0, delivery.lastTicket);
@@ -198,7 +198,7 @@ export class SessionTimers extends BaseTimer {
 
   #ringConnected(connection: WatchedConnection, nowMs: number): void {
     const { client, lifecycle } = this.#session;
-    const { slowConsumerTimeout } = client.zoneSettings;
+    const { slowConsumerTimeout } = client.agreement.zone;
     const { reader, writer } = connection;
     if (reader.pauses !== 0) reader.keepAlive(nowMs);
     else if (client.keepalive > 0 && nowMs >= reader.lastReceivedMs + this.#keepAliveMs) {

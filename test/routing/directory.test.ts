@@ -36,13 +36,12 @@ function manySessions(count: number, filters: readonly string[] = []) {
         return at % 1_000 === 0 ? 'rare' : undefined;
       },
       transportInfo: {},
-      agreement: {}
+      agreement: { zone: {} }
     };
     return {
       number: at + 1,
       client,
       state: 'connected',
-      zoneSettings: {},
       subscriptions: { size: 0, values: () => [] },
       delivery: { flows: {} }
     } as unknown as ListedSession;

@@ -87,7 +87,7 @@ export function onPubrec(
   if (state === Awaiting.pubrec) delivery.flows.received(id);
   else session.ports.metrics.counts[Metric.packetsPubrecInuse]++; // a repeated PUBREC: PUBREL has been sent
   answer(session, connection, PUBREL, id, 0, session.log?.ticket ?? 0);
-  if (client.zoneSettings.maxInflightBytes > 0) delivery.pump(); // the bytes of the message no longer count
+  if (client.agreement.zone.maxInflightBytes > 0) delivery.pump(); // the bytes of the message no longer count
 }
 
 export function onPubrel(

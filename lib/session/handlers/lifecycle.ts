@@ -49,7 +49,7 @@ export function onDisconnect(
       ); // [MQTT-3.14.2-2]
     }
     const asked = expiry === 0xffff_ffff ? Infinity : expiry;
-    client.expireAfter(Math.min(asked, client.zoneSettings.maxSessionExpiryInterval));
+    client.expireAfter(Math.min(asked, client.agreement.zone.maxSessionExpiryInterval));
   }
   const { reasonCode } = packet;
   if (reasonCode === ReasonCode.success)

@@ -15,7 +15,7 @@ import { type Route, TopicKind } from '../../routing/subscription.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
-import type { Session } from '../session.ts';
+import { resumeAfterHook, type Session } from '../session.ts';
 import { checkControls, checkLevels } from '../topic-checks.ts';
 import { answer, refuseTemporarily } from './acknowledgements.ts';
 
@@ -31,7 +31,7 @@ export function onPublish(
   end: number
 ): void {
   const { ports, client } = session;
-  const { zoneSettings } = client;
+  const { zone } = client.agreement;
   const connection = session.connection as Connection<Session>;
   const qos = ((flags >> 1) & 3) as QoS;
   const retain = (flags & 1) !== 0;
@@ -58,9 +58,8 @@ export function onPublish(
     expiry = scan.messageExpiryInterval;
     alias = scan.topicAlias;
     if (scan.responseTopicEnd > 0)
-      checkControls(zoneSettings, buf.toString('utf8', scan.responseTopicAt, scan.responseTopicEnd), 'response topic');
-    isBadPayload =
-      zoneSettings.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end));
+      checkControls(zone, buf.toString('utf8', scan.responseTopicAt, scan.responseTopicEnd), 'response topic');
+    isBadPayload = zone.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end));
   }
   checkCapabilities(session, qos, retain);
   const route =
@@ -80,7 +79,7 @@ export function onPublish(
   }
 
   const givenExpiry = expiry;
-  expiry = limitedExpiry(expiry, route, zoneSettings.maxMessageExpiryInterval);
+  expiry = limitedExpiry(expiry, route, zone.maxMessageExpiryInterval);
   const layout = session.protocolVersion === 5 ? 5 : 4;
   let message = new Message(
     { buf, start, end, packetIdAt: qos === 0 ? 0 : topicEnd },
@@ -153,7 +152,7 @@ function finishLater(
       if (session.connection === connection)
         finish(session, connection, message, ports.routing.freshened(route), id, qos, reasonCode);
       else finishWithoutConnection(session, connection, outcome, id, qos, isUndecided);
-      session.resumeAfterHook(connection);
+      resumeAfterHook(connection);
     })
     .catch((error: unknown) => {
       if (isUndecided) inbound.decided(id);
@@ -310,7 +309,7 @@ function refuseForbidden(
 ): void {
   countRefusal(session.ports, reasonCode);
   session.ports.announcer.dropped(message, 'not_authorized', undefined);
-  if (session.zoneSettings.aclDenyAction === 'disconnect') {
+  if (session.client.agreement.zone.aclDenyAction === 'disconnect') {
     if (qos === 2) releaseIncoming(session, id); // the client has not been sent a PUBREC
     session.fail(
       new ProtocolError(reasonCode, `the client may not publish to topic "${message.topic}"`),
@@ -345,7 +344,8 @@ function acknowledge(
  * @throws ProtocolError 0x93, 0x97
  */
 function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, id: number): boolean {
-  const { zoneSettings, ports } = session;
+  const { ports, client } = session;
+  const { zone } = client.agreement;
   const { inbound } = session;
   if (qos === 2 && inbound?.has(id)) {
     ports.metrics.counts[Metric.packetsPublishInuse]++;
@@ -355,15 +355,15 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
     return false;
   }
   const unacknowledged = (inbound?.unacknowledged ?? 0) + (connection.pendingAcks?.pubacks ?? 0);
-  if (session.protocolVersion === 5 && unacknowledged >= zoneSettings.receiveMaximum) {
+  if (session.protocolVersion === 5 && unacknowledged >= zone.receiveMaximum) {
     // [MQTT-3.3.4-7]
     throw new ProtocolError(
       ReasonCode.receiveMaximumExceeded,
-      `the client has more than ${zoneSettings.receiveMaximum} unacknowledged messages (option receiveMaximum)`
+      `the client has more than ${zone.receiveMaximum} unacknowledged messages (option receiveMaximum)`
     );
   }
   if (qos === 2) {
-    if (zoneSettings.maxAwaitingRel > 0 && (inbound?.count ?? 0) >= zoneSettings.maxAwaitingRel) {
+    if (zone.maxAwaitingRel > 0 && (inbound?.count ?? 0) >= zone.maxAwaitingRel) {
       ports.metrics.counts[Metric.packetsPublishDropped]++;
       ports.metrics.counts[Metric.messagesQos2Dropped]++;
       if (session.protocolVersion !== 5)
@@ -374,16 +374,24 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
       answer(session, connection, PUBREC, id, ReasonCode.quotaExceeded); // PUBREC has no reason code 0x93 [MQTT-3.5.2-1]
       return false;
     }
-    session.awaitRel(id);
+    awaitRel(session, id);
   }
   return true;
 }
 
+/** An incoming QoS 2 packet id waits for PUBREL. */
+function awaitRel(session: Session, id: number): void {
+  const { awaitRelTimeout } = session.client.agreement.zone;
+  const { nowMs } = session.ports.time;
+  session.ensureInbound().add(id, awaitRelTimeout > 0 ? nowMs : undefined);
+  if (awaitRelTimeout > 0) session.timers.dueAt(nowMs + awaitRelTimeout);
+}
+
 function checkCapabilities(session: Session, qos: QoS, retain: boolean): void {
-  const { zoneSettings } = session;
-  if (qos > zoneSettings.maxQosAllowed)
+  const { zone } = session.client.agreement;
+  if (qos > zone.maxQosAllowed)
     throw new ProtocolError(ReasonCode.qosNotSupported, `PUBLISH: QoS ${qos} is not supported (option maxQosAllowed)`); // [MQTT-3.2.2-11]
-  if (retain && !zoneSettings.retainAvailable)
+  if (retain && !zone.retainAvailable)
     throw new ProtocolError(
       ReasonCode.retainNotSupported,
       'PUBLISH: retained messages are not supported (option retainAvailable)'
@@ -415,8 +423,8 @@ function mappedRoute(session: Session, buf: Buffer, topicAt: number, topicEnd: n
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
-  checkControls(client.zoneSettings, given, 'topic name');
-  checkLevels(client.zoneSettings, levelCount(given));
+  checkControls(client.agreement.zone, given, 'topic name');
+  checkLevels(client.agreement.zone, levelCount(given));
   const topic = mappedName(session, given);
   if (topic === undefined)
     throw new ProtocolError(
@@ -448,10 +456,10 @@ function routeOfAlias(
   topicEnd: number,
   alias: number
 ): Route {
-  if (alias > session.zoneSettings.maxTopicAlias) {
+  if (alias > session.client.agreement.zone.maxTopicAlias) {
     throw new ProtocolError(
       ReasonCode.topicAliasInvalid,
-      `PUBLISH: topic alias ${alias} is greater than the Topic Alias Maximum of ${session.zoneSettings.maxTopicAlias}`
+      `PUBLISH: topic alias ${alias} is greater than the Topic Alias Maximum of ${session.client.agreement.zone.maxTopicAlias}`
     ); // [MQTT-3.2.2-17, -18]
   }
   if (topicEnd > topicAt) {

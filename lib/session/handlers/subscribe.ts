@@ -42,7 +42,7 @@ export function onUnsubscribe(
  * @throws ProtocolError
  */
 function mustBeWellFormed(session: Session, filter: string): void {
-  checkControls(session.client.zoneSettings, filter, 'topic filter');
+  checkControls(session.client.agreement.zone, filter, 'topic filter');
   const fault = filterFault(filter, session.protocolVersion === 5);
   if (fault !== undefined) throw new ProtocolError(ReasonCode.protocolError, fault);
 }
