@@ -13,15 +13,6 @@ export interface CachedRoute {
 export interface RouteCacheOptions<R> {
   /** The greatest sum of weights. Each 64 characters of a topic weigh 1 more. Default: 100,000, which takes about 10 MB. */
   readonly maxWeight?: number;
-  /** The number of lookups after which the hit rate is evaluated. Default: 4,096. */
-  readonly reviewEvery?: number;
-  /**
-   * The hit rate below which a full cache adds only a sample of the new topics. Default: 0.25. Below that, the time that hits save
-   * (1.7 us each with 1 million filters) is less than the time to insert topics that are not looked up again (1.1 us each).
-   */
-  readonly minHitRate?: number;
-  /** While sampling, one in this number of new topics is added. Default: 16. */
-  readonly sampleEvery?: number;
   /** Called with each route that is removed. The route is stale and no longer counts against `maxWeight`. */
   readonly onRemove?: (route: R) => void;
 }
@@ -35,38 +26,23 @@ const MAX_TOPIC_LENGTH = 4096;
  * A change of a filter without wildcards invalidates the topic of that name. A change of a wildcard filter invalidates all topics, by a new
  * generation. A route that is also stored elsewhere is valid while `!route.isStale && route.generation === cache.generation`.
  *
- * If topics are rarely used again, adding them costs more than it saves. A full cache with a low hit rate therefore adds only one topic in
- * `sampleEvery` until the hit rate recovers.
+ * Topics that are used once are not worth adding; `Routing` adds a topic when a client publishes to it a second time.
  */
 export class RouteCache<R extends CachedRoute> {
   /** Incremented by each `invalidateAll`. */
   generation = 0;
-  /** The number of lookups since the hit rate was last evaluated, and how many of them found their topic. */
-  lookups = 0;
-  hits = 0;
-  /** Whether only a sample of the new topics is added at present. */
-  isSampling = false;
   readonly maxWeight: number;
   readonly #lru: LRUCache<string, R>;
-  readonly #reviewEvery: number;
-  readonly #minHitRate: number;
-  readonly #sampleEvery: number;
-  #skipped = 0;
-  #evicted = 0;
 
   constructor(options: RouteCacheOptions<R> = {}) {
     this.maxWeight = options.maxWeight ?? 100_000;
-    this.#reviewEvery = options.reviewEvery ?? 4096;
-    this.#minHitRate = options.minHitRate ?? 0.25;
-    this.#sampleEvery = options.sampleEvery ?? 16;
     const { onRemove } = options;
     // `max` is not set, because it would allocate lists of that length at once.
     this.#lru = new LRUCache<string, R>({
       maxSize: this.maxWeight,
       sizeCalculation: weigh,
-      dispose: (route, _topic, reason) => {
+      dispose: (route) => {
         route.isStale = true;
-        if (reason === 'evict') this.#evicted++;
         onRemove?.(route);
       }
     });
@@ -74,33 +50,22 @@ export class RouteCache<R extends CachedRoute> {
 
   /** The valid route of a topic. If there is none, the caller computes the route and calls `set`. */
   get(topic: string): R | undefined {
-    this.lookups++;
     const route = this.#lru.get(topic);
-    if (route === undefined) return undefined;
-    // An outdated route counts as a hit: it shows that the topic is used again.
-    this.hits++;
-    return route.generation === this.generation ? route : undefined;
+    return route?.generation === this.generation ? route : undefined;
   }
 
   /**
    * Add a route that has just been computed. The route that it replaces becomes stale.
    *
-   * @returns false if the route was not added (heavier than the cache, topic too long, not in the sample); it is marked stale and may be
-   *   used once
+   * @returns false if the route was not added (heavier than the cache, topic too long); it is marked stale and may be used once
    */
   set(topic: string, route: R): boolean {
-    if (this.lookups >= this.#reviewEvery) this.#review();
     route.generation = this.generation;
     if (topic.length > MAX_TOPIC_LENGTH || weigh(route, topic) > this.maxWeight) {
       this.#lru.delete(topic);
       route.isStale = true;
       return false;
     }
-    if (this.isSampling && ++this.#skipped < this.#sampleEvery && !this.#lru.has(topic)) {
-      route.isStale = true;
-      return false;
-    }
-    this.#skipped = 0;
     route.isStale = false;
     this.#lru.set(topic, route);
     return true;
@@ -129,15 +94,6 @@ export class RouteCache<R extends CachedRoute> {
   /** The sum of the weights, at most `maxWeight`. */
   get weight(): number {
     return this.#lru.calculatedSize;
-  }
-
-  #review(): void {
-    const isSeldomHit = this.hits < this.lookups * this.#minHitRate;
-    // As long as nothing was evicted, a low hit rate only means that the cache is new.
-    this.isSampling = isSeldomHit && (this.isSampling || this.#evicted > 0);
-    this.lookups = 0;
-    this.hits = 0;
-    this.#evicted = 0;
   }
 }
 

@@ -116,46 +116,9 @@ describe('RouteCache', () => {
     assert.equal(cache.weight, 0);
   });
 
-  it('adds only a sample of the topics while the hit rate is low, and all of them when it recovers', () => {
-    const cache = new RouteCache<Route>({ maxWeight: 500, reviewEvery: 200, sampleEvery: 16 });
-    let n = 0;
-    for (let i = 0; i < 400; i++) use(cache, `cold/${n++}`);
-    assert.equal(cache.isSampling, false, 'a cache with room takes everything');
-    for (let i = 0; i < 1000; i++) use(cache, `cold/${n++}`);
-    assert.equal(cache.isSampling, true);
-    let kept = 0;
-    for (let i = 0; i < 160; i++) {
-      const route = use(cache, `cold/${n++}`);
-      if (!route.isStale) kept++;
-      assert.equal(cache.get(`cold/${n - 1}`) === undefined, route.isStale, 'what is not kept is marked stale');
-    }
-    assert.equal(kept, 10);
-    for (let i = 0; i < 5000; i++) use(cache, `warm/${i % 50}`);
-    use(cache, `cold/${n++}`);
-    assert.equal(cache.isSampling, false);
-    assert.equal(use(cache, `cold/${n++}`).isStale, false);
-  });
-
-  it('replaces outdated routes while sampling and does not count them as misses', () => {
-    const cache = new RouteCache<Route>({ maxWeight: 100, reviewEvery: 50 });
-    for (let i = 0; i < 500; i++) use(cache, `cold/${i}`);
-    assert.equal(cache.isSampling, true);
-    while (use(cache, 'a').isStale);
-    for (let i = 0; i < 10; i++) {
-      cache.invalidateAll();
-      const route = use(cache, 'a');
-      assert.equal(route.isStale, false);
-    }
-    for (let i = 0; i < 100; i++) {
-      cache.invalidateAll();
-      use(cache, 'a');
-    }
-    assert.equal(cache.isSampling, false, 'topics do come again');
-  });
-
   it('contains exactly the routes that are neither stale nor outdated', () => {
     const { below } = randomSource('RouteCache');
-    const cache = new RouteCache<Route>({ maxWeight: 60, reviewEvery: 100, sampleEvery: 4 });
+    const cache = new RouteCache<Route>({ maxWeight: 60 });
     const last = new Map<string, Route>();
     for (let step = 0; step < 20_000; step++) {
       const topic = `t/${below(below(3000) < 1500 ? 10 : 1000)}`;
