@@ -26,7 +26,7 @@ export interface LevelEncodings {
   readonly valueEncoding: LevelEncoding;
 }
 
-export type LevelEncoding =
+type LevelEncoding =
   | 'buffer'
   | {
       readonly name: string;
@@ -35,7 +35,7 @@ export type LevelEncoding =
       decode(bytes: Buffer): Buffer;
     };
 
-export interface LevelRange extends Partial<LevelEncodings> {
+interface LevelRange extends Partial<LevelEncodings> {
   readonly gte: Buffer;
   readonly lt: Buffer;
   readonly limit: number;

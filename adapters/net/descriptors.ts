@@ -78,7 +78,7 @@ function readProcessCount(): DescriptorCount {
 }
 
 /** The descriptors of this process, shared by the listeners of all brokers. */
-export const processDescriptors = new Descriptors();
+const processDescriptors = new Descriptors();
 
 /** Keeps the last descriptors free of the connections of one listener, and raises an alarm while it refuses connections. */
 export class DescriptorReserve {

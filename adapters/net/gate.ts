@@ -67,7 +67,7 @@ export type RefusalReason =
   | 'internal_error';
 
 /** Settings that every kind of listener has. */
-export interface GateSettings {
+interface GateSettings {
   readonly zone: string | undefined;
   readonly mountpoint: string | undefined;
   readonly protocolVersions: readonly ProtocolVersion[] | undefined;

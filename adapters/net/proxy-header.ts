@@ -17,7 +17,7 @@ export interface ProxyHeader {
 }
 
 /** A header; `more` if the header is incomplete so far; `malformed` if no header can begin with these bytes. */
-export type ProxyResult = ProxyHeader | 'more' | 'malformed';
+type ProxyResult = ProxyHeader | 'more' | 'malformed';
 
 /** Longest header of version 1, with its CRLF. */
 const MAX_LINE_BYTES = 107;

@@ -18,7 +18,7 @@ import type { Session } from '../session/session.ts';
 type Answer = Verdict | Approval | Challenge;
 
 /** Called with the results of an authentication. */
-export interface AuthOutcome {
+interface AuthOutcome {
   /** The exchange continues: send AUTH 0x18 with this data to the client. */
   challenge(data: Buffer | undefined): void;
   approved(approval: Approval): void;

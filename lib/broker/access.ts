@@ -2,7 +2,7 @@ import { InvalidInput } from '../base/errors.ts';
 import type { Connections } from './connections.ts';
 
 /** The parts of the broker that `Access` uses. */
-export interface AccessHost {
+interface AccessHost {
   readonly connections: Connections;
 }
 

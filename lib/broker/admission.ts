@@ -38,7 +38,7 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 const NEVER = 0xffff_ffff;
 
 /** The parts of the broker that `Admission` uses. */
-export interface AdmissionHost {
+interface AdmissionHost {
   readonly clock: Clock;
   readonly time: TimeReading;
   readonly metrics: Metrics;

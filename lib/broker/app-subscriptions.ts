@@ -13,7 +13,7 @@ import { MessageStream, type MessageStreamOptions } from './message-stream.ts';
 const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
 /** The parts of the broker that `AppSubscriptions` uses. */
-export interface AppSubscriptionsHost {
+interface AppSubscriptionsHost {
   readonly work: WorkCount;
   readonly announcer: Announcer;
   readonly routing: Routing;

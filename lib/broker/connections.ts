@@ -9,7 +9,7 @@ import type { Session } from '../session/session.ts';
 import type { Life } from './life.ts';
 
 /** The parts of the broker that `Connections` uses. */
-export interface ConnectionsHost {
+interface ConnectionsHost {
   readonly time: TimeReading;
   readonly metrics: Metrics;
   readonly announcer: Announcer;

@@ -14,7 +14,7 @@ import { FilterIndex } from '../topics/trie.ts';
 import type { Life } from './life.ts';
 
 /** The parts of the broker that hand-overs use. */
-export interface HandOverHost {
+interface HandOverHost {
   readonly work: WorkCount;
   readonly life: Life;
   readonly announcer: Announcements;
@@ -33,7 +33,7 @@ export interface HandOverHost {
  * A queued message does not contain its subscription, so the subscription is found by its filter. If several subscriptions of the session
  * match the topic, the message is not handed over; it is dropped with the session, like the messages of its other subscriptions.
  */
-export class HandOver {
+class HandOver {
   readonly #index = new FilterIndex<Subscription>();
   readonly #groupOf: (subscription: Subscription) => Group | undefined;
   readonly #mountpoint: string;
@@ -187,7 +187,7 @@ function plainFilter({ filter }: Subscription): string {
 }
 
 /** The parts of the broker that `HandOvers` uses. */
-export interface HandOversHost extends HandOverHost {
+interface HandOversHost extends HandOverHost {
   readonly persistence: { handOver(session: Session, handOver: StoredHandOver): void } | undefined;
 }
 

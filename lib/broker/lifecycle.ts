@@ -31,7 +31,7 @@ export interface StopOptions {
 }
 
 /** The parts of the broker that `Lifecycle` uses. */
-export interface LifecycleHost {
+interface LifecycleHost {
   readonly clock: Clock;
   readonly actors: Actors;
   readonly settings: { readonly store: { readonly name: string } | undefined };

@@ -47,12 +47,7 @@ const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED
 const PULSE_MS = 30_000;
 
 /** The parts of the broker that `Persistence` uses. */
-export interface PersistenceHost
-  extends RetainedRecordsHost,
-    DelayedRecordsHost,
-    SweeperHost,
-    SpaceHost,
-    StoredHandOversHost {
+interface PersistenceHost extends RetainedRecordsHost, DelayedRecordsHost, SweeperHost, SpaceHost, StoredHandOversHost {
   readonly life: Life;
   readonly time: TimeReading;
   readonly sessionPorts: SessionPorts<Session>;

@@ -13,7 +13,7 @@ import { MessageHooks, type MessageHooksHost } from './message-hooks.ts';
 import { OwnMessages, type OwnMessagesHost } from './own-messages.ts';
 
 /** The parts of the broker that `Publishing` uses. */
-export interface PublishingHost extends MessageHooksHost, OwnMessagesHost {
+interface PublishingHost extends MessageHooksHost, OwnMessagesHost {
   readonly retainer: Retainer;
   readonly pressure: OwnMessagesHost['pressure'] & { readonly isMemoryExhausted: boolean };
 }

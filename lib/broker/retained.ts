@@ -7,7 +7,7 @@ import { checkTopicName } from '../topics/topic.ts';
 import { checkFilter } from './app-subscriptions.ts';
 
 /** The parts of the broker that `Retained` uses. */
-export interface RetainedFacetHost {
+interface RetainedFacetHost {
   readonly retained: RetainedMessages;
   readonly directory: Directory;
 }

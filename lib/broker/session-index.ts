@@ -13,7 +13,7 @@ import type { SessionClient } from '../session/session-client.ts';
 const FORGET_AT_ONCE = 1_000;
 
 /** The parts of the broker that `SessionIndex` uses. */
-export interface SessionIndexHost {
+interface SessionIndexHost {
   readonly metrics: Metrics;
   readonly events: Events;
   readonly routing: Routing;

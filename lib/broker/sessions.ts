@@ -8,7 +8,7 @@ import type { SessionIndex } from './session-index.ts';
 import type { Subscribing } from './subscribing.ts';
 
 /** The parts of the broker that `Sessions` uses. */
-export interface SessionsHost {
+interface SessionsHost {
   readonly sessions: SessionIndex;
   readonly directory: Directory;
   readonly subscribing: Subscribing;

@@ -45,7 +45,7 @@ const FILTERS_AT_ONCE = 1_000;
 const MAX_WAITING = 1_000;
 
 /** The parts of the broker that `Subscribing` uses. */
-export interface SubscribingHost {
+interface SubscribingHost {
   readonly metrics: Metrics;
   readonly events: Events;
   readonly hooks: HookRegistry;

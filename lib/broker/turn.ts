@@ -21,7 +21,7 @@ const SERVE_MS = 0.5;
 const ARRIVALS_FIRST = 32;
 
 /** The parts of the broker that `Turn` uses. */
-export interface TurnPorts {
+interface TurnPorts {
   readonly clock: Clock;
   readonly time: TimeReading;
   readonly work: WorkCount;

@@ -71,7 +71,7 @@ export class RateLimits {
 }
 
 /** The rate options of a zone. */
-export interface RateSettings {
+interface RateSettings {
   readonly publishLimit: Rate | undefined;
   readonly rateLimit: Rate | undefined;
   readonly totalPublishLimit: Rate | undefined;

@@ -8,7 +8,7 @@ import { Memory } from './memory.ts';
 import type { SysNotices } from './sys-notices.ts';
 
 /** The parts of the broker that `Pressure` uses. */
-export interface PressureHost {
+interface PressureHost {
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
   readonly announcer: Announcer;

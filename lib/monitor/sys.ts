@@ -35,7 +35,7 @@ export interface Alarm {
 }
 
 /** An alarm as it is published. */
-export interface AlarmNotice {
+interface AlarmNotice {
   /** For example `cpu_high_watermark`. */
   readonly id: string;
   readonly desc:

@@ -8,7 +8,7 @@ import { readVarint, VARINT_MAX, varintEnd } from './varint.ts';
 /** The size of the longest fixed header in bytes. */
 const LONGEST_HEADER = 5;
 
-export type PacketReaderOptions = {
+type PacketReaderOptions = {
   /** The largest packet accepted in bytes, including its fixed header. Default: the largest that MQTT allows, 268,435,460. */
   readonly maximumPacketSize?: number;
 } & (

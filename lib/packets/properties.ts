@@ -220,7 +220,7 @@ function lowestBit(mask: number): number {
  *
  * One object is reused for every PUBLISH of a connection, so that receiving a message allocates nothing.
  */
-export interface PublishScan {
+interface PublishScan {
   /** 0 for none. */
   topicAlias: number;
   /** Seconds; -1 for none. */

@@ -24,7 +24,7 @@ export type PropertySet =
   | 'auth';
 
 /** The encoding of a value. `flag` is a byte that is 0 or 1. */
-export type PropertyType = 'flag' | 'u16' | 'u32' | 'varint' | 'string' | 'binary' | 'pair';
+type PropertyType = 'flag' | 'u16' | 'u32' | 'varint' | 'string' | 'binary' | 'pair';
 
 /** One property of MQTT 5.0. */
 export interface PropertyRow {

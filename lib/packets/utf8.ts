@@ -33,7 +33,7 @@ export function readString(buf: Buffer, start: number, end: number, field = 'str
 }
 
 /** The error for an ill-formed string; `field` names it. */
-export function badString(field: string): ProtocolError {
+function badString(field: string): ProtocolError {
   return new ProtocolError(ReasonCode.malformedPacket, `${field}: must be well-formed UTF-8 without U+0000`);
 }
 

@@ -1,9 +1,9 @@
 /** The interfaces that give fields of records other names: revisions of the management interface, webhooks, and rules. */
-export const DIALECTS = ['later', 'earlier', 'webhook', 'rule'] as const;
+const DIALECTS = ['later', 'earlier', 'webhook', 'rule'] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 /** Units of fields. `ms`: wall-clock milliseconds since 1970. */
-export type FieldUnit = 'ms' | 's' | 'bytes' | 'packets' | 'messages' | 'filters' | 'ids' | 'reads' | 'writes';
+type FieldUnit = 'ms' | 's' | 'bytes' | 'packets' | 'messages' | 'filters' | 'ids' | 'reads' | 'writes';
 
 /** A field of a record: where its value comes from, its unit, and its name in each dialect that has it. */
 export interface Field<Source, Value> extends Partial<Readonly<Record<Dialect, string>>> {

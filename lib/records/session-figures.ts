@@ -2,7 +2,7 @@ import type { RecordTable } from './record-table.ts';
 import type { Zone } from './zone.ts';
 
 /** What the figures of a connection are read from. */
-export interface TrafficSource {
+interface TrafficSource {
   readonly reader: {
     readonly receivedBytes: number;
     readonly receivedChunks: number;

@@ -69,7 +69,7 @@ export interface SessionFacts {
 /** A client: its connection, or the last one, and its session. */
 export interface ClientRecord extends CommonFacts, ConnectionFacts, ConnectionTraffic, SessionFacts, SessionCounts {}
 /** The connection of a client. */
-export interface ConnectionRecord extends CommonFacts, ConnectionFacts, ConnectionTraffic {}
+interface ConnectionRecord extends CommonFacts, ConnectionFacts, ConnectionTraffic {}
 /** The session of a client, connected or not. */
 export interface SessionRecord extends CommonFacts, SessionFacts, SessionCounts {}
 

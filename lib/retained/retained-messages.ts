@@ -14,7 +14,7 @@ export interface RetainedSettings {
 }
 
 /** What the expiry of retained messages needs from the broker. */
-export interface RetainedHost {
+interface RetainedHost {
   readonly wheel: TimingWheel;
   readonly time: TimeReading;
   /** Called after the retained message of a topic has expired and was removed. */

@@ -49,7 +49,7 @@ class Level<M> extends Branch<Level<M> | RetainedEntry<M>> {
 }
 
 /** Limits of a `RetainedStore`. */
-export interface RetainedQuotas {
+interface RetainedQuotas {
   /** Maximum number of messages; 0: unlimited. */
   readonly maxMessages?: number;
   /** Maximum number of bytes, as passed to `put`; 0: unlimited. */

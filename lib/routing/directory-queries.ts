@@ -51,7 +51,7 @@ export interface RetainedQuery extends PageQuery {
 }
 
 /** Whether an entry satisfies a condition with the given value; a row for each condition. */
-export type Conditions<Source, Query> = {
+type Conditions<Source, Query> = {
   readonly [N in Exclude<keyof Query, keyof PageQuery>]-?: (source: Source, wanted: NonNullable<Query[N]>) => boolean;
 };
 

@@ -10,7 +10,7 @@ export interface CachedRoute {
   weight: number;
 }
 
-export interface RouteCacheOptions<R> {
+interface RouteCacheOptions<R> {
   /** The greatest sum of weights. Each 64 characters of a topic weigh 1 more. Default: 100,000, which takes about 10 MB. */
   readonly maxWeight?: number;
   /** Called with each route that is removed. The route is stale and no longer counts against `maxWeight`. */

@@ -49,7 +49,7 @@ function partAt(log: Buffer, at: number): Part {
 }
 
 /** The records of a file in LevelDB's log format. */
-export interface LogRecords {
+interface LogRecords {
   /** The records up to the first bad one. */
   readonly records: readonly Buffer[];
   /** Offset of the first bad record; undefined if all are sound. */

@@ -5,7 +5,7 @@ import { readRecords } from './log.ts';
 import { VarintReader } from './varint-reader.ts';
 
 /** The files that make up a database, as its manifest lists them. */
-export interface Manifest {
+interface Manifest {
   /** Name of the manifest; undefined if CURRENT names none. */
   readonly file: string | undefined;
   /** Size in bytes of each table, by the number of the table. */

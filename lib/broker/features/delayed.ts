@@ -32,7 +32,7 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
 }
 
 /** The settings of `DelayedMessages`. */
-export interface DelayedSettings {
+interface DelayedSettings {
   readonly wheel: TimingWheel;
   /** Maximum number of delayed messages; 0: unlimited. */
   readonly maxMessages: number;

@@ -11,7 +11,7 @@ import { matches } from '../../topics/topic.ts';
 import type { Feature } from './feature.ts';
 
 /** The parts of the broker that `Retainer` uses. */
-export interface RetainerHost {
+interface RetainerHost {
   readonly wheel: TimingWheel;
   readonly time: TimeReading;
   readonly metrics: Metrics;
