@@ -4,8 +4,7 @@ import { Kind, numberKey } from '../store/keys.ts';
 import { RecordError } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import type { LogPorts } from './log-ports.ts';
-import { segmentFirst } from './segment.ts';
-import type { ReadSegment } from './stored-messages.ts';
+import { type ReadSegment, segmentFirst } from './segment.ts';
 
 /** Reads the segments of a session, and discards damaged ones. */
 export class SegmentReader {

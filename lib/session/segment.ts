@@ -1,3 +1,4 @@
+import type { SeqSet } from '../base/seq-set.ts';
 import type { Message, Publisher } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { Kind } from '../store/keys.ts';
@@ -22,6 +23,16 @@ export class Segment {
   constructor(first: number, isCommitted: boolean) {
     this.first = first;
     this.isCommitted = isCommitted;
+  }
+
+  /** One of the messages is done. @returns whether the record can be deleted, because it was the last one */
+  finishOne(): boolean {
+    return --this.unfinished === 0 && this.isCommitted;
+  }
+
+  /** The store has committed the record. */
+  commit(): void {
+    this.isCommitted = true;
   }
 }
 
@@ -124,6 +135,35 @@ export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[]
     messages.push(persisted);
   }
   return messages;
+}
+
+/** The messages of a segment that are not done. */
+export interface ReadSegment {
+  readonly segment: Segment;
+  readonly messages: readonly PersistedMessage[];
+  /** The number after its last message. */
+  readonly end: number;
+}
+
+/** Read the messages of a segment that are not done. @throws RecordError if the record is damaged or too new */
+export function readUnfinished(entry: Entry, now: Now, done: SeqSet): ReadSegment {
+  const segment = new Segment(segmentFirst(entry.key), true);
+  const all = readSegment(entry, now);
+  const messages = all.filter(({ seq }) => !done.has(seq));
+  for (const persisted of messages) persisted.segment = segment;
+  segment.unfinished = messages.length;
+  return { segment, messages, end: all[all.length - 1].seq + 1 };
+}
+
+/** Note that the segments of messages were not committed. @returns the first numbers of these segments */
+export function leaveSegments(messages: readonly PersistedMessage[]): number[] {
+  const firsts: number[] = [];
+  for (const persisted of messages) {
+    const first = persisted.segment?.first;
+    if (first !== undefined && firsts.at(-1) !== first) firsts.push(first);
+    persisted.segment = undefined;
+  }
+  return firsts;
 }
 
 /** Get the number of the first message of a segment from its key. */

@@ -8,15 +8,14 @@ import type { Draft } from '../store/record.ts';
 import type { Entry } from '../store/store.ts';
 import type { FlowRecord } from './flow-record.ts';
 import { MessageCounts } from './message-counts.ts';
-import { PersistedMessage, readSegment, Segment, segmentFirst, writeSegments } from './segment.ts';
-
-/** The messages of a segment that are not done. */
-export interface ReadSegment {
-  readonly segment: Segment;
-  readonly messages: readonly PersistedMessage[];
-  /** The number after its last message. */
-  readonly end: number;
-}
+import {
+  leaveSegments,
+  PersistedMessage,
+  type ReadSegment,
+  readUnfinished,
+  type Segment,
+  writeSegments
+} from './segment.ts';
 
 /**
  * The messages of a session in the store, by number: which of them are done, written and in memory, and which segments contain them.
@@ -105,7 +104,7 @@ export class StoredMessages extends MessageCounts {
     persisted.finish();
     this.done.add(persisted.seq);
     const { segment } = persisted;
-    if (segment !== undefined && --segment.unfinished === 0 && segment.isCommitted) this.#discardSegment(segment);
+    if (segment?.finishOne()) this.#discardSegment(segment);
     return true;
   }
 
@@ -200,7 +199,7 @@ export class StoredMessages extends MessageCounts {
     for (const persisted of this.#writing) {
       if (persisted.segment === segment) continue;
       segment = persisted.segment as Segment;
-      segment.isCommitted = true;
+      segment.commit();
       if (segment.unfinished === 0) this.#emptySegments = appended(this.#emptySegments, segment.first);
       // segments that are not in memory are read with their page
       else if (segment.first < this.pageFrom) this.#segments = appended(this.#segments, segment);
@@ -246,13 +245,10 @@ export class StoredMessages extends MessageCounts {
 
   /** Read a segment. @throws RecordError if the record is damaged or too new */
   read(entry: Entry, time: TimeReading): ReadSegment {
-    const segment = new Segment(segmentFirst(entry.key), true);
-    const all = readSegment(entry, time);
-    const messages = all.filter(({ seq }) => !this.done.has(seq));
-    for (const persisted of messages) persisted.segment = segment;
-    segment.unfinished = messages.length;
+    const read = readUnfinished(entry, time, this.done);
+    const { segment } = read;
     if (segment.unfinished === 0) this.#emptySegments = appended(this.#emptySegments, segment.first);
-    return { segment, messages, end: all[all.length - 1].seq + 1 };
+    return read;
   }
 
   /** All messages below this number are in memory or done. @param segment the last segment of these, if they were read from one */
@@ -265,17 +261,6 @@ export class StoredMessages extends MessageCounts {
   skipTo(from: number): void {
     this.pageFrom = from;
   }
-}
-
-/** Note that the segments of messages were not committed. @returns the first numbers of these segments */
-function leaveSegments(messages: readonly PersistedMessage[]): number[] {
-  const firsts: number[] = [];
-  for (const persisted of messages) {
-    const first = persisted.segment?.first;
-    if (first !== undefined && firsts.at(-1) !== first) firsts.push(first);
-    persisted.segment = undefined;
-  }
-  return firsts;
 }
 
 /** The empty list, shared by all sessions: separate arrays would be a tenth of the memory of an offline session. */
