@@ -1,5 +1,5 @@
 import { asError } from '../events/events.ts';
-import type { Frame, Message } from '../packets/message.ts';
+import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import { type Subscriber, Subscription } from '../routing/subscription.ts';
 import type { Ledger } from '../store/ledger.ts';
@@ -74,7 +74,7 @@ export class HandlerSubscriber implements Subscriber {
     if (this.#queued.length > 0) this.deliverRetained();
     const isRetained = subscription.retainAsPublished && message.retain;
     if (message.isDeferred && this.#ledger !== undefined && message.ticket > this.#ledger.settled) {
-      message.detachFromPublisher();
+      detachFromPublisher(message);
       this.#ledger.committed(message.ticket).then(
         () => this.#callHandler(message, isRetained),
         () => undefined // the publisher was refused and may send the message again

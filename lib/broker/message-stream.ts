@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import type { Message } from '../packets/message.ts';
+import { detachFromPublisher, type Message } from '../packets/message.ts';
 import type { SubscribeOptions } from './handler-subscriber.ts';
 
 /** Options of `broker.messages`. */
@@ -40,12 +40,12 @@ export class MessageStream implements AsyncIterableIterator<Message> {
     if (this.#isEnded) return;
     const reader = this.#readers.shift();
     if (reader !== undefined) {
-      message.detachFromPublisher(); // the reader continues in a later turn
+      detachFromPublisher(message); // the reader continues in a later turn
       reader.resolve({ value: message, done: false });
       return;
     }
     if (this.#waiting.length >= this.#highWaterMark) this.#onDrop(this.#waiting.shift() as Message);
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     this.#waiting.push(message);
   }
 

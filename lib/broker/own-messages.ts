@@ -3,7 +3,7 @@ import type { TimeReading } from '../base/time-reading.ts';
 import type { Announcer } from '../events/announcer.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { DropReason } from '../events/reasons.ts';
-import type { Message, MessageInput } from '../packets/message.ts';
+import { awaitCommit, type Message, type MessageInput } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
@@ -177,10 +177,10 @@ export class OwnMessages {
         throw ledger.refusal();
       }
       const { promises } = ledger;
-      changed.awaitCommit(ledger.ticket);
+      awaitCommit(changed, ledger.ticket);
       const taken = act(outcome);
       if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
-      changed.awaitCommit(0); // its publisher is answered now, so a commit that fails later may not refuse it
+      awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later may not refuse it
       return taken;
     };
     this.#isPublishing = true;

@@ -2,6 +2,7 @@ import type { Connection } from '../connection/connection.ts';
 import { Metric } from '../events/metrics.ts';
 import { DROP_REASONS } from '../events/reasons.ts';
 import { type Frame, Message } from '../packets/message.ts';
+import { hasExpired } from '../packets/message-expiry.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { Route, Subscription } from '../routing/subscription.ts';
 import type { Session } from '../session/session.ts';
@@ -52,7 +53,7 @@ export class Publishing {
   route(message: Message, route: Route): number {
     const host = this.#host;
     const { counts } = host.metrics;
-    if (message.hasExpired(host.time.nowMs)) {
+    if (hasExpired(message, host.time.nowMs)) {
       host.announcer.dropped(message, 'expired', undefined); // it expired while a hook decided [MQTT-3.3.2-5]
       return 0;
     }

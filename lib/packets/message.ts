@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { InvalidInput } from '../base/errors.ts';
 import { encodePublish } from './encode.ts';
-import { copyPublishProperties, readProperties, strippedPublishLength } from './properties.ts';
+import { encodeMessage } from './encode-message.ts';
+import { readProperties } from './properties.ts';
 import type { Properties, QoS } from './types.ts';
-import { varintLength, writeVarint } from './varint.ts';
 
 /** A complete PUBLISH, including its fixed header, in `buf[start, end)`. */
 export interface Frame {
@@ -100,8 +100,8 @@ export function outputSlab(): Buffer {
  * for receivers of the other protocol format the message is encoded once.
  */
 export class Message {
-  /** The packet's bytes for the current turn, unless they have to be unpacked first; see `frame`. @internal */
-  turnFrame: Frame | undefined;
+  /** The packet's bytes for the current turn, unless they have to be unpacked first; see `frame`. */
+  #turnFrame: Frame | undefined;
   /** Size of the whole packet in bytes. */
   readonly bytes: number;
   /** Offset of the packet id from the first byte of the packet; 0 for none. @internal */
@@ -139,7 +139,7 @@ export class Message {
   #forms: (Frame | undefined)[] | undefined = undefined;
 
   /**
-   * @param propertiesAt, payloadAt offsets from `turnFrame.start`; equal if there are no properties
+   * @param propertiesAt, payloadAt offsets from `frame.start`; equal if there are no properties
    * @internal
    */
   constructor(
@@ -155,7 +155,7 @@ export class Message {
     timestamp: number,
     expiryInterval: number
   ) {
-    this.turnFrame = turnFrame;
+    this.#turnFrame = turnFrame;
     this.bytes = turnFrame.end - turnFrame.start;
     this.packetIdAt = turnFrame.packetIdAt === 0 ? 0 : turnFrame.packetIdAt - turnFrame.start;
     this.propertiesAt = propertiesAt;
@@ -263,7 +263,7 @@ export class Message {
     );
     message.#detached = frame;
     message.isSystem = isSystem;
-    message.turnFrame = undefined;
+    message.#turnFrame = undefined;
     return message;
   }
 
@@ -313,37 +313,10 @@ export class Message {
     return this.toJSON();
   }
 
-  /** Monotonic time in milliseconds at which the message expires; `Infinity` for never. @internal */
-  get expiresAtMs(): number {
-    return this.expiryInterval < 0 ? Infinity : this.takenAtMs + this.expiryInterval * 1000;
-  }
-
-  /**
-   * Whether the message has expired and must not be delivered.
-   *
-   * Not specified: with an interval of 0 the message is still delivered to clients that can receive it at once.
-   * @internal
-   */
-  hasExpired(nowMs: number): boolean {
-    return this.expiryInterval >= 0 && nowMs >= this.expiresAtMs && nowMs > this.takenAtMs;
-  }
-
-  /** Whole seconds since the broker accepted the message. @internal */
-  secondsInBroker(nowMs: number): number {
-    return Math.floor((nowMs - this.takenAtMs) / 1000);
-  }
-
-  /** Detach the message from the read chunk, and from its publisher's session, which it may outlive. @internal */
-  detachFromPublisher(): void {
-    this.detach();
-    const identity = this.origin?.identity;
-    if (identity !== undefined) this.origin = identity;
-  }
-
   /** Copy the packet out of the read chunk, for a message that outlives the turn. @internal */
   detach(): void {
-    if (this.#detached !== undefined || this.turnFrame === undefined) return;
-    const { buf, start, end } = this.turnFrame;
+    if (this.#detached !== undefined || this.#turnFrame === undefined) return;
+    const { buf, start, end } = this.#turnFrame;
     if (this.bytes < MAX_STRING_BYTES) this.#detached = buf.toString('latin1', start, end);
     else {
       this.#detached = Buffer.allocUnsafeSlow(this.bytes);
@@ -354,7 +327,7 @@ export class Message {
 
   /** The packet's bytes. A detached message is unpacked once in each turn, for all receivers. @internal */
   frame(): Frame {
-    return this.turnFrame ?? this.#unpack();
+    return this.#turnFrame ?? this.#unpack();
   }
 
   #unpack(): Frame {
@@ -368,24 +341,14 @@ export class Message {
       slab.write(detached, at, 'latin1');
     }
     holdTurnFrame(this, buf);
-    this.turnFrame = { buf, start: at, end: at + bytes, packetIdAt: this.packetIdAt === 0 ? 0 : at + this.packetIdAt };
-    return this.turnFrame;
+    this.#turnFrame = { buf, start: at, end: at + bytes, packetIdAt: this.packetIdAt === 0 ? 0 : at + this.packetIdAt };
+    return this.#turnFrame;
   }
 
   /** Release the buffers that a message needs in the current turn only. @internal */
   static releaseTurnFrame(message: Message): void {
-    message.turnFrame = undefined;
+    message.#turnFrame = undefined;
     message.#forms = undefined;
-  }
-
-  /**
-   * The publisher is answered after this commit; 0: it is answered now, so a commit that fails later may not refuse the message.
-   * @param isDeferred delivery waits for the commit as well
-   * @internal
-   */
-  awaitCommit(ticket: number, isDeferred = false): void {
-    this.ticket = ticket;
-    this.isDeferred = isDeferred;
   }
 
   /** The message in a given format, with or without a packet id. It is encoded once and shared by all receivers. @internal */
@@ -394,58 +357,28 @@ export class Message {
     const at = (layout === 5 ? 2 : 0) + (withPacketId ? 1 : 0);
     const known = this.#forms?.[at];
     if (known !== undefined) return known;
-    const buf = this.encode(layout, PLAIN[withPacketId ? 1 : 0]);
+    const buf = encodeMessage(this, layout, PLAIN[withPacketId ? 1 : 0]);
     const frame = { buf, start: 0, end: buf.length, packetIdAt: withPacketId ? packetIdOffset(buf) : 0 };
     (this.#forms ??= [undefined, undefined, undefined, undefined])[at] = frame;
     return frame;
   }
+}
 
-  /** Encode a separate packet for one receiver. @internal */
-  encode(layout: Layout, variation: Variation): Buffer {
-    const { qos, subscriptionIds, expirySec, alias, messageId, topic } = variation;
-    const source = this.frame();
-    const from = source.buf;
-    const topicFrom = bodyAt(from, source.start) + 2;
-    const topicBytes = topic === undefined ? from.readUInt16BE(topicFrom - 2) : Buffer.byteLength(topic);
-    const propertiesFrom = source.start + this.propertiesAt;
-    const payloadFrom = source.start + this.payloadAt;
-    let block = 0;
-    if (layout === 5) {
-      if (this.layout === 5) block = strippedPublishLength(from, propertiesFrom, payloadFrom);
-      if (expirySec >= 0) block += 5;
-      if (alias > 0) block += 3;
-      if (subscriptionIds !== undefined) for (const id of subscriptionIds) block += 1 + varintLength(id);
-    }
-    const head = 2 + topicBytes + (qos > 0 ? 2 : 0) + (layout === 5 ? varintLength(block) + block : 0);
-    const length = head + source.end - payloadFrom;
-    const buf = Buffer.allocUnsafe(1 + varintLength(length) + length);
-    buf[0] = 0x30 | (variation.dup ? 8 : 0) | (qos << 1) | (variation.retain ? 1 : 0);
-    let at = buf.writeUInt16BE(topicBytes, writeVarint(buf, 1, length));
-    if (topic === undefined) from.copy(buf, at, topicFrom, topicFrom + topicBytes);
-    else buf.write(topic, at);
-    at += topicBytes;
-    if (qos > 0) at = buf.writeUInt16BE(messageId, at);
-    if (layout === 5) {
-      at = writeVarint(buf, at, block);
-      if (this.layout === 5) at = copyPublishProperties(from, propertiesFrom, payloadFrom, buf, at);
-      if (expirySec >= 0) {
-        buf[at++] = 0x02;
-        at = buf.writeUInt32BE(expirySec, at);
-      }
-      if (alias > 0) {
-        buf[at++] = 0x23;
-        at = buf.writeUInt16BE(alias, at);
-      }
-      if (subscriptionIds !== undefined) {
-        for (const id of subscriptionIds) {
-          buf[at++] = 0x0b;
-          at = writeVarint(buf, at, id);
-        }
-      }
-    }
-    from.copy(buf, at, payloadFrom, source.end);
-    return buf;
-  }
+/**
+ * Let the publisher's acknowledgement wait for a commit.
+ * @param ticket of the commit; 0: the publisher is answered now, so a commit that fails later may not refuse the message
+ * @param isDeferred delivery waits for the commit as well
+ */
+export function awaitCommit(message: Message, ticket: number, isDeferred = false): void {
+  message.ticket = ticket;
+  message.isDeferred = isDeferred;
+}
+
+/** Detach a message from the read chunk, and from its publisher's session, which it may outlive. */
+export function detachFromPublisher(message: Message): void {
+  message.detach();
+  const identity = message.origin?.identity;
+  if (identity !== undefined) message.origin = identity;
 }
 
 /** The most detached messages that may hold a frame, and the most bytes of the buffers these refer to. A turn may last long. */
@@ -488,7 +421,7 @@ const PLAIN: readonly Variation[] = [0, 1].map((qos) => ({
 }));
 
 /** Offset of the first byte after the fixed header at `start`. */
-function bodyAt(buf: Buffer, start: number): number {
+export function bodyAt(buf: Buffer, start: number): number {
   let at = start + 1;
   while (buf[at++] > 127);
   return at;

@@ -1,6 +1,7 @@
 import type { TimeReading } from '../base/time-reading.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Message } from '../packets/message.ts';
+import { detachFromPublisher, type Message } from '../packets/message.ts';
+import { expiresAtMs } from '../packets/message-expiry.ts';
 import { isWildcard } from '../topics/topic.ts';
 import { type RetainedEntry, RetainedStore } from './retained-store.ts';
 
@@ -60,7 +61,7 @@ export class RetainedMessages {
       this.#store.delete(topic);
       return payloadBytes === 0;
     }
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     if (this.#store.put(topic, message, isSystem ? 0 : message.bytes, seq) === 'refused') return false;
     if (this.#expiresAtMs(message) !== Infinity) this.#arm(this.#store.get(topic) as RetainedEntry<Message>);
     return true;
@@ -149,7 +150,7 @@ export class RetainedMessages {
 
   #expiresAtMs(message: Message): number {
     const { retainedExpiryInterval } = this.#settings;
-    if (message.expiryInterval >= 0) return message.expiresAtMs;
+    if (message.expiryInterval >= 0) return expiresAtMs(message);
     return retainedExpiryInterval > 0 ? message.takenAtMs + retainedExpiryInterval * 1000 : Infinity;
   }
 

@@ -1,6 +1,6 @@
 import { Metric } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
-import type { Frame, Message } from '../packets/message.ts';
+import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { RetainedFeed } from '../retained/retained-feed.ts';
 import type { Subscriber, Subscription } from '../routing/subscription.ts';
@@ -188,7 +188,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       return false;
     }
     this.enqueued++;
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     if (qos === 0) this.outboundFastPath = 0;
     // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
     const isLimited = persisted === undefined || this.flows.ports.ledger?.isFailed === true;
@@ -255,7 +255,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   ): boolean {
     const { flows } = this;
     const { log } = flows;
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     this.#deferred ??= new DeferredMessages(this, flows, ledger);
     if (qos === 0) this.outboundFastPath = 0;
     const id = qos > 0 ? flows.takeId(message, qos, retain, ids, persisted) : 0;

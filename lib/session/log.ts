@@ -1,4 +1,4 @@
-import type { Message } from '../packets/message.ts';
+import { detachFromPublisher, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { CommitFailure, Durable } from '../store/durable.ts';
 import { Kind } from '../store/keys.ts';
@@ -119,7 +119,7 @@ export class SessionLog implements Durable, LogPorts {
     ids: readonly number[] | undefined,
     isInMemory: boolean
   ): PersistedMessage {
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     const persisted = this.messages.append(message, qos, retain, ids, isInMemory);
     this.#isFlowDirty = true;
     const bytes = message.bytes + ENTRY_BYTES + this.#flowCost;

@@ -1,6 +1,8 @@
 import { Metric } from '../events/metrics.ts';
 import type { DropReason } from '../events/reasons.ts';
-import type { Frame, Message } from '../packets/message.ts';
+import { encodeMessage } from '../packets/encode-message.ts';
+import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
+import { hasExpired, secondsInBroker } from '../packets/message-expiry.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { Agreement } from './agreement.ts';
@@ -137,8 +139,8 @@ export class OutboundFlows {
     let expirySec = -1;
     let isAged = false;
     if (message.expiryInterval >= 0) {
-      const seconds = message.secondsInBroker(ports.time.nowMs);
-      if (message.hasExpired(ports.time.nowMs)) return this.#giveUp(message, 'expired', persisted, id); // [MQTT-3.3.2-5]
+      const seconds = secondsInBroker(message, ports.time.nowMs);
+      if (hasExpired(message, ports.time.nowMs)) return this.#giveUp(message, 'expired', persisted, id); // [MQTT-3.3.2-5]
       expirySec = message.expiryInterval - seconds; // [MQTT-3.3.2-6]
       isAged = seconds > 0;
     }
@@ -239,7 +241,7 @@ export class OutboundFlows {
     if (persisted !== undefined) this.log?.flowTouched();
     let resendable: Message | undefined;
     if (this.client.isPersistent || this.#isNeededUntilAcked) {
-      message.detachFromPublisher();
+      detachFromPublisher(message);
       resendable = message;
     }
     return this.inflight.take(
@@ -280,12 +282,12 @@ export class OutboundFlows {
       const choice = aliases.choose(message.topic);
       if (choice !== 0) {
         const alias = Math.abs(choice);
-        const packet = message.encode(layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
+        const packet = encodeMessage(message, layout, { ...plain, alias, topic: choice > 0 ? '' : topic });
         if (packet.length <= maxFrame) return packet;
         if (choice < 0) aliases.forget(message.topic); // without the alias the packet is three bytes shorter
       }
     }
-    const packet = message.encode(layout, plain);
+    const packet = encodeMessage(message, layout, plain);
     return packet.length <= maxFrame ? packet : undefined;
   }
 
@@ -390,7 +392,8 @@ export class OutboundFlows {
     const qos = (flags & 3) as QoS;
     const retain = (flags & 4) !== 0;
     const { expiryInterval } = message;
-    const expirySec = expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - message.secondsInBroker(ports.time.nowMs)); // [MQTT-4.3.3-7]
+    const expirySec =
+      expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - secondsInBroker(message, ports.time.nowMs)); // [MQTT-4.3.3-7]
     const packet = this.#encode(message, qos, retain, !isFirst, id, inflight.subscriptionIdsOf(id), expirySec);
     const persisted = inflight.persistedOf(id);
     if (packet === undefined) {
@@ -411,7 +414,7 @@ export class OutboundFlows {
     const { ports } = this;
     const hasHook = ports.hooks.deliver.length > 0 && !message.isSystem;
     if (hasHook && !ports.publishing.hooks.mayDeliver(message, this.client)) return 'hook';
-    return message.hasExpired(ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
+    return hasExpired(message, ports.time.nowMs) ? 'expired' : undefined; // [MQTT-3.3.2-5]
   }
 }
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { IdSet } from '../../lib/base/id-set.ts';
 import { SeqSet } from '../../lib/base/seq-set.ts';
 import { encodePublish } from '../../lib/packets/encode.ts';
-import { Message } from '../../lib/packets/message.ts';
+import { detachFromPublisher, Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
 import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/in-flight-record.ts';
 import { PersistedMessage, readSegment, writeSegments } from '../../lib/session/segment.ts';
@@ -198,7 +198,7 @@ function messageOf({ topic, payload, qos, retain, layout, origin, expiry, isStor
   const [taken, wall] = [NOW.nowMs - age, NOW.wallMs - age];
   const message = Message.of(buf, layout, topic, qos, retain, payload.length, origin, taken, wall, expiry);
   if (isStored) {
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     Message.releaseTurnFrame(message);
   }
   return message;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBroker, engineOf } from '../../lib/broker/broker.ts';
 import { newMessage } from '../../lib/broker/new-message.ts';
+import { awaitCommit } from '../../lib/packets/message.ts';
 import { describeKey } from '../../lib/store/keys.ts';
 import type { Ledger } from '../../lib/store/ledger.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
@@ -176,7 +177,7 @@ describe('Persisted delayed messages', () => {
       throw new Error('broken');
     });
     const message = newMessage({ topic: '$delayed/0/t', payload: 'late', qos: 1 }, undefined, time);
-    message.awaitCommit((ledger as Ledger).ticket);
+    awaitCommit(message, (ledger as Ledger).ticket);
     const released = publishing.own.release(message, 't');
     await broker.table('any').set('commit', 1);
     assert.equal(await released, true);

@@ -1,5 +1,5 @@
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
-import type { Message } from '../../packets/message.ts';
+import { detachFromPublisher, type Message } from '../../packets/message.ts';
 import type { DelayedMessage } from '../../store/delayed-record.ts';
 import type { Feature } from './feature.ts';
 
@@ -94,7 +94,7 @@ export class DelayedMessages implements Feature {
     const bytes = message.bytes;
     if (maxMessages > 0 && this.#waiting.size >= maxMessages) return 'refused';
     if (maxBytes > 0 && this.#bytes + bytes > maxBytes) return 'refused';
-    message.detachFromPublisher();
+    detachFromPublisher(message);
     const waiting = new Waiting(this, message, topic, this.#settings.wallMs() + delayMs);
     this.#waiting.add(waiting);
     this.#bytes += bytes;

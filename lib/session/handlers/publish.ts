@@ -5,7 +5,8 @@ import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
-import { Message } from '../../packets/message.ts';
+import { encodeMessage } from '../../packets/encode-message.ts';
+import { awaitCommit, Message } from '../../packets/message.ts';
 import { newPublishScan, scanPublishProperties } from '../../packets/properties.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import { readTopicName } from '../../packets/topic-name.ts';
@@ -224,11 +225,11 @@ function finishPersisted(
   const { promises } = ledger;
   const notedBefore = ledger.unwritten.noted;
   // one commit persists the packet id and the effects of the message; if it fails, the client sends the message again as a new one
-  message.awaitCommit(ledger.ticket, isIdPersisted);
+  awaitCommit(message, ledger.ticket, isIdPersisted);
   if (isIdPersisted) log.flowChanged();
   const code = routeOrDelay(ports, message, route);
   const isPromised = ledger.promises !== promises;
-  if (!isPromised) message.awaitCommit(0); // it is acknowledged now, so a commit that fails later may not refuse it
+  if (!isPromised) awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later may not refuse it
   acknowledge(session, connection, qos, id, code, isPromised ? ledger.ticket : 0);
   connection.chargeUnwritten(ledger, notedBefore);
 }
@@ -286,7 +287,7 @@ function finishWithoutConnection(
     return;
   }
   if (isPersisted) {
-    message.awaitCommit(ledger.ticket, true);
+    awaitCommit(message, ledger.ticket, true);
     log.flowChanged();
     // the PUBREC is never sent, as the connection has closed, but if the commit fails, its queue forgets the packet id
     answer(session, gone, PUBREC, id, 0, ledger.ticket);
@@ -481,7 +482,7 @@ function routeOfAlias(
 /** Copy a message under the topic name that it is routed to. */
 function withTopic(message: Message, topic: string): Message {
   const { layout, qos, retain, origin, takenAtMs, timestamp, expiryInterval, bytes, payloadAt } = message;
-  const buf = message.encode(layout, {
+  const buf = encodeMessage(message, layout, {
     qos,
     retain,
     dup: false,
