@@ -30,7 +30,7 @@ import { checkControls } from '../session/topic-checks.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { checkTopicName, mountedName } from '../topics/topic.ts';
-import type { ClientIdClaims } from './claims.ts';
+import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import type { Persistence } from './persistence.ts';
 import type { SessionIndex } from './session-index.ts';
 
@@ -48,7 +48,6 @@ interface AdmissionHost {
   readonly pressure: { readonly isShedding: boolean; readonly isSpaceLow: boolean };
   readonly retainer: { readonly isStarted: boolean };
   readonly sessions: SessionIndex;
-  readonly claims: ClientIdClaims;
   readonly ledger: Ledger | undefined;
   readonly persistence: Persistence | undefined;
   readonly wills: { publish(session: Session, will: WillState): void };
@@ -62,6 +61,8 @@ interface AdmissionHost {
  * after the hooks have approved it and its client id is claimed, so the last one owns the session.
  */
 export class Admission {
+  /** A cluster replaces it. */
+  claims: ClientIdClaims = LOCAL_CLAIMS;
   readonly #host: AdmissionHost;
   readonly #rates = new ZoneRates();
 
@@ -207,7 +208,7 @@ export class Admission {
     }
     client.exempt(approval.isSuperuser === true); // truthy values such as 'false' grant no rights
     agree(session, packet);
-    const claim = this.#host.claims.claim(client.clientId);
+    const claim = this.claims.claim(client.clientId);
     if (claim === undefined) this.#enter(session, connection, packet, approval);
     else this.#enterAfter(claim, session, connection, packet, approval);
   }

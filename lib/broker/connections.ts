@@ -7,6 +7,7 @@ import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Session } from '../session/session.ts';
 import type { Life } from './life.ts';
+import type { SessionFactory } from './session-factory.ts';
 
 /** The parts of the broker that `Connections` uses. */
 interface ConnectionsHost {
@@ -16,8 +17,7 @@ interface ConnectionsHost {
   readonly life: Life;
   readonly settings: { readonly maxConnections: number };
   readonly turn: { connectionArrived(): void };
-  /** Begin a session in `idle` with this stream. */
-  beginSession(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session;
+  readonly sessionFactory: SessionFactory;
 }
 
 /** The connections of a broker, from the moment a stream is passed to the broker until it has closed. */
@@ -56,7 +56,7 @@ export class Connections {
       return;
     }
     time.readMonotonic();
-    const session = this.#host.beginSession(stream, transportInfo, zone);
+    const session = this.#host.sessionFactory.begin(stream, transportInfo, zone);
     const connection = session.connection as Connection<Session>;
     this.all.add(connection);
     this.#places++;

@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { BrokerError } from '../base/errors.ts';
 import { WorkCount } from '../base/pending-work.ts';
@@ -13,24 +12,17 @@ import { Pressure } from '../monitor/pressure.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { SystemMonitor } from '../monitor/system-monitor.ts';
-import type { TransportInfo } from '../records/client.ts';
-import type { Zone } from '../records/zone.ts';
 import type { RetainedMessages } from '../retained/retained-messages.ts';
 import { Directory } from '../routing/directory.ts';
 import { Routing, type SharedSettings } from '../routing/routing.ts';
-import type { SessionActions } from '../session/actions.ts';
 import { remapTopics } from '../session/handlers/publish.ts';
 import { HANDLERS } from '../session/handlers/tables.ts';
-import type { Lifecycle } from '../session/lifecycle.ts';
 import type { SessionPorts } from '../session/ports.ts';
-import { sessionMachine } from '../session/session.machine.ts';
-import { Session } from '../session/session.ts';
-import { SessionClient } from '../session/session-client.ts';
+import type { Session } from '../session/session.ts';
 import type { WillState } from '../session/will.ts';
 import type { Ledger, LedgerHost } from '../store/ledger.ts';
-import { Actors, type StartActor } from './actors.ts';
+import { Actors } from './actors.ts';
 import { Admission } from './admission.ts';
-import { type ClientIdClaims, LOCAL_CLAIMS } from './claims.ts';
 import { Connections } from './connections.ts';
 import { DelayedMessages } from './features/delayed.ts';
 import { Retainer } from './features/retainer.ts';
@@ -40,6 +32,7 @@ import { Life } from './life.ts';
 import type { Settings } from './options.ts';
 import { Persistence } from './persistence.ts';
 import { Publishing } from './publishing.ts';
+import { SessionFactory } from './session-factory.ts';
 import { SessionIndex } from './session-index.ts';
 import { Subscribing } from './subscribing.ts';
 import { Tables } from './tables.ts';
@@ -83,13 +76,10 @@ export class Engine {
   readonly directory: Directory;
   readonly publishing: Publishing;
   readonly subscribing: Subscribing;
-  /** A cluster replaces it. */
-  claims: ClientIdClaims = LOCAL_CLAIMS;
   readonly admission: Admission;
   readonly actors: Actors;
-  readonly sessionPorts: SessionPorts<Session>;
+  readonly sessionFactory: SessionFactory;
   readonly #monitor: SystemMonitor;
-  readonly #startSession: StartActor<SessionActions>;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */
   constructor(settings: Settings, broker: object) {
@@ -146,16 +136,10 @@ export class Engine {
     this.subscribing = new Subscribing(this);
     this.admission = new Admission(this);
     this.actors = new Actors((error) => this.announcer.failed(error, 'an actor', undefined));
-    this.#startSession = this.actors.logic<SessionActions>(
-      sessionMachine,
-      'session',
-      (actions, error, action) => (actions as Lifecycle).failed(error, `the session's ${action}`),
-      'disconnected'
-    );
     this.#monitor = new SystemMonitor(this.wheel, settings.timerResolution, (kind, subject, text) =>
       this.notices.warn(kind, subject, text)
     );
-    this.sessionPorts = this.#portsOfSessions();
+    this.sessionFactory = new SessionFactory(this.#portsOfSessions(), this.actors);
     for (const [name, hook] of Object.entries(settings.hooks))
       if (hook !== undefined) this.hook(name as HookName, hook as never);
     this.publishing.hooks.watch();
@@ -216,19 +200,6 @@ export class Engine {
       remove();
       changed();
     };
-  }
-
-  /** Begin a session in `idle` with a stream. */
-  beginSession(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session {
-    const session = new Session(this.sessionPorts, new SessionClient(zone, transportInfo), stream);
-    session.lifecycle.start(this.#startSession(session.lifecycle, 'session'));
-    return session;
-  }
-
-  /** Create the actor of an offline session again. */
-  revive(session: Session): void {
-    const { lifecycle, client } = session;
-    if (!lifecycle.hasActor) lifecycle.start(this.#startSession(lifecycle, client.clientId, 'disconnected'));
   }
 
   // ---------------------------------------------------------------------------------------------------------------- wiring
@@ -364,7 +335,7 @@ export class Engine {
       admission: this.admission,
       subscribing: this.subscribing,
       sessions: {
-        revive: (session) => this.revive(session),
+        revive: (session) => this.sessionFactory.revive(session),
         forget: (session) => sessions.forget(session),
         changed: (session) => sessions.changed(session),
         slowConsumer: (session) => sessions.slowConsumer(session)

@@ -12,8 +12,8 @@ import type { RetainedEntry } from '../retained/retained-store.ts';
 import { Subscription } from '../routing/subscription.ts';
 import type { FlowRecord } from '../session/flow-record.ts';
 import { SessionLog } from '../session/log.ts';
-import type { HandOverPort, SessionPorts } from '../session/ports.ts';
-import { Session } from '../session/session.ts';
+import type { HandOverPort } from '../session/ports.ts';
+import type { Session } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { WillState } from '../session/will.ts';
 import { type Commits, readAll } from '../store/commits.ts';
@@ -32,6 +32,7 @@ import type { Retainer } from './features/retainer.ts';
 import type { StoredHandOver } from './hand-over.ts';
 import type { Life } from './life.ts';
 import { DEFAULT_ZONE } from './options.ts';
+import type { SessionFactory } from './session-factory.ts';
 import type { SessionIndex } from './session-index.ts';
 import { StoredHandOvers, type StoredHandOversHost } from './stored-hand-overs.ts';
 import { Sweeper, type SweeperHost } from './sweeper.ts';
@@ -50,7 +51,7 @@ const PULSE_MS = 30_000;
 interface PersistenceHost extends RetainedRecordsHost, DelayedRecordsHost, SweeperHost, SpaceHost, StoredHandOversHost {
   readonly life: Life;
   readonly time: TimeReading;
-  readonly sessionPorts: SessionPorts<Session>;
+  readonly sessionFactory: SessionFactory;
   readonly sessions: SessionIndex;
   readonly retained: RetainedMessages;
   readonly retainer: Retainer;
@@ -289,7 +290,7 @@ export class Persistence {
       zone = settings.zones.get(DEFAULT_ZONE);
     }
     if (zone === undefined) throw new Error('unreachable: every broker has the default zone');
-    return Session.restored(host.sessionPorts, zone, record, aliveWallMs);
+    return host.sessionFactory.restore(record, zone, aliveWallMs);
   }
 
   /** A session has begun: persist it, or only its will. */

@@ -16,7 +16,7 @@ interface Pending {
 /** Lets claims of client ids wait until the test grants or refuses them. */
 function holdClaims(broker: Broker): Pending[] {
   const pending: Pending[] = [];
-  engineOf(broker).claims = {
+  engineOf(broker).admission.claims = {
     claim: (clientId) => new Promise((grant, refuse) => pending.push({ clientId, grant, refuse }))
   };
   return pending;
@@ -25,11 +25,11 @@ function holdClaims(broker: Broker): Pending[] {
 /** Sends a CONNECT and waits until its client id is claimed. */
 async function unanswered(broker: Broker, options: RawClientOptions): Promise<RawClient> {
   const client = await rawClient(broker, { ...options, connect: false });
-  const { claims } = engineOf(broker);
+  const { claims } = engineOf(broker).admission;
   const claimed = new Promise<void>((resolve) => {
-    engineOf(broker).claims = {
+    engineOf(broker).admission.claims = {
       claim: (clientId) => {
-        engineOf(broker).claims = claims;
+        engineOf(broker).admission.claims = claims;
         resolve();
         return claims.claim(clientId);
       }
