@@ -2,7 +2,7 @@ import type { ConnectPacket, ProtocolVersion, UserProperty } from '../packets/ty
 import type { Zone } from '../records/zone.ts';
 
 /** Bytes of the largest packet of MQTT: the limit for clients that announce no Maximum Packet Size. */
-export const LARGEST_PACKET = 268_435_460;
+const LARGEST_PACKET = 268_435_460;
 
 /** The user properties of clients that have none; shared to save memory. */
 export const NO_USER_PROPERTIES: readonly UserProperty[] = [];

@@ -21,7 +21,7 @@ const MAX_PUMPED = 500;
 const MAX_IN_MEMORY = 2_000;
 
 /** What `Delivery` asks of the session that it belongs to. */
-export interface DeliveryOwner {
+interface DeliveryOwner {
   readonly client: SessionClient;
   readonly subscriptions: Subscriptions;
   failInternally(error: unknown, during: string): void;

@@ -4,7 +4,7 @@ import { forEachInFlight } from './in-flight-record.ts';
 import type { PersistedMessage } from './segment.ts';
 
 /** The queue from which messages are dropped. */
-export interface DroppingQueue {
+interface DroppingQueue {
   /** Whether a limit of the queue is exceeded. */
   isTooLong(): boolean;
   /** Whether the queue exceeds what the limit on the queues of all sessions leaves to it. */

@@ -2,7 +2,7 @@ import { IdSet } from '../base/id-set.ts';
 import type { Route } from '../routing/subscription.ts';
 
 /** A topic name that is rewritten or mounted before it is routed. */
-export interface MappedTopic {
+interface MappedTopic {
   /** The topic name as the client sends it. */
   readonly given: string;
   readonly bytes: Buffer;

@@ -10,7 +10,7 @@ import type { Session } from './session.ts';
 import { Will, type WillState } from './will.ts';
 
 /** How a connection ends. */
-export interface Ending {
+interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
   /** `publish` the will after its delay, `drop` it [MQTT-3.14.4-3], or `keep` it for the next start of the broker. */
@@ -20,7 +20,7 @@ export interface Ending {
 }
 
 /** Options of `Lifecycle.close`. */
-export interface CloseOptions extends Farewell {
+interface CloseOptions extends Farewell {
   /** Default: that of the reason (`DISCONNECT_REASONS`). */
   readonly reasonCode?: number | undefined;
   /** End the session as well. */

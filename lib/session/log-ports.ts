@@ -16,7 +16,7 @@ import type { StoredBacklog } from './stored-backlog.ts';
 import type { StoredMessages } from './stored-messages.ts';
 
 /** The delivery of the session, as its log uses it. */
-export interface LoggedDelivery {
+interface LoggedDelivery {
   readonly flows: {
     readonly inflight: Inflight | undefined;
     readonly isOnline: boolean;

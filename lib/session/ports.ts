@@ -121,7 +121,7 @@ export interface Announcements {
 }
 
 /** The path of a published message. */
-export interface PublishingPort {
+interface PublishingPort {
   readonly hooks: {
     /** Hooks or zones may refuse or change published messages: ask `decide`. */
     readonly hasHooks: boolean;
@@ -142,7 +142,7 @@ export interface PublishingPort {
 }
 
 /** The index of sessions by client id. */
-export interface SessionIndexPort<S> {
+interface SessionIndexPort<S> {
   /** Create an actor for an offline session. */
   revive(session: S): void;
   /** Remove a session that has ended. */
@@ -166,7 +166,7 @@ export interface HandOverPort<S> {
 }
 
 /** Limits on memory and on space in the store. */
-export interface PressurePort {
+interface PressurePort {
   /** Memory is short: QoS 0 messages are dropped instead of being queued. */
   readonly isShedding: boolean;
   /** Some QoS 1 and 2 messages are refused, because there is no room to queue them: ask `publishing.refuses`. */

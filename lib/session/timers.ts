@@ -26,7 +26,7 @@ interface WatchedConnection {
 }
 
 /** What `SessionTimers` asks of the session that it belongs to. */
-export interface TimerOwner {
+interface TimerOwner {
   readonly ports: DeliveryPorts & { readonly clock: Clock; readonly wheel: TimingWheel };
   readonly client: SessionClient;
   readonly connection: WatchedConnection | undefined;

@@ -1,5 +1,5 @@
 import { BrokerError, StateError } from '../base/errors.ts';
-import type { Timer, TimingWheel } from '../base/timing-wheel.ts';
+import { FunctionTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
 import { Changes } from './changes.ts';
 import type { Commits } from './commits.ts';
 import type { Durable, Waiter } from './durable.ts';
@@ -87,12 +87,12 @@ export class Ledger {
     this.#changes = new Changes(failed);
     this.#waiters = new Waiters(failed);
     this.#opened = new OpenStore(store, host, this.#changes.journals);
-    this.#lazy = timer(() => this.#requestCommit());
-    this.#foldLater = timer(() => {
+    this.#lazy = new FunctionTimer(() => this.#requestCommit());
+    this.#foldLater = new FunctionTimer(() => {
       this.#changes.journals.isFoldWanted = true;
       this.#requestCommit();
     });
-    this.#slow = timer(() => {
+    this.#slow = new FunctionTimer(() => {
       const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; messages that wait for it are not acknowledged. Check the disk.`;
       host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
@@ -367,8 +367,4 @@ function readError({ name }: Store, error: unknown): BrokerError {
   if (error instanceof BrokerError) return error;
   const why = error instanceof Error ? error.message : String(error);
   return new BrokerError('STORE_UNUSABLE', `${name}: the store cannot be read: ${why}`, { cause: error });
-}
-
-function timer(ring: () => void): Timer {
-  return { dueMs: Infinity, slot: undefined, previous: undefined, next: undefined, ring };
 }

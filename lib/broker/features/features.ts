@@ -4,7 +4,7 @@ import type { Feature, FeatureState } from './feature.ts';
 import { Presence, type PresenceHost } from './presence.ts';
 
 /** The parts of the broker that `Features` uses. */
-export interface FeaturesHost extends PresenceHost {
+interface FeaturesHost extends PresenceHost {
   readonly delayed: Feature;
   readonly retainer: Feature;
   readonly rewrites: Feature;

@@ -185,13 +185,7 @@ export function refuseTemporarily(
 }
 
 /** Send an acknowledgement without waiting. */
-export function answerNow(
-  session: Session,
-  connection: Connection<Session>,
-  first: number,
-  id: number,
-  code: number
-): void {
+function answerNow(session: Session, connection: Connection<Session>, first: number, id: number, code: number): void {
   const { counts } = session.ports.metrics;
   if (code === 0 || session.protocolVersion !== 5) {
     connection.writer.acknowledge(encodeAck(first, id));
