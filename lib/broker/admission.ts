@@ -201,7 +201,7 @@ export class Admission {
       const { agreement } = client;
       const { zone } = agreement;
       const clientId = usesUsername(zone, username) ? username : client.clientId;
-      client.identified(agreement, clientId, username);
+      client.identified(agreement, clientId, username, client.mountpoint);
       checkClientId(clientId, zone);
       const template = client.transportInfo.mountpoint ?? zone.mountpoint;
       client.identified(agreement, clientId, username, mountpointOf(client, template));

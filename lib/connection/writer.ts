@@ -171,33 +171,30 @@ export class Writer<S extends ConnectionOwner> {
     const connection = this.#connection;
     connection.ports.time.readMonotonic(); // queued messages may have expired
     if (!this.isBlocked) return;
-    this.#unblock();
+    this.release();
     this.flush();
     if (this.isBlocked) return;
     connection.reader.resume(Pause.answers);
     if (!connection.isClosed) connection.session.unblocked();
   }
 
-  #unblock(): void {
+  // -------------------------------------------------------------------------------------------------------- begin and end
+
+  /** Keep the output until `release`: CONNACK is the first packet. The time until then counts for `slowConsumerTimeout`. */
+  hold(): void {
+    this.isBlocked = true;
+    this.#stall = { sinceMs: this.#connection.ports.time.nowMs, unsent: 0, unsentBySocket: 0 };
+  }
+
+  /** Accept output for the stream. */
+  release(): void {
     this.isBlocked = false;
     this.#stall = undefined;
   }
 
-  // -------------------------------------------------------------------------------------------------------- begin and end
-
-  /** Keep the output until `release`: CONNACK is the first packet. */
-  hold(): void {
-    this.isBlocked = true;
-  }
-
-  /** CONNACK is in the output. */
-  release(): void {
-    this.#unblock();
-  }
-
   /** Write the rest of the output, whatever the stream has not sent yet. */
   finish(): void {
-    this.#unblock();
+    this.release();
     this.flush();
   }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/options.ts';
+import { encode } from '../../lib/packets/encode.ts';
 import type { Packet } from '../../lib/packets/types.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
@@ -156,6 +157,23 @@ describe('Answers that wait for a commit', () => {
       await turns(500);
       assert.equal(flood.received.filter(({ cmd }) => cmd === answer).length - (answer === 'pubrec' ? 1 : 0), count);
     });
+});
+
+it('end the connection of a new client after slowConsumerTimeout if the commit of its CONNECT does not end', async () => {
+  await using it = await stage({ slowConsumerTimeout: '20s' });
+  const reasons: string[] = [];
+  it.broker.on('client.disconnected', ({ reason }) => reasons.push(reason));
+  it.hold();
+  const stream = it.broker.stream();
+  stream.resume();
+  stream.write(
+    encode({ cmd: 'connect', protocolVersion: 4, bridge: false, clientId: 'c', clean: false, keepalive: 0 }, 4)
+  );
+  await it.pass(15);
+  assert.deepEqual([stream.destroyed, reasons], [false, []]);
+  await it.pass(10);
+  assert.deepEqual(reasons, ['slow_consumer']);
+  stream.destroy();
 });
 
 it('limit the QoS 0 messages queued behind them, as for a client that does not read', async () => {
