@@ -11,7 +11,7 @@ export interface WillInput extends Omit<MessageInput, 'properties'> {
 }
 
 /** A challenge of the server during enhanced authentication. */
-interface AuthChallenge {
+export interface AuthChallenge {
   /** 0x18: the server expects another AUTH. */
   readonly reasonCode: number;
   readonly method: string | undefined;
