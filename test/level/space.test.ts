@@ -83,6 +83,9 @@ describe('a folder whose queued messages were delivered', () => {
     await drain(first);
     await first[Symbol.asyncDispose]();
     const store = levelStore(folder);
+    const { size } = store;
+    // LevelDB may have freed a part by itself, more or less of it from run to run
+    store.size = async () => ((await size?.call(store)) ?? 0) + 40 * MB;
     const kit = await createTestBroker({ store, leakCheck: false });
     const watched = watchCompaction(store);
     await kit.clock.advance('31s');
