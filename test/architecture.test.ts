@@ -36,7 +36,7 @@ const LIMITS = { lines: 400, members: 25, functionLines: 80 };
 const LARGE: Readonly<Record<string, number>> = {
   'lib/broker/broker.ts Broker, public members': 34, // a member for each facet
   'lib/broker/engine.ts Engine, public members': 36,
-  'lib/session/delivery.ts Delivery, public members': 30,
+  'lib/session/delivery.ts Delivery, public members': 29,
   'lib/session/lifecycle.ts Lifecycle, public members': 36
 };
 

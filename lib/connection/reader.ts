@@ -119,24 +119,18 @@ export class Reader<S extends ConnectionOwner> {
     this.receivedChunks++;
     ports.metrics.counts[Metric.bytesReceived] += chunk.length;
     if ((this.pauses & UNREAD) !== 0 || !this.#hasShare()) this.#storeUnread(chunk);
-    else this.#read(chunk);
+    else {
+      this.#parse(chunk, 0);
+      this.#parsed();
+    }
     this.#unitsLeft -= Math.min(chunk.length, SHARE_BYTES) >> 6;
   }
 
-  #read(chunk: Buffer): void {
+  /** A chunk has been parsed, as far as it may be: read the chunks that arrived meanwhile, in order. */
+  #parsed(): void {
     const connection = this.#connection;
-    const at = this.#partial === undefined ? 0 : this.#completePacket(chunk);
-    if (at < chunk.length && !connection.isClosed) {
-      if (this.#unread.length === 0) this.#parse(chunk, at);
-      else this.#storeUnread(chunk.subarray(at)); // the completed packet waits for a share: what follows it may not replace it
-    }
     if (this.#rates !== undefined && !connection.isClosed) this.#rates.charge(this, connection.ports.time.nowMs);
-    if (this.#arrivedChunks !== undefined) this.#receiveArrivedChunks();
-  }
-
-  /** Read the chunks that arrived during parsing, in order. */
-  #receiveArrivedChunks(): void {
-    if (this.#isCatchingUp) return;
+    if (this.#arrivedChunks === undefined || this.#isCatchingUp) return;
     this.#isCatchingUp = true;
     for (let chunk = this.#arrivedChunks?.shift(); chunk !== undefined; chunk = this.#arrivedChunks?.shift())
       this.receive(chunk);
@@ -242,10 +236,20 @@ export class Reader<S extends ConnectionOwner> {
 
   // ---------------------------------------------------------------------------------------------------------------- packets
 
-  /** Parse the packets of a chunk from `at` on. */
+  /** Parse the packets of a chunk from `at` on, and call their handlers. */
   #parse(chunk: Buffer, at: number): void {
     const connection = this.#connection;
+    if (this.#partial !== undefined) {
+      at = this.#completePacket(chunk);
+      if (at === chunk.length || connection.isClosed) return;
+    }
+    if (this.#unread.length > 0) {
+      this.#storeUnread(chunk.subarray(at)); // the completed packet waits for a share: what follows it may not replace it
+      return;
+    }
     const { ports } = connection;
+    const { taps } = ports;
+    const { counts } = ports.metrics;
     const packetsBefore = this.receivedPackets;
     const last = Math.min(chunk.length - 1, at + SHARE_BYTES);
     this.#isParsing = true;
@@ -276,7 +280,15 @@ export class Reader<S extends ConnectionOwner> {
             continue;
           }
         }
-        this.#handlePacket(type, first & 15, chunk, at, body, end);
+        const { session } = connection;
+        this.receivedPackets++;
+        counts[Metric.packetsReceived]++;
+        counts[RECEIVED[type]]++;
+        if (taps.isOpen) taps.received(connection, chunk.subarray(at, end));
+        checkFlags(type, first & 15, session.protocolVersion);
+        this.#table[type](session, first & 15, chunk, at, body, end);
+        this.#unitsLeft -= COSTS[type] + BYTE_COSTS[type] * (end - at);
+        if (type === PacketType.publish && this.#topics !== undefined) this.#unitsLeft -= this.#topics.receivers >> 1;
         at = end;
       }
     } catch (error) {
@@ -287,19 +299,6 @@ export class Reader<S extends ConnectionOwner> {
     this.#isParsing = false;
     if (this.receivedPackets !== packetsBefore) this.lastReceivedMs = ports.time.nowMs; // only packets count [MQTT-3.1.2-22]
     if (at < chunk.length && !connection.isClosed) this.#keepRest(chunk, at, last);
-  }
-
-  #handlePacket(type: number, flags: number, chunk: Buffer, at: number, body: number, end: number): void {
-    const connection = this.#connection;
-    const { metrics, taps } = connection.ports;
-    this.receivedPackets++;
-    metrics.counts[Metric.packetsReceived]++;
-    metrics.counts[RECEIVED[type]]++;
-    if (taps.isOpen) taps.received(connection, chunk.subarray(at, end));
-    checkFlags(type, flags, connection.session.protocolVersion);
-    this.#table[type](connection.session, flags, chunk, at, body, end);
-    this.#unitsLeft -= COSTS[type] + BYTE_COSTS[type] * (end - at);
-    if (type === PacketType.publish && this.#topics !== undefined) this.#unitsLeft -= this.#topics.receivers >> 1;
   }
 
   /**
@@ -398,7 +397,8 @@ export class Reader<S extends ConnectionOwner> {
     if ((this.pauses & UNREAD) === 0 && this.#unread.length > 0 && !this.#isParsing) {
       const rest = this.#unread;
       this.#unread = NO_BYTES;
-      this.#read(rest);
+      this.#parse(rest, 0);
+      this.#parsed();
     }
     if (connection.isClosed) return;
     if (connection.hasPeerEnded && (this.pauses & UNREAD) === 0) connection.readToEnd();

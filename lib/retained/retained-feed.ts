@@ -1,6 +1,5 @@
 import type { Message } from '../packets/message.ts';
-import type { QoS } from '../packets/types.ts';
-import type { Subscription } from '../routing/subscription.ts';
+import { effectiveQos, type Subscription } from '../routing/subscription.ts';
 
 /** A retained message, as `RetainedStore` returns it. */
 export interface RetainedEntry {
@@ -37,11 +36,6 @@ export interface PendingFeed {
   readonly from: number;
   /** `seq` of the entries after `from` that have already been sent. */
   readonly ahead: readonly number[];
-}
-
-/** Get the QoS at which a retained message is sent [MQTT-3.8.4-8]. */
-export function handOutQos({ qos }: Message, { qos: granted }: Subscription, upgradeQos: boolean): QoS {
-  return upgradeQos === qos < granted ? granted : qos;
 }
 
 /**
@@ -103,7 +97,7 @@ export class RetainedFeed {
     const others: RetainedEntry[] = [];
     for (const entry of this.#source.match(this.subscription)) {
       if (entry.seq < this.#from || entry.seq >= this.before || this.#ahead?.has(entry.seq)) continue;
-      if (handOutQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
+      if (effectiveQos(entry.message, this.subscription, upgradeQos) > 0) others.push(entry);
       else if (!this.needsQuota) qos0.push(entry);
     }
     return [this.#part(qos0, false), this.#part(others, true)].filter(({ waiting }) => waiting > 0);

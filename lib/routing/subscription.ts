@@ -165,3 +165,8 @@ export interface Route {
   generation: number;
   weight: number;
 }
+
+/** The QoS at which a message is sent for a subscription [MQTT-3.8.4-8]. @param upgradeQos zone option: the higher one of the two */
+export function effectiveQos({ qos }: Message, { qos: granted }: Subscription, upgradeQos: boolean): QoS {
+  return upgradeQos === qos < granted ? granted : qos;
+}

@@ -3,7 +3,7 @@ import type { DropReason } from '../events/reasons.ts';
 import { detachFromPublisher, type Frame, type Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { RetainedFeed } from '../retained/retained-feed.ts';
-import type { Subscriber, Subscription } from '../routing/subscription.ts';
+import { effectiveQos, type Subscriber, type Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { Ledger } from '../store/ledger.ts';
 import { Backlog, type Queued } from './backlog.ts';
@@ -101,40 +101,47 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     counts[Metric.messagesDelivered] += count;
   }
 
-  deliver(message: Message, subscription: Subscription): boolean {
+  /** @param isRetained the message is retained, and sent because of a new subscription */
+  deliver(message: Message, subscription: Subscription, isRetained = false): boolean {
     const { flows } = this;
     const { zone } = flows.agreement;
     if (flows.isOver) return false; // the subscriptions of the session are being removed
     if ((subscription.noLocal || zone.ignoreLoopDeliver) && message.clientId === flows.client.clientId) {
       const { own } = subscription;
-      if (own !== undefined && !zone.ignoreLoopDeliver) return this.deliver(message, own);
+      if (own !== undefined && !zone.ignoreLoopDeliver) return this.deliver(message, own, isRetained);
       this.drop(message, 'no_local'); // [MQTT-3.8.3-3]
       return false;
     }
-    const { qos } = message;
-    const granted = subscription.qos;
-    const atQos = zone.upgradeQos ? (qos > granted ? qos : granted) : qos < granted ? qos : granted; // [MQTT-3.8.4-8]
-    this.feeds?.handOutFirst(message.topic);
-    return this.offer(message, atQos, subscription.retainAsPublished && message.retain, subscription.ids); // [MQTT-3.3.1-12, -13]
+    const qos = effectiveQos(message, subscription, zone.upgradeQos);
+    if (!isRetained) this.feeds?.handOutFirst(message.topic);
+    const retain = isRetained || (subscription.retainAsPublished && message.retain); // [MQTT-3.3.1-12, -13]
+    const { ids } = subscription;
+    const { connection, log } = flows;
+    let persisted: PersistedMessage | undefined;
+    if (log !== undefined && (qos > 0 || connection === undefined || log.messages.qos0Count > 0)) {
+      const kept = this.#persist(log, message, qos, retain, ids);
+      if (typeof kept === 'boolean') return kept;
+      persisted = kept;
+    }
+    if (connection === undefined || !this.#maySend(connection, message, qos))
+      return this.enqueue(message, qos, retain, ids, persisted);
+    if (this.#mustDefer(message, qos, persisted)) return this.#defer(message, qos, retain, ids, persisted);
+    return flows.send(connection, message, qos, retain, ids, persisted, 0);
   }
 
   // ------------------------------------------------------------------------------------------------- send, defer or queue
 
-  offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean {
-    const { log, connection } = this.flows;
-    if (log !== undefined && (qos > 0 || connection === undefined || log.messages.qos0Count > 0))
-      return this.#offerPersisted(log, message, qos, retain, ids);
-    return this.#offerNow(message, qos, retain, ids, undefined);
-  }
-
-  /** Persist a message. It is in memory as well if all earlier messages are and the backlog has room. */
-  #offerPersisted(
+  /**
+   * Persist a message. It is in memory as well if all earlier messages are and the backlog has room.
+   * @returns true if it is only in the store, false if it was dropped
+   */
+  #persist(
     log: SessionLog,
     message: Message,
     qos: QoS,
     retain: boolean,
     ids: readonly number[] | undefined
-  ): boolean {
+  ): PersistedMessage | boolean {
     if (qos === 0 && this.#refusesQos0()) {
       this.drop(message, 'qos0_msg');
       return false;
@@ -144,7 +151,7 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
       log.messages.isCaughtUp &&
       (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.flows.agreement.zone.mqueuePriorities !== undefined);
     const persisted = log.append(message, qos, retain, ids, isInMemory);
-    if (isInMemory) return this.#offerNow(message, qos, retain, ids, persisted);
+    if (isInMemory) return persisted;
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
     if (this.flows.ports.ledger?.isFailed) log.queue.trim(); // there may be no commit for long
@@ -157,23 +164,12 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     return length === 0 || (length < most && !this.flows.ports.pressure.totalBacklog.isNearlyFull);
   }
 
-  #offerNow(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined
-  ): boolean {
-    const { backlog, flows } = this;
-    const { connection } = flows;
-    if (connection === undefined || connection.isBlocked || connection.isClosed)
-      return this.enqueue(message, qos, retain, ids, persisted);
-    if (qos === 0) {
-      if (backlog !== undefined && backlog.qos0Count > 0) return this.enqueue(message, qos, retain, ids, persisted);
-    } else if (flows.room() < message.bytes || (backlog !== undefined && backlog.length > backlog.qos0Count)) {
-      return this.enqueue(message, qos, retain, ids, persisted);
-    }
-    return this.#transmit(connection, message, qos, retain, ids, persisted);
+  /** Whether a message may be sent ahead of the backlog: the stream and the window have room, and nothing earlier waits. */
+  #maySend(connection: Outlet, message: Message, qos: QoS): boolean {
+    const { backlog } = this;
+    if (connection.isBlocked || connection.isClosed) return false;
+    if (qos === 0) return backlog === undefined || backlog.qos0Count === 0;
+    return this.flows.room() >= message.bytes && (backlog === undefined || backlog.length <= backlog.qos0Count);
   }
 
   enqueue(
@@ -211,23 +207,6 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     ));
   }
 
-  /** Send one message now, or after its commit. @returns false if it was dropped: expired, or too large for this client */
-  #transmit(
-    connection: Outlet,
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined
-  ): boolean {
-    const { ledger } = this.flows.ports;
-    if (ledger !== undefined && this.#mustDefer(ledger, message, qos, persisted)) {
-      if (qos === 0 && this.#deferred?.isFull) return this.enqueue(message, qos, retain, ids, persisted);
-      return this.#defer(ledger, message, qos, retain, ids, persisted);
-    }
-    return this.flows.send(connection, message, qos, retain, ids, persisted, 0);
-  }
-
   /** Whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
   #isRefused({ isDeferred, ticket }: Message): boolean {
     return isDeferred && this.flows.ports.ledger?.hasRefused(ticket) === true;
@@ -237,7 +216,9 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
    * Whether a message must wait for a commit: a QoS 2 message until its packet id is persisted, and any message that its publisher would
    * send again if the commit failed.
    */
-  #mustDefer(ledger: Ledger, message: Message, qos: QoS, persisted: PersistedMessage | undefined): boolean {
+  #mustDefer(message: Message, qos: QoS, persisted: PersistedMessage | undefined): boolean {
+    const { ledger } = this.flows.ports;
+    if (ledger === undefined) return false;
     if (qos === 2 && this.flows.log !== undefined) return true;
     if (message.isDeferred && message.ticket > ledger.settled) return true;
     if (qos === 0 && persisted?.isWritten === true) return true; // else a crash could deliver it twice
@@ -245,8 +226,8 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
     return qos === 0 ? this.#deferred.qos0Count > 0 : !ledger.isFailed; // keep the order of the messages
   }
 
+  /** Send a message after its commit. */
   #defer(
-    ledger: Ledger,
     message: Message,
     qos: QoS,
     retain: boolean,
@@ -255,6 +236,8 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
   ): boolean {
     const { flows } = this;
     const { log } = flows;
+    const ledger = flows.ports.ledger as Ledger;
+    if (qos === 0 && this.#deferred?.isFull) return this.enqueue(message, qos, retain, ids, persisted);
     detachFromPublisher(message);
     this.#deferred ??= new DeferredMessages(this, flows, ledger);
     if (qos === 0) this.outboundFastPath = 0;
@@ -309,7 +292,9 @@ export class Delivery implements Subscriber, FlowOwner, DeferralOwner, FeedOwner
         if (queued === undefined) break;
         if (queued.persisted?.isDone || this.#isRefused(queued.message)) continue;
         left--;
-        this.#transmit(connection, queued.message, queued.qos, queued.retain, queued.ids, queued.persisted);
+        const { message, qos, retain, ids, persisted } = queued;
+        if (this.#mustDefer(message, qos, persisted)) this.#defer(message, qos, retain, ids, persisted);
+        else flows.send(connection, message, qos, retain, ids, persisted, 0);
       }
     }
     if (this.feeds !== undefined) {

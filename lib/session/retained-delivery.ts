@@ -1,7 +1,5 @@
-import type { DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
-import type { QoS } from '../packets/types.ts';
-import { handOutQos, type PendingFeed, type RetainedFeed, RetainedFeeds } from '../retained/retained-feed.ts';
+import { type PendingFeed, type RetainedFeed, RetainedFeeds } from '../retained/retained-feed.ts';
 import type { Subscription } from '../routing/subscription.ts';
 import type { Subscriptions } from '../routing/subscriptions.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
@@ -12,9 +10,7 @@ export interface FeedOwner {
   readonly flows: OutboundFlows;
   readonly subscriptions: Subscriptions;
   readonly backlog: { readonly length: number; readonly qos0Count: number } | undefined;
-  /** Send or queue a retained message. */
-  offer(message: Message, qos: QoS, retain: boolean, ids: readonly number[] | undefined): boolean;
-  drop(message: Message, reason: DropReason): void;
+  deliver(message: Message, subscription: Subscription, isRetained: boolean): boolean;
 }
 
 /** Sends the retained messages of new subscriptions, as far as the window and the stream allow. It exists while there are any. */
@@ -87,15 +83,7 @@ export class RetainedDelivery {
   }
 
   #handOut(feed: RetainedFeed, message: Message): void {
-    const { subscription } = feed;
-    const { agreement, client } = this.#owner.flows;
-    const { zone } = agreement;
-    if ((subscription.noLocal || zone.ignoreLoopDeliver) && message.clientId === client.clientId) {
-      this.#owner.drop(message, 'no_local'); // [MQTT-3.8.3-3]
-      return;
-    }
-    const qos = handOutQos(message, subscription, zone.upgradeQos);
-    this.#owner.offer(message, qos, true, subscription.ids); // [MQTT-3.3.1-12]
+    this.#owner.deliver(message, feed.subscription, true);
   }
 
   /** Send the retained message of a topic ahead of its turn, so that a newer message does not overtake it. */

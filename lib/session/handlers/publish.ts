@@ -12,8 +12,8 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import { readTopicName } from '../../packets/topic-name.ts';
 import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
+import type { Zone } from '../../records/zone.ts';
 import { type Route, TopicKind } from '../../routing/subscription.ts';
-import type { Ledger } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import { resumeAfterHook, type Session } from '../session.ts';
@@ -58,8 +58,7 @@ export function onPublish(
     scanPublishProperties(buf, propertiesAt, at, scan);
     expiry = scan.messageExpiryInterval;
     alias = scan.topicAlias;
-    if (scan.responseTopicEnd > 0)
-      checkControls(zone, buf.toString('utf8', scan.responseTopicAt, scan.responseTopicEnd), 'response topic');
+    if (scan.responseTopicEnd > 0) checkResponseTopic(zone, buf);
     isBadPayload = zone.payloadFormatCheck && scan.payloadFormatIndicator === 1 && !isUtf8(buf.subarray(at, end));
   }
   checkCapabilities(session, qos, retain);
@@ -100,7 +99,13 @@ export function onPublish(
   if (alias !== 0 || isMapped || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
-  decide(session, connection, message, route, id, qos);
+  if (route.kind !== TopicKind.system && !ports.publishing.hooks.hasHooks)
+    finish(session, connection, message, route, id, qos, 0);
+  else decide(session, connection, message, route, id, qos);
+}
+
+function checkResponseTopic(zone: Zone, buf: Buffer): void {
+  checkControls(zone, buf.toString('utf8', scan.responseTopicAt, scan.responseTopicEnd), 'response topic');
 }
 
 /** The message expiry interval within the limit of the zone, in seconds. -1: the message does not expire. */
@@ -109,7 +114,7 @@ function limitedExpiry(expiry: number, route: Route, limit: number): number {
   return expiry > limit ? limit : expiry;
 }
 
-/** Decide whether the client may publish a message, and finish it. */
+/** Decide whether the client may publish a message to `$SYS`, or ask the hooks, and finish it. */
 function decide(
   session: Session,
   connection: Connection<Session>,
@@ -163,7 +168,8 @@ function finishLater(
 }
 
 /**
- * Route a message that the hooks have accepted, and acknowledge it.
+ * Route a message that the hooks have accepted, or store it until it is due, and acknowledge it. If anything persists it, the
+ * acknowledgement waits for the commit.
  * @param qos QoS of the PUBLISH packet; a hook may have changed the QoS of the message
  * @param reasonCode decision of the hooks
  */
@@ -180,58 +186,39 @@ function finish(
     refuseForbidden(session, connection, message, id, qos, reasonCode);
     return;
   }
-  const { ports } = session;
-  if (qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, route)) {
+  const { ports, log } = session;
+  const { ledger, publishing } = ports;
+  if (qos > 0 && ports.pressure.isRefusing && publishing.refuses(message, route)) {
     dropRefused(session, connection, message, id, qos, 'quota');
     return;
   }
-  if (ports.ledger !== undefined && qos > 0) {
-    finishPersisted(session, connection, message, route, id, qos, ports.ledger);
-    return;
-  }
-  const notedBefore = ports.ledger?.unwritten.noted ?? 0;
-  acknowledge(session, connection, qos, id, routeOrDelay(ports, message, route), 0);
-  if (ports.ledger !== undefined) connection.chargeUnwritten(ports.ledger, notedBefore);
-}
-
-/** Route a message, or store it until it is due. @returns the reason code of the acknowledgement */
-function routeOrDelay(ports: SessionPorts<Session>, message: Message, route: Route): number {
-  let code = 0;
-  if (route.kind === TopicKind.delayed) code = ports.publishing.delay(message);
-  else if (ports.publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
-  if (code >= 0x80) ports.metrics.counts[Metric.packetsPublishError]++;
-  return code;
-}
-
-/** Route a QoS 1 or 2 message of a broker with a store. If anything persists the message, the acknowledgement waits for the commit. */
-function finishPersisted(
-  session: Session,
-  connection: Connection<Session>,
-  message: Message,
-  route: Route,
-  id: number,
-  qos: QoS,
-  ledger: Ledger
-): void {
-  const { ports, log } = session;
-  const isIdPersisted = qos === 2 && log !== undefined;
-  if (
-    ledger.isFailed &&
-    (message.retain || isIdPersisted || route.kind === TopicKind.delayed || ports.routing.persistsAny(route))
-  ) {
+  const mayPersist = ledger !== undefined && qos > 0;
+  const isIdPersisted = mayPersist && qos === 2 && log !== undefined;
+  if (mayPersist && ledger.isFailed && (isIdPersisted || needsStore(ports, message, route))) {
     dropRefused(session, connection, message, id, qos, 'store_failed');
     return;
   }
-  const { promises } = ledger;
-  const notedBefore = ledger.unwritten.noted;
+  const promises = ledger === undefined ? 0 : ledger.promises;
+  const notedBefore = ledger === undefined ? 0 : ledger.unwritten.noted;
   // one commit persists the packet id and the effects of the message; if it fails, the client sends the message again as a new one
-  awaitCommit(message, ledger.ticket, isIdPersisted);
+  if (mayPersist) awaitCommit(message, ledger.ticket, isIdPersisted);
   if (isIdPersisted) log.flowChanged();
-  const code = routeOrDelay(ports, message, route);
-  const isPromised = ledger.promises !== promises;
-  if (!isPromised) awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later may not refuse it
-  acknowledge(session, connection, qos, id, code, isPromised ? ledger.ticket : 0);
-  connection.chargeUnwritten(ledger, notedBefore);
+  let code = 0;
+  if (route.kind === TopicKind.delayed) code = publishing.delay(message);
+  else if (publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
+  if (code >= 0x80) ports.metrics.counts[Metric.packetsPublishError]++;
+  let ticket = 0;
+  if (mayPersist) {
+    if (ledger.promises !== promises) ticket = ledger.ticket;
+    else awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later may not refuse it
+  }
+  acknowledge(session, connection, qos, id, code, ticket);
+  if (ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
+}
+
+/** Whether a QoS 1 or 2 message would be persisted: retained, delayed, or queued for a persisted session. */
+function needsStore({ routing }: SessionPorts<Session>, message: Message, route: Route): boolean {
+  return message.retain || route.kind === TopicKind.delayed || routing.persistsAny(route);
 }
 
 /** Drop a message that cannot be persisted or queued, and refuse it. The publisher may send it again. */
