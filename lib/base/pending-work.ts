@@ -4,14 +4,23 @@
  * The clock of the test kit waits after every timer until the count is zero.
  */
 export class WorkCount {
-  /** Set by a test clock, so that application code that itself waits for the clock does not count. */
-  watch: (<Q, A>(task: (request: Q) => A, request: Q) => A) | undefined = undefined;
+  #watch: (<Q, A>(task: (request: Q) => A, request: Q) => A) | undefined = undefined;
   #count = 0;
   #waiting: (() => void)[] = [];
 
   /** Number of pending operations. */
   get count(): number {
     return this.#count;
+  }
+
+  /** Let a test clock call the code of the application, so that code that itself waits for the clock does not count; undefined: no longer. */
+  watchedBy(watch: (<Q, A>(task: (request: Q) => A, request: Q) => A) | undefined): void {
+    this.#watch = watch;
+  }
+
+  /** True while a test clock calls the code of the application. */
+  get isWatched(): boolean {
+    return this.#watch !== undefined;
   }
 
   /** Count an operation that begins. */
@@ -29,7 +38,7 @@ export class WorkCount {
 
   /** Call code of the application, such as a hook. If it returns a promise, the promise counts as work until it settles. */
   run<Q, A>(task: (request: Q) => A, request: Q): A {
-    return this.watch === undefined ? this.during(task(request)) : this.watch(task, request);
+    return this.#watch === undefined ? this.during(task(request)) : this.#watch(task, request);
   }
 
   /** Count the answer of application code: if it is a promise, it counts as work until it settles. @returns the answer */

@@ -270,8 +270,7 @@ export class HookRegistry {
   ): A | Promise<A> {
     const work = this.#work;
     // the closure for each call is only made while a test clock is watching
-    if (work?.watch !== undefined)
-      return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
+    if (work?.isWatched) return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, abort), request);
     const answer = this.#ask(name, hook, request, onFailure, client, abort);
     return work === undefined ? answer : work.during(answer);
   }

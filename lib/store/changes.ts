@@ -64,7 +64,7 @@ export class Changes {
     this.#draft.clear();
     this.#isFolding = this.journals.isFoldDue(gathered, isTrial);
     this.#isPart = false;
-    this.journals.written = 0;
+    this.journals.written(0);
     if (this.#isFolding) this.#fold();
     else this.#writeJournal(commit);
     return this.#draft;
@@ -133,7 +133,7 @@ export class Changes {
     if (nested === empty) return;
     journal.unnest().put();
     draft.batch.put(journal.batch.keys[0], journal.batch.values[0] as Buffer);
-    this.journals.written = nested;
+    this.journals.written(nested);
   }
 
   #fold(): void {

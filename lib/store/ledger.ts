@@ -89,7 +89,7 @@ export class Ledger {
     this.#opened = new OpenStore(store, host, this.#changes.journals);
     this.#lazy = new FunctionTimer(() => this.#requestCommit());
     this.#foldLater = new FunctionTimer(() => {
-      this.#changes.journals.isFoldWanted = true;
+      this.#changes.journals.requestFold();
       this.#requestCommit();
     });
     this.#slow = new FunctionTimer(() => {
@@ -141,7 +141,7 @@ export class Ledger {
 
   /** Note that an item has changed, if nothing waits for the commit. @param bytes approximate size of the change */
   touch(item: Durable, bytes = 0): void {
-    this.unwritten.noted += bytes;
+    this.unwritten.note(bytes);
     if (item.isDirty) return;
     this.#changes.add(item);
     if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
@@ -149,7 +149,7 @@ export class Ledger {
 
   /** Note that an item has changed, if an acknowledgement waits for the commit `ticket`. @param bytes approximate size of the change */
   promise(item: Durable, bytes = 0): void {
-    this.unwritten.noted += bytes;
+    this.unwritten.note(bytes);
     this.promises++;
     if (!item.isDirty) this.#changes.add(item);
     this.#requestCommit();
@@ -324,11 +324,11 @@ export class Ledger {
   async #close(): Promise<void> {
     const changes = this.#changes;
     if (!this.#opened.isClaimed) return; // the store was never opened, and another ledger may use it
-    changes.journals.isFoldRefused = false;
+    changes.journals.retryFold();
     // journals that the store has no space to fold are folded after the next start
-    const hasWork = () => !changes.isEmpty || (changes.journals.count > 0 && !changes.journals.isFoldRefused);
+    const hasWork = () => !changes.isEmpty || changes.journals.canFold;
     while (this.#isBusy || (!this.isFailed && hasWork())) {
-      changes.journals.isFoldWanted = true;
+      changes.journals.requestFold();
       if (!this.#isBusy) this.#begin();
       if (this.#isBusy)
         await new Promise<void>((resolve) => {

@@ -26,8 +26,7 @@ interface Commits {
  * publisher that causes few bytes is not slowed down by others that cause many.
  */
 export class Unwritten {
-  /** Sum of all bytes that were ever added. The difference between two reads is what was caused in between. */
-  noted = 0;
+  #noted = 0;
   readonly #max: number;
   readonly #commits: Commits;
   /** The value of `noted` when the last commit began. */
@@ -43,9 +42,19 @@ export class Unwritten {
     this.#commits = commits;
   }
 
+  /** Sum of all bytes that were ever noted. The difference between two reads is what was caused in between. */
+  get noted(): number {
+    return this.#noted;
+  }
+
+  /** Note bytes that are to be written. */
+  note(bytes: number): void {
+    this.#noted += bytes;
+  }
+
   /** Bytes for the next commit. */
   get gathered(): number {
-    return this.noted - this.#begunAt;
+    return this.#noted - this.#begunAt;
   }
 
   /** True if the unwritten bytes exceed the limit, so that publishers may have to wait; see `isTooMuch`. */
@@ -56,7 +65,7 @@ export class Unwritten {
   /** Note that a commit has begun, which writes the gathered bytes. */
   begun(): void {
     this.#leaving = this.gathered;
-    this.#begunAt = this.noted;
+    this.#begunAt = this.#noted;
     this.#chargedLeaving = this.#charged;
     this.#charged = 0;
     this.#publishersLeaving = this.#publishers;

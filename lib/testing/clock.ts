@@ -144,13 +144,13 @@ export class VirtualClock implements Clock {
   /** Stop virtual time while this work is in progress. The kit calls this for its broker. */
   attach(work: WorkCount): void {
     this.#works = [...this.#works, work];
-    work.watch = (task, request) => this.#runCall(work, task, request);
+    work.watchedBy((task, request) => this.#runCall(work, task, request));
   }
 
   /** Undo `attach`: virtual time no longer stops for this work. */
   detach(work: WorkCount): void {
     this.#works = this.#works.filter((other) => other !== work);
-    work.watch = undefined;
+    work.watchedBy(undefined);
     if (this.#works.length === 1) this.#calls.disable();
   }
 
