@@ -3,6 +3,30 @@ import type { Rate } from '../base/options-table.ts';
 /** Not specified: a client that is paused for longer gives up the connection, and starts with a new limit on the next one. */
 const LONGEST_PAUSE_MS = 60_000;
 
+/** A rate option, as the token buckets use it. All buckets of an option share it. */
+class Refill {
+  /** What a full bucket holds. */
+  readonly capacity: number;
+  readonly #perMs: number;
+  readonly #lowest: number;
+
+  constructor(rate: Rate) {
+    this.capacity = rate.amount;
+    this.#perMs = rate.amount / rate.perMs;
+    this.#lowest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
+  }
+
+  /** What a bucket holds after it was refilled for a time and an amount was taken. */
+  take(left: number, elapsedMs: number, amount: number): number {
+    return Math.max(Math.min(this.capacity, left + elapsedMs * this.#perMs) - amount, this.#lowest);
+  }
+
+  /** Whole milliseconds until a bucket has no debt. */
+  pauseMs(left: number): number {
+    return left >= 0 ? 0 : Math.ceil(-left / this.#perMs);
+  }
+}
+
 /**
  * A token bucket that holds `rate.amount` and is refilled evenly over `rate.perMs`.
  *
@@ -10,17 +34,13 @@ const LONGEST_PAUSE_MS = 60_000;
  * limited to what a minute pays off, or `rate.perMs` if that is longer: a single chunk may exceed the amount many times.
  */
 export class RateLimit {
-  readonly #capacity: number;
-  readonly #perMs: number;
-  readonly #lowest: number;
+  readonly #refill: Refill;
   #left: number;
   #atMs = -Infinity;
 
   constructor(rate: Rate) {
-    this.#capacity = rate.amount;
-    this.#perMs = rate.amount / rate.perMs;
-    this.#lowest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
-    this.#left = rate.amount;
+    this.#refill = new Refill(rate);
+    this.#left = this.#refill.capacity;
   }
 
   /**
@@ -30,10 +50,9 @@ export class RateLimit {
    * @returns whole milliseconds to pause reading for; 0 for no pause
    */
   take(amount: number, nowMs: number): number {
-    const left = Math.min(this.#capacity, this.#left + (nowMs - this.#atMs) * this.#perMs) - amount;
-    this.#left = Math.max(left, this.#lowest);
+    this.#left = this.#refill.take(this.#left, nowMs - this.#atMs, amount);
     this.#atMs = nowMs;
-    return this.#left >= 0 ? 0 : Math.ceil(-this.#left / this.#perMs);
+    return this.#refill.pauseMs(this.#left);
   }
 }
 
@@ -45,27 +64,51 @@ interface RateLimitedReader {
   pauseFor(delayMs: number): void;
 }
 
-/** All rate limits of one connection: its own, and those of its zone. */
+/** The rate limits of a zone. */
+interface ZoneLimits {
+  /** Of each connection. */
+  readonly messages: Refill | undefined;
+  readonly bytes: Refill | undefined;
+  /** Of all connections together. */
+  readonly totalMessages: RateLimit | undefined;
+  readonly totalBytes: RateLimit | undefined;
+}
+
+/** All rate limits of one connection: its own, and those of its zone. Its two token buckets are fields, so that it is a single object. */
 export class RateLimits {
-  readonly #messages: readonly RateLimit[];
-  readonly #bytes: readonly RateLimit[];
+  readonly #limits: ZoneLimits;
+  #messagesLeft: number;
+  #bytesLeft: number;
+  #atMs = -Infinity;
   #lastMessages = 0;
   #lastBytes = 0;
 
-  constructor(messages: readonly RateLimit[], bytes: readonly RateLimit[]) {
-    this.#messages = messages;
-    this.#bytes = bytes;
+  constructor(limits: ZoneLimits) {
+    this.#limits = limits;
+    this.#messagesLeft = limits.messages?.capacity ?? 0;
+    this.#bytesLeft = limits.bytes?.capacity ?? 0;
   }
 
   /** Take what the connection has received since the last call, and pause reading if it was too much. */
   charge(reader: RateLimitedReader, nowMs: number): void {
-    const messages = reader.receivedMessages - this.#lastMessages;
-    const bytes = reader.receivedBytes - this.#lastBytes;
+    const { messages, bytes, totalMessages, totalBytes } = this.#limits;
+    const newMessages = reader.receivedMessages - this.#lastMessages;
+    const newBytes = reader.receivedBytes - this.#lastBytes;
+    const elapsedMs = nowMs - this.#atMs;
     this.#lastMessages = reader.receivedMessages;
     this.#lastBytes = reader.receivedBytes;
+    this.#atMs = nowMs;
     let pauseMs = 0;
-    for (const limit of this.#messages) pauseMs = Math.max(pauseMs, limit.take(messages, nowMs));
-    for (const limit of this.#bytes) pauseMs = Math.max(pauseMs, limit.take(bytes, nowMs));
+    if (messages !== undefined) {
+      this.#messagesLeft = messages.take(this.#messagesLeft, elapsedMs, newMessages);
+      pauseMs = messages.pauseMs(this.#messagesLeft);
+    }
+    if (bytes !== undefined) {
+      this.#bytesLeft = bytes.take(this.#bytesLeft, elapsedMs, newBytes);
+      pauseMs = Math.max(pauseMs, bytes.pauseMs(this.#bytesLeft));
+    }
+    if (totalMessages !== undefined) pauseMs = Math.max(pauseMs, totalMessages.take(newMessages, nowMs));
+    if (totalBytes !== undefined) pauseMs = Math.max(pauseMs, totalBytes.take(newBytes, nowMs));
     if (pauseMs > 0) reader.pauseFor(pauseMs);
   }
 }
@@ -80,21 +123,22 @@ interface RateSettings {
 
 /** Creates the rate limits of each connection. Connections of a zone share the limits `totalPublishLimit` and `totalRateLimit`. */
 export class ZoneRates {
-  readonly #shared = new Map<RateSettings, { messages: RateLimit[]; bytes: RateLimit[] }>();
+  readonly #zones = new Map<RateSettings, ZoneLimits>();
 
   /** The limits of a new connection in a zone. @returns undefined if the zone has no rate limits */
   of(zone: RateSettings): RateLimits | undefined {
     const { publishLimit, rateLimit, totalPublishLimit, totalRateLimit } = zone;
     if (!publishLimit && !rateLimit && !totalPublishLimit && !totalRateLimit) return undefined;
-    let shared = this.#shared.get(zone);
-    if (shared === undefined) {
-      shared = { messages: limitsOf(totalPublishLimit), bytes: limitsOf(totalRateLimit) };
-      this.#shared.set(zone, shared);
+    let limits = this.#zones.get(zone);
+    if (limits === undefined) {
+      limits = {
+        messages: publishLimit && new Refill(publishLimit),
+        bytes: rateLimit && new Refill(rateLimit),
+        totalMessages: totalPublishLimit && new RateLimit(totalPublishLimit),
+        totalBytes: totalRateLimit && new RateLimit(totalRateLimit)
+      };
+      this.#zones.set(zone, limits);
     }
-    return new RateLimits([...limitsOf(publishLimit), ...shared.messages], [...limitsOf(rateLimit), ...shared.bytes]);
+    return new RateLimits(limits);
   }
-}
-
-function limitsOf(rate: Rate | undefined): RateLimit[] {
-  return rate === undefined ? [] : [new RateLimit(rate)];
 }
