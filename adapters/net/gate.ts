@@ -124,10 +124,8 @@ export class Gate {
   readonly clock: Clock;
   readonly #acceptor: Acceptor;
   readonly #arriving = new Map<Duplex, Arrival>();
-  /** Sockets that were accepted and have not closed. */
-  #sockets = 0;
-  /** Those of them that no longer count towards `maxConnections`, because the broker has begun to close the connection. */
-  readonly #leaving = new Set<Duplex>();
+  /** Connections that count towards `maxConnections`: they have not closed, and the broker has not begun to close them. */
+  #places = 0;
   readonly #placeFreed: (this: Duplex) => void;
   readonly #onClose: (this: Duplex) => void;
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
@@ -149,23 +147,23 @@ export class Gate {
     this.#tokens = Math.max(settings.maxConnRate, 1);
     this.#filledAt = acceptor.clock.monotonic();
     const gate = this;
-    this.#placeFreed = function placeFreed() {
-      gate.#leaving.add(this);
-    };
     // one function for all sockets, because a closure for each would cost about 100 bytes per connection
+    this.#placeFreed = function placeFreed() {
+      gate.#freePlace(this);
+    };
     this.#onClose = function left() {
-      gate.#sockets--;
-      (this as Counted).placeFreed = ignore; // the broker may close the connection later
-      gate.#leaving.delete(this);
+      gate.#freePlace(this);
       gate.#descriptors.remove();
       const arrival = gate.#arriving.get(this);
       if (arrival !== undefined) gate.refuse(arrival, arrival.reason);
     };
   }
 
-  /** Connections that count towards `maxConnections`. */
-  get #placesTaken(): number {
-    return this.#sockets - this.#leaving.size;
+  /** The broker closes a connection, or its socket has closed. What comes first frees the place. */
+  #freePlace(socket: Counted): void {
+    if (socket.placeFreed === ignore) return;
+    socket.placeFreed = ignore;
+    this.#places--;
   }
 
   /**
@@ -179,12 +177,13 @@ export class Gate {
     local: KnownLocal | undefined,
     isStaged: boolean
   ): Arrival | undefined {
-    socket.on('error', ignore);
+    const isWaiting = isStaged || this.#waiting !== undefined;
+    if (isWaiting) socket.on('error', ignore); // else the broker listens in this turn, or the socket is destroyed
     const { maxConnections } = this.settings;
-    if (maxConnections > 0 && this.#placesTaken >= maxConnections) return this.#reject(socket, 'max_connections');
+    if (maxConnections > 0 && this.#places >= maxConnections) return this.#reject(socket, 'max_connections');
     if (!this.#hasToken()) return this.#reject(socket, 'max_conn_rate');
     if (!this.#descriptors.admits()) return this.#reject(socket, 'descriptors_short');
-    this.#sockets++;
+    this.#places++;
     this.#descriptors.add();
     socket.on('close', this.#onClose);
     const { remoteAddress, remotePort } = socket as Socket;
@@ -205,14 +204,14 @@ export class Gate {
       timer: undefined,
       acceptedAt: isStaged ? this.clock.monotonic() : undefined
     };
-    if (isStaged || this.#waiting !== undefined) {
-      this.#arriving.set(socket, arrival);
-      arrival.timer = this.clock.setTimeout(
-        () => this.refuse(arrival, 'handshake_timeout'),
-        isStaged ? this.#handshakeMs : this.settings.handshakeTimeout
-      );
-    }
+    if (isWaiting) this.#await(arrival, isStaged ? this.#handshakeMs : this.settings.handshakeTimeout);
     return arrival;
+  }
+
+  /** An arrival is not handed over at once: it must be within this time. */
+  #await(arrival: Arrival, withinMs: number): void {
+    this.#arriving.set(arrival.socket, arrival);
+    arrival.timer = this.clock.setTimeout(() => this.refuse(arrival, 'handshake_timeout'), withinMs);
   }
 
   /** Start the first stage of an arrival. Before `accept` it waits, and nothing is read or answered. */
@@ -239,7 +238,7 @@ export class Gate {
     const stream = arrival.stream as Counted;
     const socket = arrival.socket as Counted;
     socket.placeFreed = this.#placeFreed;
-    if (stream !== socket) stream.placeFreed = () => socket.placeFreed?.();
+    if (stream !== socket) forwardPlaceFreed(stream, socket);
     if (arrival.acceptedAt !== undefined) stream.acceptedAt = arrival.acceptedAt;
     const { zone, mountpoint, protocolVersions } = this.settings;
     try {
@@ -283,7 +282,7 @@ export class Gate {
     return {
       acceptors: 1,
       maxConnections: settings.maxConnections,
-      currentConnections: this.#placesTaken,
+      currentConnections: this.#places,
       shutdownCount: { ...shutdownCount }
     };
   }
@@ -333,6 +332,11 @@ export class Gate {
     this.#tokens--;
     return true;
   }
+}
+
+/** Report to the gate of the socket what the broker reports to a stream over it. Not in `handOver`, where it would allocate for every socket. */
+function forwardPlaceFreed(stream: Counted, socket: Counted): void {
+  stream.placeFreed = () => socket.placeFreed?.();
 }
 
 /** Listener for `error` events: without one, the error of a socket would end the process. The `close` event that follows is counted. */
