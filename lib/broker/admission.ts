@@ -106,11 +106,12 @@ export class Admission {
   }
 
   #preConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
+    if (this.#host.hooks.preConnect.length === 0) this.#authenticate(session, connection, packet);
+    else this.#askPreConnect(session, connection, packet);
+  }
+
+  #askPreConnect(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { hooks } = this.#host;
-    if (hooks.preConnect.length === 0) {
-      this.#authenticate(session, connection, packet);
-      return;
-    }
     const abort = new AbortController();
     const { client } = session;
     session.lifecycle.decidedBy(abort);
@@ -135,8 +136,7 @@ export class Admission {
   #authenticate(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
     const { hooks, metrics } = this.#host;
     metrics.counts[Metric.clientAuthenticate]++;
-    const { properties = {} } = packet;
-    const { client, lifecycle } = session;
+    const { client } = session;
     const { agreement } = client;
     const { zone } = agreement;
     const isPlain =
@@ -144,9 +144,12 @@ export class Admission {
     if (isPlain || isTrusted(client.transportInfo, zone)) {
       if (isPlain && client.username === undefined) metrics.counts[Metric.clientAuthAnonymous]++;
       this.#admit(session, connection, packet, { allow: true });
-      return;
-    }
-    const exchange = new Authentication(session, hooks, packet.password, false, {
+    } else this.#askAuthenticate(session, connection, packet);
+  }
+
+  #askAuthenticate(session: Session, connection: Connection<Session>, packet: ConnectPacket): void {
+    const { lifecycle } = session;
+    const exchange = new Authentication(session, this.#host.hooks, packet.password, false, {
       challenge: (data) => {
         if (!isWaiting(session, connection)) return;
         lifecycle.exchange(exchange);
@@ -166,7 +169,7 @@ export class Admission {
       }
     });
     lifecycle.decidedBy(exchange);
-    exchange.begin(properties.authenticationData);
+    exchange.begin(packet.properties?.authenticationData);
   }
 
   /** Close the connections whose CONNECT has not been accepted, because memory is short. Clients that return to a stored session are exempt. */
@@ -264,9 +267,7 @@ export class Admission {
     const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
     const loading = resumes ? stored.log?.load() : undefined;
     if (loading !== undefined) {
-      this.#after(loading, connection, () => {
-        if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
-      });
+      this.#enterLoaded(loading, session, connection, packet, approval);
       return;
     }
     const promises = ledger?.promises;
@@ -278,27 +279,56 @@ export class Admission {
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, connection);
     else this.#begin(session, stored);
-    const isHere = () => owner.connection === connection && !connection.isClosed; // otherwise a listener has ended it
-    const welcome = () => {
-      if (isHere()) {
-        connection.reader.limitRates(this.#rates.of(owner.client.agreement.zone));
-        this.#welcome(owner, connection, connack, resumes);
-        this.#waitForHooks(owner, connection);
-      }
-      if (superseded !== undefined) host.wills.publish(owner, superseded);
-      superseded = undefined;
-      if (!isHere()) return;
-      host.subscribing.autoSubscribe(owner);
-      owner.delivery.pump();
-    };
     if (ledger === undefined || ledger.promises === promises) {
-      welcome();
+      this.#serve(owner, connection, connack, resumes, superseded);
       return;
     }
     // The same commit removes the will of the previous connection from the store and must contain the effects of its publication.
     if (superseded !== undefined) host.wills.publish(owner, superseded);
-    superseded = undefined;
-    if (isHere()) this.#after(ledger.committed(ledger.ticket), connection, welcome, !resumes);
+    if (isServed(owner, connection)) this.#serveCommitted(ledger, owner, connection, connack, resumes);
+  }
+
+  #enterLoaded(
+    loading: Promise<void>,
+    session: Session,
+    connection: Connection<Session>,
+    packet: ConnectPacket,
+    approval: Approval
+  ): void {
+    this.#after(loading, connection, () => {
+      if (isWaiting(session, connection)) this.#enter(session, connection, packet, approval);
+    });
+  }
+
+  #serveCommitted(
+    ledger: Ledger,
+    owner: Session,
+    connection: Connection<Session>,
+    connack: Buffer,
+    resumes: boolean
+  ): void {
+    const serve = () => this.#serve(owner, connection, connack, resumes, undefined);
+    this.#after(ledger.committed(ledger.ticket), connection, serve, !resumes);
+  }
+
+  /** Send CONNACK, and all that the client is to receive after it. @param superseded the will of the connection that was taken over */
+  #serve(
+    owner: Session,
+    connection: Connection<Session>,
+    connack: Buffer,
+    resumes: boolean,
+    superseded: WillState | undefined
+  ): void {
+    const host = this.#host;
+    if (isServed(owner, connection)) {
+      connection.reader.limitRates(this.#rates.of(owner.client.agreement.zone));
+      this.#welcome(owner, connection, connack, resumes);
+      this.#waitForHooks(owner, connection);
+    }
+    if (superseded !== undefined) host.wills.publish(owner, superseded);
+    if (!isServed(owner, connection)) return;
+    host.subscribing.autoSubscribe(owner);
+    owner.delivery.pump();
   }
 
   /**
@@ -421,6 +451,11 @@ export class Admission {
 
 function isWaiting(session: Session, connection: Connection<Session>): boolean {
   return session.state === 'idle' && session.connection === connection && !connection.isClosed;
+}
+
+/** Whether the connection is still that of the session. Otherwise a listener of the app has ended it. */
+function isServed(owner: Session, connection: Connection<Session>): boolean {
+  return owner.connection === connection && !connection.isClosed;
 }
 
 function sendAuth(

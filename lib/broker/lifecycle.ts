@@ -89,7 +89,8 @@ export class Lifecycle {
 
   /** Whether streams are accepted: the broker is started, or starting. */
   get isOpen(): boolean {
-    return this.state === 'connected' || this.#actor.getSnapshot().value === 'idle.starting';
+    const { value } = this.#actor.getSnapshot();
+    return value === 'connected.accepting' || value === 'idle.starting';
   }
 
   /** See `Broker.start`. */

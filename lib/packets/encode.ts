@@ -23,6 +23,10 @@ import { byteLength, writeBinary, writeString } from './write.ts';
 /** A complete PINGREQ. The buffer is shared; do not write to it. */
 const PINGREQ: Buffer = Buffer.from([PacketType.pingreq << 4, 0]);
 
+/** The CONNACKs of 3.x that accept a client, without and with Session Present. The buffers are shared; do not write to them. */
+const ACCEPTED: Buffer = Buffer.from([PacketType.connack << 4, 2, 0, 0]);
+const ACCEPTED_PRESENT: Buffer = Buffer.from([PacketType.connack << 4, 2, 1, 0]);
+
 /** A complete PINGRESP. The buffer is shared; do not write to it. */
 export const PINGRESP: Buffer = Buffer.from([PacketType.pingresp << 4, 0]);
 
@@ -76,8 +80,8 @@ export function encodeConnack(packet: ConnackPacket, version: ProtocolVersion): 
   if (version !== 5) {
     const code = packet.reasonCode <= 5 ? packet.reasonCode : REFUSALS_BY_CODE.get(packet.reasonCode)?.returnCode;
     if (code === undefined) return NOTHING;
-    // MQTT 3.1 reserves this byte.
-    return Buffer.from([PacketType.connack << 4, 2, version === 3 ? 0 : sessionPresent, code]);
+    if (code !== 0) return Buffer.from([PacketType.connack << 4, 2, 0, code]);
+    return version === 3 || sessionPresent === 0 ? ACCEPTED : ACCEPTED_PRESENT; // MQTT 3.1 reserves this byte
   }
   const block = propertiesLength(packet.properties);
   const remaining = 2 + varintLength(block) + block;
