@@ -1,5 +1,6 @@
 import '../base/async-dispose.ts';
 import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
 import type { Inspection } from '../base/inspection.ts';
@@ -7,6 +8,7 @@ import { checkNames, checkObject, unknownName } from '../base/options-table.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
+import { localPair } from '../client/local-stream.ts';
 import type { ClientOptions } from '../client/options.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName } from '../events/catalogue.ts';
 import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
@@ -36,6 +38,8 @@ import { VERSION } from './version.ts';
 export let engineOf: (broker: Broker) => Engine;
 /** The filters of active `broker.subscribe` and `broker.messages` subscriptions, one per handler. Not public: the test kit uses it. */
 export let handledFiltersOf: (broker: Broker) => string[];
+/** Serve a client within this process over a stream, as `Broker.handle` does. Not public: the test kit uses it. */
+export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Partial<TransportInfo>) => void;
 
 /**
  * An MQTT broker in this process.
@@ -71,6 +75,7 @@ export class Broker {
   static {
     engineOf = (broker) => broker.#engine;
     handledFiltersOf = (broker) => broker.#subscriptions.filters();
+    serveLocal = (broker, stream, transportInfo) => broker.#serve(stream, { transport: 'local', ...transportInfo });
   }
 
   /**
@@ -190,13 +195,20 @@ export class Broker {
         'STREAM_IN_USE',
         'this stream is in use already; pass a separate stream for each connection'
       );
-    if (!this.#lifecycle.isOpen) {
+    if (transportInfo === undefined && !this.#lifecycle.isOpen && isAccepted(stream)) {
       stream.destroy();
-      if (transportInfo !== undefined || !isAccepted(stream)) throw notStarted();
       this.failed(notStarted(), 'accepting a connection');
       return;
     }
-    const known = transportInfo ?? transportInfoOf(stream);
+    this.#serve(stream, transportInfo ?? transportInfoOf(stream));
+  }
+
+  /** See `handle`. */
+  #serve(stream: ByteStream, known: TransportInfo): void {
+    if (!this.#lifecycle.isOpen) {
+      stream.destroy();
+      throw notStarted();
+    }
     const zone = this.settings.zones.get(known.zone ?? DEFAULT_ZONE);
     if (zone === undefined) {
       stream.destroy();
@@ -233,7 +245,7 @@ export class Broker {
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
     checkObject(transportInfo, 'transportInfo');
     const [ours, theirs] = duplexPair(this.work);
-    this.handle(ours, { transport: 'local', ...transportInfo });
+    this.#serve(ours, { transport: 'local', ...transportInfo });
     return theirs;
   }
 
@@ -243,8 +255,11 @@ export class Broker {
    */
   async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
     checkObject(options, 'options');
-    const { transportInfo, ...rest } = options;
-    return connectClient(this.stream(transportInfo), { clock: this.clock, ...rest });
+    const { transportInfo = {}, ...rest } = options;
+    checkObject(transportInfo, 'transportInfo');
+    const [ours, theirs] = localPair(this.work);
+    this.#serve(ours, { transport: 'local', ...transportInfo });
+    return connectClient(theirs, { clock: this.clock, ...rest });
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import { type Connection, isAttached } from '../connection/connection.ts';
 import type { Announcer } from '../events/announcer.ts';
@@ -26,7 +26,7 @@ export class Connections {
   readonly all = new Set<Connection<Session>>();
   readonly #host: ConnectionsHost;
   /** Streams that arrived while the broker was starting. */
-  readonly #early = new Map<Duplex, readonly [transportInfo: TransportInfo, zone: Zone]>();
+  readonly #early = new Map<ByteStream, readonly [transportInfo: TransportInfo, zone: Zone]>();
   /** Number of connections that count towards `maxConnections`; those that are closing do not. */
   #places = 0;
   #onAllClosed: (() => void) | undefined = undefined;
@@ -36,12 +36,12 @@ export class Connections {
   }
 
   /** Whether a stream was passed to the broker before. */
-  has(stream: Duplex): boolean {
+  has(stream: ByteStream): boolean {
     return isAttached(stream) || this.#early.has(stream);
   }
 
   /** Begin to serve a stream. */
-  open(stream: Duplex, transportInfo: TransportInfo, zone: Zone): void {
+  open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): void {
     const { settings, metrics, life, time, turn } = this.#host;
     const { maxConnections } = settings;
     const isFull = maxConnections > 0 && this.#places + this.#early.size >= maxConnections;

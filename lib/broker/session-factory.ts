@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import type { SessionActions } from '../session/actions.ts';
@@ -26,7 +26,7 @@ export class SessionFactory {
   }
 
   /** Begin a session in `idle` with a stream. */
-  begin(stream: Duplex, transportInfo: TransportInfo, zone: Zone): Session {
+  begin(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): Session {
     const session = new Session(this.#ports, new SessionClient(zone, transportInfo), stream);
     session.lifecycle.start(this.#startActor(session.lifecycle, 'session'));
     return session;

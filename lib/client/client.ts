@@ -1,5 +1,5 @@
 import '../base/async-dispose.ts';
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import { systemClock } from '../base/clock.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
@@ -41,7 +41,7 @@ const DEFAULT_HIGH_WATER_MARK = 1_000;
  * @throws Refused CONNECT_REFUSED with the reason code of the CONNACK; BrokerError CONNECTION_CLOSED if the stream closes before; the
  *   reason of the signal if it aborts; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, DURATION_INVALID
  */
-export async function connectClient(stream: Duplex, options: ClientOptions = {}): Promise<Client> {
+export async function connectClient(stream: ByteStream, options: ClientOptions = {}): Promise<Client> {
   let client: Client;
   try {
     checkClientOptions(options);
@@ -75,7 +75,7 @@ export class Client {
   #connecting: Pending<Client> | undefined;
 
   /** Use `connectClient` or `broker.connect` instead. */
-  constructor(stream: Duplex, options: ClientOptions) {
+  constructor(stream: ByteStream, options: ClientOptions) {
     const clock = options.clock?.internal ?? options.clock ?? systemClock;
     this.#options = options;
     this.session = options.session ?? new ClientSession();

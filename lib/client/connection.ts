@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError } from '../base/errors.ts';
 import { asError } from '../events/events.ts';
@@ -26,7 +26,7 @@ export interface ConnectionOwner {
 /** The network connection of a client: packets over a stream, from the CONNECT until one side closes the stream. */
 export class ClientConnection {
   readonly version: ProtocolVersion;
-  readonly #stream: Duplex;
+  readonly #stream: ByteStream;
   readonly #clock: Clock;
   readonly #owner: ConnectionOwner;
   readonly #reader: PacketReader;
@@ -38,7 +38,7 @@ export class ClientConnection {
   #isClosing = false;
   #isClosed = false;
 
-  constructor(stream: Duplex, options: ClientOptions, clock: Clock, owner: ConnectionOwner) {
+  constructor(stream: ByteStream, options: ClientOptions, clock: Clock, owner: ConnectionOwner) {
     this.#stream = stream;
     this.#clock = clock;
     this.#owner = owner;

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { BaseTimer } from '../base/timing-wheel.ts';
 import { asError } from '../events/events.ts';
@@ -20,16 +20,16 @@ const LINGER_BYTES = 262_144;
 
 const CONNECTION = Symbol('connection');
 
-type Attached = Duplex & GatheringStream & CountedStream & { [CONNECTION]?: Connection<ConnectionOwner> };
+type Attached = ByteStream & GatheringStream & CountedStream & { [CONNECTION]?: Connection<ConnectionOwner> };
 
 /** Whether a connection reads this stream, or did so before. */
-export function isAttached(stream: Duplex): boolean {
+export function isAttached(stream: ByteStream): boolean {
   return (stream as Attached)[CONNECTION] !== undefined;
 }
 
 /** The bytes in and out of one client: what it sends (`reader`), what it is sent (`writer`), and how the stream begins and ends. */
 export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> {
-  readonly stream: Duplex;
+  readonly stream: ByteStream;
   readonly ports: ConnectionPorts<S>;
   readonly reader: Reader<S>;
   readonly writer: Writer<S>;
@@ -47,7 +47,7 @@ export class Connection<S extends ConnectionOwner> implements ConnectionCore<S> 
   #hasPlace = true;
   #linger: Linger | undefined = undefined;
 
-  constructor(stream: Duplex, ports: ConnectionPorts<S>, session: S, maxPacketSize: number) {
+  constructor(stream: ByteStream, ports: ConnectionPorts<S>, session: S, maxPacketSize: number) {
     this.stream = stream;
     this.ports = ports;
     this.session = session;

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import { type Frame, outputSlab, reserve } from '../packets/message.ts';
 
 /** Frames of at least this size are written without being copied. */
@@ -59,7 +59,7 @@ export function endTurn(): void {
  * @param bytes size of the output
  * @returns the result of the last `stream.write`: false if the stream has enough unsent bytes
  */
-export function writeOutput(output: Output, bytes: number, stream: Duplex): boolean {
+export function writeOutput(output: Output, bytes: number, stream: ByteStream): boolean {
   const { frames, marks, count } = output;
   if (count > 1 || marks[0] !== -1) {
     if (bytes < LARGE_BYTES || !hasLarge(frames, count)) return stream.write(gather(output, bytes));
@@ -206,7 +206,7 @@ export function markedCopy(frame: Frame, value: number): Buffer {
 }
 
 /** Write an output with large frames in one system call. Only the head of a large frame is copied; small frames are gathered. */
-function writePieces(frames: (Frame | undefined)[], marks: number[], count: number, stream: Duplex): boolean {
+function writePieces(frames: (Frame | undefined)[], marks: number[], count: number, stream: ByteStream): boolean {
   let more = true;
   stream.cork();
   for (let i = 0; i < count; ) {

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ProtocolError } from '../base/errors.ts';
 import type { TimeReading } from '../base/time-reading.ts';
@@ -43,7 +43,7 @@ export interface ConnectionOwner {
 
 /** What the parts of a connection, and the broker through `ConnectionPorts`, see of it. `Connection` implements it. */
 export interface ConnectionCore<S extends ConnectionOwner> extends PausedConnection {
-  readonly stream: Duplex;
+  readonly stream: ByteStream;
   readonly ports: ConnectionPorts<S>;
   /** The session that handles the packets. */
   readonly session: S;

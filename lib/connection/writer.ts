@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import { asError } from '../events/events.ts';
 import { Metric } from '../events/metrics.ts';
 import type { Frame } from '../packets/message.ts';
@@ -12,7 +12,7 @@ const EARLY_FLUSH_BYTES = 131_072;
 const MAX_UNREAD_ANSWERS = 65_536;
 
 /** A socket of Node.js knows how many bytes of its pending writes have not been passed to the operating system. */
-type MaybeSocket = Duplex & { readonly _handle?: { readonly writeQueueSize?: number } | null };
+type MaybeSocket = ByteStream & { readonly _handle?: { readonly writeQueueSize?: number } | null };
 
 /** A stream that has too many unsent bytes, when progress was last checked. */
 interface Stall {

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
@@ -51,7 +51,7 @@ export class Session implements ConnectionOwner {
   #isCountedPersistent = false;
 
   /** @param stream undefined for a session from the store */
-  constructor(ports: SessionPorts<Session>, client: SessionClient, stream: Duplex | undefined) {
+  constructor(ports: SessionPorts<Session>, client: SessionClient, stream: ByteStream | undefined) {
     this.ports = ports;
     this.client = client;
     this.delivery = new Delivery(ports, this);

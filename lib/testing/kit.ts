@@ -1,9 +1,11 @@
 import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound } from '../base/errors.ts';
-import { Broker, engineOf, handledFiltersOf } from '../broker/broker.ts';
+import { Broker, engineOf, handledFiltersOf, serveLocal } from '../broker/broker.ts';
 import type { BrokerOptions } from '../broker/options.ts';
 import { type Client, connectClient } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
+import { localPair } from '../client/local-stream.ts';
 import type { ClientOptions } from '../client/options.ts';
 import type { Hook, Refusal } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
@@ -91,7 +93,7 @@ export class TestBroker {
   readonly #links: Link[] = [];
   readonly #linkOf = new Map<object, Link>();
   /** The broker's ends of the streams that the kit created. */
-  readonly #ends = new WeakSet<Duplex>();
+  readonly #ends = new WeakSet<ByteStream>();
   readonly #expectations = new Set<Expectation>();
   readonly #intervals = new Map<number, unknown>();
   #refusals: { readonly clientId: string | undefined; readonly refusal: Refusal }[] = [];
@@ -122,19 +124,28 @@ export class TestBroker {
    */
   async connect(options: ClientOptions & { readonly transportInfo?: Partial<TransportInfo> } = {}): Promise<Client> {
     const { transportInfo, ...rest } = options;
-    const stream = this.stream(transportInfo);
+    const [end, stream] = localPair(this.broker.work);
+    const link = this.#open(end, stream, transportInfo);
     const client = await connectClient(stream, {
       clientId: `client-${++this.#lastClient}`,
       clock: this.clock,
       ...rest
     });
-    this.#linkOf.set(client, this.#linkOf.get(stream) as Link);
+    if (link !== undefined) this.#linkOf.set(client, link);
     return client;
   }
 
   /** Open a stream to the broker for any client: `new mqtt.MqttClient(() => kit.stream(), options)`. */
   stream(transportInfo: Partial<TransportInfo> = {}): Duplex {
     const [end, client] = duplexPair(this.broker.work);
+    const link = this.#open(end, client, transportInfo);
+    if (link !== undefined) this.#linkOf.set(client, link);
+    return client;
+  }
+
+  /** Connect a client's stream to the broker over a link. @param end the peer of the client's stream @returns undefined: it is refused */
+  #open(end: ByteStream, client: ByteStream, transportInfo: Partial<TransportInfo> | undefined): Link | undefined {
+    const { work } = this.broker;
     if (!this.#isReachable) {
       end.destroy();
       client.destroy(
@@ -142,18 +153,17 @@ export class TestBroker {
           code: 'ECONNREFUSED'
         })
       );
-      return client;
+      return undefined;
     }
-    const [ours, theirs] = duplexPair(this.broker.work);
+    const [ours, theirs] = localPair(work);
     this.#ends.add(ours);
-    this.broker.handle(ours, { transport: 'local', ...transportInfo });
+    serveLocal(this.broker, ours, transportInfo ?? {});
     const link = new Link(end, theirs, this.clock, () => {
       client.destroy();
       this.#loseConnection(ours);
     });
     this.#links.push(link);
-    this.#linkOf.set(client, link);
-    return client;
+    return link;
   }
 
   /**
@@ -272,7 +282,7 @@ export class TestBroker {
   }
 
   /** Make the broker notice at once that a connection is lost. A will that it publishes counts for expectations of the same turn. */
-  #loseConnection(ours: Duplex): void {
+  #loseConnection(ours: ByteStream): void {
     const { broker } = this;
     const connection = [...engineOf(broker).connections.all].find(({ stream }) => stream === ours);
     if (connection === undefined) return;

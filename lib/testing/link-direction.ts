@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, nearest } from '../base/options-table.ts';
@@ -44,8 +44,8 @@ type PacketListener = (packet: Buffer, isDropped: boolean) => void;
  * A fault delays, duplicates or drops bytes. The bytes of an incomplete packet are forwarded as they arrive.
  */
 export class LinkDirection {
-  readonly #from: Duplex;
-  readonly #to: Duplex;
+  readonly #from: ByteStream;
+  readonly #to: ByteStream;
   readonly #clock: Clock;
   readonly #onPacket: PacketListener;
   #faults: Fault[] = [];
@@ -62,7 +62,7 @@ export class LinkDirection {
   #parts: Buffer[] = [];
   #packetFault: FaultKind | undefined;
 
-  constructor(from: Duplex, to: Duplex, clock: Clock, onPacket: PacketListener) {
+  constructor(from: ByteStream, to: ByteStream, clock: Clock, onPacket: PacketListener) {
     this.#from = from;
     this.#to = to;
     this.#clock = clock;

@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { type Duration, durationMs } from '../base/options-table.ts';
@@ -43,8 +43,8 @@ const ACKS: readonly Command[] = ['puback', 'pubrec', 'pubrel', 'pubcomp'];
  * OPTION_UNKNOWN, OPTION_INVALID or DURATION_INVALID.
  */
 export class Link {
-  readonly #client: Duplex;
-  readonly #broker: Duplex;
+  readonly #client: ByteStream;
+  readonly #broker: ByteStream;
   readonly #clock: Clock;
   readonly #directions: { readonly [D in Direction]: LinkDirection };
   #log: LogRecord[] = [];
@@ -58,7 +58,7 @@ export class Link {
    * @param broker the peer of the broker's stream
    * @param closeEnds closes the streams of both the client and the broker at once
    */
-  constructor(client: Duplex, broker: Duplex, clock: Clock, closeEnds: () => void) {
+  constructor(client: ByteStream, broker: ByteStream, clock: Clock, closeEnds: () => void) {
     this.#closeEnds = closeEnds;
     this.#client = client;
     this.#broker = broker;

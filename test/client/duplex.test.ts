@@ -1,147 +1,192 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import type { ByteStream } from '../../lib/base/byte-stream.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
 import { duplexPair } from '../../lib/client/duplex.ts';
+import { localPair } from '../../lib/client/local-stream.ts';
 
 const immediate = () => new Promise((resolve) => setImmediate(resolve));
 
-function collect(stream: Duplex): Buffer[] {
+function collect(stream: ByteStream): Buffer[] {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   return chunks;
 }
 
-describe('duplexPair', () => {
-  it('transfers bytes in order in both directions', async () => {
-    const [a, b] = duplexPair();
-    const atA = collect(a);
-    const atB = collect(b);
-    for (let i = 0; i < 100; i++) {
-      a.write(Buffer.from([i]));
-      b.write(Buffer.from([255 - i]));
-    }
-    await immediate();
-    assert.deepEqual([...Buffer.concat(atB)], [...Array(100).keys()]);
-    assert.deepEqual(
-      [...Buffer.concat(atA)],
-      [...Array(100).keys()].map((i) => 255 - i)
-    );
-  });
+function emitted(stream: ByteStream, event: 'drain' | 'end' | 'close'): Promise<void> {
+  return new Promise((resolve) => stream.on(event, resolve));
+}
 
-  it('runs no code of the reader inside a write', async () => {
-    const [a, b] = duplexPair();
-    const atB = collect(b);
-    b.resume();
-    await immediate();
-    a.write('x');
-    assert.equal(atB.length, 0);
-    await immediate();
-    assert.equal(atB.length, 1);
-  });
+/** Both kinds of pairs behave in the same way. */
+const PAIRS = { duplexPair, localPair: (work = new WorkCount()) => localPair(work) };
 
-  it('makes the writer wait while the reader is paused, and drains when it resumes', async () => {
-    const [a, b] = duplexPair();
-    b.pause();
-    const block = Buffer.alloc(16_384);
-    let writes = 0;
-    while (a.write(block) && writes < 1000) writes++;
-    await immediate();
-    while (a.write(block) && writes < 1000) writes++;
-    await immediate();
-    assert.ok(writes < 12, `${writes} writes went through`);
-    assert.ok(a.writableLength >= 65_536);
-    const atB = collect(b);
-    b.resume();
-    await once(a, 'drain');
-    await immediate();
-    assert.equal(a.writableLength, 0);
-    assert.equal(Buffer.concat(atB).length % block.length, 0);
-  });
-
-  it('ends the other side after the bytes that were written', async () => {
-    const [a, b] = duplexPair();
-    const atB = collect(b);
-    a.resume();
-    const closed = Promise.all([once(b, 'end'), once(a, 'close'), once(b, 'close')]);
-    a.write('last words');
-    a.end();
-    await closed;
-    assert.equal(Buffer.concat(atB).toString(), 'last words');
-  });
-
-  it('delivers the bytes that were written before destroy(), then closes the other side', async () => {
-    const [a, b] = duplexPair();
-    const atB = collect(b);
-    a.write('bye');
-    a.destroy();
-    await once(b, 'close');
-    assert.equal(Buffer.concat(atB).toString(), 'bye');
-  });
-
-  it('resets the other side if it is destroyed with an error', async () => {
-    const [a, b] = duplexPair();
-    const failed = once(b, 'error') as Promise<[NodeJS.ErrnoException]>;
-    a.on('error', () => {});
-    a.destroy(new Error('cable'));
-    const [error] = await failed;
-    assert.equal(error.code, 'ECONNRESET');
-    assert.equal(b.destroyed, true);
-  });
-
-  it('discards bytes that are written after the peer was destroyed', async () => {
-    const [a, b] = duplexPair();
-    b.destroy();
-    await new Promise<void>((resolve, reject) => {
-      a.on('error', reject);
-      a.write('nobody there', () => resolve());
+for (const [name, pair] of Object.entries(PAIRS))
+  describe(name, () => {
+    it('transfers bytes in order in both directions', async () => {
+      const [a, b] = pair();
+      const atA = collect(a);
+      const atB = collect(b);
+      for (let i = 0; i < 100; i++) {
+        a.write(Buffer.from([i]));
+        b.write(Buffer.from([255 - i]));
+      }
+      await immediate();
+      assert.deepEqual([...Buffer.concat(atB)], [...Array(100).keys()]);
+      assert.deepEqual(
+        [...Buffer.concat(atA)],
+        [...Array(100).keys()].map((i) => 255 - i)
+      );
     });
-    a.resume();
-    await once(a, 'close');
+
+    it('runs no code of the reader inside a write', async () => {
+      const [a, b] = pair();
+      const atB = collect(b);
+      b.resume();
+      await immediate();
+      a.write(Buffer.from('x'));
+      assert.equal(atB.length, 0);
+      await immediate();
+      assert.equal(atB.length, 1);
+    });
+
+    it('makes the writer wait while the reader is paused, and drains when it resumes', async () => {
+      const [a, b] = pair();
+      b.pause();
+      const block = Buffer.alloc(16_384);
+      let writes = 0;
+      while (a.write(block) && writes < 1000) writes++;
+      await immediate();
+      while (a.write(block) && writes < 1000) writes++;
+      await immediate();
+      assert.ok(writes < 12, `${writes} writes went through`);
+      assert.ok(a.writableLength >= 65_536);
+      const atB = collect(b);
+      b.resume();
+      await emitted(a, 'drain');
+      await immediate();
+      assert.equal(a.writableLength, 0);
+      assert.equal(Buffer.concat(atB).length % block.length, 0);
+    });
+
+    it('ends the other side after the bytes that were written', async () => {
+      const [a, b] = pair();
+      const atB = collect(b);
+      a.resume();
+      const closed = Promise.all([emitted(b, 'end'), emitted(a, 'close'), emitted(b, 'close')]);
+      a.write(Buffer.from('last words'));
+      a.end();
+      await closed;
+      assert.equal(Buffer.concat(atB).toString(), 'last words');
+    });
+
+    it('delivers the bytes that were written before destroy(), then closes the other side', async () => {
+      const [a, b] = pair();
+      const atB = collect(b);
+      a.write(Buffer.from('bye'));
+      a.destroy();
+      await emitted(b, 'close');
+      assert.equal(Buffer.concat(atB).toString(), 'bye');
+    });
+
+    it('resets the other side if it is destroyed with an error', async () => {
+      const [a, b] = pair();
+      const failed = new Promise<NodeJS.ErrnoException>((resolve) => b.on('error', resolve));
+      a.on('error', () => {});
+      a.destroy(new Error('cable'));
+      const error = await failed;
+      assert.equal(error.code, 'ECONNRESET');
+      assert.equal(b.destroyed, true);
+    });
+
+    it('discards bytes that are written after the peer was destroyed', async () => {
+      const [a, b] = pair();
+      b.destroy();
+      await immediate();
+      const closed = new Promise<void>((resolve, reject) => {
+        a.on('error', reject);
+        a.on('close', resolve);
+      });
+      a.write(Buffer.from('nobody there'));
+      await immediate();
+      assert.equal(a.writableLength, 0);
+      a.resume();
+      await closed;
+    });
+
+    it('survives end() and destroy() in the same turn on both sides', async () => {
+      const [a, b] = pair();
+      collect(a);
+      collect(b);
+      const closed = Promise.all([emitted(a, 'close'), emitted(b, 'close')]);
+      for (const stream of [a, b]) {
+        stream.write(Buffer.from('x'));
+        stream.end();
+      }
+      a.destroy();
+      b.destroy();
+      await closed;
+    });
+
+    it('ends a paused reader only when it has read everything', async () => {
+      const [a, b] = pair();
+      const seen: string[] = [];
+      b.on('data', (chunk) => seen.push(chunk.toString()));
+      b.on('end', () => seen.push('end'));
+      b.pause();
+      a.write(Buffer.from('x'));
+      a.end();
+      await immediate();
+      assert.deepEqual([seen, b.readableEnded], [[], false]);
+      b.resume();
+      await emitted(b, 'close');
+      assert.deepEqual([seen, b.readableEnded], [['x', 'end'], true]);
+    });
+
+    it('drains when the peer is destroyed', async () => {
+      const [a, b] = pair();
+      b.pause();
+      while (a.write(Buffer.alloc(50_000)));
+      await immediate();
+      while (a.write(Buffer.alloc(50_000)));
+      await immediate();
+      assert.equal(a.writableNeedDrain, true);
+      b.destroy();
+      await emitted(a, 'drain');
+      assert.equal(a.writableLength, 0);
+    });
   });
 
-  it('survives end() and destroy() in the same turn on both sides', async () => {
-    const [a, b] = duplexPair();
-    collect(a);
-    collect(b);
-    const closed = Promise.all([once(a, 'close'), once(b, 'close')]);
-    a.end('x');
-    b.end('y');
-    a.destroy();
-    b.destroy();
-    await closed;
-  });
-});
+for (const [name, pair] of Object.entries(PAIRS))
+  describe(`the work count of a ${name}`, () => {
+    it('counts bytes from the write until the reader gets them', async () => {
+      const work = new WorkCount();
+      const [a, b] = pair(work);
+      collect(b);
+      assert.equal(work.count, 0);
+      a.write(Buffer.from('x'));
+      assert.equal(work.count, 1);
+      await work.settled();
+      assert.equal(work.count, 0);
+    });
 
-describe('the work count of a pair', () => {
-  it('counts bytes from the write until the reader gets them', async () => {
-    const work = new WorkCount();
-    const [a, b] = duplexPair(work);
-    collect(b);
-    assert.equal(work.count, 0);
-    a.write('x');
-    assert.equal(work.count, 1);
-    await work.settled();
-    assert.equal(work.count, 0);
-  });
-
-  it('does not count bytes that wait for a paused reader, and counts them again when it resumes', async () => {
-    const work = new WorkCount();
-    const [a, b] = duplexPair(work);
-    b.on('data', () => {});
-    b.pause();
-    a.write(Buffer.alloc(200_000));
-    a.write(Buffer.alloc(200_000));
-    await work.settled();
-    await immediate();
-    assert.equal(work.count, 0);
-    b.resume();
-    assert.equal(work.count, 1);
-    await work.settled();
-    assert.equal(b.readableLength, 0);
+    it('does not count bytes that wait for a paused reader, and counts them again when it resumes', async () => {
+      const work = new WorkCount();
+      const [a, b] = pair(work);
+      const chunks = collect(b);
+      b.pause();
+      a.write(Buffer.alloc(200_000));
+      a.write(Buffer.alloc(200_000));
+      await work.settled();
+      await immediate();
+      assert.equal(work.count, 0);
+      b.resume();
+      assert.equal(work.count, 1);
+      await work.settled();
+      assert.equal(Buffer.concat(chunks).length, 400_000);
+    });
   });
 
+describe('the work count of a duplexPair that is read in other ways', () => {
   it('returns to zero if a reader calls read(), pauses midway, or is destroyed', async () => {
     const work = new WorkCount();
     for (const action of ['read', 'halfway', 'destroy', 'fail', 'iterate'] as const) {

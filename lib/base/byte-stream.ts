@@ -1,0 +1,27 @@
+/**
+ * What connections and clients use of a stream of bytes. A Duplex of Node.js has these members, and so has a `LocalStream`. They mean what
+ * they mean for a Duplex that does not allow half-open connections.
+ */
+export interface ByteStream {
+  readonly destroyed: boolean;
+  /** The error that the stream was destroyed with. */
+  readonly errored: Error | null;
+  readonly readableEnded: boolean;
+  readonly writable: boolean;
+  readonly writableEnded: boolean;
+  /** Bytes that were written and not passed on yet. */
+  readonly writableLength: number;
+  /** A write has returned false, and 'drain' has not followed yet. */
+  readonly writableNeedDrain: boolean;
+  on(event: 'data', listener: (chunk: Buffer) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'drain' | 'end' | 'close', listener: () => void): unknown;
+  write(chunk: Buffer): boolean;
+  cork(): void;
+  uncork(): void;
+  pause(): unknown;
+  resume(): unknown;
+  isPaused(): boolean;
+  end(): unknown;
+  destroy(error?: Error): unknown;
+}
